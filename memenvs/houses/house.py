@@ -1,0 +1,222 @@
+"""What a home is: solid shapes, rooms, doors, places to put things. Plain data; nothing here draws, moves or rewards.
+
+Frame of everything: metres, right-handed, x and y on the floor plan, z up, the floor at z = 0. Angles in radians, counter-clockwise
+seen from above, 0 along +x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+BOX, CYLINDER, SPHERE = 0, 1, 2
+SHAPE_KINDS = ("box", "cylinder", "sphere")
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """S solid shapes, one row each.
+
+    Attributes:
+        kind: uint8, (S,); `BOX`, `CYLINDER` (upright) or `SPHERE` (an ellipsoid if its half sizes differ).
+        centre: float32, (S, 3); m.
+        half: float32, (S, 3); half sizes along the shape's own axes, m, > 0. A cylinder has (radius, radius, half height).
+        yaw: float32, (S,); turn of the shape's own x axis, rad.
+        material: uint8, (S,); index into `memenvs.houses.classes.MATERIALS`.
+        colour: uint8, (S, 3); base colour, sRGB; the material's texture varies around it.
+        semantic: uint8, (S,); index into `memenvs.houses.classes.CLASSES`.
+        instance: uint16, (S,); shapes of one thing share it; index into `House.instances`; 0 is the building itself.
+    """
+
+    kind: np.ndarray
+    centre: np.ndarray
+    half: np.ndarray
+    yaw: np.ndarray
+    material: np.ndarray
+    colour: np.ndarray
+    semantic: np.ndarray
+    instance: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @staticmethod
+    def empty() -> Shapes:
+        """No shapes."""
+        return Shapes(
+            np.zeros(0, np.uint8), np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), np.zeros(0, np.float32),
+            np.zeros(0, np.uint8), np.zeros((0, 3), np.uint8), np.zeros(0, np.uint8), np.zeros(0, np.uint16),
+        )  # fmt: skip
+
+    @staticmethod
+    def concatenate(parts: Sequence[Shapes]) -> Shapes:
+        """All shapes of `parts`, in order."""
+        if not parts:
+            return Shapes.empty()
+        return Shapes(*(np.concatenate([getattr(part, name) for part in parts]) for name in Shapes.__dataclass_fields__))
+
+    def take(self, rows: np.ndarray) -> Shapes:
+        """The shapes of `rows` (indices or a mask)."""
+        return Shapes(*(getattr(self, name)[rows] for name in Shapes.__dataclass_fields__))
+
+
+class ShapeBuilder:
+    """Collects shapes one at a time and makes a `Shapes` of them."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple] = []
+
+    def add(
+        self,
+        kind: int,
+        centre: Sequence[float],
+        half: Sequence[float],
+        *,
+        yaw: float = 0.0,
+        material: int = 0,
+        colour: Sequence[int] = (200, 200, 200),
+        semantic: int = 0,
+        instance: int = 0,
+    ) -> None:
+        """Adds one shape; see `Shapes` for units.
+
+        Raises:
+            ValueError: A half size is not positive.
+        """
+        if min(half) <= 0:
+            raise ValueError(f"half sizes of a shape must be > 0 m, got {tuple(half)}")
+        self._rows.append((kind, tuple(centre), tuple(half), yaw, material, tuple(colour), semantic, instance))
+
+    def build(self) -> Shapes:
+        """The shapes added so far."""
+        if not self._rows:
+            return Shapes.empty()
+        kind, centre, half, yaw, material, colour, semantic, instance = zip(*self._rows, strict=True)
+        return Shapes(
+            np.array(kind, np.uint8), np.array(centre, np.float32), np.array(half, np.float32), np.array(yaw, np.float32),
+            np.array(material, np.uint8), np.array(colour, np.uint8), np.array(semantic, np.uint8), np.array(instance, np.uint16),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """One room of a home.
+
+    Attributes:
+        type: One of `memenvs.houses.classes.ROOM_TYPES`.
+        polygon: float64, (P, 2); corners on the floor plan, counter-clockwise, m. Need not be convex.
+        floor_material: Index into MATERIALS.
+        floor_colour: uint8 triple, sRGB.
+    """
+
+    type: str
+    polygon: np.ndarray
+    floor_material: int
+    floor_colour: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Door:
+    """An opening that one can walk through.
+
+    Attributes:
+        rooms: Indices of the two rooms; -1 is outside.
+        centre: (x, y) of the middle of the opening on the floor, m.
+        width: Clear width, m.
+        height: Clear height, m.
+        yaw: Direction of the wall that it is cut into, rad; one walks through at right angles to it.
+    """
+
+    rooms: tuple[int, int]
+    centre: tuple[float, float]
+    width: float
+    height: float
+    yaw: float
+
+
+@dataclass(frozen=True)
+class Receptacle:
+    """A horizontal surface that things can stand on.
+
+    Attributes:
+        instance: The piece of furniture; index into `House.instances`.
+        centre: (x, y, z) of the middle of the surface, m.
+        half: Half sizes along the surface's own axes, m.
+        yaw: Turn of its own x axis, rad.
+        clearance: Free height above it, m.
+    """
+
+    instance: int
+    centre: tuple[float, float, float]
+    half: tuple[float, float]
+    yaw: float
+    clearance: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class House:
+    """A home, with or without small objects in it.
+
+    Attributes:
+        name: Tells homes apart and is stable, such as "procedural-1003" or "four_room-7".
+        shapes: Everything solid: walls (cut around doors and windows), furniture, objects. No floor and no ceiling:
+            these follow from `rooms` and `height`.
+        rooms: At least one.
+        doors: Openings between rooms, and to the outside.
+        receptacles: Where objects may be put.
+        instances: Name of every instance, such as "bed|3"; entry 0 is "building".
+        height: Height of the walls, m; the ceiling is there.
+    """
+
+    name: str
+    shapes: Shapes
+    rooms: tuple[Room, ...]
+    doors: tuple[Door, ...]
+    receptacles: tuple[Receptacle, ...]
+    instances: tuple[str, ...]
+    height: float = 2.7
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """float64, (2, 2); smallest and largest (x, y) of all rooms, m."""
+        corners = np.concatenate([room.polygon for room in self.rooms])
+        return np.stack([corners.min(0), corners.max(0)])
+
+    @property
+    def area(self) -> float:
+        """Floor area of all rooms, square metres."""
+        return float(sum(polygon_area(room.polygon) for room in self.rooms))
+
+    def with_objects(self, shapes: Shapes, instances: Sequence[str]) -> House:
+        """This home with more things in it.
+
+        Args:
+            shapes: The new shapes; their `instance` counts from 1 within `instances`.
+            instances: Names of the new instances.
+
+        Returns:
+            A new home; the first new instance has the index `len(self.instances)`.
+        """
+        moved = replace(shapes, instance=(shapes.instance + (len(self.instances) - 1)).astype(np.uint16))
+        return replace(
+            self, shapes=Shapes.concatenate([self.shapes, moved]), instances=(*self.instances, *instances)
+        )
+
+
+def polygon_area(polygon: np.ndarray) -> float:
+    """Signed area of a polygon (P, 2); positive if its corners run counter-clockwise."""
+    x, y = polygon[:, 0], polygon[:, 1]
+    return 0.5 * float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
+
+
+def points_in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
+    """Which points (Q, 2) lie inside a polygon (P, 2), by the crossing rule. Returns bool, (Q,)."""
+    x, y = points[:, 0, None], points[:, 1, None]
+    x0, y0 = polygon[:, 0], polygon[:, 1]
+    x1, y1 = np.roll(x0, -1), np.roll(y0, -1)
+    crosses = (y0 > y) != (y1 > y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = x0 + (y - y0) * (x1 - x0) / (y1 - y0)
+    return (np.where(crosses, x < at, False).sum(1) % 2) == 1

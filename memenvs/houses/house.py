@@ -55,7 +55,9 @@ class Shapes:
         """All shapes of `parts`, in order."""
         if not parts:
             return Shapes.empty()
-        return Shapes(*(np.concatenate([getattr(part, name) for part in parts]) for name in Shapes.__dataclass_fields__))
+        return Shapes(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in Shapes.__dataclass_fields__)
+        )
 
     def take(self, rows: np.ndarray) -> Shapes:
         """The shapes of `rows` (indices or a mask)."""
@@ -200,9 +202,7 @@ class House:
             A new home; the first new instance has the index `len(self.instances)`.
         """
         moved = replace(shapes, instance=(shapes.instance + (len(self.instances) - 1)).astype(np.uint16))
-        return replace(
-            self, shapes=Shapes.concatenate([self.shapes, moved]), instances=(*self.instances, *instances)
-        )
+        return replace(self, shapes=Shapes.concatenate([self.shapes, moved]), instances=(*self.instances, *instances))
 
 
 def polygon_area(polygon: np.ndarray) -> float:

@@ -1,0 +1,92 @@
+"""The table of environments. Registration is data: one row for an id, one loop, no other side effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import gymnasium as gym
+
+NAMESPACE = "memenvs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One environment.
+
+    Attributes:
+        name: The id without the namespace, such as "Darkroom-v0".
+        task: "module:Class" of its `BatchTask`.
+        family: Folder of `memenvs` that it lives in.
+        remembers: What it asks of memory, in one line.
+        needs: Extra or data that it needs beyond the core install; "" for none.
+        defaults: Settings passed to `TrialEnv` and `TrialVectorEnv`.
+        oracle_at_least: Mean of `score_key` over episodes that the oracle reaches.
+        random_below: Mean of `score_key` over episodes that a random policy stays below.
+        score_key: Key of the final `info` that is the score.
+    """
+
+    name: str
+    task: str
+    family: str
+    remembers: str
+    score_key: str
+    oracle_at_least: float
+    random_below: float
+    needs: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def id(self) -> str:
+        """The full id, such as "memenvs/Darkroom-v0"."""
+        return f"{NAMESPACE}/{self.name}"
+
+
+ENVIRONMENTS = (
+    Row(
+        name="ExtObjNav-v0",
+        task="memenvs.navigation.ext_objnav:ExtObjNav",
+        family="navigation",
+        remembers="where objects were seen in earlier episodes in the same home",
+        score_key="success",
+        oracle_at_least=0.8,
+        random_below=0.05,
+        defaults={"trial_steps": 4096},
+    ),
+    Row(
+        name="Darkroom-v0",
+        task="memenvs.grids.darkroom:Darkroom",
+        family="grids",
+        remembers="the cell that paid in earlier episodes",
+        score_key="return",
+        oracle_at_least=85.0,
+        random_below=5.0,
+        defaults={"trial_episodes": 10},
+    ),
+)
+
+
+def find(id: str) -> Row:
+    """The row of an id, with or without the namespace.
+
+    Raises:
+        ValueError: No such id; the message lists all.
+    """
+    for row in ENVIRONMENTS:
+        if id in (row.id, row.name):
+            return row
+    raise ValueError(f"unknown id {id!r}; choose from {[row.id for row in ENVIRONMENTS]}")
+
+
+def register_all() -> None:
+    """Registers every row with Gymnasium, single and vector form; rows that are registered already stay as they are."""
+    for row in ENVIRONMENTS:
+        if row.id not in gym.registry:
+            gym.register(
+                row.id,
+                entry_point="memenvs.core:TrialEnv",
+                vector_entry_point="memenvs.core:TrialVectorEnv",
+                kwargs={"task": row.task, **row.defaults},
+            )

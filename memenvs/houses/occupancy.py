@@ -1,0 +1,141 @@
+"""Where a round robot fits: exact distances to footprints on a grid, and what is connected with what.
+
+Grids are (H, W), row 0 at the smallest y; the middle of cell [i, j] is `origin + ((j + 0.5), (i + 0.5)) * cell`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from memenvs.houses.house import CYLINDER, SPHERE
+
+#: Slack for a robot that exactly touches, m: sizes of shapes are float32.
+TOUCH = 1e-5
+
+
+@njit(nogil=True, cache=True)
+def block_footprints(
+    blocked: np.ndarray,
+    origin: np.ndarray,
+    cell: float,
+    radius: float,
+    kind: np.ndarray,
+    centre: np.ndarray,
+    half: np.ndarray,
+    yaw: np.ndarray,
+) -> None:
+    """Blocks, in place, the cells whose middle is nearer to a shape's footprint than `radius`.
+
+    Args:
+        blocked: bool, (H, W); changed in place.
+        origin: float64, (2,); corner of cell [0, 0], m.
+        cell: Side of a cell, m.
+        radius: Radius of the robot, m.
+        kind: uint8, (S,); as in `Shapes`. Cylinders and spheres with equal half sizes are discs, all else rectangles.
+        centre: float32, (S, 3); m.
+        half: float32, (S, 3); m.
+        yaw: float32, (S,); rad.
+    """
+    rows, columns = blocked.shape
+    reach = radius - TOUCH
+    for s in range(len(kind)):
+        c, si = math.cos(yaw[s]), math.sin(yaw[s])
+        half_x, half_y = half[s, 0], half[s, 1]
+        is_round = (kind[s] == CYLINDER or kind[s] == SPHERE) and abs(half_x - half_y) < TOUCH
+        extent_x = half_x if is_round else abs(c) * half_x + abs(si) * half_y
+        extent_y = half_y if is_round else abs(si) * half_x + abs(c) * half_y
+        x, y = centre[s, 0] - origin[0], centre[s, 1] - origin[1]
+        for i in range(max(0, int((y - extent_y - radius) / cell)), min(rows, int((y + extent_y + radius) / cell) + 1)):
+            dy = (i + 0.5) * cell - y
+            first = max(0, int((x - extent_x - radius) / cell))
+            for j in range(first, min(columns, int((x + extent_x + radius) / cell) + 1)):
+                dx = (j + 0.5) * cell - x
+                if is_round:
+                    near = dx * dx + dy * dy < (half_x + reach) ** 2
+                else:
+                    out_x = max(abs(c * dx + si * dy) - half_x, 0.0)
+                    out_y = max(abs(c * dy - si * dx) - half_y, 0.0)
+                    near = out_x * out_x + out_y * out_y < reach * reach
+                if near:
+                    blocked[i, j] = True
+
+
+@njit(nogil=True, cache=True)
+def block_outside(blocked: np.ndarray, inside: np.ndarray, cell: float, radius: float) -> None:
+    """Blocks, in place, the cells outside and those whose middle is nearer to a cell outside than `radius`.
+
+    Args:
+        blocked: bool, (H, W); changed in place.
+        inside: bool, (H, W); the floor of the home.
+        cell: Side of a cell, m.
+        radius: Radius of the robot, m.
+    """
+    rows, columns = blocked.shape
+    reach = math.ceil(radius / cell)
+    for i in range(rows):
+        for j in range(columns):
+            if inside[i, j]:
+                continue
+            blocked[i, j] = True
+            is_edge = (
+                (i > 0 and inside[i - 1, j])
+                or (i + 1 < rows and inside[i + 1, j])
+                or (j > 0 and inside[i, j - 1])
+                or (j + 1 < columns and inside[i, j + 1])
+            )
+            if not is_edge:
+                continue
+            for k in range(max(0, i - reach), min(rows, i + reach + 1)):
+                for m in range(max(0, j - reach), min(columns, j + reach + 1)):
+                    # Half a cell less: that far is the edge of the floor from the middle of the cell outside.
+                    distance = math.sqrt(float((k - i) ** 2 + (m - j) ** 2)) * cell - 0.5 * cell
+                    if distance < radius - TOUCH:
+                        blocked[k, m] = True
+
+
+@njit(nogil=True, cache=True)
+def label_islands(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Parts of the free cells that hang together over the sides of cells.
+
+    Args:
+        free: bool, (H, W).
+
+    Returns:
+        int32, (H, W); number of the part, -1 where not free; parts are numbered from the largest.
+        int64, (I,); cells of each part, falling.
+    """
+    rows, columns = free.shape
+    label = np.full((rows, columns), -1, np.int32)
+    stack = np.empty(rows * columns, np.int64)
+    counts = np.empty(rows * columns, np.int64)
+    islands = 0
+    for start in range(rows * columns):
+        if not free[start // columns, start % columns] or label[start // columns, start % columns] >= 0:
+            continue
+        label[start // columns, start % columns] = islands
+        stack[0] = start
+        height, size = 1, 0
+        while height > 0:
+            height -= 1
+            i, j = stack[height] // columns, stack[height] % columns
+            size += 1
+            for k, m in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
+                if 0 <= k < rows and 0 <= m < columns and free[k, m] and label[k, m] < 0:
+                    label[k, m] = islands
+                    stack[height] = k * columns + m
+                    height += 1
+        counts[islands] = size
+        islands += 1
+    counts = counts[:islands]
+    order = np.argsort(-counts, kind="mergesort")
+    rank = np.empty(islands, np.int32)
+    for new, old in enumerate(order):
+        rank[old] = new
+    for i in range(rows):
+        for j in range(columns):
+            if label[i, j] >= 0:
+                label[i, j] = rank[label[i, j]]
+    return label, counts[order]

@@ -1,0 +1,1 @@
+"""Agents: memories, policies and learners that plug into Stable-Baselines3."""

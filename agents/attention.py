@@ -1,0 +1,97 @@
+"""Attention for every memory: one function that picks an exact and fast way for the device, the shapes and the mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
+
+ROWS_AT_ONCE = 512
+"""Queries for which a mask may exist at one time."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A mask in which each query sees the sinks at the front and one run of keys.
+
+    Attributes:
+        first: int64, (B, T); index of the first key of the run, counted with the sinks.
+        last: int64, (B, T); index of its last key.
+        sinks: Keys at the front that every query sees; >= 0.
+    """
+
+    first: Tensor
+    last: Tensor
+    sinks: int = 0
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Window | None = None) -> Tensor:
+    """Softmax attention with scale 1 / sqrt(head width).
+
+    Causal means lower-right alignment: the last query sees every key, the one before it all but the last key, and so on. Sinks are
+    extra keys and values at the front and need no mask for it.
+
+    Args:
+        q: float, (B, heads, T, width).
+        k: float, (B, heads, M, width); M >= T if `causal`.
+        v: float, (B, heads, M, width).
+        causal: Queries are the last T of the M steps and see nothing later.
+        mask: What a query sees: bool (B or 1, heads or 1, T, M), True where it sees, or a `Window`; instead of `causal`, not on top of it.
+
+    Returns:
+        float, (B, heads, T, width).
+
+    Raises:
+        ValueError: Both `causal` and `mask`, or more queries than keys in causal attention.
+    """
+    queries, keys = q.shape[-2], k.shape[-2]
+    if causal and mask is not None:
+        raise ValueError("attend takes either causal=True or a mask, got both")
+    if causal and queries > keys:
+        raise ValueError(f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys")
+    if isinstance(mask, Window):
+        return _windowed(q, k, v, mask)
+    if not causal or queries == 1:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    if queries == keys:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    if queries == keys - 1:  # one dummy query in front makes it square
+        return F.scaled_dot_product_attention(F.pad(q, (0, 0, 1, 0)), k, v, is_causal=True)[..., 1:, :]
+    if q.is_cuda:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(queries, keys))
+    return _lower_right(q, k, v)
+
+
+def _row_blocks(rows: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of each block of at most `ROWS_AT_ONCE` rows."""
+    for begin in range(0, rows, ROWS_AT_ONCE):
+        yield begin, min(rows, begin + ROWS_AT_ONCE)
+
+
+def _lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention of the last T of M steps, a block of queries at a time."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    parts = []
+    for begin, end in _row_blocks(queries):
+        seen = keys - queries + end  # keys that the last query of the block sees
+        mask = torch.ones(end - begin, seen, dtype=torch.bool, device=q.device).tril(seen - (end - begin))
+        parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], k[..., :seen, :], v[..., :seen, :], attn_mask=mask))
+    return torch.cat(parts, dim=-2)
+
+
+def _windowed(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+    """Attention in windows, a block of queries and the keys that it can reach at a time."""
+    sinks, parts = window.sinks, []
+    for begin, end in _row_blocks(q.shape[-2]):
+        first, last = window.first[:, begin:end], window.last[:, begin:end]
+        low, high = int(first.min()), int(last.max()) + 1
+        reach = torch.arange(low, high, device=q.device)
+        mask = (reach >= first[..., None]) & (reach <= last[..., None])  # (B, rows, reach)
+        mask = F.pad(mask, (sinks, 0), value=True)[:, None]
+        block_k, block_v = (torch.cat([x[..., :sinks, :], x[..., low:high, :]], dim=-2) for x in (k, v))
+        parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], block_k, block_v, attn_mask=mask))
+    return torch.cat(parts, dim=-2)

@@ -1,0 +1,62 @@
+"""Memories: one table from a name to the module and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from agents.memory.base import Memory, State, StepInputs
+from agents.memory.none import NoMemory, NoMemoryConfig
+from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
+from agents.memory.relic import RelicConfig, RelicMemory
+
+__all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "make_memory"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One memory.
+
+    Attributes:
+        name: How it is called in presets and on the command line.
+        memory: Makes it from the width of the embedding and the config.
+        config: Class of its settings; a frozen dataclass.
+        line: What it is, in one line.
+    """
+
+    name: str
+    memory: Callable[[int, Any], Memory]
+    config: type
+    line: str
+
+
+MEMORIES = (
+    Row("none", NoMemory, NoMemoryConfig, "the present only"),
+    Row("gru", GRUMemory, RecurrentConfig, "one recurrent vector, gated recurrent unit"),
+    Row("lstm", LSTMMemory, RecurrentConfig, "one recurrent vector, long short-term memory (RL2)"),
+    Row("relic", RelicMemory, RelicConfig, "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)"),
+)
+
+
+def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
+    """The memory of that name.
+
+    Args:
+        name: A name in `MEMORIES`.
+        input_dim: Width of the embedding.
+        **kwargs: Settings, as in the row's config.
+
+    Raises:
+        ValueError: The name or a setting is unknown; the message lists the choices.
+    """
+    rows = {row.name: row for row in MEMORIES}
+    if name not in rows:
+        raise ValueError(f"unknown memory {name!r}; choose from {', '.join(map(repr, rows))}")
+    row = rows[name]
+    choices = [field.name for field in fields(row.config)]
+    for key in kwargs:
+        if key not in choices:
+            known = f"choose from {', '.join(map(repr, choices))}" if choices else "it has none"
+            raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
+    return row.memory(input_dim, row.config(**kwargs))

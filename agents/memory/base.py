@@ -1,0 +1,123 @@
+"""The one contract of all memories: what a step brings, what a memory keeps, and how it is called."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+State = dict[str, Tensor]
+"""What a memory keeps between calls: tensors with the batch first, so that rows can be stored, sliced, moved and saved."""
+
+
+@dataclass(frozen=True)
+class StepInputs:
+    """What T consecutive steps of B sequences bring.
+
+    Attributes:
+        embedding: float, (B, T, D_in); the encoded observations.
+        episode_start: bool, (B, T); True at the first step of an episode.
+        trial_start: bool, (B, T); True at the first step of a trial: everything before is forgotten. Implies `episode_start`.
+        pose: float, (B, T, 3); x m, y m, heading rad; None where the memory does not ask for it.
+        place: int64, (B, T); index of the place; None where the memory does not ask for it.
+    """
+
+    embedding: Tensor
+    episode_start: Tensor
+    trial_start: Tensor
+    pose: Tensor | None = None
+    place: Tensor | None = None
+
+    def steps(self, begin: int, end: int) -> StepInputs:
+        """Steps `begin` to `end` (exclusive) of every sequence."""
+        return StepInputs(
+            self.embedding[:, begin:end],
+            self.episode_start[:, begin:end],
+            self.trial_start[:, begin:end],
+            None if self.pose is None else self.pose[:, begin:end],
+            None if self.place is None else self.place[:, begin:end],
+        )
+
+
+class Memory(nn.Module, abc.ABC):
+    """A part that turns what each step brings into features that also depend on earlier steps.
+
+    `forward` over T steps and T calls of `step` give the same features; every registered memory is tested for it.
+
+    Attributes:
+        input_dim: Width of the embedding that comes in.
+        output_dim: Width of the features that go out.
+    """
+
+    input_dim: int
+    output_dim: int
+
+    @abc.abstractmethod
+    def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
+        """The state before the first step, on the module's device and in its dtype.
+
+        Args:
+            batch_size: Sequences in the batch, B.
+            max_steps: Steps that a trial may have, for memories that reserve room; None grows as needed.
+        """
+
+    @abc.abstractmethod
+    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
+        """Act: one step of every sequence.
+
+        Args:
+            x: T = 1.
+            state: What `initial_state` or the last call returned; may be changed in place.
+
+        Returns:
+            float (B, D) features, and the state to pass next.
+        """
+
+    @abc.abstractmethod
+    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State | None]:
+        """Learn: T steps at once, with gradients through all of them.
+
+        Args:
+            x: T steps; starts may be anywhere.
+            state: What came before the first step; None is nothing.
+            last: Only the features of this many last steps are wanted (1 to T); None is all.
+
+        Returns:
+            float (B, `last` or T, D) features, and the state after the last step (None where a memory
+            keeps none when it started from None).
+        """
+
+
+def last_steps(steps: int, last: int | None) -> int:
+    """How many steps' features are wanted.
+
+    Args:
+        steps: Steps in the input, T.
+        last: As in `Memory.forward`.
+
+    Raises:
+        ValueError: `last` is not between 1 and T.
+    """
+    if last is None:
+        return steps
+    if not 1 <= last <= steps:
+        raise ValueError(f"last must be between 1 and the number of steps ({steps}), got {last}")
+    return last
+
+
+def check_inputs(x: StepInputs, input_dim: int) -> tuple[int, int]:
+    """(B, T) of an input whose shapes fit together.
+
+    Raises:
+        ValueError: The embedding is not (B, T, input_dim), or a flag is not (B, T).
+    """
+    shape = tuple(x.embedding.shape)
+    if len(shape) != 3 or shape[2] != input_dim or shape[1] < 1:
+        raise ValueError(f"embedding must be (B, T, {input_dim}) with T >= 1, got {shape}")
+    for name in ("episode_start", "trial_start"):
+        flag = getattr(x, name)
+        if tuple(flag.shape) != shape[:2] or flag.dtype != torch.bool:
+            raise ValueError(f"{name} must be bool {shape[:2]}, got {flag.dtype} {tuple(flag.shape)}")
+    return shape[0], shape[1]

@@ -37,6 +37,7 @@ class NavigationMap:
         origin: float64, (2,); (x, y) of the corner of cell [0, 0], m.
         cell: Side of a cell, m.
         free: bool, (H, W); navigable cells; row 0 has the smallest y.
+        room: int16, (H, W); index of the room; a doorway belongs to the first of its rooms; -1 outside.
         island: int32, (H, W); number of the connected part, 0 for the largest, -1 where not navigable.
         island_areas: float64, (I,); square metres, falling.
 
@@ -60,7 +61,8 @@ class NavigationMap:
         self.origin = (np.floor(low / cell) - MARGIN) * cell
         columns, rows = (np.ceil((high - self.origin) / cell).astype(int) + MARGIN).tolist()
         blocked = np.zeros((rows, columns), bool)
-        block_outside(blocked, self._floor(house, rows, columns), cell, radius)
+        self.room = self._rooms(house, rows, columns)
+        block_outside(blocked, self.room >= 0, cell, radius)
         shapes = house.shapes
         bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
         solid = shapes.take((top > climb) & (bottom < height))
@@ -162,26 +164,26 @@ class NavigationMap:
         slide_many(self.free.reshape(1, -1), rows + self.shape[1], self.origin[None], self.cell, moved, steps, collided)
         return moved, collided
 
-    def _floor(self, house: House, rows: int, columns: int) -> np.ndarray:
-        """bool, (rows, columns); cells whose middle lies in a room, or in the doorway between two."""
-        polygons = [room.polygon for room in house.rooms]
+    def _rooms(self, house: House, rows: int, columns: int) -> np.ndarray:
+        """int16, (rows, columns); room that the middle of each cell lies in, the first of both in a doorway; -1 for none."""
+        areas = [(number, room.polygon) for number, room in enumerate(house.rooms)]
         for door in house.doors:
             if -1 in door.rooms or door.rooms[0] == door.rooms[1]:
                 continue
             along = np.array([math.cos(door.yaw), math.sin(door.yaw)]) * door.width / 2
             across = np.array([-math.sin(door.yaw), math.cos(door.yaw)]) * DOORWAY_REACH
-            polygons.append(
-                np.array(door.centre) + np.stack([-along - across, along - across, along + across, -along + across])
-            )
-        inside = np.zeros((rows, columns), bool)
-        for polygon in polygons:
+            corners = np.stack([-along - across, along - across, along + across, -along + across])
+            areas.append((door.rooms[0], np.array(door.centre) + corners))
+        rooms = np.full((rows, columns), -1, np.int16)
+        for number, polygon in areas:
             j0, i0 = np.maximum(np.floor((polygon.min(0) - self.origin) / self.cell).astype(int), 0)
             j1, i1 = np.ceil((polygon.max(0) - self.origin) / self.cell).astype(int)
-            window = inside[i0:i1, j0:j1]
+            window = rooms[i0:i1, j0:j1]
             i, j = np.indices(window.shape).reshape(2, -1)
             middles = self.origin + (np.stack([j + j0, i + i0], axis=1) + 0.5) * self.cell
-            window |= points_in_polygon(middles, polygon).reshape(window.shape)
-        return inside
+            inside = points_in_polygon(middles, polygon).reshape(window.shape)
+            window[inside & (window < 0)] = number
+        return rooms
 
 
 @njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from memenvs.houses.house import BOX, CYLINDER, Shapes
+from memenvs.houses.house import BOX, CYLINDER, SPHERE, Shapes
 from memenvs.houses.navmap import NavigationMap
 
 #: Viewpoints lie on a grid of this step, m, within this squared distance, square metres, of the target on the floor plan.
@@ -115,7 +115,7 @@ def _hits(kind: int, half: np.ndarray, start: tuple[float, float, float], end: t
     """Whether a segment, in the shape's own frame, enters the shape."""
     low, high = 0.0, 1.0
     first_axis = 0 if kind == BOX else 2
-    if kind == BOX or kind == CYLINDER:
+    if kind != SPHERE:
         for axis in range(first_axis, 3):
             step = end[axis] - start[axis]
             if step == 0.0:

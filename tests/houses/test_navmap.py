@@ -86,6 +86,8 @@ def test_islands_are_ordered_by_area_and_doors_bridge_gaps():
     assert shut.island_areas[0] > shut.island_areas[1] > 0
     assert opened.islands(sides).tolist() == [0, 0]
     assert opened.is_navigable(np.array([[3.1, 2.0], [3.1, 2.3]])).tolist() == [True, False]
+    places = opened.cells(np.array([[2.9, 2.0], [3.1, 2.0], [3.3, 2.0], [-0.1, 2.0]]))
+    assert opened.room.ravel()[places].tolist() == [0, 0, 1, -1]
 
 
 def test_house_without_room_for_the_robot_is_named():

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder
 from memenvs.houses.navmap import NavigationMap
 
+#: Radius of the disc that must fit around the middle of a cell: 0.30 m less a quarter of a cell.
+REACH = 0.3 - 0.0125
+
 
 def rectangle(x0: float, y0: float, x1: float, y1: float) -> Room:
     return Room("other", np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], float), 0, (200, 200, 200))
@@ -55,8 +58,8 @@ def test_erosion_is_an_exact_disc_around_turned_boxes_and_cylinders():
     disc = np.stack([9 + 0.4 * np.cos(turns), 5 + 0.4 * np.sin(turns)], 1)
     reference = np.minimum(scipy.spatial.cKDTree(box).query(middles)[0], scipy.spatial.cKDTree(disc).query(middles)[0])
     reference[np.hypot(*(middles - (9, 5)).T) < 0.4] = 0.0
-    sure = np.abs(reference - 0.3) > 0.004
-    assert np.array_equal(navmap.free.ravel()[inside & sure], (reference > 0.3)[inside & sure])
+    sure = np.abs(reference - REACH) > 0.004
+    assert np.array_equal(navmap.free.ravel()[inside & sure], (reference > REACH)[inside & sure])
 
 
 def test_outside_is_eroded_like_a_distance_transform():
@@ -66,7 +69,7 @@ def test_outside_is_eroded_like_a_distance_transform():
     x, y = middles[..., 0], middles[..., 1]
     inside = (x > 0) & (y > 0) & (x < 4) & (y < 4) & ~((x > 2) & (y > 2))
     distance = scipy.ndimage.distance_transform_edt(inside) * navmap.cell - navmap.cell / 2
-    assert np.array_equal(navmap.free, distance > 0.3 - 1e-5)
+    assert np.array_equal(navmap.free, distance > REACH - 1e-5)
 
 
 def test_low_and_high_shapes_do_not_block():
@@ -156,7 +159,7 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra(seed):
     assert np.array_equal(np.isfinite(field), reachable)
     assert np.array_equal(reachable, navmap.island.ravel() == 0)
     straight = np.hypot(*(navmap.points(np.arange(free.size)) - navmap.points(goal)).T)
-    assert (field[reachable] <= dijkstra[reachable] * 1.01 + 0.01).all()
+    assert (field[reachable] <= dijkstra[reachable] * 1.01 + 0.05).all()  # a cell for narrow gaps
     assert (field[reachable] >= straight[reachable] * 0.985 - 0.01).all()
 
 

@@ -19,6 +19,8 @@ DOORWAY_REACH = 0.3
 EASING = 0.25
 #: A move is made in parts of at most this share of a cell, so that none jumps over a blocked one.
 SUBSTEP = 0.25
+#: What a turn is worth to `steer`, m.
+TURN_COST = 0.005
 
 
 class NavigationMap:
@@ -168,6 +170,26 @@ class NavigationMap:
         slide_many(self.free.reshape(1, -1), rows + self.shape[1], self.origin[None], self.cell, moved, steps, collided)
         return moved, collided
 
+    def steer(
+        self, field: np.ndarray, position: np.ndarray, heading: float, turn: float, distance: float
+    ) -> tuple[int, float]:
+        """How to turn, by steps, so that the next move down a field gets nearest to its goals.
+
+        Args:
+            field: float32, (H * W,); of `field`.
+            position: float64, (2,); m.
+            heading: rad.
+            turn: One turn, rad.
+            distance: Length of the next move, m.
+
+        Returns:
+            Turns to make, positive to the left, and by how much the move then shortens the way, m (0 or less: the end is reached).
+        """
+        count = math.floor(math.pi / turn + 1e-6)
+        return _steer(
+            self.free.ravel(), field, self.shape[1], self.origin, self.cell, np.asarray(position), heading, turn, count, distance
+        )  # fmt: skip
+
     def _rooms(self, house: House, rows: int, columns: int) -> np.ndarray:
         """int16, (rows, columns); room that the middle of each cell lies in, the first of both in a doorway; -1 for none."""
         areas = [(number, room.polygon) for number, room in enumerate(house.rooms)]
@@ -268,3 +290,31 @@ def look_up_many(
         grid = i if len(fields) > 1 else 0
         x, y = (positions[i, 0] - origins[grid, 0]) / cell, (positions[i, 1] - origins[grid, 1]) / cell
         out[i] = look_up(fields[grid], widths[i], x, y)
+
+
+@njit(nogil=True, cache=True)
+def _steer(
+    free: np.ndarray,
+    field: np.ndarray,
+    width: int,
+    origin: np.ndarray,
+    cell: float,
+    position: np.ndarray,
+    heading: float,
+    turn: float,
+    count: int,
+    distance: float,
+) -> tuple[int, float]:
+    """See `NavigationMap.steer`; tries up to `count` turns to either side."""
+    x, y = position[0], position[1]
+    here = look_up(field, width, (x - origin[0]) / cell, (y - origin[1]) / cell)
+    best, best_turns, best_gain = -np.inf, 0, 0.0
+    for k in range(2 * count + 1):
+        turns = (k + 1) // 2 if k % 2 else -(k // 2)
+        angle = heading + turns * turn
+        to_x, to_y, _ = _slide(free, width, origin, cell, x, y, distance * math.cos(angle), distance * math.sin(angle))
+        gain = here - look_up(field, width, (to_x - origin[0]) / cell, (to_y - origin[1]) / cell)
+        # Each turn costs a little, so that nearly equal ways do not make it turn to and fro.
+        if gain - TURN_COST * abs(turns) > best:
+            best, best_turns, best_gain = gain - TURN_COST * abs(turns), turns, gain
+    return best_turns, best_gain

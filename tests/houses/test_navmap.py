@@ -226,3 +226,26 @@ def test_sliding_never_leaves_the_island_nor_goes_further_than_asked(seed, headi
         assert (step <= distance + 1e-9).all()
         assert step[~collided] == pytest.approx(np.full((~collided).sum(), distance))
         at = moved
+
+
+@pytest.mark.parametrize("turn_deg", [30.0, 14.3239])
+@pytest.mark.parametrize("seed", range(3))
+def test_steering_reaches_the_goal_along_nearly_the_shortest_way(seed, turn_deg):
+    navmap, rng = NavigationMap(cluttered(seed)), np.random.default_rng(seed)
+    turn = math.radians(turn_deg)
+    for _ in range(10):
+        position, goal = navmap.random_points(rng, 2)
+        field = navmap.field(navmap.cells(goal[None]))
+        heading, walked, shortest = rng.uniform(0, 6), 0.0, navmap.distances(field, position[None])[0]
+        for _ in range(200):
+            turns, gain = navmap.steer(field, position, heading, turn, 0.25)
+            if gain < 0.01:
+                break
+            if turns:
+                heading += math.copysign(turn, turns)
+            else:
+                moved, _ = navmap.move(position[None], np.array([heading]), 0.25)
+                walked += math.dist(position, moved[0])
+                position = moved[0]
+        assert navmap.distances(field, position[None])[0] < 0.2
+        assert walked < 1.2 * shortest + 0.25

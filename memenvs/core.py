@@ -5,113 +5,17 @@ A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is it
 
 from __future__ import annotations
 
-import importlib
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-Observation = dict[str, np.ndarray]
-Options = Mapping[str, Any]
+from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task
 
-#: Reset options of every id; a task may add more (`BatchTask.option_names`).
-TRIAL_OPTIONS = ("new_trial", "trial", "episode_index", "layout")
-
-
-class BatchTask(ABC):
-    """The rules of a task, for N environments at once.
-
-    A task knows nothing of seeds, clocks, autoreset or Gymnasium's two interfaces. Its state is arrays over N. It must not draw random
-    numbers except from the generators it is handed.
-
-    Attributes:
-        num_envs: N.
-        observation_space: Space of one environment's observation; always a `Dict`.
-        action_space: Space of one environment's action.
-        max_episode_steps: Length of an episode after which the clock truncates it, in steps.
-        num_layouts: Layouts are numbered 0 ... num_layouts - 1; a trial happens in one of them.
-        option_names: Reset options that the task understands beside `TRIAL_OPTIONS`.
-    """
-
-    num_envs: int
-    observation_space: gym.spaces.Dict
-    action_space: gym.spaces.Discrete
-    max_episode_steps: int
-    num_layouts: int
-    option_names: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def __init__(self, num_envs: int, **kwargs: Any) -> None:
-        """Makes the task for `num_envs` environments; `kwargs` are the fields of its config."""
-
-    @abstractmethod
-    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Puts environment `i` into a layout.
-
-        Args:
-            i: Which environment.
-            layout: Number of the layout; decides everything that stays the same over the trial and may be recalled by number.
-            rng: For what differs between two trials in the same layout (a goal fixed for the trial, say).
-        """
-
-    @abstractmethod
-    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Starts an episode of environment `i` in its current layout.
-
-        Args:
-            i: Which environment.
-            rng: For everything drawn for this episode.
-            options: Those of `option_names` that were given to `reset`.
-
-        Raises:
-            ValueError: An option's value is not allowed.
-        """
-
-    @abstractmethod
-    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Moves the active environments on by one step.
-
-        Args:
-            actions: int64, (N,); valid where `active`.
-            active: bool, (N,); the others must not change.
-
-        Returns:
-            Rewards, float64, (N,), and terminated, bool, (N,); 0 and False where not active.
-        """
-
-    @abstractmethod
-    def observe(self, out: Observation, which: np.ndarray) -> None:
-        """Writes the observations of the environments in `which` (bool, (N,)) into the batch arrays of `out`."""
-
-    @abstractmethod
-    def info(self) -> dict[str, np.ndarray]:
-        """The truth about every environment: arrays of N rows, always the same keys, with `success` (bool) among them.
-
-        The arrays are copied by the caller: a task may hand out its own state.
-        """
-
-    @abstractmethod
-    def oracle_actions(self) -> np.ndarray:
-        """int64, (N,); the action of a policy that knows the truth."""
-
-    @abstractmethod
-    def render(self, i: int) -> np.ndarray:
-        """A picture of environment `i` for people, uint8, (H, W, 3)."""
-
-    def close(self) -> None:  # noqa: B027  (most tasks hold nothing open)
-        """Frees what the task holds open; may be called twice."""
-
-
-def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
-    """The task class of a "module:Class" string; a class is returned as it is."""
-    if not isinstance(task, str):
-        return task
-    module, _, name = task.partition(":")
-    return getattr(importlib.import_module(module), name)
+__all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "TrialVectorEnv", "load_task"]
 
 
 class TrialVectorEnv(VectorEnv):
@@ -262,9 +166,6 @@ class TrialVectorEnv(VectorEnv):
             truncated |= used_up
             self._trial_over |= used_up
         done = terminated | truncated
-        if self.trial_episodes is not None:
-            self._trial_over |= done & (self._episode + 1 >= self.trial_episodes)
-
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             for i in np.flatnonzero(self._ended).tolist():
                 self._begin(i, {})
@@ -299,6 +200,13 @@ class TrialVectorEnv(VectorEnv):
 
     # ------------------------------------------------------------------ beyond Gymnasium's interface
 
+    @property
+    def trial_over(self) -> np.ndarray:
+        """bool, (N,); where the next reset, explicit or automatic, starts a new trial."""
+        if self.trial_episodes is None:
+            return self._trial_over.copy()
+        return self._trial_over | (self._episode + 1 >= self.trial_episodes)
+
     def new_trial(self, which: np.ndarray | None = None) -> None:
         """Makes the next reset, explicit or automatic, of the environments in `which` (bool, (N,); None: all) start a new trial."""
         self._trial_over |= self._everyone if which is None else which
@@ -320,10 +228,9 @@ class TrialVectorEnv(VectorEnv):
         held = self._held[i]
         asked = options.get("trial")
         layout = held.get("layout")
-        elsewhere = (asked is not None and asked != self._trial[i]) or (
-            layout is not None and layout != self._layout[i]
-        )
-        new = bool(self._trial_over[i] or options.get("new_trial", False) or elsewhere)
+        is_used_up = self.trial_episodes is not None and self._episode[i] + 1 >= self.trial_episodes
+        is_elsewhere = asked is not None or (layout is not None and layout != self._layout[i])
+        new = bool(self._trial_over[i] or is_used_up or is_elsewhere or options.get("new_trial", False))
         if new:
             self._trial[i] = self._trial[i] + 1 if asked is None else asked
             rng = np.random.default_rng([self._seed[i], self._trial[i], 0])
@@ -402,7 +309,9 @@ class TrialVectorEnv(VectorEnv):
     def _split_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+        if isinstance(seed, (bool, float, str)):
+            raise TypeError(f"seed must be an int, a sequence of {self.num_envs} of them or None, got {seed!r}")
+        if isinstance(seed, (int, np.integer)):
             seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
         else:
             seeds = [None if value is None else int(value) for value in seed]
@@ -454,7 +363,9 @@ class TrialEnv(gym.Env):
 
     Args:
         task: Task class, or "module:Class".
-        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`.
+        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`. `gym.make` keeps its own `max_episode_steps` for a
+            `TimeLimit` around the environment, which can make episodes shorter but not longer; for longer ones put it into the
+            `kwargs` of `gym.spec(id)` and pass that to `gym.make`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (Gymnasium's declaration)
@@ -470,11 +381,29 @@ class TrialEnv(gym.Env):
         """The rules and the state, arrays of one row."""
         return self._batch.task
 
+    @property
+    def num_places(self) -> int | None:
+        """`info["place"]` is in 0 ... num_places - 1; None if the task has no places."""
+        return self._batch.task.num_places
+
+    @property
+    def trial_episodes(self) -> int | None:
+        """Episodes in a trial; None for no limit."""
+        return self._batch.trial_episodes
+
+    @property
+    def trial_steps(self) -> int | None:
+        """Steps in a trial; None for no limit."""
+        return self._batch.trial_steps
+
+    @property
+    def trial_over(self) -> bool:
+        """Whether the next reset starts a new trial."""
+        return bool(self._batch.trial_over[0])
+
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, dict[str, Any]]:
         """Starts the next episode of the trial, or a new trial if it is over. See `TrialVectorEnv.reset`."""
         super().reset(seed=seed)
-        if self.spec is not None and self.spec.max_episode_steps is not None and self.spec.max_episode_steps > 0:
-            self._batch.max_episode_steps = self.spec.max_episode_steps  # given to gym.make, which keeps it to itself
         observation, info = self._batch.reset(seed=seed, options=options)
         return {key: value[0] for key, value in observation.items()}, self._first(info)
 

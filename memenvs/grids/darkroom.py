@@ -89,6 +89,7 @@ class Darkroom(BatchTask):
         self.max_episode_steps = self.config.max_episode_steps
         self._goals = goal_cells(self.config.split, size)
         self.num_layouts = len(self._goals)
+        self.num_places = size * size
         self._layout_goal = np.zeros((num_envs, 2), np.int64)
         self._goal = np.zeros((num_envs, 2), np.int64)
         self._position = np.zeros((num_envs, 2), np.int64)

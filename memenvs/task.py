@@ -1,0 +1,111 @@
+"""What a task is: rules, written once for N environments, that know nothing of seeds, clocks, autoreset or Gymnasium's interfaces."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+
+Observation = dict[str, np.ndarray]
+Options = Mapping[str, Any]
+
+#: Reset options of every id; a task may add more (`BatchTask.option_names`).
+TRIAL_OPTIONS = ("new_trial", "trial", "episode_index", "layout")
+
+
+class BatchTask(ABC):
+    """The rules of a task, for N environments at once.
+
+    A task knows nothing of seeds, clocks, autoreset or Gymnasium's two interfaces. Its state is arrays over N. It must not draw random
+    numbers except from the generators it is handed.
+
+    Attributes:
+        num_envs: N.
+        observation_space: Space of one environment's observation; always a `Dict`.
+        action_space: Space of one environment's action.
+        max_episode_steps: Length of an episode after which the clock truncates it, in steps.
+        num_layouts: Layouts are numbered 0 ... num_layouts - 1; a trial happens in one of them.
+        option_names: Reset options that the task understands beside `TRIAL_OPTIONS`.
+        num_places: `info["place"]` is in 0 ... num_places - 1; None for a task without places.
+    """
+
+    num_envs: int
+    observation_space: gym.spaces.Dict
+    action_space: gym.spaces.Discrete
+    max_episode_steps: int
+    num_layouts: int
+    option_names: ClassVar[tuple[str, ...]] = ()
+    num_places: int | None = None
+
+    @abstractmethod
+    def __init__(self, num_envs: int, **kwargs: Any) -> None:
+        """Makes the task for `num_envs` environments; `kwargs` are the fields of its config."""
+
+    @abstractmethod
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Puts environment `i` into a layout.
+
+        Args:
+            i: Which environment.
+            layout: Number of the layout; decides everything that stays the same over the trial and may be recalled by number.
+            rng: For what differs between two trials in the same layout (a goal fixed for the trial, say).
+        """
+
+    @abstractmethod
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Starts an episode of environment `i` in its current layout.
+
+        Args:
+            i: Which environment.
+            rng: For everything drawn for this episode.
+            options: Those of `option_names` that were given to `reset`.
+
+        Raises:
+            ValueError: An option's value is not allowed.
+        """
+
+    @abstractmethod
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves the active environments on by one step.
+
+        Args:
+            actions: int64, (N,); valid where `active`.
+            active: bool, (N,); the others must not change.
+
+        Returns:
+            Rewards, float64, (N,), and terminated, bool, (N,); 0 and False where not active.
+        """
+
+    @abstractmethod
+    def observe(self, out: Observation, which: np.ndarray) -> None:
+        """Writes the observations of the environments in `which` (bool, (N,)) into the batch arrays of `out`."""
+
+    @abstractmethod
+    def info(self) -> dict[str, np.ndarray]:
+        """The truth about every environment: arrays of N rows, always the same keys, with `success` (bool) among them.
+
+        The arrays are copied by the caller: a task may hand out its own state.
+        """
+
+    @abstractmethod
+    def oracle_actions(self) -> np.ndarray:
+        """int64, (N,); the action of a policy that knows the truth."""
+
+    @abstractmethod
+    def render(self, i: int) -> np.ndarray:
+        """A picture of environment `i` for people, uint8, (H, W, 3)."""
+
+    def close(self) -> None:  # noqa: B027  (most tasks hold nothing open)
+        """Frees what the task holds open; may be called twice."""
+
+
+def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
+    """The task class of a "module:Class" string; a class is returned as it is."""
+    if not isinstance(task, str):
+        return task
+    module, _, name = task.partition(":")
+    return getattr(importlib.import_module(module), name)

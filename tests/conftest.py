@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import ctypes.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+INSTALL_DISPLAY = "apt-get install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut3-dev"
+
+
+@pytest.fixture(scope="session")
+def display() -> Iterator[None]:
+    """A display with software OpenGL for the time of the tests, or a skip that says how to get one."""
+    if sys.platform == "darwin":
+        pytest.skip("Miniworld is tested on Linux, where a virtual display can be started")
+    server = shutil.which("Xvfb")
+    missing = [name for name in ("GL", "GLU") if ctypes.util.find_library(name) is None]
+    if server is None or missing:
+        pytest.skip(f"needs Xvfb and Mesa: {INSTALL_DISPLAY}")
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [server, "-displayfd", str(write), "-screen", "0", "640x480x24", "-nolisten", "tcp"],
+        pass_fds=(write,),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(write)
+    with os.fdopen(read) as answer:
+        number = answer.readline().strip()  # Xvfb picks a free number; nothing is written if it cannot start
+    before = os.environ.get("DISPLAY")
+    try:
+        if not number:
+            pytest.skip(f"Xvfb did not start (exit status {process.wait()}); try: {INSTALL_DISPLAY}")
+        os.environ["DISPLAY"] = f":{number}"
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("DISPLAY", None)
+        else:
+            os.environ["DISPLAY"] = before
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()

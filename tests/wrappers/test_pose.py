@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tests.wrappers.conftest import WITH_POSE
+from wrappers import PoseWrapper, TrialWrapper
+from wrappers.frames import relative_pose, wrap_angle
+
+
+class Walker(gym.Env):
+    """Goes through given poses, by any action."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, poses, episode_steps=100):
+        self.poses, self.episode_steps, self.t = np.array(poses, np.float64), episode_steps, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {"pose": self.poses[0]}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(1, np.float32), 0.0, self.t >= self.episode_steps, False, {"pose": self.poses[self.t]}
+
+
+def walk(env, steps, seed=0):
+    observation, _ = env.reset(seed=seed)
+    poses = [observation["pose"]]
+    poses += [env.step(0)[0]["pose"] for _ in range(steps)]
+    return np.array(poses)
+
+
+# Walks a square: 2 m along +y, turns left, 1 m along -x.
+SQUARE = [(3.0, 4.0, np.pi / 2), (3.0, 6.0, np.pi / 2), (3.0, 6.0, np.pi), (2.0, 6.0, np.pi)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ("world", [(3, 4, np.pi / 2), (3, 6, np.pi / 2), (3, 6, -np.pi), (2, 6, -np.pi)]),
+        ("start", [(0, 0, 0), (2, 0, 0), (2, 0, np.pi / 2), (2, 1, np.pi / 2)]),
+        ("camera", [(0, 0, 0), (2, 0, 0), (0, 0, np.pi / 2), (1, 0, 0)]),
+    ],
+)
+def test_frames_by_hand(frame, expected):
+    poses = walk(PoseWrapper(Walker(SQUARE), frame=frame), 3)
+    assert poses.dtype == np.float32
+    np.testing.assert_allclose(poses, expected, atol=1e-6)
+
+
+def test_chained_camera_motions_are_the_start_frame():
+    rng = np.random.default_rng(0)
+    path = np.cumsum(rng.normal(size=(30, 3)), axis=0)
+    motions = walk(PoseWrapper(Walker(path), frame="camera"), 29)
+    starts = walk(PoseWrapper(Walker(path), frame="start"), 29)
+    x, y, heading = 0.0, 0.0, 0.0
+    for motion, expected in zip(motions, starts, strict=True):
+        x += np.cos(heading) * motion[0] - np.sin(heading) * motion[1]
+        y += np.sin(heading) * motion[0] + np.cos(heading) * motion[1]
+        heading += motion[2]
+        np.testing.assert_allclose([x, y, wrap_angle(heading)], expected, atol=1e-4)
+
+
+def test_relative_pose_ignores_a_move_of_the_world():
+    rng = np.random.default_rng(1)
+    poses, origin = rng.normal(size=(2, 20, 3))
+    turn, shift = 0.7, np.array([5.0, -3.0])
+    rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+
+    def moved(pose):
+        return np.column_stack([pose[:, :2] @ rotation.T + shift, pose[:, 2] + turn])
+
+    np.testing.assert_allclose(relative_pose(moved(poses), moved(origin)), relative_pose(poses, origin), atol=1e-12)
+
+
+def test_origin_trial_or_episode(make):
+    for origin, second in (("episode", [0, 0, 0]), ("trial", [5, 5, 0])):
+        env = PoseWrapper(make("darkroom"), frame="start", origin=origin)
+        env.reset(seed=0, options={"start": (1, 2)})
+        observation, info = env.reset(options={"start": (6, 7)})
+        assert info["episode_index"] == 1
+        np.testing.assert_array_equal(observation["pose"], second)
+
+
+def test_origins_around_a_trial_wrapper():
+    for origin, frame, second in (
+        ("episode", "start", 0.0),
+        ("trial", "start", 0.0),
+        ("trial", "camera", 0.0),
+        ("trial", "world", 3.0),
+    ):
+        env = PoseWrapper(TrialWrapper(Walker(SQUARE, 2), trial_episodes=2), frame=frame, origin=origin)
+        poses = walk(env, 2)
+        np.testing.assert_allclose(poses[2][0], second)  # the first pose of the second episode
+
+
+@pytest.mark.parametrize("name", WITH_POSE)
+@pytest.mark.parametrize("frame", ["world", "start", "camera"])
+def test_every_environment(make, name, frame):
+    env = PoseWrapper(make(name), frame=frame)
+    env.action_space.seed(0)
+    observation, _ = env.reset(seed=5)
+    assert env.observation_space.contains(observation)
+    for _ in range(20):
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        assert env.observation_space.contains(observation)
+        if terminated or truncated:
+            observation, _ = env.reset()
+            assert frame == "world" or (observation["pose"] == 0).all()
+
+
+def test_minigrid_forward_is_ahead(make):
+    left, _, forward = range(3)
+    env = PoseWrapper(make("minigrid", max_steps=100), frame="world")
+    for _ in range(4):
+        before = env.reset(seed=0)[0]["pose"]
+    seen = set()
+    for _ in range(4):
+        after = env.step(forward)[0]["pose"]
+        step = after[:2] - before[:2]
+        if np.any(step):
+            np.testing.assert_allclose(step, [np.cos(before[2]), np.sin(before[2])], atol=1e-6)
+            seen.add(round(float(before[2]), 3))
+        turned = env.step(left)[0]["pose"]
+        np.testing.assert_allclose(wrap_angle(turned[2] - after[2]), np.pi / 2, atol=1e-6)
+        before = turned
+    assert len(seen) >= 2
+
+
+def test_miniworld_forward_is_ahead(make):
+    left, right, forward = range(3)
+    env = PoseWrapper(make("miniworld", max_episode_steps=500), frame="world")
+    before = env.reset(seed=1)[0]["pose"]
+    moved = 0
+    for action in [left, forward, left, forward, forward, right, right, right, forward] * 4:
+        after = env.step(action)[0]["pose"]
+        step = after[:2] - before[:2]
+        if action == forward and np.hypot(*step) > 0.01:
+            moved += 1
+            heading = np.array([np.cos(before[2]), np.sin(before[2])])
+            assert np.dot(step, heading) / np.hypot(*step) > 0.99
+        elif action != forward:
+            assert (wrap_angle(after[2] - before[2]) > 0) == (action == left)
+        before = after
+    assert moved > 5
+
+
+def test_noise_has_the_stated_size_and_is_seeded():
+    poses = np.zeros((4001, 3))
+    env = PoseWrapper(Walker(poses, 10_000), frame="world", noise="gaussian", position_sd=0.3, heading_sd=0.1)
+    first = walk(env, 4000, seed=7)
+    np.testing.assert_allclose(first.std(0), [0.3, 0.3, 0.1], rtol=0.05)
+    np.testing.assert_allclose(first.mean(0), 0, atol=0.02)
+    np.testing.assert_array_equal(walk(env, 4000, seed=7), first)
+    assert (walk(env, 10, seed=8) != first[:11]).all()
+
+
+def test_noise_of_an_episode_depends_on_its_number_alone(make):
+    def second(env, steps_in_first):
+        env.reset(seed=3)
+        for _ in range(steps_in_first):
+            env.step(0)
+        return env.reset()[0]["pose"]
+
+    env = PoseWrapper(make("darkroom"), noise="gaussian", position_sd=1.0)
+    once, again = second(env, 1), second(env, 5)
+    np.testing.assert_array_equal(once, again)
+    rebuilt, _ = env.reset(seed=3, options={"episode_index": 1})
+    np.testing.assert_array_equal(rebuilt["pose"], once)
+    walker = PoseWrapper(Walker(np.zeros((100, 3))), noise="gaussian", position_sd=1.0)
+    np.testing.assert_array_equal(second(walker, 1), second(walker, 5))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"frame": "globl"}, "unknown pose frame 'globl'; choose from 'world', 'start', 'camera'"),
+        ({"origin": "home"}, "unknown origin 'home'; choose from 'episode', 'trial'"),
+        ({"noise": "pink"}, "unknown noise 'pink'; choose from 'none', 'gaussian'"),
+        ({"noise": "gaussian", "position_sd": -1.0}, "position_sd must be finite and at least 0, got -1.0"),
+        ({"noise": "gaussian", "heading_sd": float("nan")}, "heading_sd must be finite and at least 0, got nan"),
+        ({"position_sd": 1.0}, "position_sd must be 0 without noise, got 1.0; pass noise='gaussian'"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        PoseWrapper(Walker(SQUARE), **settings)
+
+
+def test_bad_environments(make):
+    with pytest.raises(ValueError, match=r"the pose of .*CartPole.* is unknown"):
+        PoseWrapper(make("cartpole")).reset()
+    with pytest.raises(ValueError, match="origin 'trial' needs an environment with trials"):
+        PoseWrapper(Walker(SQUARE), origin="trial").reset()
+    with pytest.raises(ValueError, match="have a key 'pose' already"):
+        PoseWrapper(PoseWrapper(Walker(SQUARE)))

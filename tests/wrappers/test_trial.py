@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tests.wrappers.conftest import ENVS
+from wrappers import TrialWrapper
+
+
+class Countdown(gym.Env):
+    """Ends after `length` steps: by itself or by its clock."""
+
+    observation_space = gym.spaces.Box(0, 100, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, length=3, terminates=True):
+        self.length, self.terminates, self.t, self.seeds = length, terminates, 0, []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        self.seeds.append(seed)
+        return np.zeros(1, np.float32), {"options": options}
+
+    def step(self, action):
+        self.t += 1
+        over = self.t >= self.length
+        info = {"options": None}
+        return (
+            np.full(1, self.t, np.float32),
+            float(self.t),
+            over and self.terminates,
+            over and not self.terminates,
+            info,
+        )
+
+
+def play(env, seed=0):
+    """Steps until the end; a list of (t, reward, episode_start, terminated, truncated)."""
+    observation, info = env.reset(seed=seed)
+    rows = [(int(observation["observation"][0]), 0.0, int(observation["episode_start"]), False, False)]
+    while not (rows[-1][3] or rows[-1][4]):
+        observation, reward, terminated, truncated, info = env.step(0)
+        assert info["episode_start"] == bool(observation["episode_start"])
+        rows.append(
+            (int(observation["observation"][0]), reward, int(observation["episode_start"]), terminated, truncated)
+        )
+    return rows
+
+
+@pytest.mark.parametrize("terminates", [True, False])
+def test_episodes_are_fused_by_hand(terminates):
+    rows = play(TrialWrapper(Countdown(3, terminates), trial_episodes=2))
+    assert rows == [
+        (0, 0.0, 1, False, False),
+        (1, 1.0, 0, False, False),
+        (2, 2.0, 0, False, False),
+        (0, 3.0, 1, False, False),  # reward of the last step, observation of the next episode
+        (1, 1.0, 0, False, False),
+        (2, 2.0, 0, False, False),
+        (3, 3.0, 0, terminates, not terminates),
+    ]
+
+
+def test_trial_steps_truncate():
+    rows = play(TrialWrapper(Countdown(3), trial_steps=5))
+    assert [row[0] for row in rows] == [0, 1, 2, 0, 1, 2]
+    assert rows[-1][3:] == (False, True)
+    rows = play(TrialWrapper(Countdown(3), trial_steps=6))
+    assert [row[0] for row in rows] == [0, 1, 2, 0, 1, 2, 3]
+    assert rows[-1][3:] == (True, True)  # the task ended it on the step that used up the trial
+
+
+def test_info():
+    env = TrialWrapper(Countdown(2), trial_episodes=2)
+    _, info = env.reset(seed=0)
+    assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (True, True, 0, 0)
+    _, _, _, _, info = env.step(0)
+    assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (False, False, 0, 0)
+    _, _, _, _, info = env.step(0)
+    assert (info["trial_start"], info["episode_start"], info["trial_id"], info["episode_index"]) == (False, True, 0, 1)
+    assert info["final_obs"]["observation"][0] == 2
+    assert info["final_obs"]["episode_start"] == 0
+    assert info["final_info"]["episode_index"] == 0
+    _, info = env.reset()
+    assert (info["trial_id"], info["episode_index"]) == (1, 0)
+
+
+def test_world_of_a_trial():
+    env = TrialWrapper(Countdown(1), trial_episodes=2)
+    play(env, seed=5)
+    env.reset()
+    env.step(0)
+    first, second = env.unwrapped.seeds[:2], env.unwrapped.seeds[2:]
+    assert first == [5, 5]
+    assert second[0] == second[1] != 5
+    other = TrialWrapper(Countdown(1), trial_episodes=2, same_world=False)
+    play(other, seed=5)
+    assert other.unwrapped.seeds == [5, None]
+
+
+def test_options_hold_for_every_inner_episode():
+    env = TrialWrapper(Countdown(1), trial_episodes=2)
+    _, info = env.reset(seed=0, options={"goal": 3})
+    assert info["options"] == {"goal": 3}
+    assert env.step(0)[4]["options"] == {"goal": 3}
+    _, info = env.reset()
+    assert info["options"] is None
+
+
+@pytest.mark.parametrize("name", ENVS)
+def test_every_environment(make, name):
+    env = TrialWrapper(make(name), trial_episodes=2)
+    env.action_space.seed(0)
+    observation, info = env.reset(seed=4)
+    assert env.observation_space.contains(observation)
+    keys, starts = set(info), 1
+    for _ in range(14):
+        observation, _, terminated, truncated, info = env.step(env.action_space.sample())
+        assert env.observation_space.contains(observation)
+        assert set(info) - {"final_obs", "final_info", "TimeLimit.truncated"} == keys
+        starts += info["episode_start"]
+        if terminated or truncated:
+            break
+    assert starts == 2
+    assert terminated or truncated
+
+
+def test_minigrid_stays_in_one_world(make):
+    env = TrialWrapper(make("minigrid"), trial_episodes=3)
+    first, _ = env.reset(seed=2)
+    for _ in range(14):
+        observation, *_ = env.step(0)
+        if observation["episode_start"]:
+            np.testing.assert_array_equal(observation["image"], first["image"])
+
+
+def test_our_trials_are_whole_gym_episodes(make):
+    env = TrialWrapper(make("darkroom"))  # 3 episodes of 7 steps
+    _, info = env.reset(seed=4)
+    for trial in range(3):
+        assert (info["trial_id"], info["trial_start"], info["episode_index"]) == (trial, True, 0)
+        goals, ends = {tuple(info["goal"])}, []
+        for _ in range(21):
+            _, _, terminated, truncated, info = env.step(0)
+            goals.add(tuple(info["goal"]))
+            ends.append(terminated or truncated)
+        assert ends == [False] * 20 + [True]
+        assert len(goals) == 1
+        assert info["episode_index"] == 2
+        _, info = env.reset()
+
+
+def test_our_trial_restarts_after_a_part_of_it(make):
+    env = TrialWrapper(make("darkroom"))
+    env.reset(seed=4)
+    for _ in range(8):
+        env.step(0)
+    _, info = env.reset()
+    assert (info["trial_id"], info["episode_index"], info["trial_start"]) == (1, 0, True)
+
+
+def test_our_options_hold_over_the_trial(make):
+    env = TrialWrapper(make("darkroom"))
+    env.reset(seed=4, options={"goal": (0, 1), "layout": 3})
+    total = sum(env.step(action)[1] for action in ([2] + [4] * 6) * 3)
+    assert total == 21  # on the goal from the first step on, in all three episodes
+
+
+def test_the_first_limit_counts(make):
+    env = TrialWrapper(make("darkroom"), trial_steps=9)
+    env.reset(seed=0)
+    ends = [env.step(0)[2:4] for _ in range(9)]
+    assert ends == [(False, False)] * 8 + [(False, True)]
+
+
+def test_bad_settings(make):
+    with pytest.raises(ValueError, match=r"trials of .* would never end; pass trial_episodes or trial_steps"):
+        TrialWrapper(Countdown())
+    with pytest.raises(ValueError, match="would never end"):
+        TrialWrapper(make("darkroom", trial_episodes=None))
+    for name in ("trial_episodes", "trial_steps"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1 or None, got 0"):
+            TrialWrapper(Countdown(), **{name: 0})

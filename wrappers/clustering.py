@@ -1,0 +1,111 @@
+"""Places out of positions: k-means, the same for the same input on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from wrappers.truth import truth_of
+
+
+def fit_places(
+    positions: np.ndarray, num_places: int, *, seed: int = 0, restarts: int = 10, iterations: int = 300
+) -> np.ndarray:
+    """Centres of k-means clusters of positions.
+
+    Args:
+        positions: float, (P, 2); x and y in the world frame, m.
+        num_places: k; 1 ... number of different positions.
+        seed: Seeds the first centres.
+        restarts: How often to start anew; the clustering with the least squared distance wins; >= 1.
+        iterations: At most this many rounds for each start; >= 1.
+
+    Returns:
+        float64, (k, 2); centres in order of x, then y, m.
+
+    Raises:
+        ValueError: A shape or a number is not allowed.
+
+    Source:
+        Lloyd's algorithm (1982) from k-means++ starts (Arthur and Vassilvitskii, 2007).
+    """
+    points = np.asarray(positions, np.float64)
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise ValueError(f"positions must be finite and of shape (P, 2), got shape {points.shape}")
+    different = len(np.unique(points, axis=0))
+    if not 1 <= num_places <= different:
+        raise ValueError(
+            f"num_places must be in 1 ... {different}, the number of different positions, got {num_places}"
+        )
+    for name, value in (("restarts", restarts), ("iterations", iterations)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    rng = np.random.default_rng(seed)
+    fits = [_lloyd(points, _first_centres(points, num_places, rng), iterations) for _ in range(restarts)]
+    centres = min(fits, key=lambda fit: fit[1])[0]
+    return centres[np.lexsort((centres[:, 1], centres[:, 0]))]
+
+
+def nearest_centre(positions: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Which of the centres (k, 2) is nearest to each of the positions (P, 2); int64, (P,); ties go to the lower number."""
+    return _squared_distance(positions, centres).argmin(1)
+
+
+def collect_positions(env: gym.Env, num_steps: int, *, seed: int) -> np.ndarray:
+    """Positions that random actions lead to. The environment is reset and left in mid-episode.
+
+    Args:
+        env: One that `PoseWrapper` works on.
+        num_steps: How many positions; >= 1.
+        seed: Seeds environment and actions.
+
+    Returns:
+        float64, (num_steps, 2); x and y in the world frame, m.
+
+    Raises:
+        ValueError: `num_steps` is below 1, or the environment does not tell its pose.
+    """
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, got {num_steps}")
+    truth = truth_of(env)
+    env.action_space.seed(seed)
+    info: dict[str, Any]
+    _, info = env.reset(seed=seed)
+    positions = [truth.pose(info)[:2]]
+    while len(positions) < num_steps:
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
+        positions.append(truth.pose(info)[:2])
+        if terminated or truncated:
+            _, info = env.reset()
+    return np.array(positions)
+
+
+def _first_centres(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """As many different points as `k` says, later ones likelier the farther they are from those before."""
+    chosen = [int(rng.integers(len(points)))]
+    nearest = np.full(len(points), np.inf)
+    while len(chosen) < k:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(1))
+        chosen.append(int(rng.choice(len(points), p=nearest / nearest.sum())))
+    return points[chosen]
+
+
+def _lloyd(points: np.ndarray, centres: np.ndarray, iterations: int) -> tuple[np.ndarray, float]:
+    """Moves centres until nothing changes. Returns them and the summed squared distance, square metres."""
+    label = nearest_centre(points, centres)
+    for _ in range(iterations):
+        count = np.bincount(label, minlength=len(centres))
+        total = np.stack([np.bincount(label, points[:, axis], len(centres)) for axis in (0, 1)], axis=1)
+        centres = np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], centres)
+        moved = nearest_centre(points, centres)
+        if (moved == label).all():
+            break
+        label = moved
+    return centres, float(_squared_distance(points, centres).min(1).sum())
+
+
+def _squared_distance(positions: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    dx, dy = (positions[:, None, axis] - centres[None, :, axis] for axis in (0, 1))
+    return dx**2 + dy**2  # (P, k)

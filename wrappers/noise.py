@@ -1,0 +1,69 @@
+"""Noise models of a pose sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+
+class PoseNoise(Protocol):
+    """Turns a true pose into a measured one, step by step."""
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Starts an episode; everything drawn in it comes from `rng`."""
+
+    def measure(self, pose: np.ndarray) -> np.ndarray:
+        """float64, (3,); the measured pose for the true one: x m, y m, heading rad."""
+
+
+class NoNoise:
+    """Measures the truth.
+
+    Raises:
+        ValueError: A standard deviation was given, which would have no effect.
+    """
+
+    def __init__(self, *, position_sd: float = 0.0, heading_sd: float = 0.0) -> None:
+        for name, value in (("position_sd", position_sd), ("heading_sd", heading_sd)):
+            if value != 0.0:
+                raise ValueError(f"{name} must be 0 without noise, got {value}; pass noise='gaussian'")
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Nothing to do."""
+
+    def measure(self, pose: np.ndarray) -> np.ndarray:
+        """The pose itself."""
+        return pose
+
+
+class GaussianNoise:
+    """Adds independent Gaussian noise at every step.
+
+    Args:
+        position_sd: Standard deviation for x and for y, m; >= 0.
+        heading_sd: Standard deviation for the heading, rad; >= 0.
+
+    Raises:
+        ValueError: A standard deviation is negative or not finite.
+    """
+
+    def __init__(self, *, position_sd: float, heading_sd: float) -> None:
+        for name, value in (("position_sd", position_sd), ("heading_sd", heading_sd)):
+            if not 0.0 <= value < np.inf:
+                raise ValueError(f"{name} must be finite and at least 0, got {value}")
+        self._sd = np.array([position_sd, position_sd, heading_sd])
+        self._rng = np.random.default_rng(0)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Takes the episode's generator."""
+        self._rng = rng
+
+    def measure(self, pose: np.ndarray) -> np.ndarray:
+        """The pose plus noise."""
+        return pose + self._sd * self._rng.standard_normal(3)
+
+
+#: Noise models by name; each takes `position_sd` and `heading_sd`.
+NOISES: dict[str, Callable[..., PoseNoise]] = {"none": NoNoise, "gaussian": GaussianNoise}

@@ -1,0 +1,81 @@
+"""`PlaceWrapper`: the number of the place where the agent is, as an observation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from wrappers.clustering import nearest_centre
+from wrappers.key import KeyWrapper
+from wrappers.truth import truth_of
+
+
+class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
+    """Adds `place`, int64 (), space `Discrete(number of places)`.
+
+    Either the true place (`info["place"]`; a room or a cell of Minigrid, a room of Miniworld) or, with `centres`, the nearest of k centres
+    in the world frame:
+
+        centres = fit_places(collect_positions(env, 2000, seed=0), 16)
+        env = PlaceWrapper(env, centres=centres)
+
+    Args:
+        env: An environment with `info["place"]` (with `centres`: `info["pose"]`), or one of Minigrid or Miniworld.
+        num_places: Places are 0 ... num_places - 1; >= 1; None asks the environment. Not together with `centres`.
+        centres: float, (k, 2); x and y of the middle of each place, m; None for the true place.
+
+    Raises:
+        ValueError: A setting is not allowed, or the number of places is unknown; at `reset`: the environment does not tell its place.
+        RuntimeError: At `reset` or `step`: the true place is not below `num_places`.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env,
+        *,
+        num_places: int | None = None,
+        centres: np.ndarray | Sequence[Sequence[float]] | None = None,
+    ) -> None:
+        self._centres = None if centres is None else np.asarray(centres, np.float64)
+        RecordConstructorArgs.__init__(
+            self, num_places=num_places, centres=None if self._centres is None else self._centres.tolist()
+        )
+        self._truth = truth_of(env)
+        if self._centres is not None:
+            if num_places is not None:
+                raise ValueError(f"num_places follows from the centres and must be None with them, got {num_places}")
+            if self._centres.ndim != 2 or self._centres.shape[1] != 2 or len(self._centres) == 0:
+                raise ValueError(f"centres must have the shape (k, 2) with k >= 1, got {self._centres.shape}")
+            count: int | None = len(self._centres)
+        else:
+            count = self._truth.num_places() if num_places is None else num_places
+        if count is None:
+            raise ValueError(f"the number of places of {env} is unknown; pass num_places")
+        if count < 1:
+            raise ValueError(f"num_places must be at least 1, got {count}")
+        super().__init__(env, "place", gym.spaces.Discrete(count))
+        self._count = count
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Resets the environment; see the class."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._with_key(observation, self._place(info)), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; see the class."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._with_key(observation, self._place(info)), reward, terminated, truncated, info
+
+    def _place(self, info: dict[str, Any]) -> np.int64:
+        if self._centres is not None:
+            return np.int64(nearest_centre(self._truth.pose(info)[None, :2], self._centres)[0])
+        place = self._truth.place(info)
+        if not 0 <= place < self._count:
+            raise RuntimeError(f"place {place} is outside 0 ... {self._count - 1}; pass a larger num_places")
+        return np.int64(place)

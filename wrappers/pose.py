@@ -1,0 +1,113 @@
+"""`PoseWrapper`: the agent's pose as an observation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from wrappers.frames import relative_pose, wrap_angle
+from wrappers.key import KeyWrapper
+from wrappers.noise import NOISES, PoseNoise
+from wrappers.truth import truth_of
+
+FRAMES = ("world", "start", "camera")
+ORIGINS = ("episode", "trial")
+
+
+class PoseWrapper(KeyWrapper, RecordConstructorArgs):
+    """Adds `pose`, float32 (3,): x m, y m, heading rad within [-pi, pi].
+
+    Frames:
+        `world`: the frame of `info["pose"]`.
+        `start`: seen from the pose at the start (see `origin`), x ahead and y to the left; (0, 0, 0) there.
+        `camera`: the motion of the last step: the pose now as seen from the pose before the last action, x ahead and y to the left;
+            (0, 0, 0) at a start. Chaining these motions gives the `start` frame.
+
+    Noise is added to the true pose in the chosen frame, drawn anew at every step, the first one included. Its generator depends on the seed
+    and the episode alone (`info`'s `seed`, `trial_id` and `episode_index` where there are any, else the seed of the last seeded
+    `reset` and the number of resets since), not on what was drawn before.
+
+    Args:
+        env: An environment with `info["pose"]`, as all of `memenvs` have, or one of Minigrid or Miniworld.
+        frame: "world", "start" or "camera".
+        origin: Which start: that of the "episode", or that of the "trial", so that poses can be compared between its episodes
+            (`info["trial_start"]` says when).
+        noise: "none" or "gaussian".
+        position_sd: Standard deviation of the noise of x and of y, m; >= 0.
+        heading_sd: Standard deviation of the noise of the heading, rad; >= 0.
+
+    Raises:
+        ValueError: A setting is not allowed; at `reset`: the environment does not tell its pose, or has no trials.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env,
+        *,
+        frame: str = "start",
+        origin: str = "episode",
+        noise: str = "none",
+        position_sd: float = 0.0,
+        heading_sd: float = 0.0,
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self, frame=frame, origin=origin, noise=noise, position_sd=position_sd, heading_sd=heading_sd
+        )
+        for name, value, choices in (
+            ("pose frame", frame, FRAMES),
+            ("origin", origin, ORIGINS),
+            ("noise", noise, tuple(NOISES)),
+        ):
+            if value not in choices:
+                raise ValueError(f"unknown {name} {value!r}; choose from {', '.join(map(repr, choices))}")
+        far = np.array([np.inf, np.inf, np.pi], np.float32)
+        super().__init__(env, "pose", gym.spaces.Box(-far, far, dtype=np.float32))
+        self._frame, self._origin = frame, origin
+        self._noise: PoseNoise = NOISES[noise](position_sd=position_sd, heading_sd=heading_sd)
+        self._truth = truth_of(env)
+        self._seed: int | None = None
+        self._episode = 0
+        self._start = np.zeros(3)
+        self._before = np.zeros(3)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Resets the environment; see the class."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None or self._seed is None:
+            self._seed = int(np.random.default_rng().integers(2**62)) if seed is None else seed
+            self._episode = 0
+        else:
+            self._episode += 1
+        if self._origin == "trial" and "trial_start" not in info:
+            raise ValueError("origin 'trial' needs an environment with trials; the info has no 'trial_start'")
+        number = [info.get("seed", self._seed), info.get("trial_id", 0), info.get("episode_index", self._episode)]
+        self._noise.begin(
+            np.random.default_rng([*number, 0x9053])
+        )  # the last number sets it apart from the environment's own
+        pose = self._truth.pose(info)
+        self._before = pose
+        if self._origin == "episode" or info["trial_start"]:
+            self._start = pose
+        return self._with_key(observation, self._measure(pose)), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; see the class."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        pose = self._truth.pose(info)
+        if info.get("episode_start", False):  # a `TrialWrapper` inside has begun the next episode
+            self._before = pose
+            self._start = pose if self._origin == "episode" else self._start
+        measured = self._measure(pose)
+        return self._with_key(observation, measured), reward, terminated, truncated, info
+
+    def _measure(self, pose: np.ndarray) -> np.ndarray:
+        """The pose in the chosen frame, with noise; float32, (3,)."""
+        origin = {"world": None, "start": self._start, "camera": self._before}[self._frame]
+        self._before = pose
+        noisy = self._noise.measure(pose if origin is None else relative_pose(pose, origin))
+        return np.array([noisy[0], noisy[1], wrap_angle(noisy[2])], np.float32)

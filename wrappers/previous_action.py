@@ -1,0 +1,72 @@
+"""`PreviousActionWrapper`: the action that led here, as an observation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from wrappers.key import KeyWrapper
+
+
+class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
+    """Adds `previous_action`; the first observation of an episode says that there was none.
+
+    | action space | `previous_action` | at the start of an episode |
+    |---|---|---|
+    | `Discrete(n)` | int64 (), `Discrete(n + 1)`: 1 + the action, counted from 0 | 0 |
+    | `Discrete(n)`, `one_hot` | float32 (n,) | zeros |
+    | `Box` | the action itself, same dtype and shape | zeros |
+
+    Args:
+        env: Any Gymnasium environment with one of these action spaces.
+        one_hot: Whether a discrete action is given as a one-hot vector.
+
+    Raises:
+        TypeError: The action space is of another kind.
+        ValueError: `one_hot` for actions that are not discrete.
+    """
+
+    def __init__(self, env: gym.Env, *, one_hot: bool = False) -> None:
+        RecordConstructorArgs.__init__(self, one_hot=one_hot)
+        actions = env.action_space
+        space: gym.Space
+        if isinstance(actions, gym.spaces.Discrete):
+            n = int(actions.n)
+            space = gym.spaces.Box(0.0, 1.0, (n,), np.float32) if one_hot else gym.spaces.Discrete(n + 1)
+        elif isinstance(actions, gym.spaces.Box):
+            if one_hot:
+                raise ValueError(f"one_hot must be False for actions of {actions}, got {one_hot}")
+            space = gym.spaces.Box(np.minimum(actions.low, 0), np.maximum(actions.high, 0), dtype=actions.dtype.type)
+        else:
+            raise TypeError(f"the action space must be Discrete or Box, got {actions}")
+        super().__init__(env, "previous_action", space)
+        self._one_hot = one_hot
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Resets the environment; see the class."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._with_key(observation, self._encode(None)), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; see the class."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        starts = info.get("episode_start", False)  # a `TrialWrapper` inside has begun the next episode
+        encoded = self._encode(None if starts else action)
+        return self._with_key(observation, encoded), reward, terminated, truncated, info
+
+    def _encode(self, action: Any) -> Any:
+        """The observation for an action; None for no action."""
+        space = self.env.action_space
+        if isinstance(space, gym.spaces.Box):
+            return np.zeros(space.shape, space.dtype) if action is None else np.array(action, space.dtype)
+        if not isinstance(space, gym.spaces.Discrete):
+            raise TypeError(f"the action space must be Discrete or Box, got {space}")
+        number = 0 if action is None else 1 + int(action) - int(space.start)
+        if not self._one_hot:
+            return np.int64(number)
+        return np.eye(int(space.n) + 1, dtype=np.float32)[number, 1:]

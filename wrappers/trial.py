@@ -1,0 +1,124 @@
+"""`TrialWrapper`: a whole trial as one episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from wrappers.key import KeyWrapper
+
+#: Reset options of `memenvs` that hold for one reset only.
+_ONCE = ("new_trial", "trial", "episode_index")
+
+
+class TrialWrapper(KeyWrapper, RecordConstructorArgs):
+    """Fuses the episodes of a trial into one Gymnasium episode, for algorithms that know only episodes (as in RL^2).
+
+    The end of an inner episode is an ordinary step: it returns the reward of that step together with the first observation of the next
+    inner episode, `terminated` and `truncated` are False, and `info` has `final_obs` and `final_info` of the episode that ended.
+    The step that ends the trial returns the last observation of the last inner episode and that episode's own flags: `terminated` if the
+    task ended it, `truncated` if a clock did or the trial's steps are used up.
+
+    Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode. `info` always has
+    `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`.
+
+    Environments of `memenvs` know their trials, and their limits hold beside those given here. Any other environment needs one of the
+    limits, and by default stays in one world over the trial: each inner episode is reset with the trial's seed.
+
+    Args:
+        env: Any Gymnasium environment.
+        trial_episodes: Inner episodes in a trial; >= 1; None for no limit.
+        trial_steps: Steps in a trial; >= 1; None for no limit.
+        same_world: For an environment without trials of its own: whether each inner episode is reset with the trial's seed. The
+            seed of trial 0 is the one given to `reset`, that of trial t a function of it and t.
+
+    Raises:
+        ValueError: A limit is below 1, or there is none.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env,
+        *,
+        trial_episodes: int | None = None,
+        trial_steps: int | None = None,
+        same_world: bool = True,
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self, trial_episodes=trial_episodes, trial_steps=trial_steps, same_world=same_world
+        )
+        for name, value in (("trial_episodes", trial_episodes), ("trial_steps", trial_steps)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1 or None, got {value}")
+        self._has_trials = hasattr(env.unwrapped, "trial_over")
+        limits = [trial_episodes, trial_steps]
+        if self._has_trials:
+            limits += [env.get_wrapper_attr("trial_episodes"), env.get_wrapper_attr("trial_steps")]
+        if all(limit is None for limit in limits):
+            raise ValueError(f"trials of {env} would never end; pass trial_episodes or trial_steps")
+        super().__init__(env, "episode_start", gym.spaces.Discrete(2))
+        self._trial_episodes, self._trial_steps, self._same_world = trial_episodes, trial_steps, same_world
+        self._held: dict[str, Any] = {}
+        self._seed: int | None = None
+        self._trial = 0
+        self._episode = 0
+        self._num_steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Starts a trial.
+
+        Args:
+            seed: As for the environment inside.
+            options: Those of the environment inside; they hold for every inner episode of the trial.
+        """
+        if seed is not None or self._seed is None:
+            self._seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
+            self._trial = 0
+        else:
+            self._trial += 1
+        self._episode = self._num_steps = 0
+        options = dict(options or {})
+        self._held = {key: value for key, value in options.items() if key not in _ONCE}
+        if self._has_trials:
+            observation, info = self.env.reset(seed=seed, options={"new_trial": True, **options})
+        else:
+            inner_seed = self._trial_seed() if self._same_world else seed
+            observation, info = self.env.reset(seed=inner_seed, options=options or None)
+        return self._with_key(observation, np.int64(1)), self._info(info, episode_start=True, trial_start=True)
+
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; see the class."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._num_steps += 1
+        ended = bool(terminated or truncated)
+        used_up = self._trial_steps is not None and self._num_steps >= self._trial_steps
+        all_played = ended and self._trial_episodes is not None and self._episode + 1 >= self._trial_episodes
+        is_over = (
+            used_up or all_played or (ended and self._has_trials and bool(self.env.get_wrapper_attr("trial_over")))
+        )
+        if not ended or is_over:
+            info = self._info(info, episode_start=False, trial_start=False)
+            return self._with_key(observation, np.int64(0)), reward, terminated, bool(truncated or used_up), info
+        final = {"final_obs": self._with_key(observation, np.int64(0))}
+        final["final_info"] = self._info(info, episode_start=False, trial_start=False)
+        self._episode += 1
+        inner_seed = self._trial_seed() if self._same_world and not self._has_trials else None
+        observation, info = self.env.reset(seed=inner_seed, options=self._held or None)
+        info = self._info(info, episode_start=True, trial_start=False)
+        return self._with_key(observation, np.int64(1)), reward, False, False, {**info, **final}
+
+    def _info(self, info: dict[str, Any], *, episode_start: bool, trial_start: bool) -> dict[str, Any]:
+        """`info` with the keys that every trial has; numbers of the environment's own trials win."""
+        own = {"trial_id": self._trial, "episode_index": self._episode}
+        return {**own, **info, "episode_start": episode_start, "trial_start": trial_start}
+
+    def _trial_seed(self) -> int | None:
+        """Seed of the current trial of an environment without trials of its own."""
+        if self._seed is None or self._trial == 0:
+            return self._seed
+        return int(np.random.default_rng([self._seed, self._trial]).integers(2**31))

@@ -1,0 +1,120 @@
+"""Where an environment's agent truly is: read from `info`, or from the insides of Minigrid and Miniworld environments.
+
+Frame: that of the project. Metres, x and y on the floor plan, right-handed; heading in radians, counter-clockwise from +x.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+
+
+class Truth(Protocol):
+    """Reads pose and place of one environment."""
+
+    def num_places(self) -> int | None:
+        """Places are 0 ... num_places - 1; None if unknown."""
+
+    def pose(self, info: dict[str, Any]) -> np.ndarray:
+        """float64, (3,); x m, y m, heading rad in the world frame."""
+
+    def place(self, info: dict[str, Any]) -> int:
+        """Number of the place."""
+
+
+class InfoTruth:
+    """Truth of an environment that tells it: `info["pose"]`, `info["place"]` and an attribute `num_places`, as all of `memenvs` do."""
+
+    def __init__(self, env: gym.Env) -> None:
+        self._env = env.unwrapped
+
+    def num_places(self) -> int | None:
+        """What the environment says."""
+        return getattr(self._env, "num_places", None)
+
+    def pose(self, info: dict[str, Any]) -> np.ndarray:
+        """`info["pose"]`."""
+        return np.asarray(self._get(info, "pose"), np.float64)
+
+    def place(self, info: dict[str, Any]) -> int:
+        """`info["place"]`."""
+        return int(self._get(info, "place"))
+
+    def _get(self, info: dict[str, Any], key: str) -> Any:
+        if key not in info:
+            raise ValueError(
+                f"the {key} of {self._env} is unknown: its info has no {key!r}, and it is neither a Minigrid nor a Miniworld environment"
+            )
+        return info[key]
+
+
+class MinigridTruth:
+    """Truth of a Minigrid environment: a cell is 1 m, column c and row r are (x, y) = (c, -r), so that facing up is heading pi / 2.
+
+    A place is a room where the grid is made of rooms (`RoomGrid`), counted row by row, else a cell, c * height + r.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        self._env: Any = env.unwrapped
+        self._has_rooms = hasattr(self._env, "num_rows")  # `room_grid` itself is made by the first reset
+
+    def num_places(self) -> int | None:
+        """Rooms or cells of the grid."""
+        if self._has_rooms:
+            return self._env.num_rows * self._env.num_cols
+        return self._env.width * self._env.height
+
+    def pose(self, info: dict[str, Any]) -> np.ndarray:
+        """From `agent_pos` and `agent_dir` (0 right, 1 down, 2 left, 3 up)."""
+        column, row = self._env.agent_pos
+        return np.array([column, -row, -self._env.agent_dir * np.pi / 2])
+
+    def place(self, info: dict[str, Any]) -> int:
+        """From `agent_pos`."""
+        column, row = (int(value) for value in self._env.agent_pos)
+        if not self._has_rooms:
+            return column * self._env.height + row
+        wall = self._env.room_size - 1  # rooms share their walls
+        return min(row // wall, self._env.num_rows - 1) * self._env.num_cols + min(
+            column // wall, self._env.num_cols - 1
+        )
+
+
+class MiniworldTruth:
+    """Truth of a Miniworld environment, whose floor plan is (x, z) with z towards the viewer of the plan: here (x, y) = (x, -z).
+
+    A place is a room, in the order in which the environment made them; between rooms it is the nearest one.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        self._env: Any = env.unwrapped
+
+    def num_places(self) -> int | None:
+        """Number of rooms."""
+        return len(self._env.rooms)
+
+    def pose(self, info: dict[str, Any]) -> np.ndarray:
+        """From `agent.pos` and `agent.dir`."""
+        agent = self._env.agent
+        return np.array([agent.pos[0], -agent.pos[2], agent.dir], np.float64)
+
+    def place(self, info: dict[str, Any]) -> int:
+        """From `agent.pos` and the rooms' rectangles."""
+        x, _, z = self._env.agent.pos
+        gaps = [
+            np.hypot(max(room.min_x - x, 0.0, x - room.max_x), max(room.min_z - z, 0.0, z - room.max_z))
+            for room in self._env.rooms
+        ]
+        return int(np.argmin(gaps))
+
+
+def truth_of(env: gym.Env) -> Truth:
+    """The reader that fits an environment; neither Minigrid nor Miniworld is imported for it."""
+    inner = env.unwrapped
+    if hasattr(inner, "agent_pos") and hasattr(inner, "agent_dir"):
+        return MinigridTruth(env)
+    if hasattr(inner, "agent") and hasattr(inner, "rooms"):
+        return MiniworldTruth(env)
+    return InfoTruth(env)

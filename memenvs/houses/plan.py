@@ -1,0 +1,381 @@
+"""Floor plans: which rooms a home has, where they are, and where its walls open. Rectangles on a 5 cm raster, no furniture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+RASTER = 0.05  # m; all wall lines lie on multiples of it, so that neighbours can be found by comparing integers
+FRAME = 0.04  # m; a door frame's width on each side of the clear opening
+DOOR_HEIGHT = 2.05
+SHORTEST_WALL = 1.23  # m; a shared wall must be this long to take a door of at least 0.9 m
+
+#: Usual floor area (square metres) and smallest side (m, between wall lines) of each type of room.
+TYPICAL_AREA = {
+    "living_room": 24.0, "kitchen": 12.5, "bedroom": 14.0, "bathroom": 6.5, "dining_room": 12.5, "study": 10.0,
+    "laundry": 6.0, "hallway": 7.0,
+}  # fmt: skip
+SMALLEST_SIDE = {
+    "living_room": 3.2, "kitchen": 2.5, "bedroom": 2.7, "bathroom": 1.9, "dining_room": 2.8, "study": 2.4,
+    "laundry": 1.9, "hallway": 1.2,
+}  # fmt: skip
+
+_BASE = ("living_room", "bedroom", "kitchen", "bathroom")
+_EXTRAS = (
+    ("bedroom", 3.0), ("dining_room", 2.0), ("bathroom", 1.6), ("study", 1.8), ("laundry", 1.0), ("bedroom", 1.6),
+    ("bathroom", 0.7), ("bedroom", 0.8), ("study", 0.5),
+)  # fmt: skip
+_PUBLIC = ("living_room", "kitchen", "dining_room")
+_LEAVES = ("bathroom", "laundry")
+
+# How odd it is to walk from one type of room straight into another; missing pairs are `_ODD`.
+_ODD = 12.0
+_DOOR_COST = {
+    frozenset(pair): cost
+    for pair, cost in {
+        ("hallway", "living_room"): 0.5, ("hallway", "bedroom"): 1.0, ("hallway", "bathroom"): 1.0,
+        ("hallway", "study"): 1.0, ("hallway", "laundry"): 1.2, ("hallway", "kitchen"): 1.5,
+        ("hallway", "dining_room"): 1.5, ("hallway",): 0.8,
+        ("living_room", "kitchen"): 0.6, ("living_room", "dining_room"): 0.4, ("kitchen", "dining_room"): 0.3,
+        ("living_room", "bedroom"): 2.0, ("living_room", "study"): 2.0, ("living_room", "bathroom"): 3.0,
+        ("living_room", "laundry"): 3.5, ("kitchen", "laundry"): 1.5, ("dining_room", "bedroom"): 4.0,
+        ("dining_room", "study"): 3.0, ("dining_room", "bathroom"): 4.5, ("bedroom", "bathroom"): 3.5,
+        ("kitchen", "bathroom"): 5.0, ("kitchen", "bedroom"): 5.0, ("bathroom", "laundry"): 5.0,
+        ("bedroom", "study"): 5.0, ("kitchen", "study"): 4.5, ("living_room",): 1.0,
+    }.items()
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlanRoom:
+    """A rectangular room; its walls' middle lines are the sides.
+
+    Attributes:
+        type: One of `memenvs.houses.classes.ROOM_TYPES`.
+        low: (x, y) of the smallest corner, m.
+        high: (x, y) of the largest corner, m.
+    """
+
+    type: str
+    low: tuple[float, float]
+    high: tuple[float, float]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Sides along x and y, m."""
+        return self.high[0] - self.low[0], self.high[1] - self.low[1]
+
+    @property
+    def area(self) -> float:
+        """Floor area, square metres."""
+        return self.size[0] * self.size[1]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A hole in a wall.
+
+    Attributes:
+        kind: "door" (with a frame), "passage" (wide, without one), "entrance" (the closed front door) or "window".
+        rooms: Indices of the rooms on both sides; -1 is outside.
+        axis: 0 if the wall runs along x, 1 if along y.
+        line: The wall's y (axis 0) or x (axis 1), m.
+        centre: Middle of the hole along the wall, m.
+        width: Width of the hole, m; a door's frame stands inside it.
+        bottom: Lower edge, m.
+        top: Upper edge, m.
+    """
+
+    kind: str
+    rooms: tuple[int, int]
+    axis: int
+    line: float
+    centre: float
+    width: float
+    bottom: float
+    top: float
+
+    @property
+    def is_walkable(self) -> bool:
+        """Whether one can go through."""
+        return self.kind in ("door", "passage")
+
+
+@dataclass(frozen=True)
+class FloorPlan:
+    """Rooms and the openings of their walls.
+
+    Attributes:
+        rooms: At least two; they do not overlap.
+        openings: Doors first, windows last.
+        cost: How unusual the way through the home is; lower is better.
+    """
+
+    rooms: tuple[PlanRoom, ...]
+    openings: tuple[Opening, ...]
+    cost: float
+
+
+@dataclass(frozen=True)
+class _Contact:
+    """A piece of wall that two rooms share, or that one room shares with the outside (second room -1)."""
+
+    rooms: tuple[int, int]
+    axis: int
+    line: float
+    low: float
+    high: float
+
+    @property
+    def length(self) -> float:
+        return self.high - self.low
+
+
+def draw_plan(
+    rng: np.random.Generator, num_rooms: int, area: float, *, passages: float = 0.5, extra_doors: float = 0.3
+) -> FloorPlan:
+    """A floor plan with sensible rooms and doors; the best of several tries.
+
+    Args:
+        rng: Source of chance.
+        num_rooms: Number of rooms, 2 to 14.
+        area: Wanted floor area, square metres; met within some per cent.
+        passages: Chance that living areas are joined by a wide passage instead of a door.
+        extra_doors: Chance of a door between living areas that are connected already.
+
+    Returns:
+        A plan in which every room can be reached. Its smallest corner is the origin.
+
+    Raises:
+        RuntimeError: No plan was found with rooms that are wide enough, so `area` is too small for `num_rooms`.
+    """
+    best: FloorPlan | None = None
+    for _ in range(400):
+        rooms = _arrange(rng, _room_types(rng, num_rooms), area)
+        if rooms is None:
+            continue
+        plan = _with_openings(rng, rooms, passages, extra_doors)
+        if plan is not None and (best is None or plan.cost < best.cost):
+            best = plan
+        if best is not None and best.cost < 4.2:
+            break
+    if best is None:
+        raise RuntimeError(f"no floor plan of {num_rooms} rooms fits into {area:.0f} square metres")
+    return best
+
+
+def _room_types(rng: np.random.Generator, num_rooms: int) -> list[str]:
+    """Types of all rooms; two or more rooms, up to 14."""
+    types = list(_BASE[: min(num_rooms, 4)])
+    num_hallways = 0 if num_rooms < 6 else 2 if num_rooms >= 11 and rng.random() < 0.5 else 1
+    weights = np.array([weight for _, weight in _EXTRAS])
+    num_extras = num_rooms - len(types) - num_hallways
+    keys = rng.exponential(size=len(_EXTRAS)) / weights
+    types += [_EXTRAS[i][0] for i in np.argsort(keys)[:num_extras]]
+    return types + ["hallway"] * num_hallways
+
+
+def _arrange(rng: np.random.Generator, types: list[str], area: float) -> list[PlanRoom] | None:
+    """Places rooms of these types, or None if one comes out too narrow."""
+    num_hallways = types.count("hallway")
+    wanted = np.array([TYPICAL_AREA[t] * rng.uniform(0.8, 1.25) for t in types if t != "hallway"])
+    corridor = rng.uniform(1.3, 1.6)
+    wanted *= max(area - corridor * (5.0 + 1.2 * num_hallways), 0.5 * area) / wanted.sum()
+    sized = [(t, float(a)) for t, a in zip([t for t in types if t != "hallway"], wanted, strict=True)]
+    if num_hallways == 0:
+        height = np.sqrt(area * rng.uniform(0.6, 1.6))
+        rooms = _split(rng, sized, (0.0, 0.0), (area / height, height))
+    else:
+        rooms = _with_wings(rng, sized, corridor, num_hallways)
+    rooms = _on_raster(rng, rooms)
+    for room in rooms:
+        short, long = sorted(room.size)
+        limit = 12.0 if room.type == "hallway" else 2.2
+        if short < SMALLEST_SIDE[room.type] - 1e-6 or long / short > limit:
+            return None
+    return rooms
+
+
+def _split(
+    rng: np.random.Generator, sized: list[tuple[str, float]], low: tuple[float, float], high: tuple[float, float]
+) -> list[PlanRoom]:
+    """Cuts a rectangle into rooms whose areas are in proportion to those wanted."""
+    if len(sized) == 1:
+        return [PlanRoom(sized[0][0], low, high)]
+    order = rng.permutation(len(sized))
+    cut = int(rng.integers(1, len(sized)))
+    first, second = [sized[i] for i in order[:cut]], [sized[i] for i in order[cut:]]
+    share = sum(a for _, a in first) / sum(a for _, a in sized)
+    sides = high[0] - low[0], high[1] - low[1]
+    axis = int(sides[1] > sides[0]) if rng.random() < 0.8 else int(rng.integers(2))
+    at = low[axis] + share * sides[axis]
+    middle_high = (at, high[1]) if axis == 0 else (high[0], at)
+    middle_low = (at, low[1]) if axis == 0 else (low[0], at)
+    return _split(rng, first, low, middle_high) + _split(rng, second, middle_low, high)
+
+
+def _with_wings(
+    rng: np.random.Generator, sized: list[tuple[str, float]], corridor: float, num_wings: int
+) -> list[PlanRoom]:
+    """A public part (living room, kitchen, dining room) and one or two wings of rooms on both sides of a corridor."""
+    public = [room for room in sized if room[0] in _PUBLIC]
+    private = [room for room in sized if room[0] not in _PUBLIC]
+    order = rng.permutation(len(private))
+    wings = [[private[i] for i in order[k::num_wings]] for k in range(num_wings)]
+    depth = rng.uniform(6.0, 9.5)
+    width = sum(a for _, a in public) / depth
+    rooms = _split(rng, public, (0.0, 0.0), (width, depth))
+    for side, wing in zip((1, -1), wings, strict=False):
+        rows: list[list[tuple[str, float]]] = [[], []]
+        for room in sorted(wing, key=lambda room: -room[1]):
+            rows[int(sum(a for _, a in rows[0]) > sum(a for _, a in rows[1]))].append(room)
+        if rng.random() < 0.5:
+            rows.reverse()
+        total = sum(a for _, a in wing)
+        length = total / np.clip(depth * rng.uniform(0.75, 1.1) - corridor, 4.0, 8.5)
+        depths = [max(sum(a for _, a in row) / length, 0.0) for row in rows]
+        bottom = rng.uniform(-0.3, 0.3) + 0.5 * (depth - sum(depths) - corridor)
+        if abs(bottom) < 0.6:
+            bottom = 0.0
+        start = width if side == 1 else -length
+        low_corridor = bottom + depths[0]
+        rooms.append(PlanRoom("hallway", (start, low_corridor), (start + length, low_corridor + corridor)))
+        for row, low, high in ((rows[0], bottom, low_corridor), (rows[1], low_corridor + corridor, None)):
+            top = low + depths[1] if high is None else high
+            x, scale = start, length / max(sum(a for _, a in row), 1e-9)
+            for i in rng.permutation(len(row)):
+                room_type, room_area = row[i]
+                rooms.append(PlanRoom(room_type, (x, low), (x + scale * room_area, top)))
+                x += scale * room_area
+    return rooms
+
+
+def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom]) -> list[PlanRoom]:
+    """Turns and mirrors the plan at random, moves its smallest corner to the origin, and rounds to the raster."""
+    corners = np.array([[room.low, room.high] for room in rooms])  # (R, 2, 2): room, low or high, axis
+    if rng.random() < 0.5:
+        corners = corners[:, :, ::-1]
+    for axis in (0, 1):
+        if rng.random() < 0.5:
+            corners[:, :, axis] = -corners[:, ::-1, axis]
+    corners = np.round((corners - corners.min((0, 1))) / RASTER) * RASTER
+    return [
+        PlanRoom(room.type, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])))
+        for room, (low, high) in zip(rooms, corners, strict=True)
+    ]
+
+
+def _contacts(rooms: list[PlanRoom]) -> tuple[list[_Contact], list[_Contact]]:
+    """Pieces of wall between two rooms, and pieces between a room and the outside."""
+    inner: list[_Contact] = []
+    shared: dict[tuple[int, int, int], list[tuple[float, float]]] = {}
+    for (i, a), (j, b) in combinations(enumerate(rooms), 2):
+        for axis in (0, 1):
+            across = 1 - axis
+            low, high = max(a.low[axis], b.low[axis]), min(a.high[axis], b.high[axis])
+            if high - low < 0.5 * RASTER:
+                continue
+            if abs(a.high[across] - b.low[across]) < 0.5 * RASTER:
+                line, end_a, end_b = a.high[across], 1, 0
+            elif abs(b.high[across] - a.low[across]) < 0.5 * RASTER:
+                line, end_a, end_b = a.low[across], 0, 1
+            else:
+                continue
+            inner.append(_Contact((i, j), axis, line, low, high))
+            shared.setdefault((i, axis, end_a), []).append((low, high))
+            shared.setdefault((j, axis, end_b), []).append((low, high))
+    outer: list[_Contact] = []
+    for i, room in enumerate(rooms):
+        for axis in (0, 1):
+            for end, line in enumerate((room.low[1 - axis], room.high[1 - axis])):
+                at = room.low[axis]
+                for low, high in [*sorted(shared.get((i, axis, end), [])), (room.high[axis], room.high[axis])]:
+                    if low - at > 0.5 * RASTER:
+                        outer.append(_Contact((i, -1), axis, line, at, low))
+                    at = max(at, high)
+    return inner, outer
+
+
+def _with_openings(
+    rng: np.random.Generator, rooms: list[PlanRoom], passages: float, extra_doors: float
+) -> FloorPlan | None:
+    """Doors, front door and windows for these rooms, or None if not all rooms can be connected."""
+    inner, outer = _contacts(rooms)
+    costs = [_DOOR_COST.get(frozenset(rooms[k].type for k in c.rooms), _ODD) for c in inner]
+    group = list(range(len(rooms)))
+    degree = [0] * len(rooms)
+    openings: list[Opening] = []
+    worst = 0.0
+    for cost, k in sorted((cost + 0.3 * rng.random(), k) for k, cost in enumerate(costs)):
+        contact = inner[k]
+        a, b = contact.rooms
+        if contact.length < SHORTEST_WALL:
+            continue
+        if group[a] == group[b]:
+            if cost > 1.9 or rooms[a].type in _LEAVES or rooms[b].type in _LEAVES or rng.random() >= extra_doors:
+                continue
+        else:
+            worst = max(worst, cost)
+            group = [group[a] if g == group[b] else g for g in group]
+        degree[a] += 1
+        degree[b] += 1
+        openings.append(_doorway(rng, contact, (rooms[a].type, rooms[b].type), passages))
+    if len(set(group)) > 1:
+        return None
+    worst += sum(20.0 for room, d in zip(rooms, degree, strict=True) if room.type in _LEAVES and d > 1)
+    entrance = _entrance(rng, rooms, outer)
+    openings += entrance
+    for contact in outer:
+        openings += _windows(rng, rooms[contact.rooms[0]].type, contact, entrance)
+    return FloorPlan(tuple(rooms), tuple(openings), worst)
+
+
+def _doorway(rng: np.random.Generator, contact: _Contact, types: tuple[str, str], passages: float) -> Opening:
+    """A door near one end of a shared wall, or a wide passage in its middle."""
+    if all(t in (*_PUBLIC, "hallway") for t in types) and contact.length > 2.2 and rng.random() < passages:
+        width = min(rng.uniform(1.4, 2.4), contact.length - 0.7)
+        centre = rng.uniform(contact.low + 0.3 + width / 2, contact.high - 0.3 - width / 2)
+        return Opening("passage", contact.rooms, contact.axis, contact.line, centre, width, 0.0, 2.3)
+    width = min(rng.uniform(0.92, 1.0) + 2 * FRAME, contact.length - 0.24)
+    low, high = contact.low + 0.12 + width / 2, contact.high - 0.12 - width / 2
+    draw = rng.random()
+    centre = low if draw < 0.35 else high if draw < 0.7 else low + (high - low) * rng.random()
+    return Opening("door", contact.rooms, contact.axis, contact.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)
+
+
+def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[_Contact]) -> list[Opening]:
+    """The front door, in a hallway or a living area if these have an outer wall."""
+    fits = [contact for contact in outer if contact.length >= 1.4]
+    if not fits:
+        return []
+    rank = {"hallway": 0, "living_room": 1, "dining_room": 2, "kitchen": 2}
+    contact = min(fits, key=lambda c: (rank.get(rooms[c.rooms[0]].type, 9), -c.length))
+    width = 0.95 + 2 * FRAME
+    centre = contact.low + 0.16 + width / 2 if rng.random() < 0.5 else contact.high - 0.16 - width / 2
+    return [Opening("entrance", contact.rooms, contact.axis, contact.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)]
+
+
+def _windows(rng: np.random.Generator, room_type: str, contact: _Contact, taken: list[Opening]) -> list[Opening]:
+    """Windows of one piece of outer wall."""
+    low, high = contact.low + 0.35, contact.high - 0.35
+    for door in taken:
+        if (door.rooms, door.axis, door.line) == (contact.rooms, contact.axis, contact.line):
+            if door.centre - low < high - door.centre:
+                low = max(low, door.centre + door.width / 2 + 0.3)
+            else:
+                high = min(high, door.centre - door.width / 2 - 0.3)
+    chance = {"bathroom": 0.6, "laundry": 0.4, "hallway": 0.5}.get(room_type, 0.85)
+    is_small = room_type in ("bathroom", "laundry")
+    if high - low < 0.6 or rng.random() > chance:
+        return []
+    bottom, top = (1.35, 1.95) if is_small else (0.95, 2.15)
+    count = 2 if high - low > 4.2 and not is_small else 1
+    step = (high - low) / count
+    openings = []
+    for k in range(count):
+        width = min(step - 0.1, 0.65 if is_small else rng.uniform(1.0, 2.0))
+        centre = low + (k + 0.5) * step + 0.5 * (step - 0.1 - width) * rng.uniform(-0.6, 0.6)
+        openings.append(Opening("window", contact.rooms, contact.axis, contact.line, centre, width, bottom, top))
+    return openings

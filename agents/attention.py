@@ -12,6 +12,8 @@ from torch.nn.attention.bias import causal_lower_right
 
 ROWS_AT_ONCE = 512
 """Queries for which a mask may exist at one time."""
+NARROW = 16
+"""Heads up to this width are faster in compiled loops than in matrix products, on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,14 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
     if causal and mask is not None:
         raise ValueError("attend takes either causal=True or a mask, got both")
     if causal and queries > keys:
-        raise ValueError(f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys")
+        raise ValueError(
+            f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys"
+        )
     if isinstance(mask, Window):
-        return _windowed(q, k, v, mask)
+        return _narrow(q, k, v, mask) if _is_narrow(q, mask.sinks) else _windowed(q, k, v, mask)
+    if causal and q.shape[-1] <= NARROW and queries > 1 and _is_narrow(q, 0):
+        last = torch.arange(keys - queries, keys)[None]
+        return _narrow(q, k, v, Window(torch.zeros_like(last), last))
     if not causal or queries == 1:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     if queries == keys:
@@ -64,6 +71,20 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
     if q.is_cuda:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(queries, keys))
     return _lower_right(q, k, v)
+
+
+def _is_narrow(q: Tensor, sinks: int) -> bool:
+    """Whether the compiled loops can do it."""
+    if q.device.type != "cpu" or q.dtype != torch.float32 or q.shape[-1] % 8 or sinks > 64:
+        return False
+    return not torch.is_autocast_enabled("cpu")
+
+
+def _narrow(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+    """Attention in windows by compiled loops, which take seconds to compile when they are first used on a machine."""
+    from agents.attention_cpu import narrow_attention
+
+    return narrow_attention(q, k, v, window.first, window.last, window.sinks)
 
 
 def _row_blocks(rows: int) -> Iterator[tuple[int, int]]:
@@ -79,7 +100,9 @@ def _lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     for begin, end in _row_blocks(queries):
         seen = keys - queries + end  # keys that the last query of the block sees
         mask = torch.ones(end - begin, seen, dtype=torch.bool, device=q.device).tril(seen - (end - begin))
-        parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], k[..., :seen, :], v[..., :seen, :], attn_mask=mask))
+        parts.append(
+            F.scaled_dot_product_attention(q[..., begin:end, :], k[..., :seen, :], v[..., :seen, :], attn_mask=mask)
+        )
     return torch.cat(parts, dim=-2)
 
 

@@ -35,7 +35,12 @@ MEMORIES = (
     Row("none", NoMemory, NoMemoryConfig, "the present only"),
     Row("gru", GRUMemory, RecurrentConfig, "one recurrent vector, gated recurrent unit"),
     Row("lstm", LSTMMemory, RecurrentConfig, "one recurrent vector, long short-term memory (RL2)"),
-    Row("relic", RelicMemory, RelicConfig, "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)"),
+    Row(
+        "relic",
+        RelicMemory,
+        RelicConfig,
+        "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)",
+    ),
 )
 
 

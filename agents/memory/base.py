@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,10 +50,12 @@ class Memory(nn.Module, abc.ABC):
     Attributes:
         input_dim: Width of the embedding that comes in.
         output_dim: Width of the features that go out.
+        bounded: Whether the state keeps its size however many steps it has seen, so that it can be carried on for ever.
     """
 
     input_dim: int
     output_dim: int
+    bounded: ClassVar[bool] = True
 
     @abc.abstractmethod
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
@@ -76,7 +79,9 @@ class Memory(nn.Module, abc.ABC):
         """
 
     @abc.abstractmethod
-    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State | None]:
+    def forward(
+        self, x: StepInputs, state: State | None = None, last: int | None = None
+    ) -> tuple[Tensor, State | None]:
         """Learn: T steps at once, with gradients through all of them.
 
         Args:
@@ -88,6 +93,22 @@ class Memory(nn.Module, abc.ABC):
             float (B, `last` or T, D) features, and the state after the last step (None where a memory
             keeps none when it started from None).
         """
+
+    @torch.no_grad()
+    def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
+        """`forward` without gradient: the state after a past that is given at once.
+
+        Args:
+            x: T steps.
+            state: What came before; may be changed in place.
+            last: As in `forward`.
+
+        Returns:
+            As `forward`, with a state in any case.
+        """
+        features, after = self(x, state, last)
+        assert after is not None
+        return features, after
 
 
 def last_steps(steps: int, last: int | None) -> int:

@@ -46,13 +46,18 @@ class Clock:
         episode = torch.where(episode_start, now, -1).cummax(1).values
         episode_first = torch.where(episode >= 0, episode, -before["episode_step"][:, None])
         count = episode_start.cumsum(1)
-        before_trial = torch.where(trial >= 0, count.gather(1, trial.clamp(min=0)) - 1, -before["episode_index"][:, None])
+        before_trial = torch.where(
+            trial >= 0, count.gather(1, trial.clamp(min=0)) - 1, -before["episode_index"][:, None]
+        )
         return Clock(count - before_trial, now - episode_first, torch.where(trial >= 0, trial, -length), episode_first)
 
     @staticmethod
     def zeros(batch: int, device: torch.device) -> State:
         """Counters before the first step, int64 (B,) each: steps of the trial, index of the episode, steps of the episode."""
-        return {name: torch.zeros(batch, dtype=torch.long, device=device) for name in ("length", "episode_index", "episode_step")}
+        return {
+            name: torch.zeros(batch, dtype=torch.long, device=device)
+            for name in ("length", "episode_index", "episode_step")
+        }
 
     def after(self) -> State:
         """Counters after the last step."""

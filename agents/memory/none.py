@@ -36,7 +36,9 @@ class NoMemory(Memory):
         check_inputs(x, self.input_dim)
         return x.embedding[:, 0], state
 
-    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State | None]:
+    def forward(
+        self, x: StepInputs, state: State | None = None, last: int | None = None
+    ) -> tuple[Tensor, State | None]:
         """The embeddings of the steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
         return x.embedding[:, steps - last_steps(steps, last) :], state

@@ -34,7 +34,9 @@ class RecurrentConfig:
         if self.layers < 1:
             raise ValueError(f"layers must be at least 1, got {self.layers}")
         if self.reset_on not in get_args(ResetOn):
-            raise ValueError(f"unknown reset_on {self.reset_on!r}; choose from {', '.join(map(repr, get_args(ResetOn)))}")
+            raise ValueError(
+                f"unknown reset_on {self.reset_on!r}; choose from {', '.join(map(repr, get_args(ResetOn)))}"
+            )
 
 
 class RecurrentMemory(Memory):
@@ -80,7 +82,9 @@ class RecurrentMemory(Memory):
         if resets[:, 1:].any():
             features, state = self._run_pieces(x.embedding, resets, state)
         else:
-            features, state = self._run(x.embedding, {part: value * ~resets[:, :1, None] for part, value in state.items()})
+            features, state = self._run(
+                x.embedding, {part: value * ~resets[:, :1, None] for part, value in state.items()}
+            )
         return features[:, steps - kept :], state
 
     def _resets(self, x: StepInputs) -> Tensor:
@@ -114,7 +118,9 @@ class RecurrentMemory(Memory):
         length = torch.bincount(piece, minlength=len(row))
         longest_first = torch.argsort(length, descending=True, stable=True)
         rank = torch.argsort(longest_first)  # (P,)
-        since = torch.arange(batch * steps, device=piece.device) - (row * steps + begin)[piece]  # (B*T,) steps since the piece began
+        since = (
+            torch.arange(batch * steps, device=piece.device) - (row * steps + begin)[piece]
+        )  # (B*T,) steps since the piece began
         packing = torch.argsort(since * len(row) + rank[piece])  # all first steps, then all second steps, ...
         batch_sizes = torch.bincount(since).cpu()
         packed = PackedSequence(embedding.flatten(0, 1).index_select(0, packing), batch_sizes)

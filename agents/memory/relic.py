@@ -202,6 +202,8 @@ class RelicMemory(Memory):
         Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", sections 3 and A.
     """
 
+    bounded = False
+
     def __init__(self, input_dim: int, config: RelicConfig) -> None:
         super().__init__()
         self.config = config
@@ -256,7 +258,9 @@ class RelicMemory(Memory):
                 parts.append(features)
         return torch.cat(parts, dim=1), state
 
-    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State | None]:
+    def forward(
+        self, x: StepInputs, state: State | None = None, last: int | None = None
+    ) -> tuple[Tensor, State | None]:
         """T steps at once; see `Memory.forward`.
 
         With a state, the steps go on after the cached past, through which no gradient flows, and are added to the cache. Without one,
@@ -275,7 +279,9 @@ class RelicMemory(Memory):
         plan = self._plan(clock)
         cache = _with_room(state["cache"], plan.room)
         features = self._layers(x, clock, plan, keep, cache, last)
-        for row in (clock.trial_first[:, -1] > 0).nonzero()[:, 0].tolist():  # a trial began on the way: forget what came before it
+        for row in (
+            (clock.trial_first[:, -1] > 0).nonzero()[:, 0].tolist()
+        ):  # a trial began on the way: forget what came before it
             kept = x.embedding.shape[1] - int(clock.trial_first[row, -1])
             end = self.sinks + int(plan.past[row]) + x.embedding.shape[1]
             cache[row, ..., self.sinks : self.sinks + kept, :] = cache[row, ..., end - kept : end, :].clone()
@@ -289,7 +295,9 @@ class RelicMemory(Memory):
         kept = last_steps(steps, last)
         longest = int(clock.episode_step.max()) + 1
         if longest > self.config.max_episode_steps:
-            raise ValueError(f"an episode has at most max_episode_steps ({self.config.max_episode_steps}) steps, got {longest}")
+            raise ValueError(
+                f"an episode has at most max_episode_steps ({self.config.max_episode_steps}) steps, got {longest}"
+            )
         h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)
         rotation = self._rotation(clock.episode_index) if self.config.inter_episode else None
         sinks = self._sinks(keep)

@@ -15,7 +15,15 @@ SMALL = {
     "none": {},
     "gru": {"hidden_dim": 6, "layers": 2},
     "lstm": {"hidden_dim": 6, "layers": 2},
-    "relic": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "sink": "kv", "cache_dtype": "float64", "max_episode_steps": T},
+    "relic": {
+        "layers": 3,
+        "heads": 2,
+        "dim": 8,
+        "mlp_dim": 12,
+        "sink": "kv",
+        "cache_dtype": "float64",
+        "max_episode_steps": T,
+    },
 }
 VARIANTS = [
     *[(row.name, {}) for row in MEMORIES],
@@ -180,7 +188,9 @@ def test_registry() -> None:
     assert all(row.line for row in MEMORIES)
     with pytest.raises(ValueError, match=r"unknown memory 'lstn'; choose from 'none', 'gru', 'lstm', 'relic'"):
         make_memory("lstn", 4)
-    with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'gru'; choose from 'hidden_dim', 'layers', 'reset_on'"):
+    with pytest.raises(
+        ValueError, match=r"unknown setting 'heads' of the memory 'gru'; choose from 'hidden_dim', 'layers', 'reset_on'"
+    ):
         make_memory("gru", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):
         make_memory("none", 4, heads=2)

@@ -136,7 +136,8 @@ def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig) -> Hou
     programmes = [RoomProgramme(rng, s, draw_style(rng), has_dining_room=has_dining_room) for s in spaces]
     for programme in programmes:
         programme.curtains()
-    limit = int(rng.integers(min(config.furniture[0] + 5, config.furniture[1]), config.furniture[1] + 1))
+    fewest, most = config.furniture
+    limit = int(np.clip(round(rng.uniform(3.4, 5.5) * num_rooms), min(fewest + 8, most), most))
     for programme in programmes:
         for step in programme.essentials:
             step()
@@ -145,7 +146,7 @@ def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig) -> Hou
         if sum(p.num_pieces for p in programmes) > limit - 5:
             break
         extras[k][1]()
-    if sum(p.num_pieces for p in programmes) > config.furniture[1]:
+    if sum(p.num_pieces for p in programmes) > most:
         return None
     for programme in programmes:
         for step in programme.decoration:

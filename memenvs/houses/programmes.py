@@ -332,7 +332,7 @@ class RoomProgramme:
 
     def _pictures(self) -> None:
         for _ in range(int(self.rng.integers(1, 4))):
-            self.space.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.35, 1.5)))
+            self.space.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.5, 1.6)))
 
     def _clock(self) -> None:
         if self._chance(0.5):

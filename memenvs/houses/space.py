@@ -15,6 +15,7 @@ from memenvs.houses.plan import FRAME, Opening, PlanRoom
 CELL = 0.05
 BODY_RADIUS = 0.35  # m; the robot's 0.30 m and one raster cell, so that other rasters agree that it passes
 DOOR_DEPTH = 0.75  # m; no furniture so close to a doorway
+ROBOT_HEIGHT = 1.5  # m; what hangs higher is in nobody's way
 _PAD = 3  # cells of the raster beyond the room's sides, so that the middle of each doorway is on it
 _BACK = 0.006  # m; furniture stands this far from its wall
 
@@ -163,7 +164,7 @@ class RoomSpace:
         i = self.inside
         if body.x0 < i.x0 or body.y0 < i.y0 or body.x1 > i.x1 or body.y1 > i.y1:
             return False
-        taken = [rect for rect, low, _ in self._bodies if low < 1.4]
+        taken = [rect for rect, low, _ in self._bodies if low < ROBOT_HEIGHT]
         fronts = [] if ignore_fronts else self._fronts
         if any(body.overlaps(other) for other in (*taken, *self.doorsteps, *fronts)):
             return False
@@ -176,7 +177,7 @@ class RoomSpace:
             Placement(m, x + cos * mx - sin * my, y + sin * mx + cos * my, yaw + turn, z)
             for m, mx, my, turn, z in group.items
         ]
-        on_floor = [p for p in placed if p.z + min(part.centre[2] - part.half[2] for part in p.model.parts) < 1.4]
+        on_floor = [p for p in placed if p.z + min(part.centre[2] - part.half[2] for part in p.model.parts) < ROBOT_HEIGHT]
         for p in on_floor:
             self._mark(p, 1)
         if not self._is_passable():
@@ -229,7 +230,7 @@ class RoomSpace:
         strip = self.wall_rect(wall, (low, high), (0.0, group.depth + _BACK))
         ahead = self.wall_rect(wall, (low, high), (0.0, group.depth + group.front))
         blocked = [r.span(axis) for r in (*self.doorsteps, *self._fronts) if r.overlaps(strip)]
-        blocked += [(s[0] - 0.02, s[1] + 0.02) for r, z, _ in self._bodies if z < 1.4 and r.overlaps(ahead) for s in [r.span(axis)]]
+        blocked += [(s[0] - 0.02, s[1] + 0.02) for r, z, _ in self._bodies if z < ROBOT_HEIGHT and r.overlaps(ahead) for s in [r.span(axis)]]
         spans, at = [], low
         for start, end in [*sorted(blocked), (high, high)]:
             if start - at > group.width:
@@ -276,6 +277,8 @@ class RoomSpace:
         middle = self.wall_rect(wall, (at, at), (_BACK / 2 + model.depth / 2,) * 2)
         self.placements.append(Placement(model, middle.x0, middle.y0, WALL_YAW[wall], bottom))
         self._bodies.append((rect, bottom, top))
+        if bottom < ROBOT_HEIGHT:
+            self._mark(self.placements[-1], 1)
         return True
 
     def lay(self, model: Model, x: float, y: float, yaw: float) -> bool:

@@ -1,0 +1,269 @@
+"""Maps of homes seen from above, with the way that a robot took."""
+
+from __future__ import annotations
+
+import colorsys
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
+from memenvs.houses.house import BOX, House, Room, Shapes, points_in_polygon
+
+if TYPE_CHECKING:
+    from memenvs.houses.navmap import NavigationMap
+
+Colour = tuple[int, int, int]
+
+_PAPER: Colour = (250, 249, 246)
+_INK: Colour = (52, 52, 58)
+_WALL: Colour = (62, 62, 70)
+_GLASS: Colour = (120, 190, 232)
+_DOOR: Colour = (168, 116, 70)
+_START: Colour = (34, 160, 84)
+_END: Colour = (214, 48, 49)
+_CUT = 1.2  # m; the walls are cut at this height
+_HANGING = 1.45  # m; what is entirely above is not drawn
+_SUPERSAMPLE = 3
+#: Colours along a trajectory, from its first to its last step.
+_TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A point of interest on a map.
+
+    Attributes:
+        position: (x, y), m.
+        colour: sRGB.
+        label: Text beside it; may be empty.
+        radius: m.
+    """
+
+    position: tuple[float, float]
+    colour: Colour = _END
+    label: str = ""
+    radius: float = 0.12
+
+
+class _Canvas:
+    """A picture that is drawn in metres."""
+
+    def __init__(self, low: np.ndarray, high: np.ndarray, pixels_per_metre: float) -> None:
+        self.scale = pixels_per_metre * _SUPERSAMPLE
+        self._low, self._high = low, high
+        size = np.ceil((high - low) * pixels_per_metre).astype(int)
+        self.size = max(int(size[0]), 1), max(int(size[1]), 1)
+        self.image = Image.new("RGB", (self.size[0] * _SUPERSAMPLE, self.size[1] * _SUPERSAMPLE), _PAPER)
+        self.draw = ImageDraw.Draw(self.image)
+
+    def pixels(self, points: np.ndarray) -> list[tuple[float, float]]:
+        """Positions on the enlarged picture of points (Q, 2) in metres."""
+        xy = (np.asarray(points, np.float64) - (self._low[0], self._high[1])) * (self.scale, -self.scale)
+        return [(float(x), float(y)) for x, y in xy]
+
+    def polygon(self, points: np.ndarray, fill: Colour, outline: Colour | None = None, width: float = 0.0) -> None:
+        """Fills a polygon; the outline's width is in metres."""
+        pixels = self.pixels(points)
+        self.draw.polygon(pixels, fill=fill)
+        if outline is not None:
+            self.draw.line([*pixels, pixels[0]], fill=outline, width=max(1, round(width * self.scale)), joint="curve")
+
+    def disc(self, centre: Sequence[float], radius: float, fill: Colour, outline: Colour | None = None, width: float = 0.0) -> None:
+        """Fills a circle; all sizes in metres."""
+        ((x, y),) = self.pixels(np.array([centre[:2]]))
+        r = radius * self.scale
+        self.draw.ellipse((x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=max(1, round(width * self.scale)))
+
+    def text(self, centre: Sequence[float], text: str, height: float, fill: Colour, anchor: str = "mm") -> None:
+        """Writes a line with a light rim; its height in metres."""
+        ((x, y),) = self.pixels(np.array([centre[:2]]))
+        font = ImageFont.load_default(max(8 * _SUPERSAMPLE, height * self.scale))
+        self.draw.text((x, y), text, fill, font, anchor, stroke_width=round(1.2 * _SUPERSAMPLE), stroke_fill=_PAPER)
+
+    def finish(self) -> np.ndarray:
+        """The picture at its final size; uint8, (H, W, 3)."""
+        return np.array(self.image.resize(self.size, Image.Resampling.LANCZOS))
+
+
+def draw_topdown(
+    house: House,
+    *,
+    pixels_per_metre: float = 60.0,
+    trajectories: Sequence[np.ndarray] = (),
+    markers: Sequence[Marker] = (),
+    navigation: NavigationMap | None = None,
+    has_labels: bool = True,
+    margin: float = 0.4,
+) -> np.ndarray:
+    """A map of a home: floors, walls, doors, windows, furniture, objects, and on request what a robot did there.
+
+    Args:
+        house: The home.
+        pixels_per_metre: Scale, > 0.
+        trajectories: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to red;
+            a green disc is the start, a red one the end.
+        markers: Points to show.
+        navigation: Where a robot can be is tinted green.
+        has_labels: Whether rooms are named and a scale is drawn.
+        margin: Empty rim around the home, m; >= 0.
+
+    Returns:
+        uint8, (H, W, 3); sRGB; +x is right and +y is up. The home's point (x, y) is at column (x - x0 + margin) *
+        `pixels_per_metre` and row (y1 + margin - y) * `pixels_per_metre` with `house.bounds` (x0, y0), (x1, y1).
+
+    Raises:
+        ValueError: `pixels_per_metre` is not positive, or a trajectory has the wrong shape.
+    """
+    if not pixels_per_metre > 0:
+        raise ValueError(f"pixels_per_metre must be > 0, got {pixels_per_metre}")
+    low, high = house.bounds
+    canvas = _Canvas(low - margin, high + margin, pixels_per_metre)
+    for room in house.rooms:
+        canvas.polygon(room.polygon, _mix(room.floor_colour, _PAPER, 0.55))
+    if navigation is not None:
+        _draw_navigable(canvas, navigation)
+    _draw_shapes(canvas, house.shapes)
+    for trajectory in trajectories:
+        _draw_trajectory(canvas, np.asarray(trajectory, np.float64))
+    if has_labels:
+        for room in house.rooms:
+            size = np.ptp(room.polygon, axis=0).min()
+            spot = _label_position(room)
+            canvas.text(spot, room.type.replace("_", " "), min(0.3, 0.11 * size), _INK)
+        _draw_scale(canvas, low, margin)
+    for marker in markers:
+        canvas.disc(marker.position, marker.radius, marker.colour, _PAPER, 0.03)
+        if marker.label:
+            canvas.text((marker.position[0] + 1.4 * marker.radius, marker.position[1]), marker.label, 0.22, _INK, "lm")
+    return canvas.finish()
+
+
+def save_png(image: np.ndarray, path: str | os.PathLike[str]) -> None:
+    """Writes a picture, uint8 (H, W, 3), as PNG; other readers see the old file or the whole new one, never a part."""
+    path = Path(path)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            Image.fromarray(image).save(file, "PNG")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def object_colour(category: int) -> Colour:
+    """The colour of one of the 20 categories on maps, sRGB."""
+    hue = (category * 0.381966) % 1.0  # steps of the golden ratio keep neighbours apart
+    red, green, blue = colorsys.hsv_to_rgb(hue, 0.85 if category % 2 else 0.65, 0.95 if category % 3 else 0.75)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
+    """Furniture from low to high, then walls, windows and doors, then small objects."""
+    bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
+    structure = shapes.semantic < CLASS_INDEX["bed"]
+    is_object = (shapes.semantic >= FIRST_YCB_CLASS) & (shapes.semantic < FIRST_YCB_CLASS + len(YCB_CLASSES))
+    furniture = np.flatnonzero(~structure & ~is_object & (bottom < _HANGING))
+    for row in furniture[np.argsort(top[furniture], kind="stable")]:
+        colour = _mix(tuple(shapes.colour[row]), _PAPER, 0.85)
+        canvas.polygon(_footprint(shapes, row), colour, _mix(colour, _INK, 0.6), 0.012)
+    is_building = structure & (bottom < _CUT)
+    for name, colour in (("wall", _WALL), ("window", _GLASS), ("door", _DOOR)):
+        for row in np.flatnonzero((shapes.semantic == CLASS_INDEX[name]) & (is_building | (name == "window"))):
+            is_sill = name == "wall" and top[row] < _CUT
+            canvas.polygon(_footprint(shapes, row), _mix(_WALL, _PAPER, 0.5) if is_sill else colour)
+    instances = shapes.instance[is_object]
+    for instance in np.unique(instances):
+        rows = np.flatnonzero(is_object & (shapes.instance == instance))
+        category = int(shapes.semantic[rows[0]]) - FIRST_YCB_CLASS
+        centre = shapes.centre[rows[0]]
+        canvas.disc(centre, 0.075, object_colour(category), _INK, 0.015)
+
+
+def _footprint(shapes: Shapes, row: int) -> np.ndarray:
+    """Outline of a shape seen from above; float64, (P, 2), m."""
+    half_x, half_y = (float(h) for h in shapes.half[row, :2])
+    if shapes.kind[row] == BOX:
+        corners = np.array([(-half_x, -half_y), (half_x, -half_y), (half_x, half_y), (-half_x, half_y)])
+    else:
+        angles = np.linspace(0.0, 2 * np.pi, 24, endpoint=False)
+        corners = np.stack([half_x * np.cos(angles), half_y * np.sin(angles)], 1)
+    cos, sin = math.cos(shapes.yaw[row]), math.sin(shapes.yaw[row])
+    return corners @ np.array([[cos, sin], [-sin, cos]]) + shapes.centre[row, :2]
+
+
+def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
+    """Tints the cells where a robot can be."""
+    width, height = canvas.image.size
+    mask = Image.fromarray(np.where(navigation.free[::-1], 90, 0).astype(np.uint8))
+    rows, columns = navigation.free.shape
+    low = np.asarray(navigation.origin)
+    high = low + np.array([columns, rows]) * navigation.cell
+    (left, upper), (right, lower) = canvas.pixels(np.array([(low[0], high[1]), (high[0], low[1])]))
+    scale_x, scale_y = columns / (right - left), rows / (lower - upper)
+    coefficients = (scale_x, 0.0, -left * scale_x, 0.0, scale_y, -upper * scale_y)
+    mask = mask.transform((width, height), Image.Transform.AFFINE, coefficients, Image.Resampling.NEAREST)
+    canvas.image.paste(Image.new("RGB", (width, height), (60, 170, 90)), (0, 0), mask)
+
+
+def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:
+    """Draws a way with the colour of time, its start and its end."""
+    if points.ndim != 2 or points.shape[1] < 2 or len(points) == 0:
+        raise ValueError(f"a trajectory must have the shape (T, 2) with T >= 1, got {points.shape}")
+    pixels = canvas.pixels(points[:, :2])
+    width = max(2, round(0.05 * canvas.scale))
+    for step in range(len(pixels) - 1):
+        colour = _time_colour(step / max(1, len(pixels) - 2))
+        canvas.draw.line([pixels[step], pixels[step + 1]], fill=colour, width=width, joint="curve")
+        x, y = pixels[step + 1]
+        canvas.draw.ellipse((x - width / 2, y - width / 2, x + width / 2, y + width / 2), fill=colour)
+    canvas.disc(points[0], 0.13, _START, _PAPER, 0.03)
+    canvas.disc(points[-1], 0.13, _END, _PAPER, 0.03)
+
+
+def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
+    """Draws a bar of one metre below the home."""
+    if margin < 0.25:
+        return
+    y = low[1] - 0.62 * margin
+    ends = np.array([(low[0], y), (low[0] + 1.0, y)])
+    canvas.draw.line(canvas.pixels(ends), fill=_INK, width=max(2, round(0.03 * canvas.scale)))
+    canvas.text((low[0] + 1.12, y), "1 m", 0.18, _INK, "lm")
+
+
+def _label_position(room: Room) -> np.ndarray:
+    """A point well inside a room: the one of a raster that is farthest from its walls; float64, (2,)."""
+    polygon = room.polygon
+    low, high = polygon.min(0), polygon.max(0)
+    steps = (np.arange(15) + 0.5) / 15
+    grid = np.stack(np.meshgrid(low[0] + steps * (high[0] - low[0]), low[1] + steps * (high[1] - low[1])), -1).reshape(-1, 2)
+    inside = grid[points_in_polygon(grid, polygon)]
+    if len(inside) == 0:
+        return polygon.mean(0)
+    start, edge = polygon[None], (np.roll(polygon, -1, 0) - polygon)[None]
+    along = ((inside[:, None] - start) * edge).sum(-1) / np.maximum((edge**2).sum(-1), 1e-12)
+    nearest = start + np.clip(along, 0.0, 1.0)[..., None] * edge
+    distance = np.linalg.norm(inside[:, None] - nearest, axis=-1).min(1)
+    centrality = np.linalg.norm(inside - inside.mean(0), axis=1)
+    return inside[np.argmax(distance - 0.05 * centrality)]
+
+
+def _time_colour(share: float) -> Colour:
+    """Colour at a share (0 to 1) of a trajectory."""
+    at = share * (len(_TIME) - 1)
+    k = min(int(at), len(_TIME) - 2)
+    return _mix(_TIME[k + 1], _TIME[k], at - k)
+
+
+def _mix(first: Sequence[int], second: Sequence[int], share: float) -> Colour:
+    """`share` of the first colour and the rest of the second."""
+    red, green, blue = (round(share * int(a) + (1 - share) * int(b)) for a, b in zip(first, second, strict=True))
+    return red, green, blue

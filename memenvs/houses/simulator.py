@@ -1,0 +1,209 @@
+"""Robots in homes: the small interface that tasks talk to. It moves, measures and draws; it knows no goal and no reward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from memenvs.houses.camera import Camera
+from memenvs.houses.navmap import NavigationMap, look_up_many, slide_many
+from memenvs.houses.renderer import Renderer
+from memenvs.houses.scene import Scene
+
+#: The head camera of the Fetch robot: m ahead of the robot's axis, m above the floor.
+CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
+#: The camera in whose images pixels of things are counted, whatever else is drawn; and its middle, the same pixels in less time.
+COUNTING_CAMERA = Camera(height=256, width=256, hfov_deg=90.0)
+MIDDLE_CAMERA = Camera(height=64, width=64, hfov_deg=math.degrees(2 * math.atan(32 / COUNTING_CAMERA.focal)))
+
+
+class Simulator:
+    """N robots, each alone in a home.
+
+    Args:
+        num_robots: N.
+        camera: Of the images that `render` draws.
+        threads: Threads that share the drawing; results do not depend on it.
+
+    Attributes:
+        position: float64, (N, 2); (x, y) of the robot's axis, m.
+        heading: float64, (N,); rad, in [0, 2 pi).
+        pitch: float64, (N,); of the camera, rad, positive up.
+
+    Source:
+        Robot: Habitat's Fetch, head camera 0.25 m ahead of the axis and 1.2 m above the floor.
+    """
+
+    def __init__(self, num_robots: int, camera: Camera, *, threads: int = 1) -> None:
+        self.num_robots = num_robots
+        self.position = np.zeros((num_robots, 2))
+        self.heading = np.zeros(num_robots)
+        self.pitch = np.zeros(num_robots)
+        self._renderer = Renderer(camera, num_robots, threads=threads)
+        self._maps: list[NavigationMap | None] = [None] * num_robots
+        # One row of each bank is the flat grid of one robot's home; rows grow with the largest home.
+        self._free = np.zeros((num_robots, 0), bool)
+        self._room = np.zeros((num_robots, 0), np.int16)
+        self._field = np.zeros((num_robots, 0), np.float32)
+        self._width = np.ones(num_robots, np.int64)
+        self._origin = np.zeros((num_robots, 2))
+        self._cell = 0.05
+        self._instances: np.ndarray | None = None  # images of `count_pixels`, made when first needed
+
+    def load(self, i: int, navmap: NavigationMap, scene: Scene) -> None:
+        """Puts robot `i` into a home; `place` it next.
+
+        Raises:
+            ValueError: The cells of the map have another size than those of the other robots' maps.
+        """
+        if navmap.cell != self._cell:
+            if any(other is not None for k, other in enumerate(self._maps) if k != i):
+                raise ValueError(f"cell must be {self._cell} m as in the other robots' maps, got {navmap.cell} m")
+            self._cell = navmap.cell
+        missing = navmap.free.size - self._free.shape[1]
+        if missing > 0:
+            self._free, self._room, self._field = (
+                np.pad(bank, ((0, 0), (0, missing))) for bank in (self._free, self._room, self._field)
+            )
+        self._free[i, : navmap.free.size] = navmap.free.ravel()
+        self._room[i, : navmap.free.size] = navmap.room.ravel()
+        self._width[i] = navmap.shape[1]
+        self._origin[i] = navmap.origin
+        self._maps[i] = navmap
+        self._renderer.set_scene(i, scene)
+
+    def place(self, i: int, position: np.ndarray, heading: float, pitch: float) -> None:
+        """Sets the pose of robot `i`; m and rad."""
+        self.position[i] = position
+        self.heading[i] = heading % (2 * math.pi)
+        self.pitch[i] = pitch
+
+    @property
+    def pose(self) -> np.ndarray:
+        """float64, (N, 3); x, y (m) and heading (rad) of every robot."""
+        return np.column_stack([self.position, self.heading])
+
+    @property
+    def rooms(self) -> np.ndarray:
+        """int64, (N,); index of the room that every robot is in; a doorway belongs to the first of its rooms."""
+        column, row = ((self.position - self._origin) / self._cell).astype(np.int64).T
+        return self._room[np.arange(self.num_robots), row * self._width + column].astype(np.int64)
+
+    def forward(self, which: np.ndarray, distance: float) -> np.ndarray:
+        """Moves robots straight on; obstacles deflect them.
+
+        Args:
+            which: bool, (N,); the robots that move.
+            distance: How far, m.
+
+        Returns:
+            bool, (N,); whether something was in the way.
+        """
+        direction = np.column_stack([np.cos(self.heading), np.sin(self.heading)])
+        steps = direction * np.where(which, distance, 0.0)[:, None]
+        collided = np.empty(self.num_robots, bool)
+        slide_many(self._free, self._width, self._origin, self._cell, self.position, steps, collided)
+        return collided
+
+    def turn(self, angles: np.ndarray) -> None:
+        """Turns every robot by an angle (rad, (N,)), counter-clockwise."""
+        self.heading = np.where(angles != 0.0, (self.heading + angles) % (2 * math.pi), self.heading)
+
+    def set_goals(self, i: int, field: np.ndarray) -> None:
+        """Gives robot `i` a field of walking distances, float32, (H * W,), as `NavigationMap.field` makes it."""
+        self._field[i, : len(field)] = field
+
+    def geodesic(self) -> np.ndarray:
+        """Walking distance of every robot to its goals, float64, (N,), m; inf where no way leads."""
+        distances = np.empty(self.num_robots)
+        look_up_many(self._field, self._width, self._origin, self._cell, self.position, distances)
+        return distances
+
+    def render(self, which: np.ndarray, *, camera: Camera | None = None, **images: np.ndarray) -> None:
+        """Draws what the head cameras of the robots in `which` see into `rgb`, `depth`, `semantic`; see `Renderer.render`."""
+        poses = head_camera(self.position, self.heading, self.pitch)
+        self._renderer.render(poses, which=which.copy(), camera=camera, **images)
+
+    def count_pixels(self, which: np.ndarray, instances: np.ndarray) -> np.ndarray:
+        """How many pixels things have in the 256 x 256 images of head cameras with a field of view of 90 degrees.
+
+        Args:
+            which: bool, (N,); robots that look.
+            instances: int64, (N, K); ids of things, -1 for none.
+
+        Returns:
+            int64, (N, K); 0 where a robot does not look.
+        """
+        if self._instances is None:
+            size = (self.num_robots, COUNTING_CAMERA.height, COUNTING_CAMERA.width)
+            self._instances = np.zeros(size, np.uint16)
+        poses = head_camera(self.position, self.heading, self.pitch)
+        self._renderer.render(poses, instance=self._instances, which=which, camera=COUNTING_CAMERA)
+        counts = np.zeros(instances.shape, np.int64)
+        for i in np.flatnonzero(which):
+            count_in(self._instances[i], instances[i], counts[i])
+        return counts
+
+    def close(self) -> None:
+        """Stops the drawing threads; they start again when needed."""
+        self._renderer.close()
+
+
+class PixelCounter:
+    """Counts pixels of things in a home from arbitrary poses, in the middle 64 x 64 of the 256 x 256 image."""
+
+    def __init__(self) -> None:
+        self._renderer = Renderer(MIDDLE_CAMERA, 1)
+        self._image = np.zeros((1, MIDDLE_CAMERA.height, MIDDLE_CAMERA.width), np.uint16)
+
+    def count(self, scene: Scene, poses: np.ndarray, instances: np.ndarray) -> np.ndarray:
+        """Pixels of one thing from each pose.
+
+        Args:
+            scene: The home.
+            poses: float64, (Q, 5); of the camera: x, y, z (m), heading and pitch (rad).
+            instances: int64, (Q,); id of the thing.
+
+        Returns:
+            int64, (Q,).
+        """
+        self._renderer.set_scene(0, scene)
+        counts = np.zeros((len(poses), 1), np.int64)
+        for k in range(len(poses)):
+            self._renderer.render(poses[k : k + 1], instance=self._image)
+            count_in(self._image[0], instances[k : k + 1], counts[k])
+        return counts[:, 0]
+
+
+def head_camera(position: np.ndarray, heading: np.ndarray, pitch: np.ndarray) -> np.ndarray:
+    """Poses of head cameras.
+
+    Args:
+        position: float64, (Q, 2); of the robots' axes, m.
+        heading: float64, (Q,); rad.
+        pitch: float64, (Q,); rad.
+
+    Returns:
+        float64, (Q, 5); x, y, z (m), heading and pitch (rad).
+    """
+    poses = np.empty((len(position), 5))
+    poses[:, 0] = position[:, 0] + CAMERA_AHEAD * np.cos(heading)
+    poses[:, 1] = position[:, 1] + CAMERA_AHEAD * np.sin(heading)
+    poses[:, 2] = CAMERA_HEIGHT
+    poses[:, 3] = heading
+    poses[:, 4] = pitch
+    return poses
+
+
+@njit(nogil=True, cache=True)
+def count_in(image: np.ndarray, instances: np.ndarray, counts: np.ndarray) -> None:
+    """Adds to `counts` (int64, (K,)) how many pixels of `image` (uint16, (H, W)) belong to each of `instances` (int64, (K,))."""
+    for row in image:
+        for pixel in row:
+            if pixel == 0:
+                continue
+            for k in range(len(instances)):
+                if pixel == instances[k]:
+                    counts[k] += 1

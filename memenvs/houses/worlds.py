@@ -1,0 +1,166 @@
+"""Sets of homes: made up on the spot, or read from ProcTHOR files; and how small things come to stand in them."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.houses.house import House
+from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.objects import PlacedObject, place_objects
+from memenvs.houses.procedural import TRAIN_SEEDS, VALIDATION_SEEDS, HouseConfig, procedural_house
+from memenvs.houses.procthor import count_procthor, load_procthor
+
+WORLDS = ("procedural", "procthor")
+SPLITS = ("train", "validation", "all")
+#: Environment variable of the folder with data files, and where in it the homes of world "procthor" are.
+DATA_VARIABLE, PROCTHOR_FILE = "MEMENVS_DATA", "procthor/four_room.jsonl.gz"
+#: Homes kept ready by each world; a home with its map takes 1 to 2 MB.
+CACHED_HOMES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Home:
+    """A home without small things, and where one can go in it."""
+
+    house: House
+    navmap: NavigationMap
+
+
+class World(ABC):
+    """Homes by number."""
+
+    def __init__(self) -> None:
+        self._homes: OrderedDict[int, Home] = OrderedDict()
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many homes there are."""
+
+    @abstractmethod
+    def make_house(self, index: int) -> House:
+        """Home number `index` as data; always the same for the same number."""
+
+    def furnish(
+        self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
+    ) -> tuple[House, tuple[PlacedObject, ...]]:
+        """Puts small things on the furniture of a home; see `memenvs.houses.objects.place_objects`."""
+        return place_objects(house, rng, count_range=count_range, categories=categories)
+
+    def home(self, index: int) -> Home:
+        """Home number `index`, from the cache if it was used lately.
+
+        Raises:
+            IndexError: There is no home of this number.
+        """
+        if not 0 <= index < len(self):
+            raise IndexError(f"home must be 0 ... {len(self) - 1}, got {index}")
+        if index not in self._homes:
+            house = self.make_house(index)
+            self._homes[index] = Home(house, NavigationMap(house))
+            if len(self._homes) > CACHED_HOMES:
+                self._homes.popitem(last=False)
+        self._homes.move_to_end(index)
+        return self._homes[index]
+
+
+class ProceduralWorld(World):
+    """Homes of `memenvs.houses.procedural`, one for a seed.
+
+    Args:
+        split: "train" (seeds 0 ... 36), "validation" (1000 ... 1011) or "all" (both).
+        config: What homes to make.
+
+    Raises:
+        ValueError: Unknown split.
+    """
+
+    def __init__(self, split: str, *, config: HouseConfig) -> None:
+        super().__init__()
+        by_split = {"train": TRAIN_SEEDS, "validation": VALIDATION_SEEDS, "all": (*TRAIN_SEEDS, *VALIDATION_SEEDS)}
+        self._seeds = tuple(by_split[_check_split(split)])
+        self._config = config
+
+    def __len__(self) -> int:
+        return len(self._seeds)
+
+    def make_house(self, index: int) -> House:
+        """The home of the seed number `index` of the split."""
+        return procedural_house(self._seeds[index], self._config)
+
+
+class ProcthorWorld(World):
+    """Homes of a file in ProcTHOR's format.
+
+    Args:
+        split: "train" (the first three quarters of the file, rounded up), "validation" (the rest) or "all".
+        houses: The file; None for `procthor/four_room.jsonl.gz` in the folder that `$MEMENVS_DATA` names.
+
+    Raises:
+        ValueError: Unknown split, no file named, or no home of the file is in the split.
+        FileNotFoundError: The file is not there.
+    """
+
+    def __init__(self, split: str, *, houses: str | Path | None = None) -> None:
+        super().__init__()
+        _check_split(split)
+        if houses is None:
+            if not os.environ.get(DATA_VARIABLE):
+                raise ValueError(
+                    f"world 'procthor' needs houses=FILE (ProcTHOR houses, one JSON document a line), or ${DATA_VARIABLE} "
+                    f"set to a folder with {PROCTHOR_FILE}; got neither"
+                )
+            houses = Path(os.environ[DATA_VARIABLE]) / PROCTHOR_FILE
+        self._path = Path(houses)
+        if not self._path.is_file():
+            raise FileNotFoundError(f"no file of ProcTHOR houses at {self._path}")
+        count = count_procthor(self._path)
+        cut = -(-3 * count // 4)
+        self._rows = {"train": range(cut), "validation": range(cut, count), "all": range(count)}[split]
+        if len(self._rows) == 0:
+            raise ValueError(f"split {split!r} of {self._path.name} is empty: it has {count} houses; use split='all'")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def make_house(self, index: int) -> House:
+        """The home in line number `index` of the split."""
+        return load_procthor(self._path, self._rows[index])
+
+
+def make_world(
+    world: str, *, split: str = "train", houses: str | Path | None = None, rooms: tuple[int, int] = (6, 14)
+) -> World:
+    """A set of homes by name.
+
+    Args:
+        world: One of `WORLDS`.
+        split: One of `SPLITS`.
+        houses: File of homes, for "procthor" only.
+        rooms: Fewest and most rooms of a home, for "procedural" only; each room adds 12 to 17 square metres.
+
+    Returns:
+        The world; homes are made when they are first used.
+
+    Raises:
+        ValueError: Unknown world or split, or a setting does not suit the world.
+        FileNotFoundError: The file of homes is not there.
+    """
+    if world == "procedural":
+        if houses is not None:
+            raise ValueError(f"houses must be None in world 'procedural', got {str(houses)!r}")
+        return ProceduralWorld(split, config=HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0)))
+    if world == "procthor":
+        return ProcthorWorld(split, houses=houses)
+    raise ValueError(f"unknown world {world!r}; choose from {list(WORLDS)}")
+
+
+def _check_split(split: str) -> str:
+    if split not in SPLITS:
+        raise ValueError(f"unknown split {split!r}; choose from {list(SPLITS)}")
+    return split

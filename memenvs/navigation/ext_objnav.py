@@ -1,0 +1,434 @@
+"""ExtObjNav: find one small thing after another in the same home, and remember where the others were."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.core import BatchTask, Observation, Options
+from memenvs.houses.camera import Camera
+from memenvs.houses.classes import CLASSES, YCB_CLASSES
+from memenvs.houses.simulator import PixelCounter, Simulator
+from memenvs.houses.worlds import World, make_world
+from memenvs.navigation.head import TILT_MODES, pitch_of, start_tilt, tilt
+from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
+from memenvs.navigation.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
+
+STOP, FORWARD, LEFT, RIGHT, UP, DOWN = range(6)
+FORWARD_DISTANCE = 0.25
+#: A stop succeeds within this distance on the floor plan, m.
+SUCCESS_DISTANCE = 2.0
+STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
+OBS_MODES = ("rgb", "symbolic")
+SENSORS = ("rgb", "depth", "semantic")
+GPS_FRAMES = ("layout", "episode")
+#: Without `layout_pool` layouts have numbers below this one.
+MANY_LAYOUTS = 2**31
+#: Layouts kept ready beyond one for each environment.
+SPARE_LAYOUTS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtObjNavConfig:
+    """Settings of ExtObjNav.
+
+    Attributes:
+        world: "procedural" (made up, needs nothing), "procthor" (houses of a file), or a `World`.
+        split: "train", "validation" or "all"; which homes. Ignored if `world` is a `World`.
+        houses: File of ProcTHOR houses; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
+        rooms: Fewest and most rooms of a procedural home; 2 to 14.
+        num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1.
+        categories: Names or numbers of the kinds of things to place; None for all 20.
+        obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.navigation.symbolic`).
+        sensors: Which images, any of "rgb", "depth" and "semantic".
+        image_size: Rows and columns of the images; the horizontal field of view is 90 degrees.
+        turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
+        tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
+        gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
+        fixed_goal_per_trial: Whether all episodes of a trial have the same goal.
+        max_start_poses: Number of start poses of a trial, re-used at random, >= 1; None for a new one each episode.
+        layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
+        max_episode_steps: Steps after which an episode is truncated; >= 1.
+        threads: Threads that draw; >= 1. Results do not depend on it.
+
+    Source:
+        ReLIC, section on ExtObjNav, and its release; table of what the two say differently in `turn_deg`, `tilt_mode`, `gps_frame`.
+    """
+
+    world: str | World = "procedural"
+    split: str = "train"
+    houses: str | Path | None = None
+    rooms: tuple[int, int] = (6, 14)
+    num_objects: tuple[int, int] = (30, 40)
+    categories: Sequence[str | int] | None = None
+    obs_mode: str = "rgb"
+    sensors: Sequence[str] = ("rgb",)
+    image_size: tuple[int, int] = (256, 256)
+    turn_deg: float = 30.0
+    tilt_mode: str = "ladder"
+    gps_frame: str = "layout"
+    fixed_goal_per_trial: bool = False
+    max_start_poses: int | None = None
+    layout_pool: int | None = None
+    max_episode_steps: int = 500
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
+        for name in ("rooms", "num_objects"):
+            low, high = getattr(self, name)
+            if not 1 <= low <= high:
+                raise ValueError(f"{name} must be a range from at least 1, got {getattr(self, name)}")
+            object.__setattr__(self, name, (low, high))
+        sensors = tuple(self.sensors)
+        if len(set(sensors)) != len(sensors) or not sensors or not set(sensors) <= set(SENSORS):
+            raise ValueError(f"sensors must be some of {list(SENSORS)}, each once, got {list(sensors)}")
+        object.__setattr__(self, "sensors", sensors)
+        Camera(height=self.image_size[0], width=self.image_size[1])  # raises if they are out of range
+        object.__setattr__(self, "image_size", tuple(self.image_size))
+        wanted = range(len(YCB_CLASSES)) if self.categories is None else self.categories
+        categories = tuple(sorted({category_number(value) for value in wanted}))
+        if not categories:
+            raise ValueError("categories must not be empty")
+        object.__setattr__(self, "categories", categories)
+        if not 0 < self.turn_deg <= 180:
+            raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg}")
+        for name in ("max_start_poses", "layout_pool", "max_episode_steps", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def category_number(value: object) -> int:
+    """Number of a category given by number or name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if isinstance(value, str) and value in YCB_CLASSES:
+        return YCB_CLASSES.index(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < len(YCB_CLASSES):
+        return int(value)
+    raise ValueError(f"unknown category {value!r}; choose from 0 ... {len(YCB_CLASSES) - 1} or {list(YCB_CLASSES)}")
+
+
+class ExtObjNav(BatchTask):
+    """Go to a thing of the wanted category and stop there; over a trial, remember where things are.
+
+    Observation (`Dict`), `obs_mode="rgb"`: for each of `sensors` what the head camera sees: `rgb` uint8 (H, W, 3), `depth` float32 (H, W, 1) m,
+    `semantic` uint8 (H, W) class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal` float32 (20,), one-hot; `gps` float32 (2,), the robot's
+    (x, y), m. In a Habitat scene x is its x and y its -z; the article's sensor gives the same pair as (y, x).
+    Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
+    Reward: -0.001, plus by how much the walking distance d to the nearest viewpoint of any goal thing fell, plus 2 for success.
+    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal thing within 2.0 m of the robot that has at least 10
+    pixels in a 256 x 256 image.
+    Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category (number or name)
+    that the layout has.
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal_id` (category), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`,
+    `path_length` (m), `collisions` (steps), `path_failures` (steps without a distance, which keep the one before).
+
+    Source:
+        ReLIC (Elawady et al., 2024), sections on ExtObjNav, with the defects of its release mended: a failed path query keeps d,
+        pixels are counted on stop only and in 256 x 256 images whatever the agent sees.
+    """
+
+    option_names = ("goal", "start")
+
+    def __init__(self, num_envs: int, **kwargs: object) -> None:
+        self.config = config = ExtObjNavConfig(**kwargs)  # type: ignore[arg-type]
+        self.num_envs = num_envs
+        self.max_episode_steps = config.max_episode_steps
+        self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
+        self.action_space = gym.spaces.Discrete(6)
+        self._world = (
+            make_world(config.world, split=config.split, houses=config.houses, rooms=config.rooms)
+            if isinstance(config.world, str)
+            else config.world
+        )
+        is_symbolic = config.obs_mode == "symbolic"
+        height, width = config.image_size
+        camera = SYMBOLIC_CAMERA if is_symbolic else Camera(height=height, width=width)
+        self._sim = Simulator(num_envs, camera, threads=config.threads)
+        self._counter = PixelCounter()
+        self._layouts: OrderedDict[int, Layout] = OrderedDict()
+        self._layout: list[Layout | None] = [None] * num_envs
+        self._turn = math.radians(config.turn_deg)
+        self.observation_space = self._make_space()
+        self._symbolic_images = (
+            (np.zeros((num_envs, 64, 64), np.uint8), np.zeros((num_envs, 64, 64, 1), np.float32))
+            if is_symbolic
+            else None
+        )
+        self._tilt = np.full(num_envs, start_tilt(config.tilt_mode))
+        self._start = np.zeros((num_envs, 3))
+        self._goal = np.zeros(num_envs, np.int64)
+        self._trial_goal: list[int | None] = [None] * num_envs
+        self._trial_starts: list[np.ndarray | None] = [None] * num_envs
+        # Goal things of each environment; fewer than TOO_MANY, the rest is -1 and infinitely far.
+        self._goal_position = np.full((num_envs, TOO_MANY, 2), np.inf)
+        self._goal_instance = np.full((num_envs, TOO_MANY), -1, np.int64)
+        self._geodesic = np.zeros(num_envs)
+        self._geodesic_start = np.zeros(num_envs)
+        self._path_length = np.zeros(num_envs)
+        self._collisions = np.zeros(num_envs, np.int64)
+        self._path_failures = np.zeros(num_envs, np.int64)
+        self._success = np.zeros(num_envs, bool)
+        self._scene_id = np.zeros(num_envs, "U64")
+        self._stand_of = np.full(
+            num_envs, -1, np.int64
+        )  # thing whose stand the oracle heads for; -1: nearest viewpoint
+
+    # ------------------------------------------------------------------ rules
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Moves into the home of the layout; draws what is fixed for the trial."""
+        self._layout[i] = found = self._find_layout(layout)
+        self._sim.load(i, found.navmap, found.scene)
+        self._scene_id[i] = found.house.name
+        goal = int(rng.choice(found.goals))
+        self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
+        count = self.config.max_start_poses
+        self._trial_starts[i] = None if count is None else self._draw_starts(found, rng, count)
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Draws goal and start; measures the distance."""
+        layout = self.layout(i)
+        goal, starts = int(rng.choice(layout.goals)), self._draw_starts(layout, rng, 1)
+        if self._trial_goal[i] is not None:
+            goal = self._trial_goal[i]
+        if self._trial_starts[i] is not None:
+            starts = self._trial_starts[i]
+        start = starts[rng.integers(len(starts))]
+        if options.get("goal") is not None:
+            goal = self._check_goal(layout, options["goal"])
+        if options.get("start") is not None:
+            start = self._check_start(layout, options["start"])
+        self._goal[i] = goal
+        things = layout.things(goal)
+        self._goal_position[i], self._goal_instance[i] = np.inf, -1
+        self._goal_position[i, : len(things)] = layout.position[things, :2]
+        self._goal_instance[i, : len(things)] = layout.instance[things]
+        self._tilt[i] = start_tilt(self.config.tilt_mode)
+        self._start[i] = start
+        self._sim.place(i, start[:2], start[2], pitch_of(self.config.tilt_mode, self._tilt[i]))
+        field = layout.field(goal)
+        self._sim.set_goals(i, field)
+        self._geodesic[i] = self._geodesic_start[i] = layout.navmap.distances(field, start[None, :2])[0]
+        self._path_length[i] = 0.0
+        self._collisions[i] = self._path_failures[i] = 0
+        self._success[i] = False
+        self._stand_of[i] = -1
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves, turns, tilts; pays progress and success."""
+        sim = self._sim
+        before = sim.position.copy()
+        self._collisions += sim.forward(active & (actions == FORWARD), FORWARD_DISTANCE)
+        self._path_length += np.hypot(*(sim.position - before).T)
+        sim.turn(np.where(active, ((actions == LEFT) - 1.0 * (actions == RIGHT)) * self._turn, 0.0))
+        up = np.where(active, 1 * (actions == UP) - 1 * (actions == DOWN), 0)
+        self._tilt = np.where(up != 0, tilt(self.config.tilt_mode, self._tilt, up), self._tilt)
+        sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
+        stopped = active & (actions == STOP)
+        self._success |= self._sees_goal(stopped)
+        now = sim.geodesic()
+        failed = active & ~np.isfinite(now)
+        self._path_failures += failed
+        now = np.where(active & ~failed, now, self._geodesic)
+        reward = STEP_REWARD + (self._geodesic - now) + SUCCESS_REWARD * (self._success & stopped)
+        self._geodesic = now
+        return np.where(active, reward, 0.0), stopped
+
+    def observe(self, out: Observation, which: np.ndarray) -> None:
+        """What the robots see, want and where they are."""
+        if self._symbolic_images is not None:
+            semantic, depth = self._symbolic_images
+            self._sim.render(which, semantic=semantic, depth=depth)
+            summarise(semantic, depth, which, out["symbolic"])
+        else:
+            self._sim.render(which, **{name: out[name] for name in self.config.sensors})
+        rows = np.flatnonzero(which)
+        out["goal"][rows] = 0.0
+        out["goal"][rows, self._goal[rows]] = 1.0
+        out["gps"][rows] = self._gps()[rows]
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth and metrics; see the class."""
+        start, walked = self._geodesic_start, self._path_length
+        ratio = start / np.maximum(np.maximum(start, walked), 1e-5)
+        spl = self._success * ratio
+        at_goal = (start < 0.1) & (walked < FORWARD_DISTANCE)
+        return {
+            "pose": self._sim.pose.astype(np.float32),
+            "place": self._sim.rooms,
+            "scene_id": self._scene_id,
+            "goal_id": self._goal,
+            "geodesic": self._geodesic,
+            "success": self._success,
+            "spl": spl,
+            "spl_fixed": np.where(at_goal, self._success, spl),
+            "soft_spl": np.maximum(0.0, 1.0 - self._geodesic / np.maximum(start, 1e-5)) * ratio,
+            "path_length": walked,
+            "collisions": self._collisions,
+            "path_failures": self._path_failures,
+        }
+
+    def oracle_actions(self) -> np.ndarray:
+        """Stop if that succeeds, else down the walking distances, then face the thing.
+
+        It heads for the nearest viewpoint. If the thing has too few pixels from there it goes on to a place from which it is
+        known to have enough.
+
+        Source:
+            ReLIC's expert, mended: it looks at the right thing and keeps its aim.
+        """
+        everyone = np.ones(self.num_envs, bool)
+        sees = self._sees_goal(everyone)
+        return np.array([STOP if sees[i] else self._approach(i) for i in range(self.num_envs)], np.int64)
+
+    def render(self, i: int) -> np.ndarray:
+        """What the robot sees, 256 x 256."""
+        image = np.zeros((self.num_envs, 256, 256, 3), np.uint8)
+        which = np.arange(self.num_envs) == i
+        self._sim.render(which, rgb=image, camera=Camera(height=256, width=256))
+        return image[i]
+
+    def close(self) -> None:
+        """Stops the drawing threads."""
+        self._sim.close()
+
+    # ------------------------------------------------------------------ beyond the rules
+
+    def layout(self, i: int) -> Layout:
+        """The layout that environment `i` is in.
+
+        Raises:
+            RuntimeError: Before its first reset.
+        """
+        found = self._layout[i]
+        if found is None:
+            raise RuntimeError("layout was asked for before reset")
+        return found
+
+    # ------------------------------------------------------------------ private
+
+    def _make_space(self) -> gym.spaces.Dict:
+        box, size = gym.spaces.Box, self.config.image_size
+        images = {
+            "rgb": box(0, 255, (*size, 3), np.uint8),
+            "depth": box(0.0, np.inf, (*size, 1), np.float32),
+            "semantic": box(0, len(CLASSES) - 1, size, np.uint8),
+        }
+        spaces = {name: images[name] for name in self.config.sensors}
+        if self.config.obs_mode == "symbolic":
+            spaces = {"symbolic": box(0.0, 1.0, (SYMBOLIC_SIZE,), np.float32)}
+        spaces["goal"] = box(0.0, 1.0, (len(YCB_CLASSES),), np.float32)
+        spaces["gps"] = box(-np.inf, np.inf, (2,), np.float32)
+        return gym.spaces.Dict(spaces)  # type: ignore[arg-type]
+
+    def _find_layout(self, number: int) -> Layout:
+        if number not in self._layouts:
+            self._layouts[number] = make_layout(
+                self._world,
+                number,
+                count_range=self.config.num_objects,
+                categories=self.config.categories,  # type: ignore[arg-type]
+                tilt_mode=self.config.tilt_mode,
+                counter=self._counter,
+            )
+            if len(self._layouts) > self.num_envs + SPARE_LAYOUTS:
+                self._layouts.popitem(last=False)
+        self._layouts.move_to_end(number)
+        return self._layouts[number]
+
+    @staticmethod
+    def _draw_starts(layout: Layout, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Start poses, float64, (count, 3): x, y (m), heading (rad)."""
+        return np.column_stack([layout.navmap.random_points(rng, count), rng.uniform(0.0, 2 * math.pi, count)])
+
+    @staticmethod
+    def _check_goal(layout: Layout, value: object) -> int:
+        goal = category_number(value)
+        if goal not in layout.goals:
+            names = [YCB_CLASSES[k] for k in layout.goals]
+            raise ValueError(f"option 'goal' must be a category of this layout, one of {names}, got {value!r}")
+        return goal
+
+    @staticmethod
+    def _check_start(layout: Layout, value: object) -> np.ndarray:
+        try:
+            start = np.asarray(value, np.float64)
+        except (TypeError, ValueError):
+            start = np.zeros(0)
+        if start.shape != (3,) or not np.isfinite(start).all():
+            raise ValueError(f"option 'start' must be three finite numbers (x m, y m, heading rad), got {value!r}")
+        if layout.navmap.islands(start[None, :2])[0] != 0:
+            near = layout.navmap.snap(start[None, :2])[0].round(3).tolist()
+            raise ValueError(
+                f"option 'start' must lie on the largest navigable island of {layout.house.name!r}, got {value!r}; "
+                f"the nearest point there is {near}"
+            )
+        return start
+
+    def _sees_goal(self, which: np.ndarray) -> np.ndarray:
+        """bool, (N,); whether a stop would succeed, of those in `which`."""
+        distance = np.hypot(*np.moveaxis(self._goal_position - self._sim.position[:, None], -1, 0))
+        near = distance <= SUCCESS_DISTANCE
+        looking = which & near.any(1)
+        if not looking.any():
+            return looking
+        pixels = self._sim.count_pixels(looking, self._goal_instance)
+        return (near & (pixels >= ENOUGH_PIXELS)).any(1)
+
+    def _gps(self) -> np.ndarray:
+        """float64, (N, 2), m."""
+        position = self._sim.position
+        if self.config.gps_frame == "layout":
+            return position
+        x, y = (position - self._start[:, :2]).T
+        cos, sin = np.cos(self._start[:, 2]), np.sin(self._start[:, 2])
+        return np.column_stack([cos * x + sin * y, cos * y - sin * x])
+
+    def _approach(self, i: int) -> int:
+        """The oracle's action where a stop would not succeed."""
+        layout, sim = self.layout(i), self._sim
+        position, heading = sim.position[i], float(sim.heading[i])
+        things = layout.things(int(self._goal[i]))
+        if self._stand_of[i] < 0:
+            field = layout.field(int(self._goal[i]))
+        else:
+            field = layout.stand_field(int(self._stand_of[i]))
+        turns, gain = layout.navmap.steer(field, position, heading, self._turn, FORWARD_DISTANCE)
+        if gain > 0.01:
+            return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
+        thing = int(self._stand_of[i]) if self._stand_of[i] >= 0 else self._nearest(layout, things, position)
+        ahead = layout.position[thing, :2] - position
+        error = (math.atan2(ahead[1], ahead[0]) - heading + math.pi) % (2 * math.pi) - math.pi
+        if abs(error) > self._turn / 2 + 1e-6:
+            return LEFT if error > 0 else RIGHT
+        distance = max(math.hypot(*ahead) - 0.25, 0.05)
+        wanted = math.atan2(layout.position[thing, 2] - 1.2, distance)
+        states = np.array([float(self._tilt[i])] * 3)
+        tilted = pitch_of(self.config.tilt_mode, tilt(self.config.tilt_mode, states, np.array([0, 1, -1])))
+        best = int(np.abs(tilted - wanted).argmin())
+        if best:
+            return UP if best == 1 else DOWN
+        if self._stand_of[i] < 0:
+            self._stand_of[i] = thing
+            return self._approach(i)
+        return STOP
+
+    @staticmethod
+    def _nearest(layout: Layout, things: np.ndarray, position: np.ndarray) -> int:
+        """The thing with the viewpoint nearest to a position."""
+        return int(
+            min(things, key=lambda k: ((layout.navmap.points(layout.viewpoints[k]) - position) ** 2).sum(1).min())
+        )

@@ -214,12 +214,12 @@ def washer(p: Parts) -> None:
 
 def television(p: Parts) -> None:
     """A screen; a deep one stands on a foot."""
-    front, low = p.y, 0.0
+    back, front, low = -p.y, p.y, 0.0
     if p.y > 0.06:
-        low, front = 0.08, 0.03
+        back, front, low = -0.03, 0.03, 0.08
         p.box((-0.4 * p.x, 0.4 * p.x), (-p.y, p.y), (0, 0.02), "plain", BLACK)
         p.box((-0.06, 0.06), (-0.03, 0.02), (0.02, low), "plain", BLACK)
-    p.box((-p.x, p.x), (front - min(0.06, 2 * p.y), front - 0.004), (low, p.z), "plain", BLACK)
+    p.box((-p.x, p.x), (back, front - 0.004), (low, p.z), "plain", BLACK)
     p.box((-p.x + 0.02, p.x - 0.02), (front - 0.004, front), (low + 0.02, p.z - 0.02), "screen", (36, 46, 62))
 
 

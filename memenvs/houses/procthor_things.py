@@ -79,9 +79,7 @@ def hollow(p: Parts) -> None:
 
 def picture(p: Parts) -> None:
     """A frame around a picture that hangs with its back to -y."""
-    edge = min(0.05, 0.15 * p.x, 0.15 * p.z)
-    p.box((-p.x, p.x), (-p.y, 0.8 * p.y), (0, p.z), "wood", DARK)
-    p.box((-p.x + edge, p.x - edge), (0.8 * p.y, p.y), (edge, p.z - edge))
+    p.whole()
 
 
 def desk_lamp(p: Parts) -> None:

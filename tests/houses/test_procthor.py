@@ -1,0 +1,537 @@
+"""ProcTHOR houses: one written out by hand, wrong ones, and the real ones of $MEMENVS_DATA."""
+
+import copy
+import gzip
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from memenvs.houses.classes import CLASS_INDEX, CLASSES, FIRST_YCB_CLASS, MATERIAL_INDEX
+from memenvs.houses.house import BOX, House, points_in_polygon, polygon_area
+from memenvs.houses.procthor import count_procthor, load_procthor
+from memenvs.houses.procthor_assets import ASSET_TYPES
+
+SIZES = {
+    "Table_1": {"type": "DiningTable", "size": [1.2, 0.75, 0.8]},
+    "Mug_1": {"type": "Mug", "size": [0.1, 0.1, 0.1]},
+    "Bat_1": {"type": "BaseballBat", "size": [0.1, 1.0, 0.1]},
+    "Strange_1": {"type": "Teleporter", "size": [0.5, 0.5, 0.5]},
+}
+
+
+def wall(name, room, start, end, **more):
+    corners = [{"x": x, "y": y, "z": z} for y in (0, 2.5) for x, z in (start, end)]
+    return {"id": name, "roomId": room, "polygon": corners, "material": {"name": "PureWhite"}, **more}
+
+
+def thing(asset, position, rotation=(0, 0, 0), **more):
+    at, turn = (dict(zip("xyz", numbers, strict=True)) for numbers in (position, rotation))
+    return {"id": asset, "assetId": asset, "position": at, "rotation": turn, **more}
+
+
+def opening(name, wall0, wall1, room0, room1, low, high):
+    hole = [{"x": low[0], "y": low[1], "z": 0}, {"x": high[0], "y": high[1], "z": 0}]
+    return {
+        "id": name, "wall0": wall0, "wall1": wall1, "room0": room0, "room1": room1, "holePolygon": hole,
+        "assetId": "Doorway_1",
+    }  # fmt: skip
+
+
+def two_rooms():
+    """A living room, x 0 to 4, and a red bedroom, x 4 to 7; both y 0 to 3 in our frame; 2.5 m high."""
+    outline = {"A": [(0, 0), (0, 3), (4, 3), (4, 0)], "B": [(4, 0), (4, 3), (7, 3), (7, 0)]}
+    types = {"A": "LivingRoom", "B": "Bedroom"}
+    rooms, walls = [], []
+    for key, corners in outline.items():
+        rooms.append({
+            "id": key, "roomType": types[key], "floorMaterial": {"name": "DarkWoodPlanks"},
+            "floorPolygon": [{"x": x, "y": 0, "z": z} for x, z in corners],
+        })  # fmt: skip
+        for i in range(4):
+            start, end = corners[i], corners[(i + 1) % 4]
+            walls.append(wall(f"wall|{key}{i}", key, start, end))
+            if (start, end) not in (((4, 3), (4, 0)), ((4, 0), (4, 3))):
+                walls.append(wall(f"wall|exterior|{key}{i}", key, end, start))
+            if key == "B":
+                walls[-1]["material"] = walls[-2]["material"] = {"name": "RedBricks"}
+    walls[0]["material"] = {"name": "PureWhite", "color": {"r": 1.0, "g": 0.5, "b": 0.0}}
+    table = thing("Table_1", (1, 0.375, 2), (0, 90, 0), children=[thing("Mug_1", (1, 0.8, 2.4))])
+    return {
+        "rooms": rooms,
+        "walls": walls,
+        "doors": [
+            opening("inner", "wall|B0", "wall|A2", "B", "A", (1, 0), (2, 2.1)),
+            opening("outer", "wall|A3", "wall|exterior|A3", "A", "A", (0.5, 0), (1.5, 2.1)),
+        ],
+        "windows": [opening("window", "wall|B2", "wall|exterior|B2", "B", "B", (0.5, 1), (1.5, 2))],
+        "objects": [table, thing("Bat_1", (6, 0.05, 1), (90, 0, 0))],
+    }
+
+
+def write(folder, *houses):
+    path = folder / "made.jsonl"
+    path.write_text("\n".join(json.dumps(house) for house in houses) + "\n")
+    (folder / "asset_sizes.json.gz").write_bytes(gzip.compress(json.dumps(SIZES).encode()))
+    return path
+
+
+def boxes(house, semantic):
+    """Rows (centre, half) of all shapes of a class, rounded."""
+    shapes = house.shapes.take(house.shapes.semantic == CLASS_INDEX[semantic])
+    return {tuple(row) for row in np.round(np.hstack([shapes.centre, shapes.half]).astype(float), 5).tolist()}
+
+
+@pytest.fixture
+def made(tmp_path) -> House:
+    return load_procthor(write(tmp_path, two_rooms()), 0)
+
+
+def test_rooms_by_hand(made):
+    assert made.name == "made-0"
+    assert [room.type for room in made.rooms] == ["living_room", "bedroom"]
+    assert [polygon_area(room.polygon) for room in made.rooms] == [12.0, 9.0]
+    assert made.bounds.tolist() == [[0, 0], [7, 3]]
+    assert made.height == 2.5
+    assert made.rooms[0].floor_material == MATERIAL_INDEX["planks"]
+    assert made.rooms[0].floor_colour == (96, 72, 56)
+
+
+def test_walls_by_hand(made):
+    """The inner wall is two layers of 0.02 m around x = 4, each in the finish of its room; a lintel is over the door."""
+    shapes = made.shapes.take(made.shapes.semantic == CLASS_INDEX["wall"])
+    inner = np.abs(shapes.centre[:, 0] - 4) < 0.02
+    rows = {
+        (round(float(x), 4), round(float(y), 5), round(float(z), 4), *(round(float(h), 5) for h in half))
+        for (x, y, z), half in zip(shapes.centre[inner], shapes.half[inner], strict=True)
+    }
+    expected = set()
+    for x in (3.99, 4.01):
+        expected |= {
+            (x, 2.50975, 1.25, 0.50975, 0.01, 1.25),  # y 2 to 3.0195
+            (x, 0.49025, 1.25, 0.50975, 0.01, 1.25),  # y -0.0195 to 1
+            (x, 1.5, 2.3, 0.5, 0.01, 0.2),  # lintel, z 2.1 to 2.5
+        }
+    assert rows == expected
+    brick = shapes.material == MATERIAL_INDEX["brick"]
+    assert brick[shapes.centre[:, 0] > 4.005].all()
+    assert not brick[shapes.centre[:, 0] < 3.995].any()
+    left = shapes.take(shapes.centre[:, 0] < 0.1)
+    assert left.colour.tolist() == [[255, 128, 0]]
+    np.testing.assert_allclose(left.half, [[1.5195, 0.02, 1.25]], atol=1e-6)
+    np.testing.assert_allclose(np.sin(left.yaw), [1], atol=1e-6)
+
+
+def test_wall_with_a_window_by_hand(made):
+    """The window's wall runs from y = 3 to 0; its hole, 0.5 to 1.5 m along it, is y 1.5 to 2.5, z 1 to 2."""
+    right = {row for row in boxes(made, "wall") if abs(row[0] - 7) < 0.01}
+    assert right == {
+        (7.0, 2.75975, 1.25, 0.25975, 0.02, 1.25),
+        (7.0, 0.74025, 1.25, 0.75975, 0.02, 1.25),
+        (7.0, 2.0, 0.5, 0.5, 0.02, 0.5),
+        (7.0, 2.0, 2.25, 0.5, 0.02, 0.25),
+    }
+    glass = made.shapes.take(made.shapes.material == MATERIAL_INDEX["glass"])
+    np.testing.assert_allclose(glass.centre, [[7, 2, 1.5]], atol=1e-6)
+    np.testing.assert_allclose(glass.half, [[0.46, 0.005, 0.46]], atol=1e-6)
+    assert [CLASSES[k] for k in glass.semantic] == ["window"]
+
+
+def test_doors_by_hand(made):
+    inner, outer = made.doors
+    assert inner.rooms == (1, 0)
+    assert inner.centre == (4.0, 1.5)
+    assert (inner.width, inner.height, inner.yaw) == pytest.approx((0.9, 2.05, math.pi / 2))
+    assert outer.rooms == (0, -1)
+    assert outer.centre == (3.0, 0.0)
+    assert math.isclose(abs(outer.yaw), math.pi)
+    panel = [row for row in boxes(made, "door") if row[2] == 1.025 and row[3] == 0.45]
+    assert panel == [(3.0, 0.0, 1.025, 0.45, 0.025, 1.025)]
+    assert not blocked(made, (4, 1.5), 0.4)
+    assert blocked(made, (3, 0), 0.01)
+
+
+def test_objects_by_hand(made):
+    """Unity's yaw of 90 degrees turns the table's right side towards -y; the mug stands on its -x half."""
+    assert made.instances == ("building", "door|1", "door|2", "window|3", "dining_table|4", "kitchenware|5", "sports|6")
+    table = made.shapes.take(made.shapes.instance == 4)
+    np.testing.assert_allclose(table.yaw, -math.pi / 2, atol=1e-6)
+    low, high = span(made, 4)
+    np.testing.assert_allclose([low, high], [(0.6, 1.4, 0), (1.4, 2.6, 0.75)], atol=1e-5)
+    np.testing.assert_allclose(span(made, 5), [(0.95, 2.35, 0.75), (1.05, 2.45, 0.85)], atol=1e-5)
+    np.testing.assert_allclose(span(made, 6), [(5.95, 0.5, 0), (6.05, 1.5, 0.1)], atol=1e-5)  # lies along y
+
+
+def test_receptacle_by_hand(made):
+    """Of the table's top, what the mug and 1 cm around it take is cut out, and strips under 0.15 m are dropped."""
+    (free,) = made.receptacles
+    assert free.instance == 4
+    assert free.centre == pytest.approx((1.0, 1.87, 0.75))
+    assert free.half == pytest.approx((0.47, 0.4))
+    assert free.yaw == pytest.approx(-math.pi / 2)
+    assert free.clearance == pytest.approx(1.75)
+
+
+def test_no_wall_between_rooms(tmp_path):
+    house = two_rooms()
+    house["doors"] = []
+    for side in house["walls"]:
+        if side["id"] in ("wall|A2", "wall|B0"):
+            side["empty"] = True
+    loaded = load_procthor(write(tmp_path, house), 0)
+    (door,) = loaded.doors
+    assert sorted(door.rooms) == [0, 1]
+    assert door.centre == pytest.approx((4, 1.5))
+    assert (door.width, door.height) == (3.0, 2.5)
+    assert not blocked(loaded, (4, 1.5), 1.4)
+
+
+def test_same_finish_is_one_box(tmp_path):
+    house = two_rooms()
+    for side in house["walls"]:
+        side["material"] = {"name": "Drywall"}
+    inner = {row for row in boxes(load_procthor(write(tmp_path, house), 0), "wall") if abs(row[0] - 4) < 0.02}
+    assert {(row[0], row[4]) for row in inner} == {(4.0, 0.02)}
+    assert len(inner) == 3
+
+
+def test_unknown_type_is_other(tmp_path):
+    house = two_rooms()
+    house["objects"] = [thing("Strange_1", (1, 0.25, 1))]
+    loaded = load_procthor(write(tmp_path, house), 0)
+    assert loaded.instances[-1].startswith("other|")
+    np.testing.assert_allclose(span(loaded, len(loaded.instances) - 1), [(0.75, 0.75, 0), (1.25, 1.25, 0.5)], atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "json", "json.gz"])
+def test_every_file_format(tmp_path, ending):
+    write(tmp_path)
+    names = two_rooms(), {**two_rooms(), "windows": []}
+    text = json.dumps(names) if ending.startswith("json.") or ending == "json" else "\n".join(map(json.dumps, names))
+    path = tmp_path / f"houses.{ending}"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    assert count_procthor(path) == 2
+    assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
+
+
+def test_one_house_in_a_json_file_and_sizes_elsewhere(tmp_path):
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps(SIZES))
+    path = tmp_path / "house.json"
+    path.write_text(json.dumps(two_rooms()))
+    assert count_procthor(path) == 1
+    assert len(load_procthor(path, 0, asset_sizes=sizes).rooms) == 2
+
+
+def _set(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def edit(house):
+        for key in keys:
+            house = house[key]
+        if value is KeyError:
+            del house[last]
+        else:
+            house[last] = value
+
+    return edit
+
+
+FLAT = [{"x": 0, "y": 0, "z": 0}, {"x": 1, "y": 0, "z": 0}, {"x": 2, "y": 0, "z": 0}]
+BOW = [{"x": x, "y": 0, "z": z} for x, z in ((0, 0), (4, 3), (4, 0), (0, 3), (-1, 1))]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (_set("rooms", []), "rooms must be a list of at least 1"),
+        (_set("rooms", KeyError), "rooms is missing"),
+        (_set("rooms", 0, "id", 7), r"rooms\[0\].id must be a string, got 7"),
+        (_set("rooms", 0, "floorPolygon", FLAT), r"rooms\[0\].floorPolygon must be a polygon"),
+        (_set("rooms", 1, "floorPolygon", BOW), r"rooms\[1\].floorPolygon must be a polygon"),
+        (_set("rooms", 0, "floorPolygon", FLAT[:2]), r"rooms\[0\].floorPolygon must be a list of at least 3"),
+        (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
+        (_set("rooms", 0, "floorPolygon", 2, "x", "4"), r"floorPolygon\[2\].x must be a finite number, got '4'"),
+        (_set("rooms", 0, "floorMaterial", "oak"), r"rooms\[0\].floorMaterial must be a JSON object"),
+        (_set("walls", {}), "walls must be a list"),
+        (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
+        (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
+        (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
+        (_set("walls", 0, "material", "color", "g", math.inf), r"material.color.g must be a finite number, got inf"),
+        (_set("doors", []), r"doors must join all 2 rooms.* no way leads from rooms\[0\] to rooms\[1\]"),
+        (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
+        (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
+        (
+            _set("doors", 0, "holePolygon", 1, "x", 9),
+            r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.500",
+        ),
+        (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
+        (_set("windows", 0, "holePolygon", []), r"windows\[0\].holePolygon must be a list of at least 2"),
+        (
+            _set("objects", 0, "assetId", "Sofa_99"),
+            r"objects\[0\].assetId must be one of the 4 assets of .*, got 'Sofa_99'",
+        ),
+        (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
+        (_set("objects", 0, "rotation", "y", None), r"objects\[0\].rotation.y is missing"),
+        (_set("objects", 0, "position", "y", True), r"objects\[0\].position.y must be a finite number, got True"),
+        (_set("objects", "none"), "objects must be a list, got 'none'"),
+    ],
+)
+def test_wrong_houses(tmp_path, edit, message):
+    house = two_rooms()
+    edit(house)
+    path = write(tmp_path, two_rooms(), house)
+    assert load_procthor(path, 0).name == "made-0"
+    with pytest.raises(ValueError, match=message) as caught:
+        load_procthor(path, 1)
+    assert str(caught.value).startswith(f"{path}, line 2: ")
+
+
+@pytest.mark.parametrize("size", [[1, 2], [1, 0, 1], "big", [1, 1, math.nan]])
+def test_wrong_asset_sizes(tmp_path, size):
+    path = write(tmp_path, two_rooms())
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
+    with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
+        load_procthor(path, 0, asset_sizes=sizes)
+
+
+def test_wrong_files(tmp_path):
+    path = write(tmp_path, two_rooms())
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        load_procthor(tmp_path / "nothing.jsonl", 0)
+    with pytest.raises(FileNotFoundError, match="sizes"):
+        load_procthor(path, 0, asset_sizes=tmp_path / "no_sizes.json")
+    for index in (1, -1):
+        with pytest.raises(ValueError, match=f"index must be from 0 to 0, got {index}"):
+            load_procthor(path, index)
+    with pytest.raises(TypeError):
+        load_procthor(path, 0.5)
+    cases = {
+        "empty.jsonl": (b"", "holds no house"),
+        "empty.json": (b"\n", "holds no house"),
+        "list.json": (b"[]", "holds no house"),
+        "broken.jsonl": (b'{"rooms": [', "broken.jsonl, line 1: not JSON"),
+        "broken.json": (b"{", "broken.json: not JSON"),
+        "number.jsonl": (b"7", "line 1: the record must be a JSON object, got 7"),
+        "house.txt": (b"{}", "must end in .jsonl"),
+        "plain.jsonl.gz": (b"{}", "not a whole gzip file"),
+        "cut.jsonl.gz": (gzip.compress(path.read_bytes())[:300], "not a whole gzip file"),
+        "latin.jsonl": (b'{"a": "\xe9"}', "not UTF-8"),
+    }
+    for name, (content, message) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            load_procthor(tmp_path / name, 0)
+
+
+def test_count_of_an_empty_file(tmp_path):
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    assert count_procthor(tmp_path / "empty.jsonl") == 0
+
+
+def test_loading_changes_nothing(tmp_path):
+    house = two_rooms()
+    before = copy.deepcopy(house)
+    path = write(tmp_path, house)
+    first, second = load_procthor(path, 0), load_procthor(path, 0)
+    assert house == before
+    for name in ("centre", "half", "yaw", "colour", "semantic", "instance"):
+        assert np.array_equal(getattr(first.shapes, name), getattr(second.shapes, name))
+
+
+# The real houses.
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    if not os.environ.get("MEMENVS_DATA"):
+        pytest.skip("needs MEMENVS_DATA, a folder with procthor/four_room.jsonl.gz and the like")
+    return Path(os.environ["MEMENVS_DATA"]) / "procthor"
+
+
+@pytest.fixture(scope="module")
+def real(folder) -> list[tuple[dict, House]]:
+    """All houses of all files, raw and loaded."""
+    pairs = []
+    for name in ("four_room", "one_room_train", "one_room_val"):
+        with gzip.open(folder / f"{name}.jsonl.gz", "rt") as file:
+            for index, line in enumerate(file):
+                pairs.append((json.loads(line), load_procthor(folder / f"{name}.jsonl.gz", index)))
+    return pairs
+
+
+def test_all_houses_load(folder, real):
+    assert len(real) == 614
+    assert [count_procthor(folder / f"{name}.jsonl.gz") for name in ("four_room", "one_room_train", "one_room_val")] == [
+        14, 500, 100,
+    ]  # fmt: skip
+
+
+def test_numbers_of_rooms_doors_windows_and_objects(real):
+    def number(things):
+        return sum(1 + number(item.get("children") or []) for item in things)
+
+    for raw, house in real:
+        assert len(house.rooms) == len(raw["rooms"])
+        empty = [side for side in raw["walls"] if side.get("empty")]
+        assert len(house.doors) == len(raw["doors"]) + len(empty) // 2
+        assert len(house.instances) == 1 + len(raw["doors"]) + len(raw["windows"]) + number(raw["objects"])
+        assert sum(-1 in door.rooms for door in house.doors) == 1
+        assert set(house.shapes.instance.tolist()) == set(range(len(house.instances)))
+        assert house.shapes.semantic.max() < FIRST_YCB_CLASS
+
+
+def test_areas(real):
+    for raw, house in real:
+        for room, data in zip(raw["rooms"], house.rooms, strict=True):
+            x, z = (np.array([corner[key] for corner in room["floorPolygon"]]) for key in "xz")
+            shoelace = abs(sum(x[i - 1] * z[i] - x[i] * z[i - 1] for i in range(len(x)))) / 2
+            assert polygon_area(data.polygon) == pytest.approx(shoelace)
+
+
+def test_every_asset_type_is_known(folder):
+    with gzip.open(folder / "asset_sizes.json.gz") as file:
+        types = {asset["type"] for asset in json.load(file).values()}
+    assert types == set(ASSET_TYPES)
+
+
+def test_things_stay_in_their_boxes(folder, real):
+    """Shapes of an object lie within its bounding box and reach its sides."""
+    with gzip.open(folder / "asset_sizes.json.gz") as file:
+        sizes = json.load(file)
+    for raw, house in real[::10]:
+        first = 1 + len(raw["doors"]) + len(raw["windows"])
+        for instance, item in enumerate(flatten(raw["objects"]), start=first):
+            if max(abs(math.sin(math.radians(item["rotation"][key]))) for key in "xz") > 0.01:
+                continue
+            width, height, depth = sizes[item["assetId"]]["size"]
+            shapes = house.shapes.take(house.shapes.instance == instance)
+            yaw = -math.radians(item["rotation"]["y"])
+            np.testing.assert_allclose(np.cos(shapes.yaw - yaw), 1, atol=1e-5)
+            at = np.array([item["position"][key] for key in "xzy"])
+            turn = np.array([(math.cos(yaw), math.sin(yaw), 0), (-math.sin(yaw), math.cos(yaw), 0), (0, 0, 1)])
+            local = (shapes.centre - at) @ turn.T
+            size = np.array([width, depth, height])
+            low, high = (local - shapes.half).min(0), (local + shapes.half).max(0)
+            assert (low >= -size / 2 - 1e-4).all(), item["assetId"]
+            assert (high <= size / 2 + 1e-4).all(), item["assetId"]
+            assert (high - low >= 0.85 * size - 1e-4).all(), item["assetId"]
+
+
+def test_all_is_within_the_house(real):
+    for _, house in real:
+        low, high = house.bounds
+        for instance in range(len(house.instances)):
+            least, most = span(house, instance)
+            assert (least[:2] > low - 0.06).all(), (house.name, house.instances[instance])
+            assert (most[:2] < high + 0.06).all(), (house.name, house.instances[instance])
+            assert least[2] > -0.05, (house.name, house.instances[instance])
+            assert most[2] < house.height + 0.001, (house.name, house.instances[instance])
+
+
+def test_every_room_can_be_reached(real):
+    """A disc of radius 0.30 m goes through the middle of every inner door to some of every room."""
+    for _, house in real[:14]:
+        origin, solid, points = raster(house, 0.03)
+        clear = ndimage.distance_transform_edt(~solid) * 0.03 >= 0.30 + 0.03
+        islands, _ = ndimage.label(clear, np.ones((3, 3)))
+        for room in house.rooms:
+            inside = points_in_polygon(points, room.polygon).reshape(solid.shape)
+            sizes = np.bincount(islands[inside & clear], minlength=islands.max() + 1)
+            assert sizes.any(), (house.name, room.type)
+        common = set.intersection(*(
+            set(islands[points_in_polygon(points, room.polygon).reshape(solid.shape) & clear].tolist())
+            for room in house.rooms
+        ))  # fmt: skip
+        assert common, house.name
+        for door in house.doors:
+            column, row = ((np.array(door.centre) - origin) / 0.03).astype(int)
+            near = set(islands[row - 2 : row + 3, column - 2 : column + 3].ravel().tolist())
+            assert (-1 in door.rooms) or near & common, (house.name, door)
+
+
+def test_nothing_leaks_out(real):
+    """Flooding every floor from inside never gets past the outer walls: the doors to the outside are closed."""
+    for _, house in real[::6]:
+        _, solid, points = raster(house, 0.01 if len(house.rooms) == 1 else 0.02)
+        indoors = np.zeros(solid.size, bool)
+        for room in house.rooms:
+            indoors |= points_in_polygon(points, room.polygon)
+        islands, _ = ndimage.label(~solid)
+        assert not set(islands[0]) & set(islands[indoors.reshape(solid.shape) & ~solid].tolist()), house.name
+
+
+def test_receptacles_are_free(real):
+    """Places lie over their furniture's box, at its top or a board, with nothing standing in them."""
+    for _, house in real[::5]:
+        shapes = house.shapes
+        for place in house.receptacles:
+            x, y, z = place.centre
+            assert 0.4 <= z <= 1.5
+            assert min(place.half) >= 0.07
+            assert place.clearance >= 0.3
+            low, high = span(house, place.instance)
+            assert (low[:2] - 1e-3 <= (x, y)).all()
+            assert (high[:2] + 1e-3 >= (x, y)).all()
+            above = (shapes.centre[:, 2] + shapes.half[:, 2] > z + 0.02) & (
+                shapes.centre[:, 2] - shapes.half[:, 2] < z + 0.25
+            )
+            for i in np.flatnonzero(above & (shapes.semantic != CLASS_INDEX["wall"])):
+                offset = shapes.centre[i, :2] - (x, y)
+                u = offset @ (math.cos(place.yaw), math.sin(place.yaw))
+                v = offset @ (-math.sin(place.yaw), math.cos(place.yaw))
+                gap = np.abs([u, v]) - place.half
+                assert (gap > 0).any(), (house.name, place, house.instances[shapes.instance[i]])
+
+
+def flatten(things):
+    for item in things:
+        yield item
+        yield from flatten(item.get("children") or [])
+
+
+def span(house, instance):
+    """Smallest and largest (x, y, z) of an instance."""
+    shapes = house.shapes.take(house.shapes.instance == instance)
+    cos, sin = np.abs(np.cos(shapes.yaw)), np.abs(np.sin(shapes.yaw))
+    x, y, z = shapes.half.T
+    ellipse = shapes.kind != BOX
+    half = np.stack([
+        np.where(ellipse, np.hypot(cos * x, sin * y), cos * x + sin * y),
+        np.where(ellipse, np.hypot(sin * x, cos * y), sin * x + cos * y),
+        z,
+    ], axis=1)  # fmt: skip
+    return (shapes.centre - half).min(0), (shapes.centre + half).max(0)
+
+
+def solid_at(house, points, below=1.5):
+    """Which points (Q, 2) are covered by something that begins below a height, as seen from above."""
+    shapes, found = house.shapes, np.zeros(len(points), bool)
+    for i in np.flatnonzero(shapes.centre[:, 2] - shapes.half[:, 2] < below):
+        half = shapes.half[i, :2]
+        near = np.flatnonzero((np.abs(points - shapes.centre[i, :2]) <= np.hypot(*half)).all(1))
+        offset = points[near] - shapes.centre[i, :2]
+        cos, sin = np.cos(shapes.yaw[i]), np.sin(shapes.yaw[i])
+        local = np.abs(offset @ np.array([(cos, -sin), (sin, cos)])) / half
+        found[near] |= (local <= 1).all(1) if shapes.kind[i] == BOX else (local**2).sum(1) <= 1
+    return found
+
+
+def blocked(house, point, radius):
+    """Whether a disc touches anything below 1.5 m."""
+    step = np.arange(-radius, radius + 1e-9, 0.01)
+    disc = np.stack(np.meshgrid(step, step), 2).reshape(-1, 2)
+    return bool(solid_at(house, disc[np.hypot(*disc.T) <= radius] + point).any())
+
+
+def raster(house, cell):
+    """Origin, bool (H, W) and points (H * W, 2) of a grid 0.3 m larger than a house."""
+    low, high = house.bounds
+    x, y = (np.arange(low[k] - 0.3, high[k] + 0.3, cell) + cell / 2 for k in range(2))
+    points = np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)
+    return low - 0.3, solid_at(house, points).reshape(len(y), len(x)), points

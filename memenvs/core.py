@@ -171,7 +171,7 @@ class TrialVectorEnv(VectorEnv):
                 self._begin(i, {})
             self._ended = done
             return self._observe(self._everyone), rewards, terminated, truncated, self._info()
-        self._ended = done
+        self._ended = done.copy()  # `_begin` changes it, and `done` is handed out
         if self.autoreset_mode is AutoresetMode.DISABLED or not done.any():
             return self._observe(self._everyone), rewards, terminated, truncated, self._info()
         final_info = self._info()

@@ -29,7 +29,8 @@ class BatchTask(ABC):
         action_space: Space of one environment's action.
         max_episode_steps: Length of an episode after which the clock truncates it, in steps.
         num_layouts: Layouts are numbered 0 ... num_layouts - 1; a trial happens in one of them.
-        option_names: Reset options that the task understands beside `TRIAL_OPTIONS`.
+        option_names: Reset options that the task understands beside `TRIAL_OPTIONS`; `info` has each under the same name, as given or as drawn,
+            in a form that `reset` takes back.
         num_places: `info["place"]` is in 0 ... num_places - 1; None for a task without places.
     """
 

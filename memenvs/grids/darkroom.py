@@ -66,7 +66,7 @@ class Darkroom(BatchTask):
     Reward: 1 on every step whose resulting cell is the goal, else 0.
     Ends: never by itself; truncated at the horizon of 100 steps. Start: always (0, 0).
     Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
-    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` (x, y), `success` (the goal was reached in this episode), `return`.
+    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was reached in this episode), `return`.
 
     Source:
         ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Ceilings over all 100 goals: known goal 91.99, blind sweep in
@@ -92,6 +92,7 @@ class Darkroom(BatchTask):
         self.num_places = size * size
         self._layout_goal = np.zeros((num_envs, 2), np.int64)
         self._goal = np.zeros((num_envs, 2), np.int64)
+        self._start = np.zeros((num_envs, 2), np.int64)
         self._position = np.zeros((num_envs, 2), np.int64)
         self._reward = np.zeros(num_envs)
         self._return = np.zeros(num_envs)
@@ -103,7 +104,7 @@ class Darkroom(BatchTask):
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Puts the agent at the start."""
         self._goal[i] = self._cell("goal", options.get("goal"), self._layout_goal[i])
-        self._position[i] = self._cell("start", options.get("start"), np.zeros(2, np.int64))
+        self._start[i] = self._position[i] = self._cell("start", options.get("start"), np.zeros(2, np.int64))
         self._reward[i] = self._return[i] = 0.0
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,6 +127,7 @@ class Darkroom(BatchTask):
             "pose": np.column_stack([self._position, np.zeros(self.num_envs, np.int64)]).astype(np.float32),
             "place": self._position[:, 0] * self.config.size + self._position[:, 1],
             "goal": self._goal,
+            "start": self._start,
             "success": self._return > 0,
             "return": self._return,
         }

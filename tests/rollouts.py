@@ -1,0 +1,84 @@
+"""Playing environments with fixed actions, and comparing what came out bit by bit."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import memenvs
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two observations or infos are equal to the bit, types and NaN included."""
+    if isinstance(left, dict):
+        return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
+    left, right = np.asarray(left), np.asarray(right)
+    return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+def random_actions(env: gym.Env | gym.vector.VectorEnv, steps: int, num_envs: int, seed: int = 0) -> np.ndarray:
+    """int64, (steps, num_envs)."""
+    space = getattr(env, "single_action_space", env.action_space)
+    return np.random.default_rng(seed).integers(space.n, size=(steps, num_envs))
+
+
+def row(batch: dict[str, Any], i: int) -> dict[str, Any]:
+    """Observation or info of one environment of a batch, in the form of a single environment."""
+    return {
+        key: value[i].item() if value.ndim == 1 and value.dtype != object else value[i]
+        for key, value in batch.items()
+        if not key.startswith("_") and not key.startswith("final_")
+    }
+
+
+def observation_of(batch: dict[str, np.ndarray], i: int) -> dict[str, np.ndarray]:
+    """Observation of one environment of a batch."""
+    return {key: value[i] for key, value in batch.items()}
+
+
+def play(env: gym.Env, actions: np.ndarray, *, seed: int) -> list[tuple[Any, ...]]:
+    """A list of (observation, reward, terminated, truncated, info), resets included, as a single environment gives them."""
+    observation, info = env.reset(seed=seed)
+    rows: list[tuple[Any, ...]] = [(observation, 0.0, False, False, info)]
+    for action in actions:
+        if rows[-1][2] or rows[-1][3]:
+            observation, info = env.reset()
+            rows.append((observation, 0.0, False, False, info))
+        else:
+            rows.append(env.step(action))
+    return rows
+
+
+def digest(rows: list[tuple[Any, ...]]) -> str:
+    """Hash of a rollout."""
+    sha = hashlib.sha256()
+
+    def add(value: Any) -> None:
+        if isinstance(value, dict):
+            for key in sorted(value):
+                sha.update(key.encode())
+                add(value[key])
+        else:
+            sha.update(np.asarray(value).tobytes())
+
+    for each in rows:
+        for part in each:
+            add(part)
+    return sha.hexdigest()
+
+
+def rollout_digest(id: str, seed: int = 11, steps: int = 60) -> str:
+    """Hash of a rollout of 60 steps with short episodes and trials."""
+    env = gym.make(id, max_episode_steps=13, trial_episodes=2)
+    rows = play(env, random_actions(env, steps, 1)[:, 0], seed=seed)
+    env.close()
+    return digest(rows)
+
+
+if __name__ == "__main__":
+    assert memenvs.ENVIRONMENTS
+    print(rollout_digest(sys.argv[1]))

@@ -1,0 +1,384 @@
+"""What every id promises. A new row of the registry is tested by being there."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env as check_gymnasium
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.env_checker import check_env as check_stable_baselines3
+
+from memenvs.core import TrialEnv, TrialVectorEnv, load_task
+from memenvs.registry import ENVIRONMENTS, Row
+from tests.rollouts import digest, observation_of, play, random_actions, rollout_digest, row, same
+
+SHORT = {"max_episode_steps": 13, "trial_episodes": 2}  # so that a few steps cross the ends of episodes and trials
+Make = Callable[..., gym.Env]
+
+
+@pytest.fixture(params=ENVIRONMENTS, ids=lambda env: env.name)
+def env_row(request: pytest.FixtureRequest) -> Row:
+    return request.param
+
+
+@pytest.fixture
+def make(env_row: Row) -> Iterator[Make]:
+    """Makes the single form, or the vector form where `num_envs` is given."""
+    made: list = []
+
+    def _make(**kwargs: object) -> gym.Env:
+        made.append(gym.make_vec(env_row.id, **kwargs) if "num_envs" in kwargs else gym.make(env_row.id, **kwargs))
+        return made[-1]
+
+    yield _make
+    for env in made:
+        env.close()
+
+
+# Positions have no bounds; what remains of Gymnasium's advice on spaces is an error.
+@pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is -?infinity.*")
+def test_checkers(make):
+    env = make(render_mode="rgb_array")
+    check_gymnasium(env.unwrapped)
+    check_stable_baselines3(env)
+
+
+def test_observations_and_info_are_as_declared(make):
+    env = make(num_envs=4, **SHORT)
+    task = env.unwrapped.task
+    observation, info = env.reset(seed=0)
+    keys = set(info)
+    assert {
+        "seed",
+        "trial_id",
+        "trial_start",
+        "episode_index",
+        "layout_id",
+        "num_steps",
+        "success",
+        "is_success",
+    } <= keys
+    assert set(task.option_names) <= keys
+    for actions in random_actions(env, 150, 4):
+        assert env.observation_space.contains(observation)
+        for i in range(4):
+            assert env.single_observation_space.contains(observation_of(observation, i))
+        assert set(info) == keys
+        assert (info["success"] == info["is_success"]).all()
+        assert (info["layout_id"] < task.num_layouts).all()
+        if task.num_places is not None:
+            assert (info["place"] >= 0).all()
+            assert (info["place"] < task.num_places).all()
+        observation, rewards, terminated, truncated, info = env.step(actions)
+        assert (rewards.dtype, terminated.dtype, truncated.dtype) == (np.float64, bool, bool)
+        assert np.isfinite(rewards).all()
+
+
+def test_what_was_returned_stays_as_it_was(make):
+    env = make(num_envs=2, autoreset_mode="SameStep", **SHORT)
+    results = [env.reset(seed=0)]
+    copies = copy.deepcopy(results)
+    for actions in random_actions(env, 30, 2):
+        results.append(env.step(actions))
+        copies.append(copy.deepcopy(results[-1]))
+    for result, kept in zip(results, copies, strict=True):
+        for left, right in zip(result, kept, strict=True):
+            assert pickle.dumps(left) == pickle.dumps(right)
+
+
+def test_same_seed_same_bits_single_and_vector(make):
+    vector = make(num_envs=3, **SHORT)
+    actions = random_actions(vector, 80, 3)
+    singles = [play(make(**SHORT), actions[:, i], seed=5 + i) for i in range(3)]
+    again = play(make(**SHORT), actions[:, 0], seed=5)
+    assert digest(again) == digest(singles[0])
+    observation, info = vector.reset(seed=5)
+    rewards, terminated, truncated = np.zeros(3), np.zeros(3, bool), np.zeros(3, bool)
+    for t in range(81):
+        for i in range(3):
+            expected = singles[i][t]
+            assert same(observation_of(observation, i), expected[0]), f"observation, step {t}, environment {i}"
+            assert (rewards[i], terminated[i], truncated[i]) == expected[1:4], f"step {t}, environment {i}"
+            assert same(row(info, i), expected[4]), f"info, step {t}, environment {i}"
+        if t < 80:
+            observation, rewards, terminated, truncated, info = vector.step(actions[t])
+
+
+def test_position_in_the_batch_does_not_matter(make):
+    order = np.array([2, 0, 1])
+    seeds = np.array([3, 14, 15])
+    left, right = make(num_envs=3, **SHORT), make(num_envs=3, **SHORT)
+    seen = [left.reset(seed=seeds.tolist())[0], right.reset(seed=seeds[order].tolist())[0]]
+    for actions in random_actions(left, 40, 3):
+        for i in range(3):
+            assert same(observation_of(seen[0], order[i]), observation_of(seen[1], i))
+        seen = [left.step(actions)[0], right.step(actions[order])[0]]
+
+
+def test_same_seed_same_bits_in_another_process(env_row):
+    here = rollout_digest(env_row.id)
+    command = [sys.executable, "-m", "tests.rollouts", env_row.id]
+    environ = {**os.environ, "PYTHONHASHSEED": "123"}
+    there = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout.strip()
+    assert there == here
+
+
+def test_other_seed_other_world(make):
+    env = make(**SHORT)
+    actions = random_actions(env, 13, 1)[:, 0]
+    worlds = set()
+    for seed in range(10):
+        rows = play(env, actions, seed=seed)
+        for each in rows:
+            del each[4]["seed"]
+        worlds.add(digest(rows))
+    assert len(worlds) >= 8
+
+
+@pytest.mark.parametrize("is_vector", [False, True])
+def test_pickled_in_mid_episode(make, is_vector):
+    env = make(**SHORT, **({"num_envs": 2} if is_vector else {}))
+    actions = random_actions(env, 40, 2)
+    actions = actions if is_vector else actions[:, 0]
+    env.reset(seed=1)
+    for action in actions[:7]:
+        env.step(action)
+    twin = pickle.loads(pickle.dumps(env))
+    for action in actions[7:]:
+        left, right = env.step(action), twin.step(action)
+        for one, other in zip(left, right, strict=True):
+            assert same(one, other)
+        if not is_vector and (left[2] or left[3]):
+            assert same(env.reset()[0], twin.reset()[0])
+    twin.close()
+
+
+def test_spec_goes_through_json(make):
+    env = make(**SHORT)
+    text = env.spec.to_json()
+    json.loads(text)
+    again = gym.make(EnvSpec.from_json(text))
+    actions = random_actions(env, 30, 1)[:, 0]
+    assert digest(play(again, actions, seed=2)) == digest(play(env, actions, seed=2))
+    again.close()
+
+
+def test_close_twice(make):
+    for env, action in ((make(), 0), (make(num_envs=2), np.zeros(2, int))):
+        env.reset(seed=0)
+        env.close()
+        env.close()
+        with pytest.raises(RuntimeError, match="step was called after close"):
+            env.unwrapped.step(action)
+        with pytest.raises(RuntimeError, match="reset was called after close"):
+            env.unwrapped.reset()
+
+
+def _play_to_the_end(env: gym.Env, policy: str, seed: int) -> tuple[list[int], bool, bool]:
+    """Actions of an episode, and how it ended."""
+    rng = np.random.default_rng(seed)
+    env.reset(seed=seed)
+    actions: list[int] = []
+    while True:
+        random = int(rng.integers(env.action_space.n))
+        actions.append(env.unwrapped.oracle_action() if policy == "oracle" else random)
+        _, _, terminated, truncated, info = env.step(actions[-1])
+        assert info["num_steps"] == len(actions)
+        if terminated or truncated:
+            return actions, terminated, truncated
+
+
+@pytest.mark.parametrize("policy", ["oracle", "random"])
+def test_terminated_by_the_task_and_truncated_by_the_clock(env_row, make, policy):
+    unlimited = make()
+    core = TrialEnv(env_row.task, **{**env_row.defaults, "max_episode_steps": 5})
+    for env in (make(max_episode_steps=5), core):
+        for seed in range(10):
+            actions, terminated, truncated = _play_to_the_end(env, policy, seed)
+            assert truncated == (len(actions) == 5)
+            unlimited.reset(seed=seed)
+            flags = [unlimited.step(action)[2:4] for action in actions]
+            assert flags == [(False, False)] * (len(actions) - 1) + [(terminated, False)]
+    with pytest.raises(RuntimeError, match="after the end of the episode"):
+        core.step(0)
+    core.close()
+
+
+def test_clock_of_the_vector_form(make):
+    env = make(num_envs=4, max_episode_steps=3)
+    env.reset(seed=0)
+    num_ends = 0
+    for actions in random_actions(env, 30, 4):
+        _, _, _, truncated, info = env.step(actions)
+        assert (truncated == (info["num_steps"] == 3)).all()
+        num_ends += truncated.sum()
+    assert num_ends >= 8
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+def test_autoreset_modes(make, mode):
+    """Against single environments played by hand; "NextStep" is `test_same_seed_same_bits_single_and_vector`."""
+    vector = make(num_envs=3, autoreset_mode=mode, **SHORT)
+    assert vector.metadata["autoreset_mode"] is AutoresetMode(mode)
+    actions = random_actions(vector, 60, 3)
+    singles = [make(**SHORT) for _ in range(3)]
+    observation, info = vector.reset(seed=9)
+    for i in range(3):
+        assert same(observation_of(observation, i), singles[i].reset(seed=9 + i)[0])
+    num_ends = 0
+    for each in actions:
+        observation, rewards, terminated, truncated, info = vector.step(each)
+        expected = [singles[i].step(each[i]) for i in range(3)]
+        done = terminated | truncated
+        num_ends += done.sum()
+        assert ("final_obs" in info) == (mode == "SameStep" and bool(done.any()))
+        for i in range(3):
+            assert (rewards[i], terminated[i], truncated[i]) == expected[i][1:4]
+            now = expected[i]
+            if done[i] and mode == "SameStep":
+                assert info["_final_obs"][i]
+                assert info["_final_info"][i]
+                assert same(info["final_obs"][i], now[0])
+                assert same(row(info["final_info"], i), now[4])
+                start, start_info = singles[i].reset()
+                now = (start, *now[1:4], start_info)
+            assert same(observation_of(observation, i), now[0])
+            assert same(row(info, i), now[4])
+        if mode == "Disabled" and done.any():
+            with pytest.raises(RuntimeError, match="after the end of the episode"):
+                vector.step(each)
+            observation, info = vector.reset(options={"reset_mask": done})
+            for i in np.flatnonzero(done):
+                start, start_info = singles[i].reset()
+                assert same(observation_of(observation, i), start)
+                assert same(row(info, i), start_info)
+    assert num_ends >= 12
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_options_hold_at_autoreset(make, mode):
+    env = make(num_envs=2, autoreset_mode=mode, **SHORT)
+    names = env.unwrapped.task.option_names
+    _, other = env.reset(seed=123)
+    options = [
+        {"layout": int(other["layout_id"][i]), **{name: row(other, i)[name] for name in names}} for i in range(2)
+    ]
+
+    def check(info: dict) -> None:
+        for i in range(2):
+            assert info["layout_id"][i] == options[i]["layout"]
+            for name in names:
+                assert same(row(info, i)[name], options[i][name]), name
+
+    _, info = env.reset(seed=0, options=options)
+    assert (info["seed"] == [0, 1]).all()
+    check(info)
+    trials = set()
+    for actions in random_actions(env, 60, 2):
+        info = env.step(actions)[4]
+        check(info)
+        trials.add(int(info["trial_id"][0]))
+    assert len(trials) >= 2
+    env.reset(seed=0)
+    layouts = {int(env.step(actions)[4]["layout_id"][0]) for actions in random_actions(env, 120, 2)}
+    assert len(layouts) > 1 or env.unwrapped.task.num_layouts == 1
+
+
+def test_an_episode_is_rebuilt_alone_from_its_info(make):
+    env, alone = make(**SHORT), make(**SHORT)
+    actions = random_actions(env, 70, 1)[:, 0]
+    rows = play(env, actions, seed=21)
+    starts = [t for t, each in enumerate(rows) if each[4]["num_steps"] == 0]
+    assert len(starts) >= 5
+    for t in starts[::-1]:
+        info = rows[t][4]
+        options = {"trial": info["trial_id"], "episode_index": info["episode_index"]}
+        observation, rebuilt = alone.reset(seed=info["seed"], options=options)
+        assert same(observation, rows[t][0])
+        assert same({**rebuilt, "trial_start": None}, {**info, "trial_start": None})
+        while t + 1 < len(rows) and rows[t + 1][4]["num_steps"] > 0:
+            assert same(alone.step(actions[t])[0], rows[t + 1][0])
+            t += 1
+
+
+def _mean_score(env_row: Row, policy: str, num_envs: int = 40, episodes: int = 3) -> float:
+    """Mean score of the first episodes of each of the environments."""
+    env = TrialVectorEnv(env_row.task, num_envs, autoreset_mode="SameStep", **env_row.defaults)
+    env.reset(seed=1000)
+    rng = np.random.default_rng(0)
+    played, scores = np.zeros(num_envs, int), []
+    while played.min() < episodes:
+        random = rng.integers(env.single_action_space.n, size=num_envs)
+        _, _, terminated, truncated, info = env.step(env.oracle_actions() if policy == "oracle" else random)
+        for i in np.flatnonzero((terminated | truncated) & (played < episodes)):
+            scores.append(float(info["final_info"][env_row.score_key][i]))
+        played += terminated | truncated
+    env.close()
+    return float(np.mean(scores))
+
+
+def test_oracle_reaches_its_score(env_row):
+    assert _mean_score(env_row, "oracle") >= env_row.oracle_at_least
+
+
+def test_random_stays_below_its_score(env_row):
+    assert _mean_score(env_row, "random") < env_row.random_below
+
+
+def test_bad_input(env_row, make):
+    with pytest.raises(TypeError, match="flavour"):
+        make(flavour="sweet")
+    env = make().unwrapped
+    vector = make(num_envs=2).unwrapped
+    with pytest.raises(RuntimeError, match="step was called before reset"):
+        env.step(0)
+    with pytest.raises(ValueError, match=r"unknown reset option 'colour'; choose from .*new_trial"):
+        env.reset(options={"colour": 1})
+    with pytest.raises(ValueError, match="option 'layout' must be an integer in 0 "):
+        env.reset(options={"layout": env.task.num_layouts})
+    env.reset(seed=0)
+    vector.reset(seed=0)
+    n = env.action_space.n
+    for action, error, message in (
+        (n, ValueError, rf"actions must be in 0 \.\.\. {n - 1}, got \[{n}\]"),
+        (-1, ValueError, "actions must be in 0 "),
+        (float("nan"), TypeError, "actions must be integers, got float64"),
+        ("up", TypeError, "actions must be integers"),
+        ([0, 0], ValueError, r"action must be one number, got an array of shape \(2,\)"),
+    ):
+        with pytest.raises(error, match=message):
+            env.step(action)
+    with pytest.raises(ValueError, match=r"actions must have the shape \(2,\), got \(3,\)"):
+        vector.step(np.zeros(3, int))
+    before = vector.oracle_actions()
+    np.testing.assert_array_equal(vector.oracle_actions(), before)  # a refused step changes nothing
+
+
+def test_render_is_a_picture(make):
+    env = make(render_mode="rgb_array")
+    env.reset(seed=0)
+    picture = env.render()
+    assert picture.dtype == np.uint8
+    assert picture.ndim == 3
+    assert picture.shape[2] == 3
+    assert make().unwrapped.render() is None
+
+
+def test_the_row_is_complete(env_row):
+    task = load_task(env_row.task)
+    assert task.__module__.startswith(f"memenvs.{env_row.family}.")
+    assert task.__doc__
+    for part in ("Observation", "Action", "Reward", "Ends", "Info"):
+        assert part in task.__doc__, f"the docstring of {task.__name__} says nothing of {part!r}"
+    assert env_row.remembers
+    assert env_row.random_below < env_row.oracle_at_least

@@ -1,1 +1,18 @@
 """Agents: memories, policies and learners that plug into Stable-Baselines3."""
+
+from agents.memory import MEMORIES, Memory, StepInputs, make_memory
+from agents.policies import MemoryPolicy
+from agents.ppo import PartialUpdatePPO, PPOConfig
+from agents.vec_env import TrialVecEnv, make_vec_env
+
+__all__ = [
+    "MEMORIES",
+    "Memory",
+    "MemoryPolicy",
+    "PPOConfig",
+    "PartialUpdatePPO",
+    "StepInputs",
+    "TrialVecEnv",
+    "make_memory",
+    "make_vec_env",
+]

@@ -1,0 +1,282 @@
+"""One file for a whole learner: weights, optimiser, generators, settings. Nothing in it is ever executed.
+
+The file is a zip archive of JSON and safetensors. It is written under a temporary name and renamed, so it is whole or not there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections import deque
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.type_aliases import GymEnv
+
+    from agents.ppo import PartialUpdatePPO
+
+FORMAT = 1
+MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
+Model = TypeVar("Model", bound="PartialUpdatePPO")
+
+
+def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
+    """Writes a learner to `path`.
+
+    Args:
+        model: The learner. It resumes exactly if it is between two rollouts (`at_rollout_boundary`).
+        path: The file; replaced if it is there.
+    """
+    config = {
+        "format": FORMAT,
+        "algorithm": type(model).__name__,
+        "config": asdict(model.config),
+        "policy_kwargs": model.policy.json_kwargs(),
+        "observation_space": space_to_json(model.observation_space),
+        "action_space": space_to_json(model.action_space),
+        "n_envs": model.n_envs,
+    }
+    state = {
+        "num_timesteps": model.num_timesteps,
+        "n_updates": model._n_updates,
+        "seed": model.seed,
+        "resets_with_episode": model.policy.resets_with_episode,
+        "order_rng": model._order_rng.bit_generator.state,
+        "shuffle_rng": model._shuffle_rng.bit_generator.state,
+        "recent_episodes": list(model.ep_info_buffer or []),
+        "recent_successes": [bool(value) for value in model.ep_success_buffer or []],
+        "trials": _next_trials(model),
+    }
+    generators = {"sampling": model.policy.generator.get_state()}
+    memory_generator = getattr(model.policy.memory, "generator", None)
+    if memory_generator is not None:
+        generators["memory"] = memory_generator.get_state()
+    content = (
+        json.dumps(config, indent=1).encode(),
+        json.dumps(state).encode(),
+        save_tensors(_cpu(model.policy.state_dict())),
+        save_tensors(_cpu(_optimizer_tensors(model.policy.optimizer))),
+        save_tensors(generators),
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in zip(MEMBERS, content, strict=True):
+            archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
+    write_atomically(Path(path), buffer.getvalue())
+
+
+def load(
+    cls: type[Model],
+    path: str | PathLike[str],
+    env: GymEnv | None = None,
+    device: torch.device | str = "auto",
+    *,
+    policy_kwargs: dict[str, Any] | None = None,
+    **overrides: Any,
+) -> Model:
+    """The learner of a file, ready to act, and to go on learning if an environment is given.
+
+    Args:
+        cls: `PartialUpdatePPO` or a subclass.
+        path: The file.
+        env: Environment to go on in; its spaces must be those of the file.
+        device: Where to put it.
+        policy_kwargs: Changes to the saved ones; needed where the file names a features extractor class that is not ours.
+        **overrides: Fields of the config to change, and `tensorboard_log`, `verbose`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is cut short, not ours, or does not fit the environment.
+    """
+    members = read(path)
+    config, state = (json.loads(members[name]) for name in MEMBERS[:2])
+    from agents.ppo import PPOConfig  # here, because the learner imports this module
+
+    try:
+        settings = PPOConfig(**config["config"])
+    except TypeError as error:
+        raise ValueError(f"{path}: config.json has settings that this version does not know: {error}") from None
+    arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
+    observation_space, action_space = space_from_json(config["observation_space"]), space_from_json(config["action_space"])
+    if env is not None:
+        for name, own in (("observation_space", observation_space), ("action_space", action_space)):
+            given = getattr(env, name)
+            if own != given:
+                raise ValueError(f"{path}: {name} must be that of the file, {own}, got {given}")
+    model = cls(
+        "MemoryPolicy",
+        env,
+        settings,
+        policy_kwargs={**config["policy_kwargs"], **(policy_kwargs or {})},
+        seed=state["seed"],
+        device=device,
+        _init_setup_model=False,
+        **arguments,
+        **overrides,
+    )
+    model.observation_space, model.action_space = observation_space, action_space
+    model._setup_model()
+    _restore(model, state, members, Path(path))
+    return model
+
+
+def read(path: str | PathLike[str]) -> dict[str, bytes]:
+    """The members of a file, checked for completeness.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is not whole or not ours.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no checkpoint at {path}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        for name in MEMBERS:
+            if name not in members:
+                raise ValueError(f"{path}: a checkpoint must have {list(MEMBERS)}, {name!r} is missing")
+        found = json.loads(members["config.json"]).get("format")
+    except (zipfile.BadZipFile, json.JSONDecodeError, EOFError) as error:
+        raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
+    if found != FORMAT:
+        raise ValueError(f"{path}: format must be {FORMAT}, got {found}")
+    return members
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file under a temporary name in the same folder and renames it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def space_to_json(space: spaces.Space) -> dict[str, Any]:
+    """A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary` or `Dict` space as plain data.
+
+    Raises:
+        ValueError: Another kind of space.
+    """
+    if isinstance(space, spaces.Dict):
+        return {"kind": "Dict", "spaces": {key: space_to_json(value) for key, value in space.spaces.items()}}
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist()}
+    if isinstance(space, spaces.MultiBinary):
+        return {"kind": "MultiBinary", "n": space.n}
+    if isinstance(space, spaces.Box):
+        bounds = {}
+        for name, bound in (("low", space.low), ("high", space.high)):
+            uniform = bound.size > 0 and (bound == bound.flat[0]).all()
+            values = float(bound.flat[0]) if uniform else bound.astype(float).tolist()
+            bounds[name] = values
+        return {"kind": "Box", "shape": list(space.shape), "dtype": str(space.dtype), **bounds}
+    raise ValueError(f"space must be a Box, Discrete, MultiDiscrete, MultiBinary or Dict, got {space}")
+
+
+def space_from_json(data: dict[str, Any]) -> spaces.Space:
+    """The inverse of `space_to_json`.
+
+    Raises:
+        ValueError: An unknown kind.
+    """
+    kind = data["kind"]
+    if kind == "Dict":
+        return spaces.Dict({key: space_from_json(value) for key, value in data["spaces"].items()})
+    if kind == "Discrete":
+        return spaces.Discrete(data["n"], start=data["start"])
+    if kind == "MultiDiscrete":
+        return spaces.MultiDiscrete(data["nvec"])
+    if kind == "MultiBinary":
+        return spaces.MultiBinary(data["n"])
+    if kind == "Box":
+        shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
+        low, high = (np.broadcast_to(np.array(data[name]), shape).astype(dtype) for name in ("low", "high"))
+        return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type]
+    raise ValueError(f"unknown kind of space {kind!r}; choose from 'Dict', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Box'")
+
+
+def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes], path: Path) -> None:
+    """Puts weights, optimiser, counters and generators of a file into a new learner."""
+    try:
+        weights, moments, generators = (load_tensors(members[name]) for name in MEMBERS[2:])
+    except SafetensorError as error:
+        raise ValueError(f"{path}: its tensors cannot be read ({error}); was it cut short?") from None
+    try:
+        model.policy.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"{path}: its weights do not fit the policy that its config describes: {error}") from None
+    _load_optimizer(model.policy.optimizer, moments, path)
+    model.policy.generator.set_state(generators["sampling"])
+    if "memory" in generators:
+        model.policy.memory.generator.set_state(generators["memory"])  # type: ignore[union-attr]
+    model._order_rng.bit_generator.state = state["order_rng"]
+    model._shuffle_rng.bit_generator.state = state["shuffle_rng"]
+    model.num_timesteps = state["num_timesteps"]
+    model._n_updates = state["n_updates"]
+    model.policy.resets_with_episode = state["resets_with_episode"]
+    model.ep_info_buffer = deque(state["recent_episodes"], maxlen=model._stats_window_size)
+    model.ep_success_buffer = deque(state["recent_successes"], maxlen=model._stats_window_size)
+    trials = state["trials"]
+    if model.env is not None and trials is not None and model.env.num_envs == len(trials["trial"]):
+        model.env.seed(trials["seed"][0])
+        model._resume_options = [{"trial": trial} for trial in trials["trial"]]
+        model._has_trials = True
+
+
+def _next_trials(model: PartialUpdatePPO) -> dict[str, list[int]] | None:
+    """Seed and number of the trial that each environment starts next, if it has trials that were seeded one after the other."""
+    infos = model.env.reset_infos if model.env is not None else []
+    if not infos or not all("trial_id" in info and "seed" in info for info in infos):
+        return None
+    seeds = [int(info["seed"]) for info in infos]
+    if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+        return None
+    fresh = model._trials_are_fresh()
+    return {"seed": seeds, "trial": [int(info["trial_id"]) + (0 if fresh else 1) for info in infos]}
+
+
+def _cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """State of Adam as named tensors: "<index of the parameter>.<name>"."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{name}": torch.as_tensor(value) for index, entry in state.items() for name, value in entry.items()}
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = value
+    own = optimizer.state_dict()
+    count = len(own["param_groups"][0]["params"])
+    if state and sorted(state) != [i for i in range(count) if i in state]:
+        raise ValueError(f"{path}: the optimiser must have at most {count} parameters, got {len(state)}")
+    optimizer.load_state_dict({"state": state, "param_groups": own["param_groups"]})
+

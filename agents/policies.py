@@ -1,0 +1,256 @@
+"""The policy: encoder, previous action, memory, actor and critic; acts step by step and learns from whole sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import preprocess_obs
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    CombinedExtractor,
+    FlattenExtractor,
+    MlpExtractor,
+)
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from torch import Tensor, nn
+
+from agents.distributions import ActionDistribution, ActionHead
+from agents.encoders import DictEncoder
+from agents.memory import State, StepInputs, make_memory
+
+#: Features extractors that can be named in a saved file.
+EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+    "DictEncoder": DictEncoder,
+    "CombinedExtractor": CombinedExtractor,
+    "FlattenExtractor": FlattenExtractor,
+}
+PREVIOUS_ACTION = "previous_action"
+
+
+class MemoryPolicy(BasePolicy):
+    """Actor and critic on top of any `Memory`.
+
+    What a step brings to the memory is the features of its observation and, if `previous_action_dim` > 0, an embedding of the action
+    before it (row 0 at the first step of an episode). Without a learnable `net_arch` the memory's features go straight to the heads.
+
+    Args:
+        observation_space: Any that Stable-Baselines3 can preprocess.
+        action_space: `Discrete`, `MultiDiscrete` or `Box`; the previous action is an input only if it is `Discrete`.
+        lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
+        memory: Name of the memory, see `agents.memory.MEMORIES`.
+        memory_kwargs: Its settings.
+        previous_action_dim: Width of the embedding of the previous action; 0 for none; must be 0 unless actions are `Discrete`.
+        features_extractor_class: Any features extractor, or the name of one in `EXTRACTORS`; None: `DictEncoder` for `Dict`
+            observations, else flattened.
+        features_extractor_kwargs: Its settings.
+        freeze_features: Whether the features extractor is not trained; features are then computed once and stored in bfloat16.
+        net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3; None: two of 64 each
+            without a memory, none with one.
+        adam_eps: Epsilon of Adam.
+
+    Source:
+        ReLIC, section on the policy network; heads and their initialisation as in its release (orthogonal, actor 0.01, critic 1).
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        lr_schedule: Schedule,
+        *,
+        memory: str = "relic",
+        memory_kwargs: Mapping[str, Any] | None = None,
+        previous_action_dim: int | None = None,
+        features_extractor_class: type[BaseFeaturesExtractor] | str | None = None,
+        features_extractor_kwargs: dict[str, Any] | None = None,
+        freeze_features: bool = False,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
+        adam_eps: float = 1e-5,
+        use_sde: bool = False,
+    ) -> None:
+        if use_sde:
+            raise ValueError("use_sde must be False: a MemoryPolicy has no state-dependent exploration")
+        if features_extractor_class is None:
+            is_dict = isinstance(observation_space, spaces.Dict)
+            features_extractor_class = "DictEncoder" if is_dict else "FlattenExtractor"
+        if isinstance(features_extractor_class, str):
+            if features_extractor_class not in EXTRACTORS:
+                raise ValueError(
+                    f"unknown features_extractor_class {features_extractor_class!r}; choose from {list(EXTRACTORS)} or pass a class"
+                )
+            features_extractor_class = EXTRACTORS[features_extractor_class]
+        super().__init__(
+            observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
+        )
+        self.features_extractor = self.make_features_extractor()
+        self.features_dim = self.features_extractor.features_dim
+        self.freeze_features = freeze_features
+        if freeze_features:
+            self.features_extractor.requires_grad_(False)
+        if previous_action_dim is None:
+            previous_action_dim = 16 if isinstance(action_space, spaces.Discrete) and memory != "none" else 0
+        self.previous_action_dim = previous_action_dim
+        if previous_action_dim > 0:
+            if not isinstance(action_space, spaces.Discrete):
+                raise ValueError(f"previous_action_dim must be 0 for actions in {action_space}, got {previous_action_dim}")
+            self.previous_action = nn.Embedding(int(action_space.n) + 1, previous_action_dim)
+        self.memory_name = memory
+        self.memory = make_memory(memory, self.features_dim + previous_action_dim, **(memory_kwargs or {}))
+        if net_arch is None:
+            net_arch = {"pi": [64, 64], "vf": [64, 64]} if memory == "none" else []
+        self.net_arch = net_arch
+        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, nn.Tanh)
+        self.actor = ActionHead(self.mlp_extractor.latent_dim_pi, action_space)
+        self.critic = nn.Linear(self.mlp_extractor.latent_dim_vf, 1)
+        nn.init.orthogonal_(self.critic.weight, 1.0)
+        nn.init.zeros_(self.critic.bias)
+        for module in self.mlp_extractor.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.orthogonal_(module.weight, 2**0.5)
+                nn.init.zeros_(module.bias)
+        trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, foreach=True)
+        self.generator = torch.Generator()  # draws the actions; seeded by the learner
+        self.resets_with_episode = True  # what `predict` takes for the start of a trial; the learner knows better
+        self._kwargs: dict[str, Any] = {
+            "memory": memory,
+            "memory_kwargs": dict(memory_kwargs or {}),
+            "previous_action_dim": previous_action_dim,
+            "features_extractor_class": features_extractor_class.__name__,
+            "features_extractor_kwargs": features_extractor_kwargs or {},
+            "freeze_features": freeze_features,
+            "net_arch": net_arch,
+            "adam_eps": adam_eps,
+        }
+
+    def json_kwargs(self) -> dict[str, Any]:
+        """What rebuilds this policy, as plain data (the features extractor by its name)."""
+        return self._kwargs
+
+    # ------------------------------------------------------------------ pieces
+
+    def features(self, observations: PyTorchObs) -> Tensor:
+        """Embedding of each observation.
+
+        Args:
+            observations: Tensor or dict of tensors, (B, ...).
+
+        Returns:
+            float, (B, features_dim).
+        """
+        prepared = preprocess_obs(observations, self.observation_space, normalize_images=self.normalize_images)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.freeze_features):
+            return self.features_extractor(prepared)
+
+    def inputs(self, features: Tensor, previous: Tensor, episode_start: Tensor, trial_start: Tensor) -> StepInputs:
+        """What the memory sees.
+
+        Args:
+            features: float, (B, T, features_dim).
+            previous: int64, (B, T); 0 at the first step of an episode, else 1 + the action before (unused without
+                `previous_action_dim`).
+            episode_start: bool, (B, T).
+            trial_start: bool, (B, T).
+        """
+        if self.previous_action_dim > 0:
+            features = torch.cat([features, self.previous_action(previous)], -1)
+        return StepInputs(features, episode_start, trial_start)
+
+    def heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:
+        """Distribution over actions and value, float (...), for memory features (..., D)."""
+        pi, vf = self.mlp_extractor(latent)
+        return self.actor(pi), self.critic(vf).squeeze(-1)
+
+    # ------------------------------------------------------------------ acting
+
+    def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
+        """State before the first step; see `Memory.initial_state`."""
+        state = self.memory.initial_state(batch_size, max_steps=max_steps)
+        return state | {PREVIOUS_ACTION: torch.zeros(batch_size, dtype=torch.int64, device=self.device)}
+
+    def step(
+        self, features: Tensor, state: State, episode_start: Tensor, trial_start: Tensor
+    ) -> tuple[ActionDistribution, Tensor, State]:
+        """One step of B environments.
+
+        Args:
+            features: float, (B, features_dim).
+            state: From `initial_state` or the call before, with the action taken since in it (`act`).
+            episode_start: bool, (B,).
+            trial_start: bool, (B,).
+
+        Returns:
+            Distribution over actions, values (B,), and the state without the new action.
+        """
+        previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])
+        x = self.inputs(features[:, None], previous[:, None], episode_start[:, None], trial_start[:, None])
+        memory = {key: value for key, value in state.items() if key != PREVIOUS_ACTION}
+        latent, memory = self.memory.step(x, memory)
+        distribution, value = self.heads(latent)
+        return distribution, value, memory | {PREVIOUS_ACTION: previous}
+
+    def remember_action(self, state: State, actions: Tensor) -> State:
+        """The state with the action that was taken."""
+        if self.previous_action_dim == 0:
+            return state
+        return state | {PREVIOUS_ACTION: actions.long() + 1}
+
+    def predict(  # type: ignore[override]
+        self,
+        observation: np.ndarray | dict[str, np.ndarray],
+        state: State | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        trial_start: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, State]:
+        """Actions for one or many environments, as Stable-Baselines3's `predict`.
+
+        Args:
+            observation: One observation or a batch.
+            state: None at the start, afterwards what the call before returned.
+            episode_start: bool, (B,); True where this is the first step of an episode. None: at the start only.
+            deterministic: The most likely action instead of a drawn one.
+            trial_start: bool, (B,); True where the memory is to be emptied. None: at the start, and wherever an episode starts unless the
+                environment that the policy was trained in has trials.
+
+        Returns:
+            Actions, and the state.
+
+        Raises:
+            ValueError: The policy's outputs are not finite.
+        """
+        self.set_training_mode(False)
+        tensors, vectorized = self.obs_to_tensor(observation)
+        first = next(iter(tensors.values())) if isinstance(tensors, dict) else tensors
+        batch = first.shape[0]
+        fresh = state is None
+        if state is None:
+            state = self.initial_state(batch)
+        started = np.full(batch, fresh) if episode_start is None else np.asarray(episode_start, bool).reshape(batch)
+        if trial_start is None:
+            trial_start = started if self.resets_with_episode else np.full(batch, fresh)
+        began = torch.as_tensor(np.asarray(trial_start, bool).reshape(batch), device=self.device)
+        with torch.no_grad():
+            episode = torch.as_tensor(started, device=self.device) | began
+            distribution, value, state = self.step(self.features(tensors), state, episode, began)
+            actions = distribution.mode() if deterministic else distribution.sample(self.generator)
+        if not torch.isfinite(value).all():
+            raise ValueError("the policy's value must be finite, got NaN or infinity: its weights or the observation are broken")
+        state = self.remember_action(state, actions)
+        moves = self.environment_actions(actions)
+        return (moves if vectorized else moves[0]), state
+
+    def environment_actions(self, actions: Tensor) -> np.ndarray:
+        """Actions as the environment takes them: on the CPU, and clipped to the bounds of a `Box`."""
+        moves = actions.cpu().numpy()
+        if isinstance(self.action_space, spaces.Box):
+            moves = np.clip(moves, self.action_space.low, self.action_space.high)
+        return moves
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
+        raise RuntimeError("a MemoryPolicy acts through predict, which carries its state")

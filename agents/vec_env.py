@@ -1,0 +1,154 @@
+"""Vector environments for Stable-Baselines3, without copies and with the right terminal observation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
+from stable_baselines3.common.vec_env import VecEnv
+
+import memenvs
+from memenvs.core import TrialVectorEnv
+
+
+class TrialVecEnv(VecEnv):
+    """A batch-native environment as a Stable-Baselines3 `VecEnv`.
+
+    Observations are handed on as they are (no copy); they stay valid until the step after the next. `infos[i]` is empty except where
+    an episode ended: there it is the final info with `terminal_observation`, `TimeLimit.truncated` and `episode` (return `r`,
+    length `l`), so no `Monitor` is needed. `reset_infos[i]` is the info of the latest reset, automatic ones included; its
+    `trial_start` tells whether that reset began a new trial.
+
+    Args:
+        env: Batch-native environment with `autoreset_mode` "SameStep".
+
+    Raises:
+        ValueError: Another autoreset mode.
+    """
+
+    def __init__(self, env: TrialVectorEnv) -> None:
+        if env.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(f"autoreset_mode must be 'SameStep', got {env.autoreset_mode.value!r}")
+        self.env = env
+        self.render_mode = env.render_mode
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self._actions: np.ndarray | None = None
+        self._returns = np.zeros(env.num_envs)
+
+    def reset(self) -> Any:
+        """Resets all, with what `seed` and `set_options` asked for; both are used once."""
+        seeds: Any = None if all(seed is None for seed in self._seeds) else self._seeds
+        observations, infos = self.env.reset(seed=seeds, options=self._options if any(self._options) else None)
+        self._reset_seeds()
+        self._reset_options()
+        self._returns[:] = 0.0
+        self.reset_infos = [self._row(infos, i) for i in range(self.num_envs)]
+        return observations
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keeps the actions for `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Steps all; ended episodes are reset in the same step."""
+        if self._actions is None:
+            raise RuntimeError("step_wait was called before step_async")
+        observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
+        done = terminated | truncated
+        self._returns += rewards
+        rows: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if done.any():
+            for i in np.flatnonzero(done).tolist():
+                rows[i] = self._row(infos["final_info"], i)
+                rows[i]["terminal_observation"] = infos["final_obs"][i]
+                rows[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
+                rows[i]["episode"] = {"r": float(self._returns[i]), "l": rows[i]["num_steps"]}
+                self.reset_infos[i] = self._row(infos, i)
+            self._returns[done] = 0.0
+        return observations, rewards.astype(np.float32), done, rows
+
+    def oracle_actions(self) -> np.ndarray:
+        """int64, (N,); what a policy that knows the truth does now."""
+        return self.env.oracle_actions()
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self.env.close()
+
+    def get_attr(self, attr_name: str, indices: None | int | Iterable[int] = None) -> list[Any]:
+        """The attribute of the batch, once for each index."""
+        return [getattr(self.env, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None) -> None:
+        """Sets an attribute of the batch; it is shared, so `indices` must be None.
+
+        Raises:
+            ValueError: `indices` is given.
+        """
+        if indices is not None:
+            raise ValueError(f"indices must be None: the environments of a batch share their attributes, got {indices}")
+        setattr(self.env, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: None | int | Iterable[int] = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Calls `new_trial` for some environments, or any other method once for the whole batch.
+
+        Raises:
+            ValueError: `indices` is given for a method other than `new_trial`.
+        """
+        rows = list(self._get_indices(indices))
+        if method_name == "new_trial":
+            mask = np.zeros(self.num_envs, bool)
+            mask[rows] = True
+            self.env.new_trial(mask)
+            return [None] * len(rows)
+        if indices is not None:
+            raise ValueError(f"indices must be None for {method_name!r}: the batch answers as one, got {indices}")
+        return [getattr(self.env, method_name)(*method_args, **method_kwargs)] * len(rows)
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: None | int | Iterable[int] = None) -> list[bool]:
+        """False: there are no single environments that could be wrapped. True for `Monitor`, whose record is in the info."""
+        return [wrapper_class.__name__ == "Monitor"] * len(list(self._get_indices(indices)))
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        """One picture for each environment."""
+        return self.env.render() or [None] * self.num_envs
+
+    @staticmethod
+    def _row(infos: dict[str, Any], i: int) -> dict[str, Any]:
+        """Info of environment `i`: Python scalars, and arrays where the truth is a vector."""
+        return {
+            key: value[i].item() if value.ndim == 1 else value[i]
+            for key, value in infos.items()
+            if not key.startswith(("_", "final_"))
+        }
+
+
+def make_vec_env(id: str, num_envs: int, *, seed: int | None = None, **kwargs: Any) -> VecEnv:
+    """N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`: batch-native if the id is ours, else one object for each.
+
+    Args:
+        id: Gymnasium id.
+        num_envs: N, >= 1.
+        seed: Environment i gets seed + i.
+        **kwargs: Settings of the environment.
+    """
+    if id in {row.id for row in memenvs.ENVIRONMENTS}:
+        batch = gym.make_vec(
+            id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
+        )
+        env: VecEnv = TrialVecEnv(_as_trial_env(batch))
+        env.seed(seed)
+        return env
+    return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs)
+
+
+def _as_trial_env(env: VectorEnv) -> TrialVectorEnv:
+    if not isinstance(env, TrialVectorEnv):
+        raise TypeError(f"env must be a TrialVectorEnv, got {type(env).__name__}")
+    return env

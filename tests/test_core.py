@@ -1,0 +1,378 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from memenvs.core import BatchTask, TrialEnv, TrialVectorEnv, load_task
+
+
+class Corridor(BatchTask):
+    """A hand-made toy: cells 0 ... 4, start at 0, 1 steps ahead, 0 stays; cell 4 pays 1 and ends. The layout is shown, `start` can be given."""
+
+    option_names = ("start",)
+
+    def __init__(self, num_envs: int, *, length: int = 4) -> None:
+        self.num_envs, self.length = num_envs, length
+        self.observation_space = gym.spaces.Dict(
+            {
+                "cell": gym.spaces.Box(0, length, (1,), np.int64),
+                "layout": gym.spaces.Discrete(3),
+            }
+        )
+        self.action_space = gym.spaces.Discrete(2)
+        self.max_episode_steps = 10
+        self.num_layouts = 3
+        self.cell = np.zeros(num_envs, np.int64)
+        self.start = np.zeros(num_envs, np.int64)
+        self.layout = np.zeros(num_envs, np.int64)
+        self.trial_draw = np.zeros(num_envs)
+        self.episode_draw = np.zeros(num_envs)
+        self.num_closed = 0
+
+    def begin_trial(self, i, layout, rng):
+        self.layout[i], self.trial_draw[i] = layout, rng.random()
+
+    def begin_episode(self, i, rng, options):
+        start = options.get("start", 0)
+        if not 0 <= start <= self.length:
+            raise ValueError(f"option 'start' must be in 0 ... {self.length}, got {start}")
+        self.start[i] = self.cell[i] = start
+        self.episode_draw[i] = rng.random()
+
+    def step(self, actions, active):
+        self.cell += np.where(active, actions, 0)
+        arrived = active & (self.cell >= self.length)
+        return arrived.astype(np.float64), arrived
+
+    def observe(self, out, which):
+        out["cell"][which, 0] = self.cell[which]
+        out["layout"][which] = self.layout[which]
+
+    def info(self):
+        return {
+            "success": self.cell >= self.length,
+            "start": self.start,
+            "draws": np.column_stack([self.trial_draw, self.episode_draw]),
+        }
+
+    def oracle_actions(self):
+        return np.ones(self.num_envs, np.int64)
+
+    def render(self, i):
+        return np.full((2, 2, 3), self.cell[i], np.uint8)
+
+    def close(self):
+        self.num_closed += 1
+
+
+def cells(env, actions):
+    """Cell, terminated, truncated after each action."""
+    rows = []
+    for action in actions:
+        observation, _, terminated, truncated, _ = env.step(action)
+        rows.append((int(observation["cell"][0]), terminated, truncated))
+    return rows
+
+
+# ---------------------------------------------------------------- episodes
+
+
+def test_an_episode_by_hand():
+    env = TrialEnv(Corridor)
+    observation, info = env.reset(seed=3)
+    assert observation["cell"].tolist() == [0]
+    assert (info["seed"], info["trial_id"], info["episode_index"], info["num_steps"]) == (3, 0, 0, 0)
+    assert info["trial_start"] is True
+    assert cells(env, [1, 0, 1, 1]) == [(1, False, False), (1, False, False), (2, False, False), (3, False, False)]
+    observation, reward, terminated, truncated, info = env.step(1)
+    assert (observation["cell"].tolist(), reward, terminated, truncated) == ([4], 1.0, True, False)
+    assert (info["num_steps"], info["success"], info["is_success"], info["trial_start"]) == (5, True, True, False)
+
+
+def test_the_clock():
+    env = TrialEnv(Corridor, max_episode_steps=4)
+    env.reset(seed=0)
+    assert cells(env, [0, 0, 0, 0])[-1] == (0, False, True)
+    env.reset()
+    assert cells(env, [1, 1, 1, 1])[-1] == (4, True, True)  # the task and the clock
+    assert TrialEnv(Corridor)._batch.max_episode_steps == 10
+
+
+def test_randomness_is_numbered_not_drawn_in_order():
+    env = TrialEnv(Corridor, trial_episodes=2)
+    infos = [env.reset(seed=8)[1]] + [env.reset()[1] for _ in range(5)]
+    assert [(each["trial_id"], each["episode_index"]) for each in infos] == [(t, e) for t in range(3) for e in range(2)]
+    for each in infos:
+        trial_rng = np.random.default_rng([8, each["trial_id"], 0])
+        assert each["layout_id"] == trial_rng.integers(3)
+        assert each["draws"][0] == trial_rng.random()
+        assert each["draws"][1] == np.random.default_rng([8, each["trial_id"], 1 + each["episode_index"]]).random()
+
+
+def test_a_layout_by_option_changes_no_other_draw():
+    env = TrialEnv(Corridor)
+    drawn = [env.reset(seed=8, options={"layout": layout})[1]["draws"].tolist() for layout in range(3)]
+    assert drawn[0] == drawn[1] == drawn[2]
+
+
+def test_a_fresh_seed_is_taken_without_one():
+    infos = [TrialEnv(Corridor).reset()[1] for _ in range(2)]
+    assert infos[0]["seed"] != infos[1]["seed"]
+    rebuilt = TrialEnv(Corridor).reset(seed=infos[0]["seed"])[1]
+    assert rebuilt["draws"].tolist() == infos[0]["draws"].tolist()
+
+
+# ---------------------------------------------------------------- trials
+
+
+def trial_numbers(env, resets):
+    infos = [env.reset()[1] for _ in range(resets)]
+    return [(each["trial_id"], each["episode_index"], each["trial_start"]) for each in infos]
+
+
+def test_a_trial_goes_on_until_its_episodes_are_played():
+    env = TrialEnv(Corridor, trial_episodes=2)
+    env.reset(seed=0)
+    assert not env.trial_over
+    assert trial_numbers(env, 1) == [(0, 1, False)]
+    assert env.trial_over
+    assert trial_numbers(env, 3) == [(1, 0, True), (1, 1, False), (2, 0, True)]
+    assert trial_numbers(TrialEnv(Corridor, trial_episodes=1), 2) == [(0, 0, True), (1, 0, True)]
+
+
+def test_a_trial_without_limits_never_ends():
+    env = TrialEnv(Corridor)
+    assert [each[:2] for each in trial_numbers(env, 30)] == [(0, e) for e in range(30)]
+    env.new_trial()
+    assert trial_numbers(env, 1) == [(1, 0, True)]
+
+
+def test_trial_steps_truncate_the_episode_in_progress():
+    env = TrialEnv(Corridor, trial_steps=6)
+    env.reset(seed=0)
+    assert cells(env, [1, 1, 1, 1])[-1] == (4, True, False)
+    env.reset()
+    assert cells(env, [0, 0]) == [(0, False, False), (0, False, True)]
+    assert env.trial_over
+    assert trial_numbers(env, 1) == [(1, 0, True)]
+    assert cells(env, [0] * 6)[-1] == (0, False, True)
+
+
+def test_trial_options():
+    env = TrialEnv(Corridor, trial_episodes=5)
+    env.reset(seed=0)
+
+    def numbers(**options):
+        info = env.reset(options=options)[1]
+        return info["trial_id"], info["episode_index"], info["trial_start"]
+
+    assert numbers(new_trial=False) == (0, 1, False)
+    assert numbers(new_trial=True) == (1, 0, True)
+    assert numbers(trial=7) == (7, 0, True)
+    assert numbers(trial=7) == (7, 0, True)
+    assert numbers() == (7, 1, False)
+    assert numbers(episode_index=4) == (7, 4, False)
+    assert numbers() == (8, 0, True)
+    assert numbers(trial=3, episode_index=2) == (3, 2, True)
+
+
+def test_options_hold_until_the_next_explicit_reset():
+    env = TrialVectorEnv(Corridor, 1, trial_episodes=2, autoreset_mode="SameStep", max_episode_steps=1)
+    _, info = env.reset(seed=0, options={"layout": 2, "start": 3})
+    for _ in range(8):
+        assert (info["layout_id"][0], info["start"][0]) == (2, 3)
+        info = env.step(np.zeros(1, int))[4]
+    info = env.reset()[1]
+    assert info["start"][0] == 0
+    layouts = {int(env.step(np.zeros(1, int))[4]["layout_id"][0]) for _ in range(20)}
+    assert layouts == {0, 1, 2}
+
+
+def test_another_layout_starts_a_trial_and_the_same_goes_on():
+    env = TrialEnv(Corridor)
+    layout = env.reset(seed=0)[1]["layout_id"]
+    assert env.reset(options={"layout": layout})[1]["episode_index"] == 1
+    info = env.reset(options={"layout": (layout + 1) % 3})[1]
+    assert (info["trial_id"], info["episode_index"], info["layout_id"]) == (1, 0, (layout + 1) % 3)
+
+
+def test_gyms_own_clock_counts_episodes_too():
+    env = gym.wrappers.TimeLimit(TrialEnv(Corridor, trial_episodes=2), 3)
+    env.reset(seed=0)
+    seen = []
+    for _ in range(4):
+        while not env.step(0)[3]:
+            pass
+        seen.append(env.reset()[1])
+    assert [(each["trial_id"], each["episode_index"]) for each in seen] == [(0, 1), (1, 0), (1, 1), (2, 0)]
+
+
+# ---------------------------------------------------------------- the vector form
+
+
+def test_next_step_by_hand():
+    env = TrialVectorEnv(Corridor, 2, max_episode_steps=3)
+    env.reset(seed=0, options=[{"start": 3}, {}])
+    observation, rewards, terminated, truncated, info = env.step(np.array([1, 1]))
+    assert (observation["cell"][:, 0].tolist(), rewards.tolist()) == ([4, 1], [1.0, 0.0])
+    assert (terminated.tolist(), truncated.tolist()) == ([True, False], [False, False])
+    observation, rewards, terminated, truncated, info = env.step(np.array([1, 1]))  # the first one resets
+    assert (observation["cell"][:, 0].tolist(), rewards.tolist()) == ([3, 2], [0.0, 0.0])
+    assert info["num_steps"].tolist() == [0, 2]
+    assert not (terminated | truncated).any()
+    observation, rewards, terminated, truncated, info = env.step(np.array([0, 1]))
+    assert truncated.tolist() == [False, True]
+
+
+def test_same_step_by_hand():
+    env = TrialVectorEnv(Corridor, 2, autoreset_mode="SameStep")
+    env.reset(seed=0, options=[{"start": 3}, {}])
+    observation, rewards, terminated, _, info = env.step(np.array([1, 1]))
+    assert observation["cell"][:, 0].tolist() == [3, 1]
+    assert info["final_obs"][0]["cell"].tolist() == [4]
+    assert info["final_obs"][1] is None
+    assert info["_final_obs"].tolist() == info["_final_info"].tolist() == [True, False]
+    assert info["final_info"]["success"].tolist() == [True, False]
+    assert info["success"].tolist() == [False, False]
+    assert (info["num_steps"].tolist(), info["episode_index"].tolist()) == ([0, 1], [1, 0])
+    assert (rewards.tolist(), terminated.tolist()) == ([1.0, 0.0], [True, False])
+
+
+def test_disabled_by_hand():
+    env = TrialVectorEnv(Corridor, 2, autoreset_mode="Disabled")
+    env.reset(seed=0, options=[{"start": 3}, {}])
+    env.step(np.array([1, 1]))
+    with pytest.raises(RuntimeError, match=r"after the end of the episode of environment \[0\]"):
+        env.step(np.array([1, 1]))
+    observation, info = env.reset(options={"reset_mask": np.array([True, False]), "start": 2})
+    assert observation["cell"][:, 0].tolist() == [2, 1]
+    assert info["num_steps"].tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"reset_mask must be a bool array of shape \(2,\) with a True in it"):
+        env.reset(options={"reset_mask": np.zeros(2, bool)})
+    with pytest.raises(ValueError, match="reset_mask must be all True at the first reset"):
+        TrialVectorEnv(Corridor, 2).reset(options={"reset_mask": np.array([True, False])})
+
+
+def test_reset_of_some_leaves_the_others_alone():
+    env = TrialVectorEnv(Corridor, 3, autoreset_mode="Disabled")
+    env.reset(seed=0)
+    env.step(np.array([1, 0, 1]))
+    before = env.task.info()["draws"].copy()
+    observation, info = env.reset(seed=[50, 60, 70], options={"reset_mask": np.array([False, True, False])})
+    assert info["seed"].tolist() == [0, 60, 2]
+    assert observation["cell"][:, 0].tolist() == [1, 0, 1]
+    assert (info["draws"][[0, 2]] == before[[0, 2]]).all()
+    assert (info["draws"][1] != before[1]).all()
+
+
+def test_seeds_of_the_vector_form():
+    env = TrialVectorEnv(Corridor, 3)
+    assert env.reset(seed=5)[1]["seed"].tolist() == [5, 6, 7]
+    assert env.reset(seed=[9, None, 1])[1]["seed"].tolist() == [9, 6, 1]
+    assert env.reset(seed=np.int64(4))[1]["seed"].tolist() == [4, 5, 6]
+
+
+def test_without_copies_an_observation_outlives_one_more_step():
+    env = TrialVectorEnv(Corridor, 1, copy=False, max_episode_steps=100)
+    first, _ = env.reset(seed=0)
+    second = env.step(np.zeros(1, int))[0]
+    assert first["cell"] is not second["cell"]
+    third = env.step(np.zeros(1, int))[0]
+    assert third["cell"] is first["cell"]
+
+
+def test_without_copies_final_observations_are_still_right():
+    env = TrialVectorEnv(Corridor, 2, copy=False, autoreset_mode="SameStep")
+    env.reset(seed=0, options=[{"start": 3}, {}])
+    observation, *_, info = env.step(np.array([1, 0]))
+    env.step(np.array([0, 1]))
+    assert info["final_obs"][0]["cell"].tolist() == [4]
+    assert observation["cell"][:, 0].tolist() == [3, 0]
+
+
+def test_render_and_oracle():
+    env = TrialVectorEnv(Corridor, 2, render_mode="rgb_array")
+    for call, name in ((env.render, "render"), (env.oracle_actions, "oracle_actions")):
+        with pytest.raises(RuntimeError, match=f"{name} was called before reset"):
+            call()
+    env.reset(seed=0, options=[{"start": 2}, {}])
+    pictures = env.render()
+    assert [int(picture.max()) for picture in pictures] == [2, 0]
+    assert env.oracle_actions().tolist() == [1, 1]
+    assert TrialVectorEnv(Corridor, 2).render() is None
+    single = TrialEnv(Corridor, render_mode="rgb_array")
+    single.reset(seed=0)
+    assert single.render().shape == (2, 2, 3)
+    assert single.oracle_action() == 1
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def test_close():
+    env = TrialEnv(Corridor)
+    env.reset(seed=0)
+    env.close()
+    env.close()
+    assert env.task.num_closed == 1
+    with pytest.raises(RuntimeError, match="step was called after close"):
+        env.step(0)
+    with pytest.raises(RuntimeError, match="reset was called after close"):
+        env.reset()
+
+
+@pytest.mark.parametrize("name", ["num_envs", "trial_episodes", "trial_steps", "max_episode_steps"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3"])
+def test_bad_numbers(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1"):
+        TrialVectorEnv(Corridor, **{name: value})
+
+
+def test_bad_settings():
+    with pytest.raises(ValueError, match="unknown autoreset_mode 'Always'; choose from "):
+        TrialVectorEnv(Corridor, autoreset_mode="Always")
+    with pytest.raises(ValueError, match="unknown render_mode 'ascii'; choose from None, 'rgb_array'"):
+        TrialVectorEnv(Corridor, render_mode="ascii")
+    with pytest.raises(TypeError, match="width"):
+        TrialVectorEnv(Corridor, width=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": 3}, r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"),
+        ({"layout": "kitchen"}, "option 'layout' must be an integer in 0 "),
+        ({"trial": -1}, "option 'trial' must be an integer"),
+        ({"episode_index": True}, "option 'episode_index' must be an integer"),
+        ({"new_trial": 1}, "option 'new_trial' must be True or False, got 1"),
+        ({"start": 9}, r"option 'start' must be in 0 \.\.\. 4, got 9"),
+        (
+            {"speed": 9},
+            r"unknown reset option 'speed'; choose from \['new_trial', 'trial', 'episode_index', 'layout', 'start'\]",
+        ),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        TrialEnv(Corridor).reset(options=options)
+    with pytest.raises(ValueError, match=message):
+        TrialVectorEnv(Corridor, 2).reset(options=[{}, options])
+
+
+def test_bad_seeds():
+    env = TrialVectorEnv(Corridor, 2)
+    with pytest.raises(ValueError, match="seed must be >= 0, got -1"):
+        env.reset(seed=-1)
+    with pytest.raises(ValueError, match="seed must be an int or 2 of them, got 3"):
+        env.reset(seed=[1, 2, 3])
+    for seed in (True, 0.5, "7"):
+        with pytest.raises(TypeError, match="seed must be an int"):
+            env.reset(seed=seed)
+    with pytest.raises(ValueError, match="options must be one dict or 2 of them, got 1"):
+        env.reset(options=[{}])
+
+
+def test_load_task():
+    assert load_task(Corridor) is Corridor
+    assert load_task("memenvs.grids.darkroom:Darkroom").__name__ == "Darkroom"

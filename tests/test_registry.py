@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium as gym
+import pytest
+
+from memenvs.registry import ENVIRONMENTS, find, register_all
+
+HEAVY = (
+    "torch",
+    "numba",
+    "llvmlite",
+    "PIL",
+    "stable_baselines3",
+    "trimesh",
+    "pygame",
+    "imageio",
+    "minigrid",
+    "miniworld",
+)
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("id", [row.id for row in ENVIRONMENTS])
+def test_import_routes(id):
+    for code in (
+        f"import gymnasium, memenvs; env = gymnasium.make('{id}')",
+        f"import gymnasium; env = gymnasium.make('memenvs:{id}')",
+        f"import gymnasium; env = gymnasium.make_vec('memenvs:{id}', num_envs=2)",
+    ):
+        assert run(f"{code}; print(env.spec.id)").strip() == id
+
+
+@pytest.mark.parametrize("package", ["memenvs", "memenvs.core", "memenvs.__main__", "wrappers"])
+def test_import_is_light(package):
+    loaded = run(f"import sys, {package}; print(*sys.modules)").split()
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_import_has_no_other_effect():
+    before = "import random, warnings, os, numpy as np, gymnasium\n"
+    state = "(random.getstate(), str(np.random.get_state()), len(warnings.filters), dict(os.environ))"
+    assert run(f"{before}a = {state}\nimport memenvs, wrappers\nprint(a == {state})").strip() == "True"
+
+
+def test_find():
+    assert find("Darkroom-v0") is find("memenvs/Darkroom-v0")
+    with pytest.raises(ValueError, match=r"unknown id 'Lightroom-v0'; choose from \['memenvs/ExtObjNav-v0'"):
+        find("Lightroom-v0")
+
+
+def test_ids_are_unique_and_registering_again_changes_nothing():
+    assert len({row.id for row in ENVIRONMENTS}) == len(ENVIRONMENTS)
+    before = dict(gym.registry)
+    register_all()
+    assert gym.registry == before

@@ -22,7 +22,7 @@ from memenvs.core import TrialEnv, TrialVectorEnv, load_task
 from memenvs.registry import ENVIRONMENTS, Row
 from tests.rollouts import digest, observation_of, play, random_actions, rollout_digest, row, same
 
-SHORT = {"max_episode_steps": 13, "trial_episodes": 2}  # so that a few steps cross the ends of episodes and trials
+SHORT = {"max_episode_steps": 7, "trial_episodes": 3}  # so that a few steps cross the ends of episodes and trials
 Make = Callable[..., gym.Env]
 
 
@@ -69,7 +69,7 @@ def test_observations_and_info_are_as_declared(make):
         "is_success",
     } <= keys
     assert set(task.option_names) <= keys
-    for actions in random_actions(env, 150, 4):
+    for actions in random_actions(env, 60, 4):
         assert env.observation_space.contains(observation)
         for i in range(4):
             assert env.single_observation_space.contains(observation_of(observation, i))
@@ -98,19 +98,19 @@ def test_what_was_returned_stays_as_it_was(make):
 
 def test_same_seed_same_bits_single_and_vector(make):
     vector = make(num_envs=3, **SHORT)
-    actions = random_actions(vector, 80, 3)
+    actions = random_actions(vector, 50, 3)
     singles = [play(make(**SHORT), actions[:, i], seed=5 + i) for i in range(3)]
     again = play(make(**SHORT), actions[:, 0], seed=5)
     assert digest(again) == digest(singles[0])
     observation, info = vector.reset(seed=5)
     rewards, terminated, truncated = np.zeros(3), np.zeros(3, bool), np.zeros(3, bool)
-    for t in range(81):
+    for t in range(51):
         for i in range(3):
             expected = singles[i][t]
             assert same(observation_of(observation, i), expected[0]), f"observation, step {t}, environment {i}"
             assert (rewards[i], terminated[i], truncated[i]) == expected[1:4], f"step {t}, environment {i}"
             assert same(row(info, i), expected[4]), f"info, step {t}, environment {i}"
-        if t < 80:
+        if t < 50:
             observation, rewards, terminated, truncated, info = vector.step(actions[t])
 
 
@@ -145,21 +145,18 @@ def test_other_seed_other_world(make):
     assert len(worlds) >= 8
 
 
-@pytest.mark.parametrize("is_vector", [False, True])
-def test_pickled_in_mid_episode(make, is_vector):
-    env = make(**SHORT, **({"num_envs": 2} if is_vector else {}))
-    actions = random_actions(env, 40, 2)
-    actions = actions if is_vector else actions[:, 0]
+@pytest.mark.parametrize("num_envs", [None, 2])
+def test_pickled_in_mid_episode(make, num_envs):
+    env = gym.wrappers.Autoreset(make(**SHORT)) if num_envs is None else make(num_envs=num_envs, **SHORT)
+    actions = random_actions(env, 30, 2)
+    actions = actions[:, 0] if num_envs is None else actions
     env.reset(seed=1)
-    for action in actions[:7]:
+    for action in actions[:5]:
         env.step(action)
     twin = pickle.loads(pickle.dumps(env))
-    for action in actions[7:]:
-        left, right = env.step(action), twin.step(action)
-        for one, other in zip(left, right, strict=True):
+    for action in actions[5:]:
+        for one, other in zip(env.step(action), twin.step(action), strict=True):
             assert same(one, other)
-        if not is_vector and (left[2] or left[3]):
-            assert same(env.reset()[0], twin.reset()[0])
     twin.close()
 
 
@@ -230,7 +227,7 @@ def test_autoreset_modes(make, mode):
     """Against single environments played by hand; "NextStep" is `test_same_seed_same_bits_single_and_vector`."""
     vector = make(num_envs=3, autoreset_mode=mode, **SHORT)
     assert vector.metadata["autoreset_mode"] is AutoresetMode(mode)
-    actions = random_actions(vector, 60, 3)
+    actions = random_actions(vector, 40, 3)
     singles = [make(**SHORT) for _ in range(3)]
     observation, info = vector.reset(seed=9)
     for i in range(3):
@@ -262,7 +259,7 @@ def test_autoreset_modes(make, mode):
                 start, start_info = singles[i].reset()
                 assert same(observation_of(observation, i), start)
                 assert same(row(info, i), start_info)
-    assert num_ends >= 12
+    assert num_ends >= 10
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
@@ -296,7 +293,7 @@ def test_options_hold_at_autoreset(make, mode):
 
 def test_an_episode_is_rebuilt_alone_from_its_info(make):
     env, alone = make(**SHORT), make(**SHORT)
-    actions = random_actions(env, 70, 1)[:, 0]
+    actions = random_actions(env, 45, 1)[:, 0]
     rows = play(env, actions, seed=21)
     starts = [t for t, each in enumerate(rows) if each[4]["num_steps"] == 0]
     assert len(starts) >= 5
@@ -311,7 +308,7 @@ def test_an_episode_is_rebuilt_alone_from_its_info(make):
             t += 1
 
 
-def _mean_score(env_row: Row, policy: str, num_envs: int = 40, episodes: int = 3) -> float:
+def _mean_score(env_row: Row, policy: str, num_envs: int = 16, episodes: int = 5) -> float:
     """Mean score of the first episodes of each of the environments."""
     env = TrialVectorEnv(env_row.task, num_envs, autoreset_mode="SameStep", **env_row.defaults)
     env.reset(seed=1000)

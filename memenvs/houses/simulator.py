@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numba import njit
@@ -121,8 +122,14 @@ class Simulator:
         look_up_many(self._field, self._width, self._origin, self._cell, self.position, distances)
         return distances
 
-    def render(self, which: np.ndarray, *, camera: Camera | None = None, **images: np.ndarray) -> None:
-        """Draws what the head cameras of the robots in `which` see into `rgb`, `depth`, `semantic`; see `Renderer.render`."""
+    def render(self, which: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
+        """Draws what head cameras see.
+
+        Args:
+            which: bool, (N,); robots whose rows are drawn.
+            images: Arrays to draw into, any of "rgb", "depth" and "semantic"; see `Renderer.render` for their shapes.
+            camera: In place of the one given at construction.
+        """
         poses = head_camera(self.position, self.heading, self.pitch)
         self._renderer.render(poses, which=which.copy(), camera=camera, **images)
 

@@ -43,7 +43,8 @@ class ExtObjNavConfig:
         split: "train", "validation" or "all"; which homes. Ignored if `world` is a `World`.
         houses: File of ProcTHOR houses; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
         rooms: Fewest and most rooms of a procedural home; 2 to 14.
-        num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1.
+        num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
+            40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
         categories: Names or numbers of the kinds of things to place; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.navigation.symbolic`).
         sensors: Which images, any of "rgb", "depth" and "semantic".
@@ -65,7 +66,7 @@ class ExtObjNavConfig:
     split: str = "train"
     houses: str | Path | None = None
     rooms: tuple[int, int] = (6, 14)
-    num_objects: tuple[int, int] = (30, 40)
+    num_objects: tuple[int, int] = (20, 27)
     categories: Sequence[str | int] | None = None
     obs_mode: str = "rgb"
     sensors: Sequence[str] = ("rgb",)
@@ -123,16 +124,17 @@ def category_number(value: object) -> int:
 class ExtObjNav(BatchTask):
     """Go to a thing of the wanted category and stop there; over a trial, remember where things are.
 
-    Observation (`Dict`), `obs_mode="rgb"`: for each of `sensors` what the head camera sees: `rgb` uint8 (H, W, 3), `depth` float32 (H, W, 1) m,
-    `semantic` uint8 (H, W) class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal` float32 (20,), one-hot; `gps` float32 (2,), the robot's
-    (x, y), m. In a Habitat scene x is its x and y its -z; the article's sensor gives the same pair as (y, x).
+    Observation (`Dict`), `obs_mode="rgb"`: for each of `sensors` what the head camera sees: `rgb` uint8 (H, W, 3), `depth`
+    float32 (H, W, 1) m, `semantic` uint8 (H, W) class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal` float32 (20,),
+    one-hot; `gps` float32 (2,), the robot's (x, y), m. In a Habitat scene x is its x and y its -z; the article's sensor gives the
+    same pair as (y, x).
     Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
     Reward: -0.001, plus by how much the walking distance d to the nearest viewpoint of any goal thing fell, plus 2 for success.
     Ends: stop terminates; 500 steps truncate. Success: stop, with a goal thing within 2.0 m of the robot that has at least 10
     pixels in a 256 x 256 image.
     Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category (number or name)
     that the layout has.
-    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal_id` (category), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`,
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` (category), `start` (as the option), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`,
     `path_length` (m), `collisions` (steps), `path_failures` (steps without a distance, which keep the one before).
 
     Source:
@@ -147,6 +149,7 @@ class ExtObjNav(BatchTask):
         self.num_envs = num_envs
         self.max_episode_steps = config.max_episode_steps
         self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
+        self.num_places = config.rooms[1] if config.world == "procedural" else None
         self.action_space = gym.spaces.Discrete(6)
         self._world = (
             make_world(config.world, split=config.split, houses=config.houses, rooms=config.rooms)
@@ -202,10 +205,9 @@ class ExtObjNav(BatchTask):
         """Draws goal and start; measures the distance."""
         layout = self.layout(i)
         goal, starts = int(rng.choice(layout.goals)), self._draw_starts(layout, rng, 1)
-        if self._trial_goal[i] is not None:
-            goal = self._trial_goal[i]
-        if self._trial_starts[i] is not None:
-            starts = self._trial_starts[i]
+        fixed_goal, fixed_starts = self._trial_goal[i], self._trial_starts[i]
+        goal = goal if fixed_goal is None else fixed_goal
+        starts = starts if fixed_starts is None else fixed_starts
         start = starts[rng.integers(len(starts))]
         if options.get("goal") is not None:
             goal = self._check_goal(layout, options["goal"])
@@ -218,7 +220,7 @@ class ExtObjNav(BatchTask):
         self._goal_instance[i, : len(things)] = layout.instance[things]
         self._tilt[i] = start_tilt(self.config.tilt_mode)
         self._start[i] = start
-        self._sim.place(i, start[:2], start[2], pitch_of(self.config.tilt_mode, self._tilt[i]))
+        self._sim.place(i, start[:2], float(start[2]), float(pitch_of(self.config.tilt_mode, self._tilt[i])))
         field = layout.field(goal)
         self._sim.set_goals(i, field)
         self._geodesic[i] = self._geodesic_start[i] = layout.navmap.distances(field, start[None, :2])[0]
@@ -251,10 +253,10 @@ class ExtObjNav(BatchTask):
         """What the robots see, want and where they are."""
         if self._symbolic_images is not None:
             semantic, depth = self._symbolic_images
-            self._sim.render(which, semantic=semantic, depth=depth)
+            self._sim.render(which, {"semantic": semantic, "depth": depth})
             summarise(semantic, depth, which, out["symbolic"])
         else:
-            self._sim.render(which, **{name: out[name] for name in self.config.sensors})
+            self._sim.render(which, {name: out[name] for name in self.config.sensors})
         rows = np.flatnonzero(which)
         out["goal"][rows] = 0.0
         out["goal"][rows, self._goal[rows]] = 1.0
@@ -270,7 +272,8 @@ class ExtObjNav(BatchTask):
             "pose": self._sim.pose.astype(np.float32),
             "place": self._sim.rooms,
             "scene_id": self._scene_id,
-            "goal_id": self._goal,
+            "goal": self._goal,
+            "start": self._start,
             "geodesic": self._geodesic,
             "success": self._success,
             "spl": spl,
@@ -298,7 +301,7 @@ class ExtObjNav(BatchTask):
         """What the robot sees, 256 x 256."""
         image = np.zeros((self.num_envs, 256, 256, 3), np.uint8)
         which = np.arange(self.num_envs) == i
-        self._sim.render(which, rgb=image, camera=Camera(height=256, width=256))
+        self._sim.render(which, {"rgb": image}, camera=Camera(height=256, width=256))
         return image[i]
 
     def close(self) -> None:
@@ -402,14 +405,12 @@ class ExtObjNav(BatchTask):
         layout, sim = self.layout(i), self._sim
         position, heading = sim.position[i], float(sim.heading[i])
         things = layout.things(int(self._goal[i]))
-        if self._stand_of[i] < 0:
-            field = layout.field(int(self._goal[i]))
-        else:
-            field = layout.stand_field(int(self._stand_of[i]))
+        stand = int(self._stand_of[i])
+        field = layout.field(int(self._goal[i])) if stand < 0 else layout.stand_field(stand)
         turns, gain = layout.navmap.steer(field, position, heading, self._turn, FORWARD_DISTANCE)
         if gain > 0.01:
             return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
-        thing = int(self._stand_of[i]) if self._stand_of[i] >= 0 else self._nearest(layout, things, position)
+        thing = self._nearest(layout, things, position) if stand < 0 else stand
         ahead = layout.position[thing, :2] - position
         error = (math.atan2(ahead[1], ahead[0]) - heading + math.pi) % (2 * math.pi) - math.pi
         if abs(error) > self._turn / 2 + 1e-6:
@@ -421,7 +422,7 @@ class ExtObjNav(BatchTask):
         best = int(np.abs(tilted - wanted).argmin())
         if best:
             return UP if best == 1 else DOWN
-        if self._stand_of[i] < 0:
+        if stand < 0:
             self._stand_of[i] = thing
             return self._approach(i)
         return STOP

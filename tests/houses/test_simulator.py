@@ -1,0 +1,204 @@
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memenvs.houses import worlds
+from memenvs.houses.camera import Camera
+from memenvs.houses.house import BOX, House, Room, ShapeBuilder
+from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.renderer import render_frame
+from memenvs.houses.scene import Scene
+from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, Simulator, head_camera
+from memenvs.houses.worlds import Home, World, make_world
+
+DATA = os.environ.get("MEMENVS_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
+
+
+def two_rooms(length: float = 3.0) -> House:
+    """Rooms 0 and 1 of `length` x 4 m with an opening 1 m wide between them, and a red cube (instance 1) in room 1."""
+    builder = ShapeBuilder()
+    for y in (0.75, 3.25):
+        builder.add(BOX, (length, y, 1.0), (0.05, 0.75, 1.0))
+    builder.add(BOX, (length + 1.5, 2.0, 0.5), (0.1, 0.1, 0.5), colour=(255, 0, 0), instance=1)
+    rooms = tuple(
+        Room("other", np.array([[x, 0], [x + length, 0], [x + length, 4], [x, 4]], float), 0, (90, 90, 90))
+        for x in (0.0, length)
+    )
+    return House("two-rooms", builder.build(), rooms, (), (), ("building", "cube|1"))
+
+
+def make_simulator(count: int = 3) -> Simulator:
+    simulator = Simulator(count, Camera(height=32, width=48))
+    for i in range(count):
+        house = two_rooms(3.0 + i)  # maps of different sizes
+        simulator.load(i, NavigationMap(house), Scene.of(house))
+        simulator.place(i, np.array([1.0 + i, 2.0]), 0.0, 0.0)
+    return simulator
+
+
+def test_motion_by_hand():
+    simulator = make_simulator()
+    collided = simulator.forward(np.array([True, False, True]), 0.25)
+    assert simulator.position[:, 0] == pytest.approx([1.25, 2.0, 3.25])
+    assert not collided.any()
+    simulator.turn(np.array([math.pi / 2, 0.0, -math.pi / 2]))
+    assert simulator.heading == pytest.approx([math.pi / 2, 0.0, 1.5 * math.pi])
+    for _ in range(12):
+        collided = simulator.forward(np.array([True, True, False]), 0.25)
+    assert simulator.position[0] == pytest.approx([1.25, 3.7], abs=0.03)
+    assert collided.tolist() == [True, False, False]
+    assert simulator.position[1] == pytest.approx([5.0, 2.0])
+    assert simulator.pose.shape == (3, 3)
+
+
+def test_rooms_tell_where_every_robot_is():
+    simulator = make_simulator()
+    assert simulator.rooms.tolist() == [0, 0, 0]
+    simulator.place(1, np.array([7.0, 1.0]), 7.0, 0.1)
+    assert simulator.rooms.tolist() == [0, 1, 0]
+    assert simulator.heading[1] == pytest.approx(7.0 - 2 * math.pi)
+
+
+def test_distances_are_those_of_each_robots_own_map():
+    simulator = make_simulator()
+    maps = [NavigationMap(two_rooms(3.0 + i)) for i in range(3)]
+    for i, navmap in enumerate(maps):
+        field = navmap.field(navmap.cells(np.array([[4.0 + i, 3.0]])))
+        simulator.set_goals(i, field)
+        assert simulator.geodesic()[i] == navmap.distances(field, simulator.position[i : i + 1])[0]
+
+
+def test_a_robot_of_a_batch_equals_a_single_one():
+    batch, single = make_simulator(3), Simulator(1, Camera(height=32, width=48))
+    house = two_rooms(5.0)
+    single.load(0, NavigationMap(house), Scene.of(house))
+    single.place(0, batch.position[2], 0.0, 0.0)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        angle, go = rng.uniform(-1, 1), rng.random() < 0.8
+        for simulator in (batch, single):
+            simulator.turn(np.full(simulator.num_robots, angle))
+            simulator.forward(np.full(simulator.num_robots, go), 0.25)
+    assert np.array_equal(batch.pose[2], single.pose[0])
+
+
+def test_maps_must_agree_on_their_cells():
+    simulator = make_simulator()
+    house = two_rooms()
+    with pytest.raises(ValueError, match="cell must be"):
+        simulator.load(0, NavigationMap(house, cell=0.1), Scene.of(house))
+
+
+def test_the_camera_is_ahead_of_the_robot():
+    simulator = make_simulator(1)
+    simulator.place(0, np.array([1.0, 2.0]), math.pi / 2, -0.3)
+    expected = render_frame(two_rooms(), Camera(height=32, width=48), (1.0, 2.25, 1.2, math.pi / 2, -0.3))
+    images = {"rgb": np.zeros((1, 32, 48, 3), np.uint8), "semantic": np.zeros((1, 32, 48), np.uint8)}
+    simulator.render(np.array([True]), images)
+    assert np.array_equal(images["rgb"][0], expected.rgb)
+    assert np.array_equal(images["semantic"][0], expected.semantic)
+
+
+def test_pixels_are_counted_in_large_images_of_those_who_look():
+    simulator = make_simulator(2)
+    counts = simulator.count_pixels(np.array([True, False]), np.array([[1, -1, 7], [1, -1, -1]]))
+    frame = render_frame(two_rooms(), COUNTING_CAMERA, (1.25, 2.0, 1.2, 0.0, 0.0))
+    assert counts.tolist() == [[(frame.instance == 1).sum(), 0, 0], [0, 0, 0]]
+    assert counts[0, 0] > 200
+
+
+def test_the_middle_of_the_image_has_the_same_pixels():
+    house = two_rooms()
+    pose = head_camera(np.array([[3.0, 2.0]]), np.array([0.05]), np.array([-0.4]))
+    middle = PixelCounter().count(Scene.of(house), pose, np.array([1]))
+    frame = render_frame(house, COUNTING_CAMERA, tuple(pose[0]))
+    assert middle.tolist() == [(frame.instance[96:160, 96:160] == 1).sum()]
+    assert middle[0] > 100
+
+
+class CountingWorld(World):
+    made = 0
+
+    def __len__(self) -> int:
+        return 3
+
+    def make_house(self, index: int) -> House:
+        self.made += 1
+        return two_rooms(3.0 + index)
+
+
+def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
+    monkeypatch.setattr(worlds, "CACHED_HOMES", 2)
+    world = CountingWorld()
+    assert isinstance(world.home(0), Home)
+    assert world.home(0) is world.home(0)
+    world.home(1)
+    world.home(0)
+    world.home(2)  # forgets 1
+    world.home(0)
+    assert world.made == 3
+    world.home(1)
+    assert world.made == 4
+    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 2, got 3"):
+        world.home(3)
+
+
+def test_the_procedural_splits_are_disjoint():
+    train, validation = make_world("procedural"), make_world("procedural", split="validation")
+    assert (len(train), len(validation), len(make_world("procedural", split="all"))) == (37, 12, 49)
+    assert train.home(3).house.name == "procedural-3"
+    assert validation.home(0).house.name == "procedural-1000"
+    assert 2 <= len(make_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
+
+
+@pytest.mark.parametrize(
+    ("world", "kwargs", "message"),
+    [
+        ("mars", {}, r"unknown world 'mars'; choose from \['procedural', 'procthor'\]"),
+        ("procedural", {"split": "test"}, "unknown split 'test'; choose from"),
+        ("procthor", {"split": "test"}, "unknown split 'test'; choose from"),
+        ("procedural", {"houses": "x"}, "houses must be None"),
+        ("procthor", {}, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+    ],
+)
+def test_unknown_worlds_are_named(world, kwargs, message, monkeypatch):
+    monkeypatch.delenv("MEMENVS_DATA", raising=False)
+    with pytest.raises(ValueError, match=message):
+        make_world(world, **kwargs)
+
+
+def test_a_missing_file_of_houses_is_named(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
+        make_world("procthor", houses=tmp_path / "nowhere.jsonl")
+    monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="four_room"):
+        make_world("procthor")
+
+
+@needs_data
+def test_the_procthor_splits_share_the_file():
+    train, validation, everything = (make_world("procthor", split=split) for split in ("train", "validation", "all"))
+    assert (len(train), len(validation), len(everything)) == (11, 3, 14)
+    assert train.home(0).house.name == everything.home(0).house.name
+    assert validation.home(0).house.name == everything.home(11).house.name
+    explicit = make_world("procthor", houses=Path(str(DATA)) / worlds.PROCTHOR_FILE)
+    assert explicit.home(2).house.name == train.home(2).house.name
+
+
+@needs_data
+@pytest.mark.parametrize("index", range(14))
+def test_every_room_of_a_procthor_home_is_reached(index):
+    home = make_world("procthor", split="all").home(index)
+    reached = np.unique(home.navmap.room[home.navmap.island == 0])
+    assert reached.tolist() == list(range(len(home.house.rooms)))
+
+
+@pytest.mark.parametrize("index", [0, 20, 37, 48])
+def test_every_room_of_a_procedural_home_is_reached(index):
+    home = make_world("procedural", split="all").home(index)
+    reached = np.unique(home.navmap.room[home.navmap.island == 0])
+    assert reached.tolist() == list(range(len(home.house.rooms)))

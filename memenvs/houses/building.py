@@ -151,7 +151,7 @@ def _add_knob(builder: ShapeBuilder, axis: int, along: float, across: float, ins
 
 
 def add_window(builder: ShapeBuilder, opening: Opening, space: RoomSpace, instance: int) -> None:
-    """Adds a window's pane, frame and sill."""
+    """Adds a window's pane and frame."""
     inner = space.inside.span(1 - opening.axis)
     inward = abs(inner[0] - opening.line) < abs(inner[1] - opening.line)
     face = inner[0] if inward else inner[1]
@@ -167,5 +167,3 @@ def add_window(builder: ShapeBuilder, opening: Opening, space: RoomSpace, instan
     glass = Look("glass", (176, 208, 226))
     z_glass = opening.bottom + 0.05, opening.top - 0.05
     span_box(builder, axis, (low + 0.05, high - 0.05), (middle - 0.008, middle + 0.008), z_glass, glass, "window", instance)
-    sill = (face, face + 0.05) if inward else (face - 0.05, face)
-    span_box(builder, axis, (low, high), sill, (opening.bottom, opening.bottom + 0.025), white, "window", instance)

@@ -42,7 +42,7 @@ def counter(rng: np.random.Generator, style: Style, *, width: float, has_sink: b
     if has_microwave:
         m.thing("microwave")
         m.box((w / 2 - 0.52, w / 2 - 0.04), (-d / 2 + 0.02, -d / 2 + 0.38), (h, h + 0.28), Look("metal", STEEL))
-        m.box((w / 2 - 0.5, w / 2 - 0.18), (-d / 2 + 0.38, -d / 2 + 0.39), (h + 0.03, h + 0.25), Look("screen", (26, 28, 32)))
+        m.box((w / 2 - 0.5, w / 2 - 0.18), (-d / 2 + 0.38, -d / 2 + 0.39), (h + 0.03, h + 0.25), Look("plain", (26, 28, 32)))
         m.box((w / 2 - 0.15, w / 2 - 0.06), (-d / 2 + 0.38, -d / 2 + 0.39), (h + 0.03, h + 0.25), Look("plain", BLACK))
         right = w / 2 - 0.55
     elif right - left > 0.7 and rng.random() < 0.6:
@@ -63,7 +63,7 @@ def stove(style: Style) -> Model:
     body = Look("metal", STEEL)
     m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), (0.0, h - 0.02), body)
     m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.02), (h - 0.02, h), Look("plain", BLACK))
-    m.box((-w / 2 + 0.04, w / 2 - 0.04), (d / 2 - 0.04, d / 2 - 0.025), (0.2, 0.66), Look("screen", (22, 22, 26)))
+    m.box((-w / 2 + 0.04, w / 2 - 0.04), (d / 2 - 0.04, d / 2 - 0.025), (0.2, 0.66), Look("plain", (28, 28, 32)))
     m.box((-w / 2 + 0.06, w / 2 - 0.06), (d / 2 - 0.025, d / 2), (0.68, 0.7), CHROME)
     for k in range(4):
         m.ellipsoid((-0.21 + 0.14 * k, d / 2 - 0.03, 0.8), (0.025, 0.025, 0.025), Look("plain", BLACK))
@@ -167,7 +167,7 @@ def washing_machine() -> Model:
     m = Model("washing_machine", w, d)
     m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), (0.0, h), Look("plain", WHITE))
     m.box((-w / 2 + 0.02, w / 2 - 0.02), (d / 2 - 0.04, d / 2 - 0.03), (h - 0.14, h - 0.03), Look("plain", (206, 210, 214)))
-    m.box((0.06, 0.24), (d / 2 - 0.03, d / 2 - 0.025), (h - 0.12, h - 0.05), Look("screen", (40, 60, 80)))
+    m.box((0.06, 0.24), (d / 2 - 0.03, d / 2 - 0.025), (h - 0.12, h - 0.05), Look("plain", (40, 60, 80)))
     m.ellipsoid((0.0, d / 2 - 0.04, 0.42), (0.2, 0.04, 0.2), CHROME)
     m.ellipsoid((0.0, d / 2 - 0.03, 0.42), (0.15, 0.03, 0.15), Look("glass", (60, 80, 96)))
     m.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), h)
@@ -276,7 +276,7 @@ def hamper(style: Style) -> Model:
     m = Model("box", 0.46, 0.38)
     m.box((-0.23, 0.23), (-0.19, 0.19), (0.0, 0.5), Look("stripes", (196, 168, 128)))
     m.thing("clothing")
-    m.ellipsoid((0.0, 0.0, 0.5), (0.18, 0.15, 0.08), style.accent)
+    m.ellipsoid((0.0, 0.0, 0.56), (0.2, 0.16, 0.06), style.accent)
     return m
 
 

@@ -34,7 +34,7 @@ def nightstand(rng: np.random.Generator, style: Style, *, has_lamp: bool) -> Mod
     m.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.1, h - 0.025), style.wood)
     m.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.025, h), darker(style.wood, 0.85))
     drawers(m, (-w / 2 + 0.01, w / 2 - 0.01), (0.11, h - 0.03), 1, 2, darker(style.wood, 1.15), BRASS)
-    m.surface((-w / 2, w / 2), (-d / 2 + (0.2 if has_lamp else 0.0), d / 2), h)
+    m.surface((-w / 2, w / 2), (-d / 2 + (0.22 if has_lamp else 0.0), d / 2), h)
     if has_lamp:
         table_lamp(m, 0.0, -d / 2 + 0.11, h, style)
     return m

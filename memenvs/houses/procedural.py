@@ -38,6 +38,7 @@ _WALLS: dict[str, tuple[Look, ...]] = {
     ),
     "wet": (Look("tiles", (226, 232, 232)), Look("tiles", (176, 206, 212)), Look("tiles", (204, 220, 198))),
 }  # fmt: skip
+_ATTEMPTS = 40
 _DOOR_WOOD: tuple[Colour, ...] = ((236, 234, 228), (160, 116, 76), (112, 76, 50), (206, 196, 178))
 
 
@@ -96,8 +97,9 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
     if seed < 0:
         raise ValueError(f"seed must be at least 0, got {seed}")
     best: House | None = None
-    for attempt in range(20):
-        house = _draw_house(np.random.default_rng([seed, attempt]), f"procedural-{seed}", config)
+    for attempt in range(_ATTEMPTS):
+        rng = np.random.default_rng([seed, attempt])
+        house = _draw_house(rng, f"procedural-{seed}", config, must_be_complete=attempt < _ATTEMPTS // 2)
         if house is None:
             continue
         if best is None or count_furniture(house) > count_furniture(best):
@@ -118,8 +120,10 @@ def count_furniture(house: House) -> int:
     )
 
 
-def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig) -> House | None:
-    """One try at a home; None if its area or number of pieces is out of range."""
+def _draw_house(
+    rng: np.random.Generator, name: str, config: HouseConfig, *, must_be_complete: bool
+) -> House | None:
+    """One try at a home; None if its area or number of pieces is out of range or a room lacks what it must have."""
     num_rooms = int(rng.integers(config.rooms[0], config.rooms[1] + 1))
     low = max(config.area[0], 12.0 * num_rooms)
     high = min(config.area[1], max(17.0 * num_rooms, low))
@@ -141,6 +145,8 @@ def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig) -> Hou
     for programme in programmes:
         for step in programme.essentials:
             step()
+    if must_be_complete and not all(programme.is_complete for programme in programmes):
+        return None
     extras = [(programme, step) for programme in programmes for step in programme.extras]
     for k in rng.permutation(len(extras)):
         if sum(p.num_pieces for p in programmes) > limit - 5:

@@ -17,6 +17,12 @@ PIECE_CLASSES = frozenset({
     "toilet", "bathtub", "shower", "washing_machine", "bench",
 })  # fmt: skip
 
+#: What each type of room must have, so that one can tell what it is.
+TELLING_CLASSES = {
+    "living_room": {"sofa"}, "kitchen": {"counter", "refrigerator", "stove"}, "bedroom": {"bed"},
+    "bathroom": {"toilet", "sink"}, "dining_room": {"dining_table"}, "study": {"desk"}, "laundry": {"washing_machine"},
+}  # fmt: skip
+
 Step = Callable[[], object]
 
 
@@ -46,6 +52,11 @@ class RoomProgramme:
     def num_pieces(self) -> int:
         """Pieces of furniture placed so far."""
         return sum(p.model.name in PIECE_CLASSES and p.model.parts[0].centre[2] < 1.4 for p in self.space.placements)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the room has what its type must have."""
+        return TELLING_CLASSES.get(self.space.room.type, set()) <= {p.model.name for p in self.space.placements}
 
     def _chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
@@ -246,12 +257,22 @@ class RoomProgramme:
         if not self._has_dining_room:
             self.extras.append(lambda: self._dining(4 if self.space.room.area > 13.0 else 2))
         self.extras += [
-            lambda: self._wall(
-                fixtures.counter(rng, style, width=rng.uniform(0.9, 1.5), has_sink=False, has_microwave=False), front=0.7
-            ),
+            lambda: self.space.room.area > 13.0 and self._has_dining_room and self._island(),
+            lambda: self._chance(0.5) and self._more_counter(),
             lambda: self._chance(0.5) and self._wall(fixtures.shelf(rng), front=0.4),
         ]
         self.decoration += [lambda: self._wall(fixtures.waste_bin(rng)), self._clock]
+
+    def _more_counter(self) -> bool:
+        width = self.rng.uniform(0.9, 1.5)
+        model = fixtures.counter(self.rng, self.style, width=width, has_sink=False, has_microwave=False)
+        return self._wall(model, front=0.7, where="corner")
+
+    def _island(self) -> bool:
+        model = fixtures.counter(self.rng, self.style, width=1.4, has_sink=False, has_microwave=False)
+        i = self.space.inside
+        yaw = float(self.rng.choice([0.0, np.pi / 2]))
+        return self.space.try_at(Group.of(model), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, yaw)
 
     def _kitchen_run(self) -> None:
         rng, style = self.rng, self.style
@@ -273,6 +294,8 @@ class RoomProgramme:
                         group.add_at_back(fixtures.wall_cabinet(style, width=model.width - 0.01), x + model.width / 2)
                     x += model.width + 0.006
                 if self.space.try_on_wall(rng, group):
+                    if rest < 1.7:
+                        self._more_counter()
                     return
         sink = fixtures.counter(rng, style, width=0.9, has_sink=True, has_microwave=False)
         for model in (sink, fixtures.refrigerator(rng), fixtures.stove(style)):

@@ -15,6 +15,7 @@ from memenvs.houses.plan import FRAME, Opening, PlanRoom
 CELL = 0.05
 BODY_RADIUS = 0.35  # m; the robot's 0.30 m and one raster cell, so that other rasters agree that it passes
 DOOR_DEPTH = 0.75  # m; no furniture so close to a doorway
+TALLEST_OBJECT = 0.26  # m; free height wanted on tops below a curtain
 ROBOT_HEIGHT = 1.5  # m; what hangs higher is in nobody's way
 _PAD = 3  # cells of the raster beyond the room's sides, so that the middle of each doorway is on it
 _BACK = 0.006  # m; furniture stands this far from its wall
@@ -104,7 +105,7 @@ class RoomSpace:
         self._bodies: list[tuple[Rect, float, float]] = []  # outline, lowest and highest z
         self._fronts: list[Rect] = []
         self.doorsteps = [self._doorstep(o) for o in openings if o.kind != "window"]
-        self._window_margin = [0.05] * len(self.openings)
+        self._window_margin = [0.0] * len(self.openings)
         self._make_raster()
 
     def _doorstep(self, opening: Opening) -> Rect:
@@ -177,6 +178,8 @@ class RoomSpace:
             Placement(m, x + cos * mx - sin * my, y + sin * mx + cos * my, yaw + turn, z)
             for m, mx, my, turn, z in group.items
         ]
+        if any(self._is_before_window(p) for p in placed):
+            return False
         on_floor = [p for p in placed if p.z + min(part.centre[2] - part.half[2] for part in p.model.parts) < ROBOT_HEIGHT]
         for p in on_floor:
             self._mark(p, 1)
@@ -214,8 +217,6 @@ class RoomSpace:
                     shares = shares[::-1]
                 for share in shares:
                     at = low + group.width / 2 + share * slack
-                    if not self._clears_windows(wall, group, at):
-                        continue
                     across = _BACK + group.depth / 2
                     rect = self.wall_rect(wall, (at, at), (across, across))
                     if self.try_at(group, rect.x0, rect.y0, WALL_YAW[wall]):
@@ -238,16 +239,19 @@ class RoomSpace:
             at = max(at, end)
         return sorted(spans, key=lambda span: span[0] - span[1])
 
-    def _clears_windows(self, wall: int, group: Group, at: float) -> bool:
-        """Whether no tall piece of the group would stand before a window of this wall."""
-        sign = 1.0 if wall in (0, 3) else -1.0  # the group's x axis runs along or against the wall's axis
-        for opening, margin in self.openings_of_wall(wall):
-            half = opening.width / 2 + margin
-            for model, x, *_ in group.items:
-                is_near = abs(at + sign * x - opening.centre) < half + model.width / 2
-                if is_near and model.height > opening.bottom - 0.06:
-                    return False
-        return True
+    def _is_before_window(self, p: Placement) -> bool:
+        """Whether a tall piece would stand in front of a window or a curtain."""
+        rect = outline(p.model.width, p.model.depth, p.x, p.y, p.yaw)
+        for wall in range(4):
+            for opening, margin in self.openings_of_wall(wall):
+                half = opening.width / 2 + 0.05
+                if opening.kind != "window":
+                    continue
+                for reach, limit in ((half, opening.bottom - 0.02), (half + margin, opening.bottom - TALLEST_OBJECT)):
+                    along = opening.centre - reach, opening.centre + reach
+                    if p.z + p.model.height > limit and rect.overlaps(self.wall_rect(wall, along, (0.0, 0.12))):
+                        return True
+        return False
 
     def try_hang(self, rng: np.random.Generator, model: Model, bottom: float, *, walls: Sequence[int] = ()) -> bool:
         """Hangs a flat thing on a free piece of wall; True if there was one."""

@@ -1,0 +1,98 @@
+"""Independent geometry for tests: which solids of a home intersect, and where a disc fits."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage
+
+from memenvs.houses.house import BOX, SPHERE, House, Shapes, points_in_polygon
+
+DEEP = 1.5e-3  # m; shallower contacts are rounding
+
+
+def corners(shapes: Shapes, row: int) -> np.ndarray:
+    """Plan corners of the box around a shape; (4, 2)."""
+    signs = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    yaw = float(shapes.yaw[row])
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    return (signs * shapes.half[row, :2]) @ turn.T + shapes.centre[row, :2]
+
+
+def is_separated(first: np.ndarray, second: np.ndarray, slack: float) -> bool:
+    """Separating-axis test of two convex polygons; True also if they intersect by less than `slack`."""
+    for polygon in (first, second):
+        for start, end in zip(polygon, np.roll(polygon, -1, 0), strict=True):
+            normal = np.array([end[1] - start[1], start[0] - end[0]])
+            normal /= np.linalg.norm(normal)
+            a, b = first @ normal, second @ normal
+            if min(a.max(), b.max()) - max(a.min(), b.min()) < slack:
+                return True
+    return False
+
+
+def contains(shapes: Shapes, row: int, points: np.ndarray, slack: float) -> np.ndarray:
+    """Which points (Q, 3) lie inside a shape, deeper than `slack`."""
+    yaw = float(shapes.yaw[row])
+    offset = points - shapes.centre[row]
+    x = np.cos(yaw) * offset[:, 0] + np.sin(yaw) * offset[:, 1]
+    y = -np.sin(yaw) * offset[:, 0] + np.cos(yaw) * offset[:, 1]
+    half = np.maximum(shapes.half[row] - slack, 1e-6)
+    if shapes.kind[row] == BOX:
+        return (abs(x) < half[0]) & (abs(y) < half[1]) & (abs(offset[:, 2]) < half[2])
+    radial = (x / half[0]) ** 2 + (y / half[1]) ** 2
+    if shapes.kind[row] == SPHERE:
+        return radial + (offset[:, 2] / half[2]) ** 2 < 1
+    return (radial < 1) & (abs(offset[:, 2]) < half[2])
+
+
+def intersections(shapes: Shapes, rows: np.ndarray | None = None) -> list[tuple[int, int]]:
+    """Pairs of shapes of different instances that share more than a thin layer; `rows` limits the first of each pair."""
+    half = shapes.half.astype(np.float64)
+    cos, sin = abs(np.cos(shapes.yaw)), abs(np.sin(shapes.yaw))
+    extent = np.stack([cos * half[:, 0] + sin * half[:, 1], sin * half[:, 0] + cos * half[:, 1], half[:, 2]], 1)
+    low, high = shapes.centre - extent + DEEP / 2, shapes.centre + extent - DEEP / 2
+    found = []
+    for i in range(len(shapes)) if rows is None else rows:
+        near = ((low < high[i]) & (low[i] < high)).all(1) & (shapes.instance != shapes.instance[i])
+        for j in np.flatnonzero(near):
+            if (rows is None and j < i) or is_separated(corners(shapes, i), corners(shapes, j), DEEP):
+                continue
+            if shapes.kind[i] == BOX and shapes.kind[j] == BOX:
+                found.append((int(i), int(j)))
+                continue
+            from_, to = np.maximum(low[i], low[j]), np.minimum(high[i], high[j])
+            steps = (np.arange(24) + 0.5) / 24
+            grid = np.stack(np.meshgrid(*[from_[k] + steps * (to[k] - from_[k]) for k in range(3)]), -1).reshape(-1, 3)
+            if (contains(shapes, i, grid, DEEP / 2) & contains(shapes, j, grid, DEEP / 2)).any():
+                found.append((int(i), int(j)))
+    return found
+
+
+def reachable_parts(house: House, radius: float, cell: float = 0.04) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the middle of a disc can be.
+
+    Returns:
+        (labels, x, y): int (X, Y), 0 where it cannot be, else the number of the connected part; and coordinates of the cells.
+    """
+    low, high = house.bounds
+    x = np.arange(low[0] - 0.2, high[0] + 0.2, cell)
+    y = np.arange(low[1] - 0.2, high[1] + 0.2, cell)
+    points = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
+    is_free = np.zeros(len(points), bool)
+    for room in house.rooms:
+        is_free |= points_in_polygon(points, room.polygon + 1e-7)
+        is_free |= points_in_polygon(points, room.polygon - 1e-7)
+    shapes = house.shapes
+    bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
+    is_free = is_free.reshape(len(x), len(y))
+    for row in np.flatnonzero((bottom < 1.5) & (top > 0.03)):
+        outline = corners(shapes, row)
+        i = np.searchsorted(x, [outline[:, 0].min(), outline[:, 0].max()])
+        j = np.searchsorted(y, [outline[:, 1].min(), outline[:, 1].max()])
+        window = np.stack(np.meshgrid(x[i[0] : i[1]], y[j[0] : j[1]], indexing="ij"), -1)
+        flat = np.concatenate([window.reshape(-1, 2), np.full((window[..., 0].size, 1), shapes.centre[row, 2])], 1)
+        if len(flat):
+            is_free[i[0] : i[1], j[0] : j[1]] &= ~contains(shapes, row, flat, 0.0).reshape(window.shape[:2])
+    distance = ndimage.distance_transform_edt(np.pad(is_free, 1))[1:-1, 1:-1] * cell
+    labels, _ = ndimage.label(distance > radius)
+    return labels, x, y

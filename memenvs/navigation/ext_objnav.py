@@ -134,8 +134,8 @@ class ExtObjNav(BatchTask):
     pixels in a 256 x 256 image.
     Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category (number or name)
     that the layout has.
-    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` (category), `start` (as the option), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`,
-    `path_length` (m), `collisions` (steps), `path_failures` (steps without a distance, which keep the one before).
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` (category), `start` (as the option), `geodesic` (d), `success`,
+    `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps), `path_failures` (steps without a distance, which keep the one before).
 
     Source:
         ReLIC (Elawady et al., 2024), sections on ExtObjNav, with the defects of its release mended: a failed path query keeps d,

@@ -52,9 +52,9 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
 
     Walls are 0.04 m thick, in the colours of the room on either side; doors between rooms stand open, those to the
     outside are closed. Stretches between rooms without a wall count as doors as high as the room. An object is drawn
-    within its bounding box in the shape of its type; one that leans is the upright box around its leaning box. Each
-    object, door and window is an instance. Receptacles are the parts of tops between 0.4 and 1.5 m high on which the
-    house has nothing yet, cut into rectangles.
+    within its bounding box in the shape of its type; one that leans is the upright box around its leaning box; one that
+    hovers up to 7 cm above another is set down on it, as physics would. Each object, door and window is an instance.
+    Receptacles are the parts of tops between 0.4 and 1.5 m high on which the house has nothing yet, cut into rectangles.
 
     Args:
         path: See `count_procthor`.
@@ -112,7 +112,7 @@ def _room(field: Field) -> Room:
         )
     if polygon_area(corners) < 0:
         corners = corners[::-1].copy()
-    material, colour = _finish(field["floorMaterial"], "wood")
+    material, colour = _finish(field["floorMaterial"], "planks")
     return Room(ROOM_TYPES.get(field["roomType"].text(), "other"), corners, material, colour)
 
 
@@ -227,7 +227,7 @@ def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str
         builder=builder,
         semantic=CLASS_INDEX[semantic],
         instance=instance,
-        material="wood",
+        material="ceramic",
         colour=_DOOR_COLOURS[instance % len(_DOOR_COLOURS)] if semantic == "door" else WHITE,
     )
 
@@ -247,7 +247,7 @@ def _fill_door(p: Parts, *, is_closed: bool) -> None:
     _frame(p, DOOR_FRAME, with_sill=False)
     if is_closed:
         half = p.x - DOOR_FRAME
-        p.box((-half, half), (-0.025, 0.025), (0, p.z - DOOR_FRAME), colour=p.shade(0.95))
+        p.box((-half, half), (-0.025, 0.025), (0, p.z - DOOR_FRAME), "wood", p.shade(0.95))
         p.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
 
 

@@ -169,11 +169,10 @@ _FINISHES = (  # first match wins; names as in the files, matched without case
     (r"marble|granite|countertop", "marble"),
     (r"brick", "brick"),
     (r"tiles|porcelain|ceramic|kitchenfloor|kitchenwalls", "tiles"),
-    (r"planks|beams|boards|floorscross|slashhatch|wornwood|darkwoodfloors", "planks"),
-    (r"floor1|wicker|cabinet|counters", "parquet"),
+    (r"planks|beams|boards|wood|grain", "planks"),
+    (r"bedroomfloor|wicker|cabinet|counters|smooth", "parquet"),
     (r"concrete|greyfloor|robinegg", "plain"),
     (r"fabric", "fabric"),
-    (r"wood|grain", "wood"),
 )
 _COLOURS = (
     (r"fineDarkFloorsRed|crossred", (122, 66, 44)),

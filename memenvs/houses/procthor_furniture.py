@@ -59,7 +59,7 @@ def counter(p: Parts) -> None:
     else:
         runs = [((-p.x, p.x), (-p.y, p.y))]
     for x, y in runs:
-        p.box((x[0] + 0.02, x[1] - 0.02), (y[0] + 0.02, y[1] - 0.02), (0, p.z - 0.04), "wood", p.colour)
+        p.box((x[0] + 0.02, x[1] - 0.02), (y[0] + 0.02, y[1] - 0.02), (0, p.z - 0.04), "plain", p.colour)
         p.box(x, y, (p.z - 0.04, p.z), "marble", (214, 212, 206))
         p.top(x, y, p.z)
     count = max(1, round(2 * p.x / 0.6))
@@ -67,7 +67,7 @@ def counter(p: Parts) -> None:
     doors = range(count) if len(runs) == 1 else range(len(runs) > 2, count - 1)
     for i in doors:
         x = (-p.x + i * width + 0.02, -p.x + (i + 1) * width - 0.02)
-        p.box(x, (front - 0.02, front - 0.005), (0.1, p.z - 0.07), "wood", p.shade(1.12))
+        p.box(x, (front - 0.02, front - 0.005), (0.1, p.z - 0.07), "plain", p.shade(1.12))
         p.box((x[0] + 0.1, x[1] - 0.1), (front - 0.005, front), (p.z - 0.16, p.z - 0.14), "metal", STEEL)
 
 
@@ -110,7 +110,7 @@ def sofa(p: Parts) -> None:
 def bed(p: Parts) -> None:
     """A base, a mattress under a blanket, pillows and a headboard; a high one has a second bed above."""
     bunk = p.z > 1.5
-    top = p.rest(0.25, 0.8, min(0.5, 0.7 * p.z))
+    top = p.rest(0.25, min(0.8, p.z - 0.02), min(0.5, 0.7 * p.z))
     head = min(0.08, 0.1 * p.y)
     p.box((-p.x, p.x), (-p.y, -p.y + head), (0, p.z), "wood", p.shade(0.6))
     p.box((-p.x, p.x), (-p.y + head, p.y), (0.05, 0.55 * top), "wood", p.shade(0.6))
@@ -132,7 +132,13 @@ def _bedding(p: Parts, start: float, low: float, high: float) -> None:
     for i in range(count):
         x0 = -p.x + 0.08 + i * (2 * p.x - 0.1) / count
         x1 = x0 + (2 * p.x - 0.1) / count - 0.06
-        p.ball((x0, x1), (start + 0.04, start + min(0.44, 0.28 * p.y * 2)), (high - 0.06, high + 0.07), "fabric", WHITE)
+        p.ball(
+            (x0, x1),
+            (start + 0.04, start + min(0.44, 0.28 * p.y * 2)),
+            (high - 0.06, min(high + 0.07, p.z)),
+            "fabric",
+            WHITE,
+        )
 
 
 def drawers(p: Parts) -> None:
@@ -201,8 +207,8 @@ def toilet(p: Parts) -> None:
     tank, seat = -p.y + min(0.24, 0.5 * p.y), min(0.44, 0.5 * p.z)
     p.box((-p.x, p.x), (-p.y, tank), (0.8 * seat, p.z))
     p.box((-0.5 * p.x, 0.5 * p.x), (-p.y, 0.3 * p.y), (0, 0.85 * seat), colour=p.shade(0.93))
-    p.ball((-0.8 * p.x, 0.8 * p.x), (tank - 0.1, p.y), (0.3 * seat, 1.4 * seat - 0.3 * seat))
-    p.ball((-0.5 * p.x, 0.5 * p.x), (tank + 0.08, p.y - 0.1), (seat, seat + 0.1 * seat), colour=(150, 176, 188))
+    p.ball((-0.8 * p.x, 0.8 * p.x), (tank - 0.1, p.y), (0.3 * seat, 1.1 * seat))
+    p.ball((-0.5 * p.x, 0.5 * p.x), (tank + 0.08, p.y - 0.1), (seat, 1.1 * seat + 0.01), colour=(150, 176, 188))
 
 
 def washer(p: Parts) -> None:

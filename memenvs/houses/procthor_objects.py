@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from memenvs.houses.procthor_walls import Rectangle, cut_rectangle
 
 SURFACE_HEIGHTS = (0.4, 1.5)  # m; where a robot of 1.5 m sees what stands there
 
+_HOVER = 0.07  # m; a thing that is less above a surface stands on it
 _TILTED = math.radians(5)  # a thing that leans more is drawn as its bounding box
 _NEEDED_ROOM = 0.3  # m that must be free above a surface: the tallest thing to be put there
 _NEEDED_SIDE = 0.15  # m; a smaller free place is no use
@@ -123,12 +124,27 @@ def _read(item: Field, sizes: Field) -> Iterator[Placed]:
     box = _tilted_size((width, depth, height), pitch, roll)
     centre = (x, y, up)
     children = [list(_read(child, sizes)) for child in item.children("children")]
-    bottom = up - box[2] / 2
-    rests = tuple(sorted(round(things[0].low - bottom, 3) for things in children))
+    _set_down(children, up + box[2] / 2)
+    rests = tuple(sorted({round(things[0].low - up + box[2] / 2, 3) for things in children}))
     is_tilted = max(abs(math.remainder(angle, math.tau)) for angle in (pitch, roll)) > _TILTED
     yield Placed(asset, ASSET_TYPES.get(size["type"].text(), UNKNOWN_TYPE), centre, box, -turn, is_tilted, rests)
     for things in children:
         yield from things
+
+
+def _set_down(children: list[list[Placed]], top: float) -> None:
+    """Lowers children, in place, to the top that they hover above, or to the lowest of those beside them.
+
+    ProcTHOR leaves fragile things 5 cm above what they stand on, to let physics settle them.
+    """
+    level = -math.inf
+    for k in sorted(range(len(children)), key=lambda k: children[k][0].low):
+        low = children[k][0].low
+        if low - level > _HOVER:
+            level = top if 0 <= low - top <= _HOVER else low
+        fall = low - level
+        if fall:
+            children[k] = [replace(thing, centre=(*thing.centre[:2], thing.centre[2] - fall)) for thing in children[k]]
 
 
 def _tilted_size(size: tuple[float, float, float], pitch: float, roll: float) -> tuple[float, float, float]:

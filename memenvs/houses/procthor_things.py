@@ -145,7 +145,7 @@ def pan(p: Parts) -> None:
 def pot(p: Parts) -> None:
     """A body between two handles along its longer side."""
     x, y = (0.8 * p.x, p.y) if p.x > p.y else (p.x, 0.8 * p.y)
-    p.ball((-x, x), (-y, y), (-0.2 * p.z + 0.2 * p.z, p.z))
+    p.ball((-x, x), (-y, y), (0, p.z))
     p.box((-p.x, p.x) if x < p.x else (-0.15 * p.x, 0.15 * p.x), (-p.y, p.y) if y < p.y else (-0.15 * p.y, 0.15 * p.y),
           (0.6 * p.z, 0.7 * p.z), "plain", BLACK)  # fmt: skip
 

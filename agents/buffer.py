@@ -171,7 +171,8 @@ class TrialRolloutBuffer:
         """
         rows = torch.arange(self.n_envs, device=self.device)
         rewards, values, start = (
-            self.ordered(store, rows, begin, end).cpu().numpy() for store in (self.rewards, self.values, self.episode_start)
+            self.ordered(store, rows, begin, end).cpu().numpy()
+            for store in (self.rewards, self.values, self.episode_start)
         )
         next_start = np.concatenate([start[:, 1:], last_start.cpu().numpy()[:, None]], 1)
         advantages = generalized_advantages(rewards, values, next_start, last_values.cpu().numpy(), gamma, gae_lambda)

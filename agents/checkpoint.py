@@ -111,7 +111,10 @@ def load(
     except TypeError as error:
         raise ValueError(f"{path}: config.json has settings that this version does not know: {error}") from None
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
-    observation_space, action_space = space_from_json(config["observation_space"]), space_from_json(config["action_space"])
+    observation_space, action_space = (
+        space_from_json(config["observation_space"]),
+        space_from_json(config["action_space"]),
+    )
     if env is not None:
         for name, own in (("observation_space", observation_space), ("action_space", action_space)):
             given = getattr(env, name)
@@ -216,7 +219,9 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
         shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
         low, high = (np.broadcast_to(np.array(data[name]), shape).astype(dtype) for name in ("low", "high"))
         return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type]
-    raise ValueError(f"unknown kind of space {kind!r}; choose from 'Dict', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Box'")
+    raise ValueError(
+        f"unknown kind of space {kind!r}; choose from 'Dict', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Box'"
+    )
 
 
 def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes], path: Path) -> None:
@@ -266,7 +271,9 @@ def _cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """State of Adam as named tensors: "<index of the parameter>.<name>"."""
     state = optimizer.state_dict()["state"]
-    return {f"{index}.{name}": torch.as_tensor(value) for index, entry in state.items() for name, value in entry.items()}
+    return {
+        f"{index}.{name}": torch.as_tensor(value) for index, entry in state.items() for name, value in entry.items()
+    }
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path) -> None:
@@ -279,4 +286,3 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
     if state and sorted(state) != [i for i in range(count) if i in state]:
         raise ValueError(f"{path}: the optimiser must have at most {count} parameters, got {len(state)}")
     optimizer.load_state_dict({"state": state, "param_groups": own["param_groups"]})
-

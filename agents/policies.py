@@ -97,7 +97,9 @@ class MemoryPolicy(BasePolicy):
         self.previous_action_dim = previous_action_dim
         if previous_action_dim > 0:
             if not isinstance(action_space, spaces.Discrete):
-                raise ValueError(f"previous_action_dim must be 0 for actions in {action_space}, got {previous_action_dim}")
+                raise ValueError(
+                    f"previous_action_dim must be 0 for actions in {action_space}, got {previous_action_dim}"
+                )
             self.previous_action = nn.Embedding(int(action_space.n) + 1, previous_action_dim)
         self.memory_name = memory
         self.memory = make_memory(memory, self.features_dim + previous_action_dim, **(memory_kwargs or {}))
@@ -240,7 +242,9 @@ class MemoryPolicy(BasePolicy):
             distribution, value, state = self.step(self.features(tensors), state, episode, began)
             actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         if not torch.isfinite(value).all():
-            raise ValueError("the policy's value must be finite, got NaN or infinity: its weights or the observation are broken")
+            raise ValueError(
+                "the policy's value must be finite, got NaN or infinity: its weights or the observation are broken"
+            )
         state = self.remember_action(state, actions)
         moves = self.environment_actions(actions)
         return (moves if vectorized else moves[0]), state

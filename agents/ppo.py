@@ -193,7 +193,9 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         seed = self.seed if self.seed is not None else int(np.random.default_rng().integers(2**31))
-        with torch.random.fork_rng(devices=[]):  # weights from the seed, without touching the global generator for others
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # weights from the seed, without touching the global generator for others
             torch.manual_seed(seed)
             self.policy = self.policy_class(  # type: ignore[assignment]
                 self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
@@ -249,9 +251,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
 
     # ------------------------------------------------------------------ collecting
 
-    def collect_rollouts(
-        self, env: VecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int
-    ) -> bool:
+    def collect_rollouts(self, env: VecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int) -> bool:
         """Acts for one segment of c steps (not for `n_rollout_steps`, which is the whole rollout).
 
         Returns:
@@ -373,7 +373,9 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         config, buffer = self.config, self.rollout_buffer
         full = buffer.pos == config.n_steps
         begin, end = (0 if full else self._segment_begin), buffer.pos
-        learning_rate = config.learning_rate_at(self.num_timesteps - self.n_envs * config.segment, self._total_timesteps)
+        learning_rate = config.learning_rate_at(
+            self.num_timesteps - self.n_envs * config.segment, self._total_timesteps
+        )
         for group in self.policy.optimizer.param_groups:
             group["lr"] = learning_rate
         advantages, returns = buffer.advantages(

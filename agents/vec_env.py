@@ -79,11 +79,11 @@ class TrialVecEnv(VecEnv):
         """Closes the environment."""
         self.env.close()
 
-    def get_attr(self, attr_name: str, indices: None | int | Iterable[int] = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
         """The attribute of the batch, once for each index."""
         return [getattr(self.env, attr_name)] * len(list(self._get_indices(indices)))
 
-    def set_attr(self, attr_name: str, value: Any, indices: None | int | Iterable[int] = None) -> None:
+    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
         """Sets an attribute of the batch; it is shared, so `indices` must be None.
 
         Raises:
@@ -94,7 +94,7 @@ class TrialVecEnv(VecEnv):
         setattr(self.env, attr_name, value)
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: None | int | Iterable[int] = None, **method_kwargs: Any
+        self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
     ) -> list[Any]:
         """Calls `new_trial` for some environments, or any other method once for the whole batch.
 
@@ -111,7 +111,9 @@ class TrialVecEnv(VecEnv):
             raise ValueError(f"indices must be None for {method_name!r}: the batch answers as one, got {indices}")
         return [getattr(self.env, method_name)(*method_args, **method_kwargs)] * len(rows)
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: None | int | Iterable[int] = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[gym.Wrapper], indices: int | Iterable[int] | None = None
+    ) -> list[bool]:
         """False: there are no single environments that could be wrapped. True for `Monitor`, whose record is in the info."""
         return [wrapper_class.__name__ == "Monitor"] * len(list(self._get_indices(indices)))
 

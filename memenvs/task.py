@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -31,6 +32,8 @@ class BatchTask(ABC):
         num_layouts: Layouts are numbered 0 ... num_layouts - 1; a trial happens in one of them.
         option_names: Reset options that the task understands beside `TRIAL_OPTIONS`; `info` has each under the same name, as given or as drawn,
             in a form that `reset` takes back.
+        action_names: What each action is called, in order; the keyboard of `play` follows from them.
+        config_type: Frozen dataclass of the task's settings; None if it has none.
         num_places: `info["place"]` is in 0 ... num_places - 1; None for a task without places.
     """
 
@@ -40,6 +43,8 @@ class BatchTask(ABC):
     max_episode_steps: int
     num_layouts: int
     option_names: ClassVar[tuple[str, ...]] = ()
+    action_names: ClassVar[tuple[str, ...]] = ()
+    config_type: ClassVar[type | None] = None
     num_places: int | None = None
 
     @abstractmethod
@@ -100,6 +105,18 @@ class BatchTask(ABC):
     def render(self, i: int) -> np.ndarray:
         """A picture of environment `i` for people, uint8, (H, W, 3)."""
 
+    @abstractmethod
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """Environment `i` from above, with a way through it.
+
+        Args:
+            i: Which environment.
+            way: float, (T, 3); `info["pose"]` step by step, at least one.
+
+        Returns:
+            uint8, (H, W, 3).
+        """
+
     def close(self) -> None:  # noqa: B027  (most tasks hold nothing open)
         """Frees what the task holds open; may be called twice."""
 
@@ -110,3 +127,27 @@ def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
         return task
     module, _, name = task.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def make_task(
+    task: str | type[BatchTask], num_envs: int, settings: Mapping[str, Any], known: tuple[str, ...] = ()
+) -> BatchTask:
+    """A task with these settings.
+
+    Args:
+        task: Task class, or "module:Class".
+        num_envs: N.
+        settings: Fields of its config.
+        known: Names that the caller would have understood; for the message.
+
+    Raises:
+        TypeError: A setting is unknown; the message lists all.
+        ValueError: A setting is out of range.
+    """
+    found = load_task(task)
+    if found.config_type is not None:
+        names = [each.name for each in fields(found.config_type)]
+        for name in settings:
+            if name not in names:
+                raise TypeError(f"unknown setting {name!r} of {found.__name__}; choose from {sorted({*names, *known})}")
+    return found(num_envs, **settings)

@@ -74,6 +74,8 @@ class Darkroom(BatchTask):
     """
 
     option_names = ("goal", "start")
+    action_names = ("right", "left", "up", "down", "stay")
+    config_type = DarkroomConfig
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = DarkroomConfig(**kwargs)  # type: ignore[arg-type]
@@ -139,7 +141,11 @@ class Darkroom(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """The board: goal green, agent red; 320 x 320."""
-        return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, tuple(self._position[i]))
+        return self.draw_map(i, self._position[i : i + 1])
+
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """The board with the cells passed through, from blue to red; 320 x 320."""
+        return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, way)
 
     def _cell(self, name: str, value: object, default: np.ndarray) -> np.ndarray:
         if value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,15 +11,13 @@ from PIL import Image, ImageDraw
 Colour = tuple[int, int, int]
 
 
-def draw_grid(
-    size: int, cells: Mapping[tuple[int, int], Colour], agent: tuple[int, int], side: int = 320
-) -> np.ndarray:
-    """A square board seen from above, x to the right and y up.
+def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarray, side: int = 320) -> np.ndarray:
+    """A square board seen from above, x to the right and y up, with an agent and the way it came.
 
     Args:
         size: Cells along each side.
         cells: (x, y) -> colour of the cells that are not plain.
-        agent: Cell of the agent, a red disc.
+        way: (T, 2) or more columns; cells of the agent, step by step; the last one, a disc, is where it is. T >= 1.
         side: Side of the picture, pixels.
 
     Returns:
@@ -28,14 +27,21 @@ def draw_grid(
     draw = ImageDraw.Draw(image)
     step = side / size
 
-    def box(cell: tuple[int, int], margin: float) -> tuple[float, float, float, float]:
-        x, y = int(cell[0]) * step, side - (int(cell[1]) + 1) * step
-        return x + margin, y + margin, x + step - margin - 1, y + step - margin - 1
+    def box(x: int, y: int, margin: float) -> tuple[float, float, float, float]:
+        left, top = x * step, side - (y + 1) * step
+        return left + margin, top + margin, left + step - margin - 1, top + step - margin - 1
 
     for x in range(size):
         for y in range(size):
-            draw.rectangle(box((x, y), 1), fill=(58, 61, 70))
-    for cell, colour in cells.items():
-        draw.rectangle(box(cell, 1), fill=colour)
-    draw.ellipse(box(agent, step * 0.2), fill=(226, 80, 70))
+            draw.rectangle(box(x, y, 1), fill=(58, 61, 70))
+    for (x, y), colour in cells.items():
+        draw.rectangle(box(int(x), int(y), 1), fill=colour)
+    points = [((x + 0.5) * step, side - (y + 0.5) * step) for x, y in np.asarray(way)[:, :2].tolist()]
+    for t, (start, end) in enumerate(itertools.pairwise(points)):
+        share = t / max(1, len(points) - 2)
+        draw.line(
+            [start, end], fill=(int(80 + 150 * share), 110, int(230 - 150 * share)), width=max(2, int(step * 0.12))
+        )
+    x, y = (int(value) for value in np.asarray(way)[-1, :2])
+    draw.ellipse(box(x, y, step * 0.2), fill=(226, 80, 70))
     return np.asarray(image)

@@ -15,13 +15,25 @@ from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.simulator import PixelCounter, Simulator
+from memenvs.houses.topdown import Marker, draw_topdown
 from memenvs.houses.worlds import World, make_world
-from memenvs.navigation.head import TILT_MODES, pitch_of, start_tilt, tilt
+from memenvs.navigation.expert import Expert
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
+from memenvs.navigation.robot import (
+    DOWN,
+    FORWARD,
+    FORWARD_DISTANCE,
+    LEFT,
+    RIGHT,
+    STOP,
+    TILT_MODES,
+    UP,
+    pitch_of,
+    start_tilt,
+    tilt,
+)  # fmt: skip
 from memenvs.navigation.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
 
-STOP, FORWARD, LEFT, RIGHT, UP, DOWN = range(6)
-FORWARD_DISTANCE = 0.25
 #: A stop succeeds within this distance on the floor plan, m.
 SUCCESS_DISTANCE = 2.0
 STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
@@ -132,10 +144,11 @@ class ExtObjNav(BatchTask):
     Reward: -0.001, plus by how much the walking distance d to the nearest viewpoint of any goal thing fell, plus 2 for success.
     Ends: stop terminates; 500 steps truncate. Success: stop, with a goal thing within 2.0 m of the robot that has at least 10
     pixels in a 256 x 256 image.
-    Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category (number or name)
-    that the layout has.
-    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` (category), `start` (as the option), `geodesic` (d), `success`,
-    `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps), `path_failures` (steps without a distance, which keep the one before).
+    Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category
+    (number or name) that the layout has.
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the option), `geodesic`
+    (d), `success`, `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps), `path_failures` (steps without a
+    distance, which keep the one before).
 
     Source:
         ReLIC (Elawady et al., 2024), sections on ExtObjNav, with the defects of its release mended: a failed path query keeps d,
@@ -143,6 +156,8 @@ class ExtObjNav(BatchTask):
     """
 
     option_names = ("goal", "start")
+    action_names = ("stop", "forward", "turn left", "turn right", "look up", "look down")
+    config_type = ExtObjNavConfig
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = ExtObjNavConfig(**kwargs)  # type: ignore[arg-type]
@@ -185,9 +200,7 @@ class ExtObjNav(BatchTask):
         self._path_failures = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
         self._scene_id = np.zeros(num_envs, "U64")
-        self._stand_of = np.full(
-            num_envs, -1, np.int64
-        )  # thing whose stand the oracle heads for; -1: nearest viewpoint
+        self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
 
     # ------------------------------------------------------------------ rules
 
@@ -227,7 +240,7 @@ class ExtObjNav(BatchTask):
         self._path_length[i] = 0.0
         self._collisions[i] = self._path_failures[i] = 0
         self._success[i] = False
-        self._stand_of[i] = -1
+        self._expert.reset(i)
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Moves, turns, tilts; pays progress and success."""
@@ -273,6 +286,7 @@ class ExtObjNav(BatchTask):
             "place": self._sim.rooms,
             "scene_id": self._scene_id,
             "goal": self._goal,
+            "goal_id": self._goal,
             "start": self._start,
             "geodesic": self._geodesic,
             "success": self._success,
@@ -285,17 +299,14 @@ class ExtObjNav(BatchTask):
         }
 
     def oracle_actions(self) -> np.ndarray:
-        """Stop if that succeeds, else down the walking distances, then face the thing.
-
-        It heads for the nearest viewpoint. If the thing has too few pixels from there it goes on to a place from which it is
-        known to have enough.
-
-        Source:
-            ReLIC's expert, mended: it looks at the right thing and keeps its aim.
-        """
-        everyone = np.ones(self.num_envs, bool)
-        sees = self._sees_goal(everyone)
-        return np.array([STOP if sees[i] else self._approach(i) for i in range(self.num_envs)], np.int64)
+        """Stop if that succeeds, else what `memenvs.navigation.expert` does."""
+        sim, sees = self._sim, self._sees_goal(np.ones(self.num_envs, bool))
+        actions = np.full(self.num_envs, STOP, np.int64)
+        for i in np.flatnonzero(~sees):
+            actions[i] = self._expert.approach(
+                i, self.layout(i), int(self._goal[i]), sim.position[i], float(sim.heading[i]), float(self._tilt[i])
+            )
+        return actions
 
     def render(self, i: int) -> np.ndarray:
         """What the robot sees, 256 x 256."""
@@ -303,6 +314,12 @@ class ExtObjNav(BatchTask):
         which = np.arange(self.num_envs) == i
         self._sim.render(which, {"rgb": image}, camera=Camera(height=256, width=256))
         return image[i]
+
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """The home from above with the way taken and the goal's instances."""
+        layout = self.layout(i)
+        goals = [Marker((x, y)) for x, y, _ in layout.position[layout.category == self._goal[i]].tolist()]
+        return draw_topdown(layout.house, trajectories=[way], markers=goals, pixels_per_metre=40.0)
 
     def close(self) -> None:
         """Stops the drawing threads."""
@@ -399,37 +416,3 @@ class ExtObjNav(BatchTask):
         x, y = (position - self._start[:, :2]).T
         cos, sin = np.cos(self._start[:, 2]), np.sin(self._start[:, 2])
         return np.column_stack([cos * x + sin * y, cos * y - sin * x])
-
-    def _approach(self, i: int) -> int:
-        """The oracle's action where a stop would not succeed."""
-        layout, sim = self.layout(i), self._sim
-        position, heading = sim.position[i], float(sim.heading[i])
-        things = layout.things(int(self._goal[i]))
-        stand = int(self._stand_of[i])
-        field = layout.field(int(self._goal[i])) if stand < 0 else layout.stand_field(stand)
-        turns, gain = layout.navmap.steer(field, position, heading, self._turn, FORWARD_DISTANCE)
-        if gain > 0.01:
-            return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
-        thing = self._nearest(layout, things, position) if stand < 0 else stand
-        ahead = layout.position[thing, :2] - position
-        error = (math.atan2(ahead[1], ahead[0]) - heading + math.pi) % (2 * math.pi) - math.pi
-        if abs(error) > self._turn / 2 + 1e-6:
-            return LEFT if error > 0 else RIGHT
-        distance = max(math.hypot(*ahead) - 0.25, 0.05)
-        wanted = math.atan2(layout.position[thing, 2] - 1.2, distance)
-        states = np.array([float(self._tilt[i])] * 3)
-        tilted = pitch_of(self.config.tilt_mode, tilt(self.config.tilt_mode, states, np.array([0, 1, -1])))
-        best = int(np.abs(tilted - wanted).argmin())
-        if best:
-            return UP if best == 1 else DOWN
-        if stand < 0:
-            self._stand_of[i] = thing
-            return self._approach(i)
-        return STOP
-
-    @staticmethod
-    def _nearest(layout: Layout, things: np.ndarray, position: np.ndarray) -> int:
-        """The thing with the viewpoint nearest to a position."""
-        return int(
-            min(things, key=lambda k: ((layout.navmap.points(layout.viewpoints[k]) - position) ** 2).sum(1).min())
-        )

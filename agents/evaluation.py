@@ -1,0 +1,275 @@
+"""In-context evaluation: how a policy gets better from episode to episode within a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from agents.vec_env import TrialVecEnv
+
+#: Keys of the final info that describe an episode and do not measure it.
+NOT_METRICS = frozenset(
+    {"seed", "trial_id", "trial_start", "episode_index", "layout_id", "is_success", "TimeLimit.truncated"}
+)
+
+
+class Policy(Protocol):
+    """Anything that acts as a Stable-Baselines3 model does."""
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> tuple[np.ndarray, Any]:
+        """Actions and the next state."""
+
+
+class RandomPolicy:
+    """Draws every action uniformly.
+
+    Args:
+        action_space: Space of one action.
+        seed: Of the draws.
+    """
+
+    def __init__(self, action_space: spaces.Space, seed: int = 0) -> None:
+        self._space = action_space
+        self._space.seed(seed)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """One action for each row of `episode_start`."""
+        count = 1 if episode_start is None else len(episode_start)
+        return np.stack([self._space.sample() for _ in range(count)]), state
+
+
+class OraclePolicy:
+    """Does what the environment's oracle says.
+
+    Args:
+        env: The environment that it acts in.
+    """
+
+    def __init__(self, env: TrialVecEnv) -> None:
+        self._env = env
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """The oracle's actions."""
+        return self._env.oracle_actions(), state
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric by episode index.
+
+    Attributes:
+        mean: float64, (E,).
+        stderr: float64, (E,); standard error over trials.
+        stderr_clustered: float64, (E,); standard error over the means of each layout.
+        count: int64, (E,); trials that reached the episode.
+    """
+
+    mean: np.ndarray
+    stderr: np.ndarray
+    stderr_clustered: np.ndarray
+    count: np.ndarray
+
+
+@dataclass(frozen=True)
+class TrialResults:
+    """Every metric of every finished episode of every trial.
+
+    Attributes:
+        metrics: Name -> float64, (trials, E); NaN where a trial had no such episode. `return` and `length` are always there.
+        layouts: int64, (trials,); the layout of each trial.
+        pictures: Row of the last wave -> pictures of its episodes, uint8 (H, W, 3), first and last first.
+    """
+
+    metrics: dict[str, np.ndarray]
+    layouts: np.ndarray
+    pictures: dict[str, np.ndarray]
+
+    def curve(self, metric: str, *, complete: bool = True) -> Curve:
+        """The curve of a metric.
+
+        Args:
+            metric: A key of `metrics`.
+            complete: Only episodes that every trial reached, so that short episodes do not select the trials.
+
+        Raises:
+            ValueError: No such metric; the message lists all.
+        """
+        if metric not in self.metrics:
+            raise ValueError(f"unknown metric {metric!r}; choose from {sorted(self.metrics)}")
+        values = self.metrics[metric]
+        count = np.isfinite(values).sum(0)
+        reached = count == len(values) if complete else count > 0
+        last = int(np.argmin(reached)) if not reached.all() else len(reached)
+        values, count = values[:, :last], count[:last]
+        means = np.array(
+            [[_mean(values[self.layouts == one, e]) for e in range(last)] for one in np.unique(self.layouts)]
+        )
+        return Curve(
+            np.array([_mean(values[:, e]) for e in range(last)]),
+            np.array([_stderr(values[:, e]) for e in range(last)]),
+            np.array([_stderr(means[:, e]) for e in range(last)]) if last else np.zeros(0),
+            count,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: for every metric the complete curve."""
+        curves = {name: self.curve(name) for name in sorted(self.metrics)}
+        return {
+            "trials": len(self.layouts),
+            "layouts": len(np.unique(self.layouts)),
+            "metrics": {
+                name: {
+                    "mean": curve.mean.tolist(),
+                    "stderr": curve.stderr.tolist(),
+                    "stderr_clustered": curve.stderr_clustered.tolist(),
+                    "count": curve.count.tolist(),
+                }
+                for name, curve in curves.items()
+            },
+        }
+
+
+class TrialEvaluator:
+    """Plays trials of a fixed number of steps, each in one layout and with an empty memory, and keeps what every finished episode scored.
+
+    Args:
+        env: N environments; trials must not end before `n_steps` (`trial_steps=None, trial_episodes=None`).
+        n_steps: Steps of a trial; may be far beyond the training context; >= 1.
+        n_trials: Trials to play, in waves of N; >= 1.
+        layouts: Layout of each trial, in turn and from the start again; None takes those of the environment's own trials.
+        deterministic: The most likely action instead of a drawn one.
+        pictures: Whether to keep maps with the way taken in an early and a late episode of the first environment.
+
+    Raises:
+        ValueError: A number is too small.
+
+    Source:
+        ReLIC, section on evaluation: fresh memory, one layout, sampled actions, records of finished episodes only, mean over trials of the
+        i-th finished episode restricted to the i that every trial reached.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        n_steps: int,
+        n_trials: int,
+        *,
+        layouts: Sequence[int] | None = None,
+        deterministic: bool = False,
+        pictures: bool = False,
+    ) -> None:
+        for name, value in (("n_steps", n_steps), ("n_trials", n_trials)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if layouts is not None and len(layouts) == 0:
+            raise ValueError("layouts must be None or have at least one entry, got none")
+        if pictures and not isinstance(env, TrialVecEnv):
+            raise ValueError(f"pictures needs a TrialVecEnv, got {type(env).__name__}")
+        self.env, self.n_steps, self.n_trials = env, n_steps, n_trials
+        self.layouts, self.deterministic, self.pictures = layouts, deterministic, pictures
+
+    def run(self, policy: Policy, progress: Callable[[int], None] | None = None) -> TrialResults:
+        """Plays all trials.
+
+        Args:
+            policy: What acts.
+            progress: Called with the number of environment steps after each step of a wave.
+        """
+        episodes: list[list[dict[str, float]]] = []
+        layouts: list[int] = []
+        pictures: dict[str, np.ndarray] = {}
+        for first in range(0, self.n_trials, self.env.num_envs):
+            wave = min(self.env.num_envs, self.n_trials - first)
+            records, played, pictures = self._wave(policy, first, progress)
+            episodes += records[:wave]
+            layouts += played[:wave]
+        longest = max(len(trial) for trial in episodes)
+        names = sorted({name for trial in episodes for episode in trial for name in episode})
+        metrics = {name: np.full((len(episodes), longest), np.nan) for name in names}
+        for i, trial in enumerate(episodes):
+            for e, episode in enumerate(trial):
+                for name, value in episode.items():
+                    metrics[name][i, e] = value
+        return TrialResults(metrics, np.array(layouts, np.int64), pictures)
+
+    def _wave(
+        self, policy: Policy, first: int, progress: Callable[[int], None] | None
+    ) -> tuple[list[list[dict[str, float]]], list[int], dict[str, np.ndarray]]:
+        """One trial in every environment."""
+        env, count = self.env, self.env.num_envs
+        options: list[dict[str, Any]] = [{"new_trial": True} for _ in range(count)]
+        if self.layouts is not None:
+            for i in range(count):
+                options[i]["layout"] = int(self.layouts[(first + i) % len(self.layouts)])
+        env.set_options(options)
+        observation = env.reset()
+        played = [int(info.get("layout_id", 0)) for info in env.reset_infos]
+        records: list[list[dict[str, float]]] = [[] for _ in range(count)]
+        running = np.ones(count, bool)  # whose first trial goes on
+        state, start = None, np.ones(count, bool)
+        ways: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
+        for _ in range(self.n_steps):
+            actions, state = policy.predict(observation, state, start, self.deterministic)
+            observation, _, start, infos = env.step(actions)
+            for i in np.flatnonzero(start).tolist():
+                if running[i]:
+                    records[i].append(_measures(infos[i]))
+                    running[i] = not env.reset_infos[i].get("trial_start", False)
+            if self.pictures and running[0]:
+                if start[0]:
+                    ways.append([])
+                ways[-1].append(self._pose())
+            if progress is not None:
+                progress(count)
+        return records, played, self._draw(ways[:-1]) if running[0] else {}
+
+    def _pose(self) -> np.ndarray:
+        """float, (3,); where the first environment is."""
+        assert isinstance(self.env, TrialVecEnv)
+        return self.env.env.task.info()["pose"][0].copy()
+
+    def _draw(self, ways: list[list[np.ndarray]]) -> dict[str, np.ndarray]:
+        """Maps of the first and the last finished episode."""
+        if not ways:
+            return {}
+        assert isinstance(self.env, TrialVecEnv)
+        chosen = {1: ways[0], len(ways): ways[-1]}
+        return {f"episode {e}": self.env.env.task.draw_map(0, np.stack(way)) for e, way in chosen.items()}
+
+
+def _measures(info: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a final info, with the return and the length of the episode."""
+    measures = {
+        key: float(value)
+        for key, value in info.items()
+        if key not in NOT_METRICS and isinstance(value, (bool, int, float, np.number, np.bool_))
+    }
+    episode = info.get("episode", {})
+    if episode:
+        measures |= {"return": float(episode["r"]), "length": float(episode["l"])}
+    return measures
+
+
+def _mean(values: np.ndarray) -> float:
+    values = values[np.isfinite(values)]
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _stderr(values: np.ndarray) -> float:
+    values = values[np.isfinite(values)]
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

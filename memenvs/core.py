@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task
+from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task, make_task
 
 __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "TrialVectorEnv", "load_task"]
 
@@ -84,7 +84,8 @@ class TrialVectorEnv(VectorEnv):
             choices = [mode.value for mode in AutoresetMode]
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; choose from {choices}") from None
         self.num_envs = num_envs
-        self.task = load_task(task)(num_envs, **kwargs)
+        own = ("trial_episodes", "trial_steps", "max_episode_steps", "render_mode")
+        self.task = make_task(task, num_envs, kwargs, own)
         self.trial_episodes, self.trial_steps = trial_episodes, trial_steps
         self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
         self.render_mode = render_mode

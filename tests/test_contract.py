@@ -333,7 +333,9 @@ def test_random_stays_below_its_score(env_row):
 
 
 def test_bad_input(env_row, make):
-    with pytest.raises(TypeError, match="flavour"):
+    with pytest.raises(
+        TypeError, match=r"unknown setting 'flavour' of .*; choose from .*'max_episode_steps'.*'trial_steps'"
+    ):
         make(flavour="sweet")
     env = make().unwrapped
     vector = make(num_envs=2).unwrapped
@@ -371,11 +373,15 @@ def test_render_is_a_picture(make):
     assert make().unwrapped.render() is None
 
 
-def test_the_row_is_complete(env_row):
+def test_the_row_is_complete(env_row, make):
     task = load_task(env_row.task)
     assert task.__module__.startswith(f"memenvs.{env_row.family}.")
     assert task.__doc__
     for part in ("Observation", "Action", "Reward", "Ends", "Info"):
         assert part in task.__doc__, f"the docstring of {task.__name__} says nothing of {part!r}"
     assert env_row.remembers
+    assert task.config_type is not None
+    assert task.config_type.__doc__
+    env = make()
+    assert len(task.action_names) == env.action_space.n
     assert env_row.random_below < env_row.oracle_at_least

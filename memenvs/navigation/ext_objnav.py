@@ -31,7 +31,7 @@ from memenvs.navigation.robot import (
     pitch_of,
     start_tilt,
     tilt,
-)  # fmt: skip
+)
 from memenvs.navigation.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
 
 #: A stop succeeds within this distance on the floor plan, m.
@@ -302,7 +302,7 @@ class ExtObjNav(BatchTask):
         """Stop if that succeeds, else what `memenvs.navigation.expert` does."""
         sim, sees = self._sim, self._sees_goal(np.ones(self.num_envs, bool))
         actions = np.full(self.num_envs, STOP, np.int64)
-        for i in np.flatnonzero(~sees):
+        for i in np.flatnonzero(~sees).tolist():
             actions[i] = self._expert.approach(
                 i, self.layout(i), int(self._goal[i]), sim.position[i], float(sim.heading[i]), float(self._tilt[i])
             )

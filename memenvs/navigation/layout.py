@@ -14,7 +14,7 @@ from memenvs.houses.scene import Scene
 from memenvs.houses.simulator import PixelCounter, head_camera
 from memenvs.houses.viewpoints import find_viewpoints
 from memenvs.houses.worlds import Home, World
-from memenvs.navigation.head import pitch_of, start_tilt, tilt
+from memenvs.navigation.robot import pitch_of, start_tilt, tilt
 
 #: Pixels of one thing in the 256 x 256 image that count as seeing it.
 ENOUGH_PIXELS = 10
@@ -111,7 +111,7 @@ def make_layout(
         number: Number of the layout, >= 0.
         count_range: Fewest and most things before those that cannot be seen are taken out.
         categories: Which kinds of things, indices into `YCB_CLASSES`.
-        tilt_mode: How the camera tilts; see `memenvs.navigation.head`.
+        tilt_mode: How the camera tilts; see `memenvs.navigation.robot`.
         counter: Draws the success test.
 
     Raises:

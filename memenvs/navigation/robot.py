@@ -1,4 +1,4 @@
-"""How the head camera of ExtObjNav's robot tilts."""
+"""What ExtObjNav's robot can do: its actions, and how its head camera tilts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import math
 
 import numpy as np
 
+from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT
+
+STOP, FORWARD, LEFT, RIGHT, UP, DOWN = range(6)
+#: Length of a step forward, m.
+FORWARD_DISTANCE = 0.25
 TILT_MODES = ("ladder", "nominal")
 #: Ladder: the camera looks at a point on a circle of 1.25 m around the robot's foot; the point's angle from the vertical moves
 #: in steps of 30 degrees between 20 and 100. It starts at the point (0.75 ahead, 1.0 up).
 LADDER_START_DEG, LADDER_STEP_DEG, LADDER_RANGE_DEG = math.degrees(math.atan2(0.75, 1.0)), 30.0, (20.0, 100.0)
-LADDER_RADIUS, CAMERA_AHEAD, CAMERA_HEIGHT = 1.25, 0.25, 1.2
+LADDER_RADIUS = 1.25
 #: Nominal: the pitch itself moves in steps of 30 degrees.
 NOMINAL_STEP_DEG, NOMINAL_RANGE_DEG = 30.0, (-55.0, 10.0)
 

@@ -12,8 +12,8 @@ from torch.nn.attention.bias import causal_lower_right
 
 ROWS_AT_ONCE = 512
 """Queries for which a mask may exist at one time."""
-NARROW = 16
-"""Heads up to this width are faster in compiled loops than in matrix products, on a CPU."""
+NARROW_KEYS = {8: 1 << 62, 16: 768}
+"""Up to how many keys causal attention with heads of this width is faster in compiled loops than in matrix products, on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
         )
     if isinstance(mask, Window):
         return _narrow(q, k, v, mask) if _is_narrow(q, mask.sinks) else _windowed(q, k, v, mask)
-    if causal and q.shape[-1] <= NARROW and queries > 1 and _is_narrow(q, 0):
+    if causal and queries > 1 and keys <= NARROW_KEYS.get(q.shape[-1], 0) and _is_narrow(q, 0):
         last = torch.arange(keys - queries, keys)[None]
         return _narrow(q, k, v, Window(torch.zeros_like(last), last))
     if not causal or queries == 1:

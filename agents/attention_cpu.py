@@ -44,30 +44,63 @@ def _exp2(y: Any) -> Any:
 
 
 @njit(fastmath=True, inline="always")
-def _dots(x, y, out, begin, end, factor):  # type: ignore[no-untyped-def]
-    """out[j] = factor * sum over d of x[d] * y[d, j], for j from begin to end."""
-    for d in range(0, x.shape[0], 8):
-        x0, x1, x2, x3 = x[d] * factor, x[d + 1] * factor, x[d + 2] * factor, x[d + 3] * factor
-        x4, x5, x6, x7 = x[d + 4] * factor, x[d + 5] * factor, x[d + 6] * factor, x[d + 7] * factor
-        y0, y1, y2, y3, y4, y5, y6, y7 = y[d], y[d + 1], y[d + 2], y[d + 3], y[d + 4], y[d + 5], y[d + 6], y[d + 7]
-        if d == 0:
-            for j in range(begin, end):
-                low = x0 * y0[j] + x1 * y1[j] + x2 * y2[j] + x3 * y3[j]
-                out[j] = low + (x4 * y4[j] + x5 * y5[j] + x6 * y6[j] + x7 * y7[j])
-        else:
-            for j in range(begin, end):
-                low = x0 * y0[j] + x1 * y1[j] + x2 * y2[j] + x3 * y3[j]
-                out[j] += low + (x4 * y4[j] + x5 * y5[j] + x6 * y6[j] + x7 * y7[j])
+def _highest(s):  # type: ignore[no-untyped-def]
+    """The largest number of `s`; `_HIDDEN` where there is none."""
+    top = _HIDDEN
+    for j in range(s.shape[0]):
+        top = max(top, s[j])
+    return top
 
 
 @njit(fastmath=True, inline="always")
-def _mix(weight, y, out, begin, end, factor):  # type: ignore[no-untyped-def]
-    """out[d] += factor * sum over j from begin to end of weight[j] * y[d, j]."""
+def _exponentials(s, top):  # type: ignore[no-untyped-def]
+    """Replace `s` by 2^(s - top) and return their sum."""
+    total = _ZERO
+    for j in range(s.shape[0]):
+        w = _exp2(s[j] - top)
+        s[j] = w
+        total += w
+    return total
+
+
+@njit(fastmath=True, inline="always")
+def _weights(s, g, lse, delta):  # type: ignore[no-untyped-def]
+    """Replace scores `s` by their weights, and gradients `g` of the weights by those of the scores."""
+    for j in range(s.shape[0]):
+        w = _exp2(s[j] - lse)
+        s[j] = w
+        g[j] = w * (g[j] - delta)
+
+
+@njit(fastmath=True, inline="always")
+def _dots(x, y, out, a, z, factor):  # type: ignore[no-untyped-def]
+    """out[j] = factor * sum over d of x[d] * y[d, j], for j from a to z."""
+    part = out[a:z]
+    for d in range(0, x.shape[0], 8):
+        x0, x1, x2, x3 = x[d] * factor, x[d + 1] * factor, x[d + 2] * factor, x[d + 3] * factor
+        x4, x5, x6, x7 = x[d + 4] * factor, x[d + 5] * factor, x[d + 6] * factor, x[d + 7] * factor
+        y0, y1, y2, y3 = y[d][a:z], y[d + 1][a:z], y[d + 2][a:z], y[d + 3][a:z]
+        y4, y5, y6, y7 = y[d + 4][a:z], y[d + 5][a:z], y[d + 6][a:z], y[d + 7][a:z]
+        if d == 0:
+            for j in range(z - a):
+                low = x0 * y0[j] + x1 * y1[j] + x2 * y2[j] + x3 * y3[j]
+                part[j] = low + (x4 * y4[j] + x5 * y5[j] + x6 * y6[j] + x7 * y7[j])
+        else:
+            for j in range(z - a):
+                low = x0 * y0[j] + x1 * y1[j] + x2 * y2[j] + x3 * y3[j]
+                part[j] += low + (x4 * y4[j] + x5 * y5[j] + x6 * y6[j] + x7 * y7[j])
+
+
+@njit(fastmath=True, inline="always")
+def _mix(weight, y, out, a, z, factor):  # type: ignore[no-untyped-def]
+    """out[d] += factor * sum over j from a to z of weight[j] * y[d, j]."""
+    part = weight[a:z]
     for d in range(0, out.shape[0], 8):
-        y0, y1, y2, y3, y4, y5, y6, y7 = y[d], y[d + 1], y[d + 2], y[d + 3], y[d + 4], y[d + 5], y[d + 6], y[d + 7]
+        y0, y1, y2, y3 = y[d][a:z], y[d + 1][a:z], y[d + 2][a:z], y[d + 3][a:z]
+        y4, y5, y6, y7 = y[d + 4][a:z], y[d + 5][a:z], y[d + 6][a:z], y[d + 7][a:z]
         s0, s1, s2, s3, s4, s5, s6, s7 = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
-        for j in range(begin, end):
-            w = weight[j]
+        for j in range(z - a):
+            w = part[j]
             s0 += w * y0[j]
             s1 += w * y1[j]
             s2 += w * y2[j]
@@ -86,7 +119,7 @@ def _mix(weight, y, out, begin, end, factor):  # type: ignore[no-untyped-def]
         out[d + 7] += s7 * factor
 
 
-@njit(inline="always")
+@njit
 def _fill_hidden(x, sinks, first, last, begin, end, value):  # type: ignore[no-untyped-def]
     """Put `value` where a query does not see: outside of the sinks and of first..last, in the front vector and begin..end."""
     for j in range(sinks, first if begin == 0 else LANES):
@@ -98,7 +131,7 @@ def _fill_hidden(x, sinks, first, last, begin, end, value):  # type: ignore[no-u
         x[j] = value
 
 
-@njit(inline="always")
+@njit
 def _span(first, last, sinks):  # type: ignore[no-untyped-def]
     """Begin and end, in whole vectors, of the keys from first to last; from 0 where the sinks' vector is next to them."""
     begin = first & ~(LANES - 1)
@@ -108,15 +141,15 @@ def _span(first, last, sinks):  # type: ignore[no-untyped-def]
 
 
 @njit(fastmath=True, inline="always")
-def _spread(x, weight, out, row, begin, end):  # type: ignore[no-untyped-def]
-    """out[d, j] += sum over r of x[row + r, d] * weight[r, j], for j from begin to end; weights beyond the last row are zero."""
+def _spread(x, weight, out, row, a, z):  # type: ignore[no-untyped-def]
+    """out[d, j] += sum over r of x[row + r, d] * weight[r, j], for j from a to z; weights beyond the last row are zero."""
     final = x.shape[0] - 1
     i1, i2, i3 = min(row + 1, final), min(row + 2, final), min(row + 3, final)
-    w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
+    w0, w1, w2, w3 = weight[0][a:z], weight[1][a:z], weight[2][a:z], weight[3][a:z]
     for d in range(x.shape[1]):
         x0, x1, x2, x3 = x[row, d], x[i1, d], x[i2, d], x[i3, d]
-        y = out[d]
-        for j in range(begin, end):
+        y = out[d][a:z]
+        for j in range(z - a):
             y[j] += x0 * w0[j] + x1 * w1[j] + x2 * w2[j] + x3 * w3[j]
 
 
@@ -158,24 +191,19 @@ def _forward(q, k, v, first, last, sinks, out, lse, head_begin, head_end):  # ty
         for i in range(steps):
             begin, end = _span(first[run, i], last[run, i], sinks)
             front = LANES if begin > 0 and sinks > 0 else 0
-            _dots(q[b, h, i], kt, s, 0, front, scale)
+            if front > 0:
+                _dots(q[b, h, i], kt, s, 0, front, scale)
             _dots(q[b, h, i], kt, s, begin, end, scale)
             _fill_hidden(s, sinks, first[run, i], last[run, i], begin, end, _HIDDEN)
-            top = _HIDDEN
-            for j in range(front):
-                top = max(top, s[j])
-            for j in range(begin, end):
-                top = max(top, s[j])
-            total = _ZERO
-            for j in range(front):
-                s[j] = _exp2(s[j] - top)
-                total += s[j]
-            for j in range(begin, end):
-                w = _exp2(s[j] - top)
-                s[j] = w
-                total += w
+            top = _highest(s[begin:end])
+            if front > 0:
+                top = max(top, _highest(s[:front]))
+            total = _exponentials(s[begin:end], top)
+            if front > 0:
+                total += _exponentials(s[:front], top)
             o[:] = _ZERO
-            _mix(s, vt, o, 0, front, _ONE / total)
+            if front > 0:
+                _mix(s, vt, o, 0, front, _ONE / total)
             _mix(s, vt, o, begin, end, _ONE / total)
             for d in range(width):
                 out[b, h, i, d] = o[d]
@@ -224,25 +252,22 @@ def _backward(q, k, v, first, last, sinks, out, lse, g_out, g_q, g_k, g_v, head_
                 for d in range(width):
                     delta += out[b, h, i, d] * g_out[b, h, i, d]
                 gq[:] = _ZERO
-                for part in range(2):
+                for part in range(0 if front > 0 else 1, 2):
                     a, z = (0, front) if part == 0 else (begin, end)
                     _dots(q[b, h, i], kt, pr, a, z, _LOG2E * inverse)
                     _dots(g_out[b, h, i], vt, gr, a, z, _ONE)
                     if part == 1:
                         _fill_hidden(pr, sinks, first[run, i], last[run, i], begin, end, _HIDDEN)
-                for part in range(2):
+                for part in range(0 if front > 0 else 1, 2):
                     a, z = (0, front) if part == 0 else (begin, end)
-                    for j in range(a, z):
-                        w = _exp2(pr[j] - lse[b, h, i])
-                        pr[j] = w
-                        gr[j] = w * (gr[j] - delta)
+                    _weights(pr[a:z], gr[a:z], lse[b, h, i], delta)
                 _fill_hidden(gr, sinks, first[run, i], last[run, i], begin, end, _ZERO)
-                for part in range(2):
+                for part in range(0 if front > 0 else 1, 2):
                     a, z = (0, front) if part == 0 else (begin, end)
                     _mix(gr, kt, gq, a, z, inverse)
                 for d in range(width):
                     g_q[b, h, i, d] = gq[d]
-            for part in range(2):
+            for part in range(0 if front > 0 else 1, 2):
                 a, z = (0, front) if part == 0 else (begin, end)
                 _spread(g_out[b, h], p, gvt, row, a, z)
                 _spread(q[b, h], g, gkt, row, a, z)

@@ -62,7 +62,7 @@ class RecurrentMemory(Memory):
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Zeros, (B, layers, hidden_dim) each."""
-        weight = self.network.weight_hh_l0
+        weight = next(self.network.parameters())
         return {part: weight.new_zeros(batch_size, self.config.layers, self.config.hidden_dim) for part in self.parts}
 
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:

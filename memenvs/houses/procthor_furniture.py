@@ -170,7 +170,7 @@ def shelf(p: Parts) -> None:
     levels = [0.05, p.z]
     count = max(1, round(p.z / 0.38))
     for z in [*p.rests, *(p.z * i / count for i in range(1, count))]:
-        if all(abs(z - level) > 0.2 for level in levels) and z > 0:
+        if 0 < z < p.z and all(abs(z - level) > 0.2 for level in levels):
             levels.append(z)
     levels.sort()
     for z, above in zip(levels, [*levels[1:], float("inf")], strict=True):
@@ -191,11 +191,11 @@ def fridge(p: Parts) -> None:
 
 def sink(p: Parts) -> None:
     """A basin; a high one stands on a cupboard."""
-    rim, deep = min(0.06, 0.2 * p.y), min(0.16, 0.8 * p.z)
+    rim, deep = min(0.06, 0.2 * p.y), 0.16 if p.z > 0.46 else p.z
     low = p.z - deep
     if low > 0.3:
         p.box((-0.9 * p.x, 0.9 * p.x), (-p.y, 0.85 * p.y), (0, low), "wood", (206, 196, 182))
-    p.box((-p.x, p.x), (-p.y, p.y), (max(0.0, low), low + 0.3 * deep))
+    p.box((-p.x, p.x), (-p.y, p.y), (low, low + 0.3 * deep))
     for x in ((-p.x, -p.x + rim), (p.x - rim, p.x)):
         p.box(x, (-p.y, p.y), (low + 0.3 * deep, p.z))
     p.box((-p.x + rim, p.x - rim), (-p.y, -p.y + 2 * rim), (low + 0.3 * deep, p.z))

@@ -180,7 +180,7 @@ def _free(
         return []
     footprints, low, high = others
     room = min(surface.room, ceiling - z)
-    in_way = (high > z + 0.005) & (low < z + _NEEDED_ROOM)
+    in_way = (high > z + 0.001) & (low < z + _NEEDED_ROOM)
     free: list[Rectangle] = [(*surface.x, *surface.y)]
     for x0, x1, y0, y1 in footprints[in_way]:
         hole = (x0 - _GAP, x1 + _GAP, y0 - _GAP, y1 + _GAP)

@@ -1,0 +1,206 @@
+"""Command line of the agents: `python -m agents train | evaluate | report | presets`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.checkpoint import write_atomically
+from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
+from agents.presets import PRESETS, find_preset, with_overrides
+from agents.report import Report, add_runs, add_settings, image_png, read_evaluation
+from agents.runs import EVALUATION, RunDirectory, evaluate_run, train_run
+from agents.vec_env import TrialVecEnv, make_vec_env
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit status: 0, or 2 after a one-line error."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command != "train":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        result = options.run(options, rest)
+    except (ValueError, TypeError, FileNotFoundError, FileExistsError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(result))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m agents", description="Train, evaluate and report agents with memory."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    train = _command(commands, "train", _train, "train a preset, evaluate it and write its report")
+    train.add_argument("preset", help=f"one of {', '.join(PRESETS)}")
+    train.add_argument("--out", type=Path, help="folder of the run; default runs/PRESET-SEED")
+    train.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    train.add_argument("--no-evaluate", action="store_true", help="only train")
+    train.epilog = (
+        "Any setting of the preset can be changed by its dotted name, the value as JSON: "
+        "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`."
+    )
+
+    evaluate = _command(
+        commands, "evaluate", _evaluate, "play the evaluation trials of a run, beside random and oracle"
+    )
+    evaluate.add_argument("folder", type=Path, help="folder of the run")
+    evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
+    evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
+    evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
+
+    report = _command(commands, "report", _report, "write report.html of one or more runs")
+    report.add_argument(
+        "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"
+    )
+    report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
+
+    presets = _command(commands, "presets", _presets, "list the presets, or show the settings of one")
+    presets.add_argument("name", nargs="?", help="show this one")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document on standard output and nothing else there"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    config = with_overrides(find_preset(options.preset), _pairs(rest))
+    folder = options.out or Path("runs") / f"{options.preset}-{config.seed}"
+    if options.resume and rest:
+        raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
+    with RunDirectory(folder, None if options.resume else config) as run:
+        model = train_run(run, quiet=options.json)
+        result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
+        if not options.no_evaluate:
+            result["evaluation"] = evaluate_and_compare(run)
+            result["report"] = str(write_report([run], folder))
+    if not options.json:
+        _print_curves(result.get("evaluation", {}), config.score)
+        print(f"run: {folder}" + (f"\nreport: {result['report']}" if "report" in result else ""))
+    return result
+
+
+def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    changes = {"eval_steps": options.steps, "eval_trials": options.trials}
+    with RunDirectory(options.folder) as run:
+        result = evaluate_and_compare(
+            run, options.seed, **{key: value for key, value in changes.items() if value is not None}
+        )
+        if not options.json:
+            _print_curves(result, run.config.score)
+    return result
+
+
+def _report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    runs = [RunDirectory(folder) for folder in options.folders]
+    try:
+        path = write_report(runs, options.out or options.folders[0])
+    finally:
+        for run in runs:
+            run.close()
+    if not options.json:
+        print(path)
+    return {"report": str(path)}
+
+
+def _presets(options: argparse.Namespace, rest: list[str]) -> Any:
+    if options.name is not None:
+        settings = find_preset(options.name).to_json()
+        if not options.json:
+            print(json.dumps(settings, indent=1))
+        return settings
+    rows = [{"name": name, "what": what} for name, (what, _) in PRESETS.items()]
+    if not options.json:
+        for row in rows:
+            print(f"{row['name']:24} {row['what']}")
+    return rows
+
+
+def evaluate_and_compare(run: RunDirectory, seed: int = 1, **changes: Any) -> dict[str, Any]:
+    """Evaluates a run's policy, and random and oracle on the same layouts; writes `evaluation.json` and the maps.
+
+    Args:
+        run: The folder.
+        seed: Of the evaluation.
+        **changes: As `evaluate_run`.
+
+    Returns:
+        Policy name -> `TrialResults.to_json`.
+    """
+    agent = evaluate_run(run, pictures=True, seed=seed, **changes)
+    results = {"agent": agent.to_json()}
+    for name in ("random", "oracle"):
+        results[name] = _baseline(run, name, seed, **changes).to_json()
+    write_atomically(run.path / EVALUATION, json.dumps(results).encode())
+    for episode, image in agent.pictures.items():
+        write_atomically(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
+    return results
+
+
+def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
+    """Random or oracle, for fewer trials: they do not learn, so a few are enough."""
+    config = run.config
+    trials = min(changes.get("eval_trials", config.eval_trials), 40)
+    env = make_vec_env(config.env, trials, seed=1_000_000 + seed, **{**config.env_kwargs, **config.eval_kwargs})
+    assert isinstance(env, TrialVecEnv)
+    layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
+    policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
+    try:
+        return TrialEvaluator(env, changes.get("eval_steps", config.eval_steps), trials, layouts=layouts).run(policy)
+    finally:
+        env.close()
+
+
+def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
+    """Writes `report.html` with its pictures and returns its path."""
+    report = Report(", ".join(run.path.name for run in runs), folder)
+    add_runs(report, runs)
+    maps = sorted(runs[0].path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+    if maps:
+        report.heading("The way taken, early and late in the same trial")
+        for file in maps:
+            report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
+    add_settings(report, runs)
+    return report.write(folder / "report.html")
+
+
+def _pairs(rest: list[str]) -> list[tuple[str, Any]]:
+    """("name", value) of `--name value`; a value that is not JSON is text."""
+    pairs = []
+    for i in range(0, len(rest), 2):
+        if not rest[i].startswith("--") or i + 1 == len(rest):
+            raise ValueError(f"settings must come as --name value, got {' '.join(rest[i:])!r}")
+        try:
+            value = json.loads(rest[i + 1])
+        except json.JSONDecodeError:
+            value = rest[i + 1]
+        pairs.append((rest[i][2:], value))
+    return pairs
+
+
+def _print_curves(evaluation: dict[str, Any], score: str) -> None:
+    for name, data in evaluation.items():
+        curve = data["metrics"].get(score, {"mean": []})["mean"]
+        print(f"{name:8} {score} by episode: " + " ".join(f"{value:.3g}" for value in np.array(curve)))
+
+
+__all__ = ["evaluate_and_compare", "main", "read_evaluation", "write_report"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""Presets: complete settings of runs, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from agents.ppo import PPOConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that decides a run.
+
+    Attributes:
+        env: Gymnasium id.
+        env_kwargs: Settings of the training environment, JSON on the command line.
+        n_envs: Copies of it; >= 1.
+        total_steps: Environment steps of the whole run, all copies together; >= 1.
+        seed: Of everything random; >= 0.
+        device: "auto", "cpu" or "cuda".
+        threads: CPU threads of PyTorch; 0 leaves its own choice.
+        ppo: Settings of the learner.
+        policy: Settings of the policy (`MemoryPolicy`), JSON on the command line.
+        eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
+        eval_steps: Steps of an evaluation trial; >= 1.
+        eval_trials: Trials of an evaluation; >= 1.
+        eval_all_layouts: Whether evaluation goes through the layouts 0, 1, 2, ... in turn instead of drawing them.
+        score: Metric that the in-context curve shows.
+        checkpoint_rollouts: Rollouts between two checkpoints; >= 1.
+    """
+
+    env: str = "memenvs/Darkroom-v0"
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    n_envs: int = 64
+    total_steps: int = 1_000_000
+    seed: int = 0
+    device: str = "auto"
+    threads: int = 0
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    policy: dict[str, Any] = field(default_factory=dict)
+    eval_kwargs: dict[str, Any] = field(default_factory=dict)
+    eval_steps: int = 1000
+    eval_trials: int = 100
+    eval_all_layouts: bool = False
+    score: str = "return"
+    checkpoint_rollouts: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("n_envs", "total_steps", "eval_steps", "eval_trials", "checkpoint_rollouts"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("seed", "threads"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> RunConfig:
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: A field is unknown.
+        """
+        known = {each.name for each in fields(RunConfig)}
+        for key in data:
+            if key not in known:
+                raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known)}")
+        return RunConfig(**{**data, "ppo": PPOConfig(**data["ppo"])})
+
+
+def _relic(layers: int, heads: int, dim: int, mlp_dim: int, sink: str, steps: int, **more: Any) -> dict[str, Any]:
+    """Policy settings of a ReLIC memory."""
+    memory = {
+        "layers": layers,
+        "heads": heads,
+        "dim": dim,
+        "mlp_dim": mlp_dim,
+        "sink": sink,
+        "max_episode_steps": steps,
+    }
+    return {"memory": "relic", "memory_kwargs": {**memory, **more}}
+
+
+def _darkroom(size: int, horizon: int, episodes: int) -> dict[str, Any]:
+    """Fields that all Darkroom runs share: goals of the training split, evaluated on the held-out ones."""
+    return {
+        "env": "memenvs/Darkroom-v0",
+        "env_kwargs": {"size": size, "max_episode_steps": horizon, "trial_episodes": None},
+        "eval_kwargs": {"split": "test"},
+        "eval_all_layouts": True,
+        "eval_steps": episodes * horizon,
+    }
+
+
+_RELIC_ENCODER = {"features_extractor_kwargs": {"widths": {"goal": 256, "gps": 32}}, "previous_action_dim": 256}
+_TINY = _relic(2, 8, 64, 256, "k0v0", 128)
+#: Ten micro-batch gradients are averaged here, so the release's clip of 0.2 on their sum is 0.02, and its epsilon a tenth.
+_RELEASE = PPOConfig(learning_rate=2e-4, final_learning_rate=1e-5, max_grad_norm=0.02)
+
+PRESETS: dict[str, tuple[str, RunConfig]] = {
+    "demo": (
+        "a 5 x 5 Darkroom in minutes on a laptop: goes straight to the goal from the second episode on",
+        RunConfig(
+            **_darkroom(5, 25, 10),
+            total_steps=480_000,
+            ppo=PPOConfig(n_steps=125, n_updates=1, batch_size=16, learning_rate=1e-3, final_learning_rate=1e-4),
+            policy={
+                **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
+                "features_extractor_kwargs": {"one_hot": {"position": 5}},
+            },
+            eval_trials=100,
+        ),
+    ),
+    "ci-smoke": (
+        "a 4 x 4 Darkroom that only shows that everything runs",
+        RunConfig(
+            **_darkroom(4, 16, 6),
+            n_envs=8,
+            total_steps=4096,
+            ppo=PPOConfig(n_steps=128, n_updates=4, batch_size=8, learning_rate=1e-3),
+            policy=_relic(1, 2, 32, 64, "k0v0", 128),
+            eval_trials=8,
+            checkpoint_rollouts=1,
+        ),
+    ),
+    "relic-darkroom": (
+        "the article's Darkroom: T = 512, K = 4, fixed zero sink (environments, steps and warm-up are our choice)",
+        RunConfig(
+            **_darkroom(10, 100, 40),
+            total_steps=10_000_000,
+            ppo=replace(_RELEASE, n_steps=512, n_updates=4, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
+            policy=_TINY,
+            eval_trials=100,
+        ),
+    ),
+    "relic-darkroom-example": (
+        "the public example: T = 4096, K = 16, learned sink, 8 environments",
+        RunConfig(
+            **_darkroom(10, 100, 40),
+            n_envs=8,
+            total_steps=5_000_000,
+            ppo=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=4, warmup_steps=10_000, max_grad_norm=0.05),
+            policy=_relic(2, 8, 64, 256, "kv", 128, depth_dropout=0.0),
+            eval_trials=100,
+        ),
+    ),
+    "lstm-darkroom": (
+        "RL2 on the 10 x 10 Darkroom: one recurrent vector over the trial",
+        RunConfig(
+            **_darkroom(10, 100, 40),
+            total_steps=5_000_000,
+            ppo=PPOConfig(n_steps=500, n_updates=1, batch_size=16, learning_rate=1e-3, final_learning_rate=1e-4),
+            policy={
+                "memory": "lstm",
+                "memory_kwargs": {"hidden_dim": 128},
+                "features_extractor_kwargs": {"one_hot": {"position": 10}},
+            },
+            eval_trials=100,
+        ),
+    ),
+    "extobjnav": (
+        "ExtObjNav with symbolic sight: T = 4096, K = 16, the article's network",
+        RunConfig(
+            env="memenvs/ExtObjNav-v0",
+            env_kwargs={"obs_mode": "symbolic", "split": "train"},
+            n_envs=80,
+            total_steps=500_000_000,
+            ppo=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=10, warmup_steps=100_000),
+            policy={**_relic(4, 8, 256, 1024, "kv0", 511, cache_dtype="bfloat16"), **_RELIC_ENCODER, "adam_eps": 1e-6},
+            eval_kwargs={"split": "validation", "trial_steps": None},
+            eval_steps=8200,
+            eval_trials=80,
+            score="success",
+            checkpoint_rollouts=1,
+        ),
+    ),
+}
+
+
+def find_preset(name: str) -> RunConfig:
+    """The settings of a preset.
+
+    Raises:
+        ValueError: No such preset; the message lists all.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}; choose from {list(PRESETS)}")
+    return PRESETS[name][1]
+
+
+def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
+    """A config with some fields changed.
+
+    Args:
+        config: Where to start from.
+        pairs: (dotted name, value), such as ("ppo.n_epochs", 2) or ("env_kwargs.size", 6).
+
+    Raises:
+        ValueError: A name does not exist, or a value has a wrong type or is out of range.
+    """
+    for name, value in pairs:
+        head, _, rest = name.replace("-", "_").partition(".")
+        if head == "ppo" and rest:
+            config = replace(config, ppo=replace(config.ppo, **{rest: _checked(config.ppo, rest, value)}))
+        elif rest:
+            table = getattr(config, head, None)
+            if not isinstance(table, dict):
+                raise ValueError(f"unknown setting {name!r}; only env_kwargs, eval_kwargs, policy and ppo have parts")
+            part: dict[str, Any] = {head: _nested(table, rest.split("."), value)}
+            config = replace(config, **part)
+        else:
+            config = replace(config, **{head: _checked(config, head, value)})
+    return config
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "float": ("a number", lambda v: isinstance(v, (int, float)) and not isinstance(v, bool)),
+    "float | None": (
+        "a number or null",
+        lambda v: v is None or (isinstance(v, (int, float)) and not isinstance(v, bool)),
+    ),
+    "bool": ("true or false", lambda v: isinstance(v, bool)),
+    "bool | None": ("true, false or null", lambda v: v is None or isinstance(v, bool)),
+    "str": ("text", lambda v: isinstance(v, str)),
+    "dict[str, Any]": ("a JSON object", lambda v: isinstance(v, dict)),
+}
+
+
+def _checked(owner: Any, name: str, value: Any) -> Any:
+    """The value, if the dataclass has such a field of such a type."""
+    types = {each.name: str(each.type) for each in fields(owner)}
+    if name not in types or name == "ppo":
+        raise ValueError(f"unknown setting {name!r}; choose from {sorted(types)}")
+    kind = types[name]
+    what, fits = _KINDS.get(kind, ("text", lambda v: isinstance(v, str)))
+    if not fits(value):
+        raise ValueError(f"{name} must be {what}, got {value!r}")
+    return float(value) if kind == "float" else value
+
+
+def _nested(table: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    """A copy of a nested dict with one entry changed."""
+    if len(path) == 1:
+        return {**table, path[0]: value}
+    inner = table.get(path[0], {})
+    if not isinstance(inner, dict):
+        raise ValueError(f"{path[0]!r} must be an object to have a part {path[1]!r}, got {inner!r}")
+    return {**table, path[0]: _nested(inner, path[1:], value)}

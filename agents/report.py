@@ -1,0 +1,194 @@
+"""The report of one or more runs: one HTML page with its pictures beside it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from agents.checkpoint import write_atomically
+from agents.runs import RunDirectory
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
+    "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}img{max-width:100%;border-radius:4px}"
+    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.2rem .6rem;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}pre{background:#f5f5f5;padding:1rem;overflow:auto;font-size:.8rem}"
+    "figure{display:inline-block;margin:.5rem;vertical-align:top}figcaption{font-size:.85rem;color:#555}"
+)
+
+
+def learning_figure(
+    runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], metric: str = "rollout/ep_rew_mean"
+) -> Figure:
+    """A metric over environment steps, one line for each run.
+
+    Args:
+        runs: Name -> metrics, as `RunDirectory.metrics` gives them.
+        metric: Which.
+    """
+    figure, axes = _figure()
+    for name, metrics in runs.items():
+        points = metrics.get(metric, [])
+        axes.plot([step for step, _ in points], [value for _, value in points], label=name)
+    axes.set_xlabel("environment steps")
+    axes.set_ylabel({"rollout/ep_rew_mean": "return of an episode, last 100"}.get(metric, metric))
+    if len(runs) > 1:
+        axes.legend(frameon=False)
+    return figure
+
+
+def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
+    """A metric by episode of the trial with its standard error, one line for each policy.
+
+    Args:
+        curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`.
+        metric: What it is.
+    """
+    figure, axes = _figure()
+    for name, curve in curves.items():
+        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
+        episodes = np.arange(1, len(mean) + 1)
+        (line,) = axes.plot(episodes, mean, marker="o", markersize=3, label=name)
+        axes.fill_between(episodes, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.set_xlabel("episode of the trial")
+    axes.set_ylabel(metric)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def figure_png(figure: Figure) -> bytes:
+    """A figure as PNG."""
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(buffer)
+    return buffer.getvalue()
+
+
+def image_png(image: np.ndarray) -> bytes:
+    """An image, uint8 (H, W, 3), as PNG."""
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "png")
+    return buffer.getvalue()
+
+
+class Report:
+    """A page that is filled from top to bottom and written at once.
+
+    Args:
+        title: Heading.
+        folder: Where pictures go, beside the page; None keeps them in the page only.
+    """
+
+    def __init__(self, title: str, folder: Path | None = None) -> None:
+        self._title, self._folder = title, folder
+        self._parts: list[str] = []
+
+    def heading(self, text: str) -> None:
+        """A section."""
+        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+
+    def text(self, text: str) -> None:
+        """A paragraph."""
+        self._parts.append(f"<p>{html.escape(text)}</p>")
+
+    def code(self, text: str) -> None:
+        """Text as it is."""
+        self._parts.append(f"<pre>{html.escape(text)}</pre>")
+
+    def picture(self, name: str, png: bytes, caption: str = "") -> None:
+        """A picture, inside the page and as a file of its own."""
+        if self._folder is not None:
+            write_atomically(self._folder / f"{name}.png", png)
+        data = base64.b64encode(png).decode()
+        caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+        self._parts.append(
+            f'<figure><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">{caption}</figure>'
+        )
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table; floats get three digits."""
+
+        def cells(kind: str, values: Sequence[Any]) -> str:
+            shown = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
+            return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in shown) + "</tr>"
+
+        self._parts.append("<table>" + cells("th", header) + "".join(cells("td", row) for row in rows) + "</table>")
+
+    def write(self, path: Path) -> Path:
+        """Writes the page and returns where."""
+        title = html.escape(self._title)
+        page = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+            f"<h1>{title}</h1>{''.join(self._parts)}</html>"
+        )
+        write_atomically(path, page.encode())
+        return path
+
+
+def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """Learning curve, in-context curve and settings of runs that were trained, and evaluated where there is an evaluation.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    report.heading("Learning")
+    report.picture("learning", figure_png(learning_figure({run.path.name: run.metrics() for run in runs})))
+    curves: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for name, data in read_evaluation(run).items():
+            curves[name if len(runs) == 1 else f"{run.path.name}: {name}"] = data
+    if curves:
+        score = runs[0].config.score
+        report.heading("Within a trial")
+        report.text(
+            "Each trial is one layout that was not trained on, with an empty memory at its start; mean over trials and standard error."
+        )
+        shown = {name: data["metrics"][score] for name, data in curves.items() if score in data["metrics"]}
+        report.picture("in_context", figure_png(in_context_figure(shown, score)))
+        rows = [
+            [name, data["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
+            for (name, data), curve in zip(curves.items(), shown.values(), strict=True)
+            if curve["mean"]
+        ]
+        report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
+
+
+def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """The config of each run."""
+    report.heading("Settings")
+    for run in runs:
+        report.text(run.path.name)
+        report.code(json.dumps(run.config.to_json(), indent=1))
+
+
+def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """Policy name -> `TrialResults.to_json`; empty if the run was not evaluated.
+
+    Raises:
+        ValueError: The file cannot be read.
+    """
+    file = run.path / "evaluation.json"
+    if not file.is_file():
+        return {}
+    try:
+        return json.loads(file.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file}: not JSON ({error})") from None
+
+
+def _figure() -> tuple[Figure, Any]:
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    return figure, axes

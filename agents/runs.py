@@ -1,0 +1,266 @@
+"""Runs: a folder with everything about one training, which a killed run goes on in bit by bit."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+
+from agents.checkpoint import write_atomically
+from agents.evaluation import Policy, TrialEvaluator, TrialResults
+from agents.ppo import PartialUpdatePPO
+from agents.presets import RunConfig
+from agents.vec_env import make_vec_env
+
+CONFIG, CHECKPOINT, METRICS, EVALUATION = "config.json", "checkpoint.zip", "metrics.csv", "evaluation.json"
+
+
+class RunDirectory:
+    """The folder of a run, held by one process at a time.
+
+    `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`.
+
+    Args:
+        path: The folder; made if it is not there.
+        config: Settings of a new run; None opens a run that is there.
+
+    Raises:
+        FileExistsError: A new run in a folder that has one.
+        FileNotFoundError: No run to open.
+        ValueError: Its config cannot be read.
+        RuntimeError: Another process is working in it.
+    """
+
+    def __init__(self, path: str | Path, config: RunConfig | None = None) -> None:
+        self.path = Path(path)
+        file = self.path / CONFIG
+        if config is not None:
+            if file.exists():
+                raise FileExistsError(
+                    f"{self.path} already holds a run; choose another folder, or resume it with --resume"
+                )
+            self.path.mkdir(parents=True, exist_ok=True)
+        elif not file.is_file():
+            raise FileNotFoundError(f"no run in {self.path}: {CONFIG} is missing")
+        self._lock: IO[str] = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise RuntimeError(f"{self.path} is in use by another process") from None
+        if config is not None:
+            write_atomically(file, json.dumps(config.to_json(), indent=1).encode())
+        try:
+            self.config = RunConfig.from_json(json.loads(file.read_text()))
+        except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
+            self._lock.close()
+            raise ValueError(f"{file}: not the settings of a run ({error})") from None
+
+    def close(self) -> None:
+        """Lets another process have the folder."""
+        self._lock.close()
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is something to resume or evaluate."""
+        return (self.path / CHECKPOINT).is_file()
+
+    def metrics(self) -> dict[str, list[tuple[int, float]]]:
+        """Name -> (environment steps, value) in order.
+
+        Raises:
+            ValueError: A line of the file is broken; the message names it.
+        """
+        series: dict[str, list[tuple[int, float]]] = {}
+        file = self.path / METRICS
+        if file.is_file():
+            with file.open(newline="") as lines:
+                for number, row in enumerate(csv.reader(lines), 1):
+                    if number == 1:
+                        continue
+                    try:
+                        step, name, value = int(row[0]), row[1], float(row[2])
+                    except (ValueError, IndexError):
+                        raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
+                    series.setdefault(name, []).append((step, value))
+        return series
+
+    def drop_metrics_after(self, step: int) -> None:
+        """Forgets what a killed run logged after its last checkpoint."""
+        kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
+        lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
+        write_atomically(self.path / METRICS, ("\n".join(lines) + "\n").encode())
+
+
+class MetricsWriter(KVWriter):
+    """Appends every number that Stable-Baselines3 logs to a CSV file of (step, name, value).
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        is_new = not path.exists()
+        self._file = path.open("a", newline="")
+        if is_new:
+            self._file.write("step,name,value\n")
+
+    def write(self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
+        """Appends one dump."""
+        for name, value in sorted(key_values.items()):
+            if isinstance(value, (int, float)):
+                self._file.write(f"{step},{name},{float(value)!r}\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+class RunCallback(BaseCallback):
+    """Writes checkpoints between rollouts and shows progress.
+
+    Args:
+        run: The folder.
+        progress: What to advance; None for silence.
+    """
+
+    def __init__(self, run: RunDirectory, progress: Progress | None) -> None:
+        super().__init__()
+        self._run, self._progress = run, progress
+        self._rollouts = 0
+        self._shown = 0
+
+    def _on_training_start(self) -> None:
+        self._shown = self.model.num_timesteps
+        if self._progress is not None:
+            total = self._run.config.total_steps
+            self._task = self._progress.add_task("training", total=total, completed=self._shown, score=float("nan"))
+
+    def _on_rollout_start(self) -> None:
+        model = self.model
+        assert isinstance(model, PartialUpdatePPO)
+        self._advance()
+        if model.num_timesteps > 0 and model.rollout_buffer.pos == 0:
+            self._rollouts += 1
+            if self._rollouts % self._run.config.checkpoint_rollouts == 0:
+                model.save(self._run.path / CHECKPOINT)
+
+    def _on_step(self) -> bool:
+        if self._progress is not None and self.model.num_timesteps - self._shown >= 64 * self.model.n_envs:
+            self._advance()
+        return True
+
+    def _advance(self) -> None:
+        if self._progress is not None:
+            recent = [info["r"] for info in self.model.ep_info_buffer or []]
+            score = sum(recent) / len(recent) if recent else float("nan")
+            self._shown = self.model.num_timesteps
+            self._progress.update(self._task, completed=self._shown, score=score)
+
+
+def progress_bar() -> Progress:
+    """A bar with what is being done, share, steps/s, time spent and time left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%  {task.completed:,.0f} steps  {task.speed:,.0f}/s", justify="right"),
+        TextColumn("return {task.fields[score]:.2f}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        speed_estimate_period=60.0,
+    )
+
+
+def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
+    """Trains a run to its end, from its checkpoint if it has one.
+
+    A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads).
+
+    Args:
+        run: The folder.
+        quiet: No progress bar.
+
+    Returns:
+        The learner.
+    """
+    config = run.config
+    if config.threads > 0:
+        torch.set_num_threads(config.threads)
+    env = make_vec_env(config.env, config.n_envs, seed=config.seed, **config.env_kwargs)
+    file = run.path / CHECKPOINT
+    if run.has_checkpoint:
+        model = PartialUpdatePPO.load(file, env, config.device)
+        run.drop_metrics_after(model.num_timesteps)
+    else:
+        run.drop_metrics_after(0)
+        model = PartialUpdatePPO(
+            "MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, seed=config.seed, device=config.device
+        )
+    writers: list[KVWriter] = [
+        MetricsWriter(run.path / METRICS),
+        TensorBoardOutputFormat(str(run.path / "tensorboard")),
+    ]
+    model.set_logger(Logger(str(run.path), writers))
+    remaining = config.total_steps - model.num_timesteps
+    progress = None if quiet else progress_bar()
+    try:
+        if remaining > 0:
+            if progress is not None:
+                progress.start()
+            model.learn(remaining, RunCallback(run, progress), reset_num_timesteps=model.num_timesteps == 0)
+            model.save(file)
+    finally:
+        if progress is not None:
+            progress.stop()
+        model.logger.close()
+        env.close()
+    return model
+
+
+def evaluate_run(
+    run: RunDirectory, policy: Policy | None = None, *, pictures: bool = False, seed: int = 1, **changes: Any
+) -> TrialResults:
+    """Plays the evaluation trials of a run.
+
+    Args:
+        run: The folder.
+        policy: What plays; None: the run's checkpoint.
+        pictures: Whether to keep maps of an early and a late episode.
+        seed: Of the evaluation environments and of the actions drawn.
+        **changes: Fields of the config to change, such as `eval_steps`.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+    """
+    config = run.config
+    steps, trials = changes.get("eval_steps", config.eval_steps), changes.get("eval_trials", config.eval_trials)
+    if policy is None:
+        model = PartialUpdatePPO.load(run.path / CHECKPOINT, device=config.device)
+        model.policy.generator.manual_seed(seed)
+        policy = model.policy
+    env = make_vec_env(
+        config.env, min(config.n_envs, trials), seed=1_000_000 + seed, **{**config.env_kwargs, **config.eval_kwargs}
+    )
+    layouts = None
+    if config.eval_all_layouts:
+        layouts = range(env.get_attr("task")[0].num_layouts)
+    try:
+        return TrialEvaluator(env, steps, trials, layouts=layouts, pictures=pictures).run(policy)
+    finally:
+        env.close()

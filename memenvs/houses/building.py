@@ -105,7 +105,9 @@ def add_door(
     frame = darker(look, 0.9)
     for along in ((low, low + FRAME), (high - FRAME, high)):
         span_box(builder, axis, along, across, (0.0, opening.top), frame, "door", instance)
-    span_box(builder, axis, (low + FRAME, high - FRAME), across, (opening.top - FRAME, opening.top), frame, "door", instance)
+    span_box(
+        builder, axis, (low + FRAME, high - FRAME), across, (opening.top - FRAME, opening.top), frame, "door", instance
+    )
     if leaf is None:
         return
     along, depth = leaf.rect.span(axis), leaf.rect.span(1 - axis)
@@ -119,9 +121,7 @@ def add_door(
     _add_knob(builder, axis, leaf.knob, front + (0.025 if inward else -0.025), instance)
 
 
-def add_entrance(
-    builder: ShapeBuilder, opening: Opening, space: RoomSpace, colour: Colour, instance: int
-) -> None:
+def add_entrance(builder: ShapeBuilder, opening: Opening, space: RoomSpace, colour: Colour, instance: int) -> None:
     """Adds the closed front door."""
     look = Look("wood", colour)
     inner = space.inside.span(1 - opening.axis)
@@ -159,11 +159,16 @@ def add_window(builder: ShapeBuilder, opening: Opening, space: RoomSpace, instan
     low, high = opening.centre - opening.width / 2, opening.centre + opening.width / 2
     middle, axis, white = sum(across) / 2, opening.axis, Look("plain", WHITE)
     bars = [((low, low + 0.05), (opening.bottom, opening.top)), ((high - 0.05, high), (opening.bottom, opening.top))]
-    bars += [((low + 0.05, high - 0.05), z) for z in ((opening.bottom, opening.bottom + 0.05), (opening.top - 0.05, opening.top))]
+    bars += [
+        ((low + 0.05, high - 0.05), z)
+        for z in ((opening.bottom, opening.bottom + 0.05), (opening.top - 0.05, opening.top))
+    ]
     if opening.width > 0.9:
         bars.append(((opening.centre - 0.025, opening.centre + 0.025), (opening.bottom + 0.05, opening.top - 0.05)))
     for along, z in bars:
         span_box(builder, axis, along, across, z, white, "window", instance)
     glass = Look("glass", (176, 208, 226))
     z_glass = opening.bottom + 0.05, opening.top - 0.05
-    span_box(builder, axis, (low + 0.05, high - 0.05), (middle - 0.008, middle + 0.008), z_glass, glass, "window", instance)
+    span_box(
+        builder, axis, (low + 0.05, high - 0.05), (middle - 0.008, middle + 0.008), z_glass, glass, "window", instance
+    )

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from memenvs.houses.model import (
-    ACCENTS, BLACK, BRASS, DARK_METAL, FABRICS, METAL, STEEL, WHITE, Look, Model, Style, darker, drawers,
+    ACCENTS,
+    BLACK,
+    BRASS,
+    DARK_METAL,
+    FABRICS,
+    METAL,
+    STEEL,
+    WHITE,
+    Look,
+    Model,
+    Style,
+    darker,
+    drawers,
 )  # fmt: skip
 
 CERAMIC = Look("ceramic", (244, 244, 242))
@@ -32,7 +44,12 @@ def counter(rng: np.random.Generator, style: Style, *, width: float, has_sink: b
         m.thing("sink")
         m.box(basin, y, (0.7, 0.72), Look("metal", STEEL))
         for x in basin:
-            m.box((min(x, x - 0.01 * np.sign(x - sum(basin) / 2)), max(x, x - 0.01 * np.sign(x - sum(basin) / 2))), y, (0.72, h), CHROME)
+            m.box(
+                (min(x, x - 0.01 * np.sign(x - sum(basin) / 2)), max(x, x - 0.01 * np.sign(x - sum(basin) / 2))),
+                y,
+                (0.72, h),
+                CHROME,
+            )
         middle = sum(basin) / 2
         m.cylinder(middle, -d / 2 + 0.06, (h, h + 0.26), 0.014, CHROME)
         m.box((middle - 0.012, middle + 0.012), (-d / 2 + 0.06, -d / 2 + 0.24), (h + 0.24, h + 0.264), CHROME)
@@ -42,14 +59,21 @@ def counter(rng: np.random.Generator, style: Style, *, width: float, has_sink: b
     if has_microwave:
         m.thing("microwave")
         m.box((w / 2 - 0.52, w / 2 - 0.04), (-d / 2 + 0.02, -d / 2 + 0.38), (h, h + 0.28), Look("metal", STEEL))
-        m.box((w / 2 - 0.5, w / 2 - 0.18), (-d / 2 + 0.38, -d / 2 + 0.39), (h + 0.03, h + 0.25), Look("plain", (26, 28, 32)))
+        m.box(
+            (w / 2 - 0.5, w / 2 - 0.18),
+            (-d / 2 + 0.38, -d / 2 + 0.39),
+            (h + 0.03, h + 0.25),
+            Look("plain", (26, 28, 32)),
+        )
         m.box((w / 2 - 0.15, w / 2 - 0.06), (-d / 2 + 0.38, -d / 2 + 0.39), (h + 0.03, h + 0.25), Look("plain", BLACK))
         right = w / 2 - 0.55
     elif right - left > 0.7 and rng.random() < 0.6:
         m.thing("kitchenware")
         m.cylinder(right - 0.15, -d / 2 + 0.14, (h, h + 0.18), 0.08, Look("ceramic", style.accent.colour))
         for dx in (-0.03, 0.0, 0.035):
-            m.cylinder(right - 0.15 + dx, -d / 2 + 0.14 + dx / 2, (h + 0.18, h + 0.32), 0.01, Look("wood", (190, 150, 100)))
+            m.cylinder(
+                right - 0.15 + dx, -d / 2 + 0.14 + dx / 2, (h + 0.18, h + 0.32), 0.01, Look("wood", (190, 150, 100))
+            )
         right -= 0.28
     if right - left > 0.25:
         m.surface((left, right), (-d / 2, d / 2), h, 0.5)
@@ -130,7 +154,7 @@ def bathtub(rng: np.random.Generator) -> Model:
 
 def shower() -> Model:
     """A shower tray with a glass wall on its right."""
-    w, d, h = 0.9, 0.9, 2.1
+    w, d = 0.9, 0.9
     m = Model("shower", w, d)
     m.box((-w / 2, w / 2), (-d / 2, d / 2), (0.0, 0.12), CERAMIC)
     m.box((w / 2 - 0.02, w / 2), (-d / 2, d / 2), (0.12, 1.95), Look("glass", (190, 218, 222)))
@@ -166,7 +190,12 @@ def washing_machine() -> Model:
     w, d, h = 0.6, 0.62, 0.86
     m = Model("washing_machine", w, d)
     m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.04), (0.0, h), Look("plain", WHITE))
-    m.box((-w / 2 + 0.02, w / 2 - 0.02), (d / 2 - 0.04, d / 2 - 0.03), (h - 0.14, h - 0.03), Look("plain", (206, 210, 214)))
+    m.box(
+        (-w / 2 + 0.02, w / 2 - 0.02),
+        (d / 2 - 0.04, d / 2 - 0.03),
+        (h - 0.14, h - 0.03),
+        Look("plain", (206, 210, 214)),
+    )
     m.box((0.06, 0.24), (d / 2 - 0.03, d / 2 - 0.025), (h - 0.12, h - 0.05), Look("plain", (40, 60, 80)))
     m.ellipsoid((0.0, d / 2 - 0.04, 0.42), (0.2, 0.04, 0.2), CHROME)
     m.ellipsoid((0.0, d / 2 - 0.03, 0.42), (0.15, 0.03, 0.15), Look("glass", (60, 80, 96)))
@@ -197,7 +226,12 @@ def bookshelf(rng: np.random.Generator, style: Style, *, is_low: bool) -> Model:
             continue
         m.thing("book")
         end = inner[0] + (inner[1] - inner[0]) * rng.uniform(0.55, 1.0)
-        m.box((inner[0], end), (-d / 2 + 0.02, d / 2 - 0.05), (z, z + rng.uniform(0.6, 0.85) * pitch), Look("books", (150, 90, 70)))
+        m.box(
+            (inner[0], end),
+            (-d / 2 + 0.02, d / 2 - 0.05),
+            (z, z + rng.uniform(0.6, 0.85) * pitch),
+            Look("books", (150, 90, 70)),
+        )
     if h <= 1.5:
         m.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
     return m

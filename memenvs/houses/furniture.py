@@ -56,7 +56,12 @@ def wardrobe(rng: np.random.Generator, style: Style) -> Model:
     m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.05), (0.0, h), style.wood)
     for k in range(doors):
         x0 = -w / 2 + k * w / doors
-        m.box((x0 + 0.008, x0 + w / doors - 0.008), (d / 2 - 0.05, d / 2 - 0.03), (0.08, h - 0.03), darker(style.wood, 1.12))
+        m.box(
+            (x0 + 0.008, x0 + w / doors - 0.008),
+            (d / 2 - 0.05, d / 2 - 0.03),
+            (0.08, h - 0.03),
+            darker(style.wood, 1.12),
+        )
         side = x0 + w / doors - 0.05 if k % 2 == 0 else x0 + 0.05
         m.box((side - 0.01, side + 0.01), (d / 2 - 0.03, d / 2), (0.95, 1.2), METAL)
     return m
@@ -89,7 +94,12 @@ def desk(rng: np.random.Generator, style: Style, *, has_computer: bool) -> Model
         m.box((x - 0.12, x + 0.12), (-d / 2 + 0.06, -d / 2 + 0.22), (h, h + 0.015), DARK_METAL)
         m.box((x - 0.02, x + 0.02), (-d / 2 + 0.1, -d / 2 + 0.13), (h + 0.015, h + 0.2), DARK_METAL)
         m.box((x - 0.3, x + 0.3), (-d / 2 + 0.13, -d / 2 + 0.16), (h + 0.1, h + 0.46), Look("plain", BLACK))
-        m.box((x - 0.285, x + 0.285), (-d / 2 + 0.16, -d / 2 + 0.165), (h + 0.115, h + 0.445), Look("screen", (70, 120, 190)))
+        m.box(
+            (x - 0.285, x + 0.285),
+            (-d / 2 + 0.16, -d / 2 + 0.165),
+            (h + 0.115, h + 0.445),
+            Look("screen", (70, 120, 190)),
+        )
         m.box((x - 0.2, x + 0.2), (-d / 2 + 0.3, -d / 2 + 0.43), (h, h + 0.02), Look("plain", (60, 62, 66)))
         m.surface((x + 0.34, w / 2), (-d / 2, d / 2), h)
         m.surface((-w / 2, x - 0.32), (-d / 2, d / 2), h)
@@ -194,7 +204,12 @@ def table(rng: np.random.Generator, style: Style, *, width: float, depth: float)
     m = Model("dining_table", width, depth)
     m.box((-width / 2, width / 2), (-depth / 2, depth / 2), (h - 0.04, h), style.wood)
     m.legs((0.0, h - 0.04), 0.035, style.wood, 0.05)
-    m.box((-width / 2 + 0.08, width / 2 - 0.08), (-depth / 2 + 0.06, depth / 2 - 0.06), (h - 0.09, h - 0.04), darker(style.wood, 0.9))
+    m.box(
+        (-width / 2 + 0.08, width / 2 - 0.08),
+        (-depth / 2 + 0.06, depth / 2 - 0.06),
+        (h - 0.09, h - 0.04),
+        darker(style.wood, 0.9),
+    )
     if width > 1.15 and rng.random() < 0.7:
         vase(m, 0.0, 0.0, h, style)
         m.surface((-width / 2, -0.12), (-depth / 2, depth / 2), h)
@@ -209,7 +224,11 @@ def vase(m: Model, x: float, y: float, z: float, style: Style) -> None:
     m.thing("vase")
     m.cylinder(x, y, (z, z + 0.16), 0.05, Look("ceramic", style.accent.colour))
     m.cylinder(x, y, (z + 0.16, z + 0.28), 0.01, Look("leaves", (70, 120, 60)))
-    for dx, dy, dz, colour in ((0.0, 0.03, 0.33, (232, 96, 110)), (0.05, -0.03, 0.3, (244, 200, 80)), (-0.05, -0.02, 0.31, (236, 236, 240))):
+    for dx, dy, dz, colour in (
+        (0.0, 0.03, 0.33, (232, 96, 110)),
+        (0.05, -0.03, 0.3, (244, 200, 80)),
+        (-0.05, -0.02, 0.31, (236, 236, 240)),
+    ):
         m.ellipsoid((x + dx, y + dy, z + dz), (0.045, 0.045, 0.045), Look("leaves", colour))
 
 

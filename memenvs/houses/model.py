@@ -44,7 +44,14 @@ class Surface(NamedTuple):
     clearance: float
 
 
-WOODS: tuple[Colour, ...] = ((186, 140, 92), (140, 94, 58), (92, 60, 42), (214, 180, 134), (236, 232, 224), (70, 58, 52))
+WOODS: tuple[Colour, ...] = (
+    (186, 140, 92),
+    (140, 94, 58),
+    (92, 60, 42),
+    (214, 180, 134),
+    (236, 232, 224),
+    (70, 58, 52),
+)
 FABRICS: tuple[Colour, ...] = (
     (72, 92, 118), (120, 124, 128), (176, 160, 136), (96, 112, 84), (150, 72, 60), (196, 150, 70), (64, 104, 108),
     (128, 86, 110), (58, 60, 68), (206, 198, 184),
@@ -86,7 +93,14 @@ def draw_style(rng: np.random.Generator) -> Style:
         return colours[int(rng.integers(len(colours)))]
 
     leather = rng.random() < 0.2
-    fronts: tuple[Colour, ...] = (WHITE, (206, 212, 204), (96, 122, 136), (126, 150, 122), (188, 148, 104), (72, 76, 84))
+    fronts: tuple[Colour, ...] = (
+        WHITE,
+        (206, 212, 204),
+        (96, 122, 136),
+        (126, 150, 122),
+        (188, 148, 104),
+        (72, 76, 84),
+    )
     tops: tuple[Colour, ...] = ((66, 66, 70), (222, 216, 206), (160, 120, 80), (140, 140, 142))
     return Style(
         Look("wood", pick(WOODS)),
@@ -131,7 +145,12 @@ class Model:
 
     def box(self, x: Span, y: Span, z: Span, look: Look) -> None:
         """Adds a box with these extents."""
-        self._add(BOX, ((x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2), (x[1] - x[0], y[1] - y[0], z[1] - z[0]), look)
+        self._add(
+            BOX,
+            ((x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2),
+            (x[1] - x[0], y[1] - y[0], z[1] - z[0]),
+            look,
+        )
 
     def cylinder(self, x: float, y: float, z: Span, radius: float, look: Look) -> None:
         """Adds an upright cylinder."""
@@ -187,7 +206,9 @@ class Model:
         for (x0, x1), (y0, y1), z, clearance in self.surfaces:
             x, y = (x0 + x1) / 2, (y0 + y1) / 2
             centre = float(position[0] + cos * x - sin * y), float(position[1] + sin * x + cos * y), float(z + height)
-            receptacles.append(Receptacle(first, centre, (float(x1 - x0) / 2, float(y1 - y0) / 2), float(yaw), float(clearance)))
+            receptacles.append(
+                Receptacle(first, centre, (float(x1 - x0) / 2, float(y1 - y0) / 2), float(yaw), float(clearance))
+            )
         return receptacles
 
 
@@ -206,7 +227,9 @@ def drawers(model: Model, x: Span, z: Span, columns: int, rows: int, front: Look
             x0, z0 = x[0] + column * wide, z[0] + row * high
             model.box((x0 + 0.01, x0 + wide - 0.01), (y - 0.025, y - 0.012), (z0 + 0.01, z0 + high - 0.01), front)
             middle = x0 + wide / 2, z0 + high / 2
-            model.box((middle[0] - 0.04, middle[0] + 0.04), (y - 0.012, y), (middle[1] - 0.008, middle[1] + 0.008), knob)
+            model.box(
+                (middle[0] - 0.04, middle[0] + 0.04), (y - 0.012, y), (middle[1] - 0.008, middle[1] + 0.008), knob
+            )
 
 
 METAL = Look("metal", (150, 150, 150))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -18,8 +20,8 @@ TYPICAL_AREA = {
     "laundry": 6.0, "hallway": 7.0,
 }  # fmt: skip
 SMALLEST_SIDE = {
-    "living_room": 3.2, "kitchen": 2.5, "bedroom": 2.7, "bathroom": 1.9, "dining_room": 2.8, "study": 2.4,
-    "laundry": 1.9, "hallway": 1.2,
+    "living_room": 3.2, "kitchen": 2.5, "bedroom": 2.7, "bathroom": 1.85, "dining_room": 2.8, "study": 2.4,
+    "laundry": 1.85, "hallway": 1.2,
 }  # fmt: skip
 
 _BASE = ("living_room", "bedroom", "kitchen", "bathroom")
@@ -30,6 +32,7 @@ _EXTRAS = (
 _PUBLIC = ("living_room", "kitchen", "dining_room")
 _LEAVES = ("bathroom", "laundry")
 
+_TRIES = 120
 # How odd it is to walk from one type of room straight into another; missing pairs are `_ODD`.
 _ODD = 12.0
 _DOOR_COST = {
@@ -135,7 +138,7 @@ class _Contact:
 
 def draw_plan(
     rng: np.random.Generator, num_rooms: int, area: float, *, passages: float = 0.5, extra_doors: float = 0.3
-) -> FloorPlan:
+) -> FloorPlan | None:
     """A floor plan with sensible rooms and doors; the best of several tries.
 
     Args:
@@ -146,13 +149,11 @@ def draw_plan(
         extra_doors: Chance of a door between living areas that are connected already.
 
     Returns:
-        A plan in which every room can be reached. Its smallest corner is the origin.
-
-    Raises:
-        RuntimeError: No plan was found with rooms that are wide enough, so `area` is too small for `num_rooms`.
+        A plan in which every room can be reached, its smallest corner at the origin; None if no plan was found with rooms
+        that are wide enough, which is rare unless `area` is small for `num_rooms`.
     """
     best: FloorPlan | None = None
-    for _ in range(400):
+    for _ in range(_TRIES):
         rooms = _arrange(rng, _room_types(rng, num_rooms), area)
         if rooms is None:
             continue
@@ -161,8 +162,6 @@ def draw_plan(
             best = plan
         if best is not None and best.cost < 4.2:
             break
-    if best is None:
-        raise RuntimeError(f"no floor plan of {num_rooms} rooms fits into {area:.0f} square metres")
     return best
 
 
@@ -181,21 +180,16 @@ def _arrange(rng: np.random.Generator, types: list[str], area: float) -> list[Pl
     """Places rooms of these types, or None if one comes out too narrow."""
     num_hallways = types.count("hallway")
     wanted = np.array([TYPICAL_AREA[t] * rng.uniform(0.8, 1.25) for t in types if t != "hallway"])
-    corridor = rng.uniform(1.3, 1.6)
+    corridor = rng.uniform(1.35, 1.65)
     wanted *= max(area - corridor * (5.0 + 1.2 * num_hallways), 0.5 * area) / wanted.sum()
     sized = [(t, float(a)) for t, a in zip([t for t in types if t != "hallway"], wanted, strict=True)]
     if num_hallways == 0:
         height = np.sqrt(area * rng.uniform(0.6, 1.6))
-        rooms = _split(rng, sized, (0.0, 0.0), (area / height, height))
+        rooms = _first_wide(lambda: _split(rng, sized, (0.0, 0.0), (area / height, height)))
     else:
         rooms = _with_wings(rng, sized, corridor, num_hallways)
-    rooms = _on_raster(rng, rooms)
-    for room in rooms:
-        short, long = sorted(room.size)
-        limit = 12.0 if room.type == "hallway" else 2.2
-        if short < SMALLEST_SIDE[room.type] - 1e-6 or long / short > limit:
-            return None
-    return rooms
+    rooms = _on_raster(rng, rooms, area)
+    return rooms if _are_wide(rooms, slack=RASTER) else None
 
 
 def _split(
@@ -226,41 +220,68 @@ def _with_wings(
     wings = [[private[i] for i in order[k::num_wings]] for k in range(num_wings)]
     depth = rng.uniform(6.0, 9.5)
     width = sum(a for _, a in public) / depth
-    rooms = _split(rng, public, (0.0, 0.0), (width, depth))
+    rooms = _first_wide(lambda: _split(rng, public, (0.0, 0.0), (width, depth)))
     for side, wing in zip((1, -1), wings, strict=False):
-        rows: list[list[tuple[str, float]]] = [[], []]
-        for room in sorted(wing, key=lambda room: -room[1]):
-            rows[int(sum(a for _, a in rows[0]) > sum(a for _, a in rows[1]))].append(room)
-        if rng.random() < 0.5:
-            rows.reverse()
-        total = sum(a for _, a in wing)
-        length = total / np.clip(depth * rng.uniform(0.75, 1.1) - corridor, 4.0, 8.5)
-        depths = [max(sum(a for _, a in row) / length, 0.0) for row in rows]
-        bottom = rng.uniform(-0.3, 0.3) + 0.5 * (depth - sum(depths) - corridor)
-        if abs(bottom) < 0.6:
-            bottom = 0.0
-        start = width if side == 1 else -length
-        low_corridor = bottom + depths[0]
-        rooms.append(PlanRoom("hallway", (start, low_corridor), (start + length, low_corridor + corridor)))
-        for row, low, high in ((rows[0], bottom, low_corridor), (rows[1], low_corridor + corridor, None)):
-            top = low + depths[1] if high is None else high
-            x, scale = start, length / max(sum(a for _, a in row), 1e-9)
-            for i in rng.permutation(len(row)):
-                room_type, room_area = row[i]
-                rooms.append(PlanRoom(room_type, (x, low), (x + scale * room_area, top)))
-                x += scale * room_area
+        rooms += _first_wide(partial(_wing, rng, wing, side, (width, depth), corridor))
     return rooms
 
 
-def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom]) -> list[PlanRoom]:
-    """Turns and mirrors the plan at random, moves its smallest corner to the origin, and rounds to the raster."""
+def _wing(
+    rng: np.random.Generator, sized: list[tuple[str, float]], side: int, public: tuple[float, float], corridor: float
+) -> list[PlanRoom]:
+    """Two rows of rooms with a corridor between them, to the right (side 1) or left (-1) of a public part of this size."""
+    rows: list[list[tuple[str, float]]] = [[], []]
+    noise = rng.uniform(0.7, 1.4, len(sized))
+    for k in np.argsort([-area * n for (_, area), n in zip(sized, noise, strict=True)]):
+        rows[int(sum(a for _, a in rows[0]) > sum(a for _, a in rows[1]))].append(sized[k])
+    if rng.random() < 0.5:
+        rows.reverse()
+    length = sum(a for _, a in sized) / np.clip(public[1] * rng.uniform(0.75, 1.1) - corridor, 4.0, 8.5)
+    depths = [sum(a for _, a in row) / length for row in rows]
+    bottom = rng.uniform(-0.3, 0.3) + 0.5 * (public[1] - sum(depths) - corridor)
+    if abs(bottom) < 0.6:
+        bottom = 0.0
+    start = public[0] if side == 1 else -length
+    low_corridor = bottom + depths[0]
+    rooms = [PlanRoom("hallway", (start, low_corridor), (start + length, low_corridor + corridor))]
+    for row, low, deep in zip(rows, (bottom, low_corridor + corridor), depths, strict=True):
+        x = start
+        for i in rng.permutation(len(row)):
+            room_type, area = row[i]
+            rooms.append(PlanRoom(room_type, (x, low), (x + area / deep, low + deep)))
+            x += area / deep
+    return rooms
+
+
+def _first_wide(make: Callable[[], list[PlanRoom]]) -> list[PlanRoom]:
+    """Calls `make` until all its rooms are wide enough, a few times at most; the last result."""
+    for _ in range(11):
+        rooms = make()
+        if _are_wide(rooms, slack=0.0):
+            return rooms
+    return make()
+
+
+def _are_wide(rooms: list[PlanRoom], slack: float) -> bool:
+    """Whether no room is narrower than its type allows by more than `slack` (m) or much longer than wide."""
+    for room in rooms:
+        short, long = sorted(room.size)
+        longest = 12.0 if room.type == "hallway" else 2.2
+        if short < SMALLEST_SIDE[room.type] - slack or long > longest * short:
+            return False
+    return True
+
+
+def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> list[PlanRoom]:
+    """Turns and mirrors the plan at random, scales it to an area, moves its smallest corner to the origin, and rounds."""
     corners = np.array([[room.low, room.high] for room in rooms])  # (R, 2, 2): room, low or high, axis
     if rng.random() < 0.5:
         corners = corners[:, :, ::-1]
     for axis in (0, 1):
         if rng.random() < 0.5:
             corners[:, :, axis] = -corners[:, ::-1, axis]
-    corners = np.round((corners - corners.min((0, 1))) / RASTER) * RASTER
+    scale = np.sqrt(area / sum(room.area for room in rooms))
+    corners = np.round((corners - corners.min((0, 1))) * scale / RASTER) * RASTER
     return [
         PlanRoom(room.type, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])))
         for room, (low, high) in zip(rooms, corners, strict=True)

@@ -16,7 +16,7 @@ from memenvs.houses.programmes import PIECE_CLASSES, RoomProgramme
 from memenvs.houses.space import RoomSpace
 
 #: Homes of ExtObjNav. Source: relation of the splits in the article (37 and 12 scenes); the numbers are this project's.
-TRAIN_SEEDS = range(0, 37)
+TRAIN_SEEDS = range(37)
 VALIDATION_SEEDS = range(1000, 1012)
 
 _FLOORS: dict[str, tuple[Look, ...]] = {
@@ -48,7 +48,7 @@ class HouseConfig:
 
     Attributes:
         rooms: Fewest and most rooms; 2 to 14. From 4 on there are a living room, kitchen, bedroom and bathroom.
-        area: Smallest and largest floor area, square metres; more than 10 for each room.
+        area: Smallest and largest floor area, square metres; the largest must be at least 10 for each room.
         furniture: Fewest (if they fit) and most pieces of furniture.
         passages: Chance that living areas are joined by a wide passage instead of a door; 0 to 1.
         extra_doors: Chance of a second way between living areas; 0 to 1.
@@ -67,8 +67,10 @@ class HouseConfig:
     def __post_init__(self) -> None:
         if not 2 <= self.rooms[0] <= self.rooms[1] <= 14:
             raise ValueError(f"rooms must be a range within 2 to 14, got {self.rooms}")
-        if not 10.0 * self.rooms[0] <= self.area[0] <= self.area[1]:
-            raise ValueError(f"area must be a range from at least 10 square metres for each room, got {self.area}")
+        if not 0 < self.area[0] <= self.area[1] or self.area[1] < 10.0 * self.rooms[1]:
+            raise ValueError(
+                f"area must be a range above 0 that offers 10 square metres for each room, got {self.area}"
+            )
         if not 0 <= self.furniture[0] <= self.furniture[1]:
             raise ValueError(f"furniture must be a range from at least 0, got {self.furniture}")
         for name in ("passages", "extra_doors"):
@@ -120,16 +122,13 @@ def count_furniture(house: House) -> int:
     )
 
 
-def _draw_house(
-    rng: np.random.Generator, name: str, config: HouseConfig, *, must_be_complete: bool
-) -> House | None:
+def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig, *, must_be_complete: bool) -> House | None:
     """One try at a home; None if its area or number of pieces is out of range or a room lacks what it must have."""
     num_rooms = int(rng.integers(config.rooms[0], config.rooms[1] + 1))
-    low = max(config.area[0], 12.0 * num_rooms)
-    high = min(config.area[1], max(17.0 * num_rooms, low))
-    wanted = rng.uniform(low, high) if low < high else high
+    high = min(max(17.0 * num_rooms, config.area[0]), 0.98 * config.area[1])  # rounding may add a little
+    wanted = rng.uniform(min(max(13.0 * num_rooms, 1.02 * config.area[0]), high), high)
     plan = draw_plan(rng, num_rooms, wanted, passages=config.passages, extra_doors=config.extra_doors)
-    if not config.area[0] <= sum(room.area for room in plan.rooms) <= config.area[1]:
+    if plan is None or not config.area[0] <= sum(room.area for room in plan.rooms) <= config.area[1]:
         return None
     spaces = [
         RoomSpace(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness)
@@ -137,7 +136,10 @@ def _draw_house(
     ]
     leaves = _draw_leaves(rng, plan, spaces)
     has_dining_room = any(room.type == "dining_room" for room in plan.rooms)
-    programmes = [RoomProgramme(rng, s, draw_style(rng), has_dining_room=has_dining_room) for s in spaces]
+    programmes = [
+        RoomProgramme(rng, s, draw_style(rng), has_dining_room=has_dining_room, is_crowded=num_rooms > 10)
+        for s in spaces
+    ]
     for programme in programmes:
         programme.curtains()
     fewest, most = config.furniture
@@ -145,15 +147,19 @@ def _draw_house(
     for programme in programmes:
         for step in programme.essentials:
             step()
-    if must_be_complete and not all(programme.is_complete for programme in programmes):
+        if must_be_complete and not programme.is_complete:
+            return None
+    if sum(p.num_pieces for p in programmes) > most:
         return None
+    for programme in programmes:
+        for step in programme.usual:
+            if sum(p.num_pieces for p in programmes) < limit:
+                step()
     extras = [(programme, step) for programme in programmes for step in programme.extras]
     for k in rng.permutation(len(extras)):
         if sum(p.num_pieces for p in programmes) > limit - 5:
             break
         extras[k][1]()
-    if sum(p.num_pieces for p in programmes) > most:
-        return None
     for programme in programmes:
         for step in programme.decoration:
             step()

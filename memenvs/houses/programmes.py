@@ -27,22 +27,26 @@ Step = Callable[[], object]
 
 
 class RoomProgramme:
-    """Furnishes one room: essentials first, then extras as long as the home has few pieces, then decoration.
+    """Furnishes one room: essentials first, then what is usual and extras while the home has few pieces, then decoration.
 
     Attributes:
         space: The room and what is in it.
         style: Its colours.
         essentials: Steps that make the room what it is.
-        extras: Steps that may be left out.
+        usual: Steps that are left out only in crowded homes; one piece each.
+        extras: Steps that may be left out; at most five pieces each.
         decoration: Steps for things that do not count as pieces.
     """
 
-    def __init__(self, rng: np.random.Generator, space: RoomSpace, style: Style, *, has_dining_room: bool) -> None:
+    def __init__(
+        self, rng: np.random.Generator, space: RoomSpace, style: Style, *, has_dining_room: bool, is_crowded: bool
+    ) -> None:
         self.rng, self.space, self.style = rng, space, style
         self.essentials: list[Step] = []
+        self.usual: list[Step] = []
         self.extras: list[Step] = []
         self.decoration: list[Step] = []
-        self._has_dining_room = has_dining_room
+        self._has_dining_room, self._is_crowded = has_dining_room, is_crowded
         steps = getattr(self, f"_plan_{space.room.type}", None)
         if steps is not None:
             steps()
@@ -68,7 +72,8 @@ class RoomProgramme:
 
     def _plan_bedroom(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [self._bed, lambda: self._wall(furniture.wardrobe(rng, style), front=0.55, where="corner")]
+        self.essentials += [self._bed]
+        self.usual += [lambda: self._wall(furniture.wardrobe(rng, style), front=0.55, where="corner")]
         choices: list[tuple[float, Step]] = [
             (0.6, lambda: self._wall(furniture.dresser(rng, style), front=0.5)),
             (0.45, self._desk),
@@ -88,7 +93,7 @@ class RoomProgramme:
         is_double = self.space.room.area > 11.0 or self._chance(0.3)
         bed = furniture.bed(rng, style, is_double=is_double)
         sides = [[-1, 1], [-1], [1]] if is_double else [[-1], [1]]
-        if is_double and self._chance(0.4):
+        if is_double and (self._is_crowded or self._chance(0.4)):
             sides = sides[1:]
         for side in [*sides, []]:
             tables = [furniture.nightstand(rng, style, has_lamp=self._chance(0.7)) for _ in side]
@@ -126,10 +131,8 @@ class RoomProgramme:
 
     def _plan_study(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [
-            self._desk,
-            lambda: self._wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5),
-        ]
+        self.essentials += [self._desk]
+        self.usual += [lambda: self._wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5)]
         self.extras += [
             lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._chance(0.5)), front=0.5),
             lambda: self._chance(0.5) and self._wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner"),
@@ -188,7 +191,10 @@ class RoomProgramme:
             distances = [*([at_wall] if at_wall - floating[0] < 1.1 else []), *floating, at_wall]
             for distance in distances:
                 for shift in (0.0, 0.3, -0.3, 0.6, -0.6):
-                    x, y = tv.x + normal[0] * distance + normal[1] * shift, tv.y + normal[1] * distance - normal[0] * shift
+                    x, y = (
+                        tv.x + normal[0] * distance + normal[1] * shift,
+                        tv.y + normal[1] * distance - normal[0] * shift,
+                    )
                     if space.try_at(group, x, y, tv.yaw + np.pi):
                         return
         if not space.try_on_wall(rng, group, where="centre") and not self._wall(sofa, front=0.5):
@@ -214,7 +220,7 @@ class RoomProgramme:
 
     def _plan_dining_room(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [lambda: self._dining(6 if self.space.room.area > 13.0 else 4)]
+        self.essentials += [lambda: self._dining(6 if self.space.room.area > 13.0 and not self._is_crowded else 4)]
         self.extras += [lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [
             lambda: self._chance(0.6) and self._wall(fixtures.plant(rng), where="corner"),
@@ -237,14 +243,18 @@ class RoomProgramme:
             i = space.inside
             middle = (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2
             for turn in rng.permutation([0.0, np.pi / 2]):
-                spread = np.concatenate([np.zeros((1, 2)), rng.uniform(-0.5, 0.5, (14, 2)) * (i.x1 - i.x0, i.y1 - i.y0)])
+                spread = np.concatenate(
+                    [np.zeros((1, 2)), rng.uniform(-0.5, 0.5, (14, 2)) * (i.x1 - i.x0, i.y1 - i.y0)]
+                )
                 for dx, dy in spread[np.argsort((spread**2).sum(1))]:
                     if space.try_at(group, middle[0] + dx, middle[1] + dy, float(turn)):
                         return True
             for turn in (0.0, np.pi / 2):
                 on_wall = Group(*((group.width, group.depth) if turn == 0.0 else (group.depth, group.width)))
                 cos, sin = round(np.cos(turn)), round(np.sin(turn))
-                on_wall.items = [Placement(m, cos * x - sin * y, sin * x + cos * y, yaw + turn) for m, x, y, yaw, _ in group.items]
+                on_wall.items = [
+                    Placement(m, cos * x - sin * y, sin * x + cos * y, yaw + turn) for m, x, y, yaw, _ in group.items
+                ]
                 if space.try_on_wall(rng, on_wall):
                     return True
         return False
@@ -252,7 +262,7 @@ class RoomProgramme:
     # Kitchens, bathrooms, laundries, hallways
 
     def _plan_kitchen(self) -> None:
-        rng, style = self.rng, self.style
+        rng = self.rng
         self.essentials.append(self._kitchen_run)
         if not self._has_dining_room:
             self.extras.append(lambda: self._dining(4 if self.space.room.area > 13.0 else 2))
@@ -309,7 +319,9 @@ class RoomProgramme:
             lambda: self._wall(fixtures.toilet(), front=0.4) or self._wall(fixtures.toilet()),
             lambda: self._wall(fixtures.vanity(rng, style), front=0.5) or self._wall(fixtures.vanity(rng, style)),
         ]
-        self.extras += [lambda: self._chance(0.35) and self._wall(fixtures.washing_machine(), front=0.5, where="corner")]
+        self.extras += [
+            lambda: self._chance(0.35) and self._wall(fixtures.washing_machine(), front=0.5, where="corner")
+        ]
         self.decoration += [
             self._bath_mat,
             lambda: self._chance(0.6) and self._wall(fixtures.hamper(style), where="corner"),
@@ -325,10 +337,8 @@ class RoomProgramme:
 
     def _plan_laundry(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [
-            lambda: self._wall(fixtures.washing_machine(), front=0.6, where="corner"),
-            lambda: self._wall(fixtures.shelf(rng), front=0.4),
-        ]
+        self.essentials += [lambda: self._wall(fixtures.washing_machine(), front=0.6, where="corner")]
+        self.usual += [lambda: self._wall(fixtures.shelf(rng), front=0.4)]
         self.extras += [lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [lambda: self._wall(fixtures.hamper(style)), lambda: self._wall(fixtures.hamper(style))]
 
@@ -346,12 +356,14 @@ class RoomProgramme:
 
     # Decoration
 
-    def _middle_rug(self) -> None:
+    def _middle_rug(self) -> bool:
         i = self.space.inside
         size = i.x1 - i.x0, i.y1 - i.y0
         width = min(0.55 * size[0], 2.6)
         depth = min(0.55 * size[1], 2.6)
-        self.space.lay(fixtures.rug(self.rng, width=width, depth=depth), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, 0.0)
+        return self.space.lay(
+            fixtures.rug(self.rng, width=width, depth=depth), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, 0.0
+        )
 
     def _pictures(self) -> None:
         for _ in range(int(self.rng.integers(1, 4))):

@@ -112,7 +112,11 @@ class RoomSpace:
         half = opening.width / 2 + 0.05
         along = opening.centre - half, opening.centre + half
         across = opening.line - DOOR_DEPTH, opening.line + DOOR_DEPTH
-        return Rect(along[0], across[0], along[1], across[1]) if opening.axis == 0 else Rect(across[0], along[0], across[1], along[1])
+        return (
+            Rect(along[0], across[0], along[1], across[1])
+            if opening.axis == 0
+            else Rect(across[0], along[0], across[1], along[1])
+        )
 
     def _make_raster(self) -> None:
         low, size = self.room.low, self.room.size
@@ -180,7 +184,9 @@ class RoomSpace:
         ]
         if any(self._is_before_window(p) for p in placed):
             return False
-        on_floor = [p for p in placed if p.z + min(part.centre[2] - part.half[2] for part in p.model.parts) < ROBOT_HEIGHT]
+        on_floor = [
+            p for p in placed if p.z + min(part.centre[2] - part.half[2] for part in p.model.parts) < ROBOT_HEIGHT
+        ]
         for p in on_floor:
             self._mark(p, 1)
         if not self._is_passable():
@@ -197,7 +203,9 @@ class RoomSpace:
             self._fronts.append(front)
         return True
 
-    def try_on_wall(self, rng: np.random.Generator, group: Group, *, where: str = "any", walls: Sequence[int] = ()) -> bool:
+    def try_on_wall(
+        self, rng: np.random.Generator, group: Group, *, where: str = "any", walls: Sequence[int] = ()
+    ) -> bool:
         """Places a group with its back to a wall.
 
         Args:
@@ -231,7 +239,12 @@ class RoomSpace:
         strip = self.wall_rect(wall, (low, high), (0.0, group.depth + _BACK))
         ahead = self.wall_rect(wall, (low, high), (0.0, group.depth + group.front))
         blocked = [r.span(axis) for r in (*self.doorsteps, *self._fronts) if r.overlaps(strip)]
-        blocked += [(s[0] - 0.02, s[1] + 0.02) for r, z, _ in self._bodies if z < ROBOT_HEIGHT and r.overlaps(ahead) for s in [r.span(axis)]]
+        blocked += [
+            (s[0] - 0.02, s[1] + 0.02)
+            for r, z, _ in self._bodies
+            if z < ROBOT_HEIGHT and r.overlaps(ahead)
+            for s in [r.span(axis)]
+        ]
         spans, at = [], low
         for start, end in [*sorted(blocked), (high, high)]:
             if start - at > group.width:

@@ -59,7 +59,7 @@ class _Canvas:
     def __init__(self, low: np.ndarray, high: np.ndarray, pixels_per_metre: float) -> None:
         self.scale = pixels_per_metre * _SUPERSAMPLE
         self._low, self._high = low, high
-        size = np.ceil((high - low) * pixels_per_metre).astype(int)
+        size = np.ceil((high - low) * pixels_per_metre - 1e-6).astype(int)
         self.size = max(int(size[0]), 1), max(int(size[1]), 1)
         self.image = Image.new("RGB", (self.size[0] * _SUPERSAMPLE, self.size[1] * _SUPERSAMPLE), _PAPER)
         self.draw = ImageDraw.Draw(self.image)
@@ -76,13 +76,24 @@ class _Canvas:
         if outline is not None:
             self.draw.line([*pixels, pixels[0]], fill=outline, width=max(1, round(width * self.scale)), joint="curve")
 
-    def disc(self, centre: Sequence[float], radius: float, fill: Colour, outline: Colour | None = None, width: float = 0.0) -> None:
+    def disc(
+        self,
+        centre: Sequence[float] | np.ndarray,
+        radius: float,
+        fill: Colour,
+        outline: Colour | None = None,
+        width: float = 0.0,
+    ) -> None:
         """Fills a circle; all sizes in metres."""
         ((x, y),) = self.pixels(np.array([centre[:2]]))
         r = radius * self.scale
-        self.draw.ellipse((x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=max(1, round(width * self.scale)))
+        self.draw.ellipse(
+            (x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=max(1, round(width * self.scale))
+        )
 
-    def text(self, centre: Sequence[float], text: str, height: float, fill: Colour, anchor: str = "mm") -> None:
+    def text(
+        self, centre: Sequence[float] | np.ndarray, text: str, height: float, fill: Colour, anchor: str = "mm"
+    ) -> None:
         """Writes a line with a light rim; its height in metres."""
         ((x, y),) = self.pixels(np.array([centre[:2]]))
         font = ImageFont.load_default(max(8 * _SUPERSAMPLE, height * self.scale))
@@ -188,7 +199,7 @@ def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
         canvas.disc(centre, 0.075, object_colour(category), _INK, 0.015)
 
 
-def _footprint(shapes: Shapes, row: int) -> np.ndarray:
+def _footprint(shapes: Shapes, row: int | np.integer) -> np.ndarray:
     """Outline of a shape seen from above; float64, (P, 2), m."""
     half_x, half_y = (float(h) for h in shapes.half[row, :2])
     if shapes.kind[row] == BOX:
@@ -244,7 +255,9 @@ def _label_position(room: Room) -> np.ndarray:
     polygon = room.polygon
     low, high = polygon.min(0), polygon.max(0)
     steps = (np.arange(15) + 0.5) / 15
-    grid = np.stack(np.meshgrid(low[0] + steps * (high[0] - low[0]), low[1] + steps * (high[1] - low[1])), -1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(low[0] + steps * (high[0] - low[0]), low[1] + steps * (high[1] - low[1])), -1).reshape(
+        -1, 2
+    )
     inside = grid[points_in_polygon(grid, polygon)]
     if len(inside) == 0:
         return polygon.mean(0)

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from memenvs.houses.classes import CLASS_INDEX
+from memenvs.houses.house import BOX, House, Room, ShapeBuilder
+from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.objects import object_shapes, place_objects
+from memenvs.houses.procedural import procedural_house
+from memenvs.houses.topdown import Marker, draw_topdown, object_colour, save_png
+
+SCALE, MARGIN = 40.0, 0.4
+
+
+def l_shaped_home() -> House:
+    """A room of 4 m x 3 m without its upper right quarter; a wall along y = 0; a red table at (1, 1)."""
+    polygon = np.array([(0, 0), (4, 0), (4, 1.5), (2, 1.5), (2, 3), (0, 3)], float)
+    builder = ShapeBuilder()
+    builder.add(BOX, (2, 0.05, 1.35), (2, 0.05, 1.35), semantic=CLASS_INDEX["wall"])
+    builder.add(
+        BOX, (1, 1, 0.4), (0.4, 0.2, 0.4), yaw=0.5, colour=(255, 0, 0), semantic=CLASS_INDEX["dining_table"], instance=1
+    )
+    return House(
+        "l", builder.build(), (Room("study", polygon, 3, (100, 150, 100)),), (), (), ("building", "dining_table|1")
+    )
+
+
+def pixel(image: np.ndarray, house: House, x: float, y: float) -> np.ndarray:
+    (x0, _), (_, y1) = house.bounds
+    return image[int((y1 + MARGIN - y) * SCALE), int((x - x0 + MARGIN) * SCALE)].astype(int)
+
+
+def draw(house: House, **options) -> np.ndarray:
+    return draw_topdown(house, pixels_per_metre=SCALE, margin=MARGIN, has_labels=False, **options)
+
+
+def test_what_is_where():
+    house = l_shaped_home()
+    image = draw(house)
+    assert image.shape == (round(3.8 * SCALE), round(4.8 * SCALE), 3)
+    assert image.dtype == np.uint8
+    assert pixel(image, house, 3.0, 0.05).max() < 90  # wall
+    red, green, blue = pixel(image, house, 1.0, 1.0)  # table
+    assert red > 200 and max(green, blue) < 60
+    red, green, blue = pixel(image, house, 1.3, 1.17)  # table, in the direction of its turn
+    assert red > 200 and max(green, blue) < 60
+    red, green, blue = pixel(image, house, 1.3, 0.85)  # floor: the table is turned away
+    assert green > red and green > blue
+    assert pixel(image, house, 3.0, 2.5).min() > 240  # paper in the missing corner
+    assert pixel(image, house, -0.2, -0.2).min() > 240
+
+
+def test_objects_are_dots():
+    house = l_shaped_home().with_objects(object_shapes(10, (1.0, 1.0, 0.8)), ["013_apple|2"])
+    assert np.abs(pixel(draw(house), house, 1.0, 1.0) - object_colour(10)).max() < 12
+    assert len({object_colour(category) for category in range(20)}) == 20
+
+
+def test_trajectory_runs_from_green_to_red_through_time():
+    house = l_shaped_home()
+    way = np.stack([np.linspace(0.5, 3.5, 31), np.full(31, 0.6)], 1)
+    image = draw(house, trajectories=[way], markers=[Marker((0.5, 2.5), (0, 0, 255))])
+    assert np.argmax(pixel(image, house, 0.5, 0.6)) == 1
+    assert np.argmax(pixel(image, house, 3.5, 0.6)) == 0
+    assert np.argmax(pixel(image, house, 0.8, 0.6)) == 2  # early: blue
+    assert tuple(pixel(image, house, 0.5, 2.5)) == (0, 0, 255)
+
+
+def test_single_pose_is_a_trajectory():
+    house = l_shaped_home()
+    assert np.argmax(pixel(draw(house, trajectories=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
+
+
+@pytest.mark.parametrize("way", [np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)])
+def test_wrong_trajectories_are_refused(way):
+    with pytest.raises(ValueError, match="trajectory must have the shape"):
+        draw(l_shaped_home(), trajectories=[way])
+
+
+def test_wrong_scale_is_refused():
+    with pytest.raises(ValueError, match="pixels_per_metre must be > 0, got 0"):
+        draw_topdown(l_shaped_home(), pixels_per_metre=0)
+
+
+def test_navigable_cells_are_tinted():
+    house = procedural_house(0)
+    navigation = NavigationMap(house)
+    plain, tinted = draw(house), draw(house, navigation=navigation)
+    free = navigation.points(np.flatnonzero(navigation.free))
+    blocked = navigation.points(np.flatnonzero(~navigation.free & (navigation.room >= 0)))
+    changed = [(pixel(plain, house, *p) != pixel(tinted, house, *p)).any() for p in free[::211]]
+    assert np.mean(changed) > 0.8  # rugs cover the others
+    kept = [(pixel(plain, house, *p) == pixel(tinted, house, *p)).all() for p in blocked[::211]]
+    assert np.mean(kept) > 0.8  # cells at an edge share pixels with their neighbours
+
+
+def test_labels_and_scale_are_drawn():
+    house, _ = place_objects(procedural_house(1), np.random.default_rng(0))
+    with_labels = draw_topdown(house, pixels_per_metre=SCALE)
+    without = draw_topdown(house, pixels_per_metre=SCALE, has_labels=False)
+    assert with_labels.shape == without.shape
+    assert (with_labels != without).any(-1).sum() > 200
+    assert (draw_topdown(house, pixels_per_metre=SCALE) == with_labels).all()
+
+
+def test_png_is_written_whole(tmp_path):
+    image = draw(l_shaped_home())
+    save_png(image, tmp_path / "map.png")
+    save_png(image, str(tmp_path / "map.png"))
+    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
+    with Image.open(tmp_path / "map.png") as written:
+        assert (np.array(written) == image).all()
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    image = draw(l_shaped_home())
+    save_png(image, tmp_path / "map.png")
+    with pytest.raises((TypeError, ValueError)):
+        save_png(np.zeros((2, 2, 9)), tmp_path / "map.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]

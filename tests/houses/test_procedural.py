@@ -219,7 +219,7 @@ def test_connection_check_sees_a_closed_door():
 @pytest.mark.parametrize(
     "values",
     [
-        {"rooms": (1, 3)}, {"rooms": (4, 15)}, {"rooms": (5, 4)}, {"area": (20.0, 200.0)}, {"area": (90.0, 80.0)},
+        {"rooms": (1, 3)}, {"rooms": (4, 15)}, {"rooms": (5, 4)}, {"area": (60.0, 130.0)}, {"area": (90.0, 80.0)},
         {"furniture": (-1, 4)}, {"passages": 1.5}, {"extra_doors": -0.1}, {"height": 2.0}, {"wall_thickness": 0.5},
     ],
 )  # fmt: skip

@@ -31,6 +31,7 @@ _START: Colour = (34, 160, 84)
 _END: Colour = (214, 48, 49)
 _CUT = 1.2  # m; the walls are cut at this height
 _HANGING = 1.45  # m; what is entirely above is not drawn
+_FLAT = 0.03  # m; rugs and the like, which a robot drives over
 _SUPERSAMPLE = 3
 #: Colours along a trajectory, from its first to its last step.
 _TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
@@ -139,9 +140,11 @@ def draw_topdown(
     canvas = _Canvas(low - margin, high + margin, pixels_per_metre)
     for room in house.rooms:
         canvas.polygon(room.polygon, _mix(room.floor_colour, _PAPER, 0.55))
+    lies_flat = house.shapes.centre[:, 2] + house.shapes.half[:, 2] < _FLAT
+    _draw_shapes(canvas, house.shapes.take(lies_flat))
     if navigation is not None:
         _draw_navigable(canvas, navigation)
-    _draw_shapes(canvas, house.shapes)
+    _draw_shapes(canvas, house.shapes.take(~lies_flat))
     for trajectory in trajectories:
         _draw_trajectory(canvas, np.asarray(trajectory, np.float64))
     if has_labels:

@@ -89,7 +89,7 @@ def test_navigable_cells_are_tinted():
     free = navigation.points(np.flatnonzero(navigation.free))
     blocked = navigation.points(np.flatnonzero(~navigation.free & (navigation.room >= 0)))
     changed = [(pixel(plain, house, *p) != pixel(tinted, house, *p)).any() for p in free[::211]]
-    assert np.mean(changed) > 0.8  # rugs cover the others
+    assert np.mean(changed) > 0.95
     kept = [(pixel(plain, house, *p) == pixel(tinted, house, *p)).all() for p in blocked[::211]]
     assert np.mean(kept) > 0.8  # cells at an edge share pixels with their neighbours
 

@@ -1,0 +1,12 @@
+"""`python -m memenvs`; see `memenvs.cli`."""
+
+from __future__ import annotations
+
+import sys
+
+from memenvs.cli import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

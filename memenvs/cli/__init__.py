@@ -1,0 +1,142 @@
+"""The command line `memenvs`: one module for a group of commands, each imported only when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from memenvs.cli.common import UserError
+from memenvs.registry import ENVIRONMENTS
+
+POLICIES = ("random", "oracle")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong argument in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: Arguments without the program's name; None for those of the process.
+
+    Returns:
+        Exit status: 0, 2 for wrong arguments (one line on standard error says which), 130 after Ctrl-C.
+    """
+    parser = _make_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        import_module(f"memenvs.cli.{arguments.module}").run(arguments)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"{parser.prog} {arguments.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has seen enough, as in `memenvs list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="memenvs", description="Environments that measure the memory of embodied agents.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, module: str, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command.set_defaults(module=module)
+        command.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+        return command
+
+    add("list", "listing", "every id, what it asks of memory, and what it needs beyond the core install")
+
+    rollout = add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
+    _add_environment(rollout)
+    _add_policy(rollout)
+    rollout.add_argument(
+        "--episodes", type=_positive_int, default=10, metavar="N", help="episodes (default: %(default)s)"
+    )
+
+    bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
+    _add_environment(bench)
+    bench.add_argument(
+        "--num-envs", type=_positive_int, default=16, metavar="N", help="environments (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--seconds", type=_positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
+    )
+    bench.add_argument("--seed", type=_seed, default=0, metavar="S", help="seed (default: %(default)s)")
+
+    house = add("house", "house", "one home: statistics, a map, an export for other simulators")
+    which = house.add_mutually_exclusive_group(required=True)
+    which.add_argument("--seed", type=_seed, metavar="S", help="the procedural home with this number")
+    which.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
+    house.add_argument("--index", type=_seed, metavar="I", help="which house of the file, from 0 (default: 0)")
+    house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
+    house.add_argument(
+        "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
+    )
+
+    play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
+    _add_environment(play)
+    play.add_argument("--seed", type=_seed, default=0, metavar="S", help="seed (default: %(default)s)")
+
+    record = add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]")
+    _add_environment(record)
+    _add_policy(record)
+    record.add_argument("--out", required=True, metavar="FILE", help="film to write: .gif or .mp4")
+    record.add_argument(
+        "--episodes", type=_positive_int, default=1, metavar="N", help="episodes (default: %(default)s)"
+    )
+    record.add_argument(
+        "--steps", type=_positive_int, metavar="T", help="stop after this many steps (default: no limit)"
+    )
+    record.add_argument(
+        "--fps", type=_positive_float, default=10.0, metavar="F", help="frames a second (default: %(default)s)"
+    )
+    return parser
+
+
+def _add_environment(command: argparse.ArgumentParser) -> None:
+    ids = [row.id for row in ENVIRONMENTS]
+    command.add_argument("id", metavar="ID", help=f"one of {', '.join(ids)}; the namespace may be left out")
+    command.add_argument(
+        "--kwargs", default="{}", metavar="JSON", help='settings of the environment, such as \'{"split": "test"}\''
+    )
+
+
+def _add_policy(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--policy", choices=POLICIES, default="random", help="who plays (default: %(default)s)")
+    command.add_argument(
+        "--seed", type=_seed, default=0, metavar="S", help="seed of environment and policy (default: %(default)s)"
+    )
+
+
+def _positive_int(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, got {text!r}")
+    return int(text)
+
+
+def _positive_float(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return value

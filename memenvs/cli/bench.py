@@ -1,0 +1,51 @@
+"""`memenvs bench`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from memenvs.cli.common import blame, find_row, parse_settings, print_json
+from memenvs.core import TrialVectorEnv
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Steps the vector form under random actions and prints its speed.
+
+    A step is one that the task made; a frame is one observation. An automatic reset gives a frame and no step.
+    """
+    row = find_row(arguments.id)
+    n = arguments.num_envs
+    settings = {**row.defaults, **parse_settings(arguments.kwargs)}
+    start = time.perf_counter()
+    with blame("--kwargs", ValueError, TypeError, FileNotFoundError, ImportError):
+        env = TrialVectorEnv(row.task, n, copy=False, **settings)
+    env.reset(seed=arguments.seed)
+    actions = np.random.default_rng(arguments.seed).integers(env.task.action_space.n, size=(1000, n))
+    env.step(actions[0])
+    first = time.perf_counter() - start
+    num_steps = num_frames = turn = 0
+    start = time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < arguments.seconds:
+        _, _, _, _, info = env.step(actions[turn % len(actions)])
+        num_steps += int(np.count_nonzero(info["num_steps"]))  # 0 right after a reset
+        num_frames += n
+        turn += 1
+    env.close()
+    document = {
+        "id": row.id,
+        "num_envs": n,
+        "steps_per_second": num_steps / elapsed,
+        "frames_per_second": num_frames / elapsed,
+        "first_step_seconds": first,
+    }
+    if arguments.json:
+        print_json(document)
+        return
+    print(f"{row.id}, {n} environments, {elapsed:.1f} s under random actions")
+    print(
+        f"{document['steps_per_second']:,.0f} steps/s, {document['frames_per_second']:,.0f} frames/s (resets included)"
+    )
+    print(f"{first:.2f} s until the first step was done: set-up, reset, compiling or loading compiled code")

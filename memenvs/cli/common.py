@@ -1,0 +1,108 @@
+"""What the commands share: wrong arguments, JSON, environments, metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.core import TrialEnv
+from memenvs.registry import Row, find
+
+#: Keys of `info` that say which episode it is, and not how it went; beside those that end in "_id" and those of reset options.
+BOOKKEEPING = ("seed", "trial_start", "episode_index", "place", "is_success")
+
+
+class UserError(Exception):
+    """An argument is wrong; the message names it, what came and what is allowed."""
+
+
+@contextmanager
+def blame(argument: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turns errors of what a user gave into `UserError` that names the argument."""
+    try:
+        yield
+    except errors as error:
+        raise UserError(f"argument {argument}: {error}") from error
+
+
+def find_row(id: str) -> Row:
+    """The registry's row of the argument ID."""
+    with blame("ID", ValueError):
+        return find(id)
+
+
+def parse_settings(text: str) -> dict[str, Any]:
+    """The argument --kwargs as a dictionary."""
+    try:
+        settings = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"argument --kwargs: must be a JSON object, got {text!r} ({error})") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"argument --kwargs: must be a JSON object, got {text!r}")
+    for name in ("task", "id", "render_mode", "num_envs", "autoreset_mode", "copy"):
+        if name in settings:
+            raise UserError(f"argument --kwargs: must not contain {name!r}, which the command sets itself")
+    return settings
+
+
+def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> TrialEnv:
+    """The environment of the arguments ID and --kwargs, single form."""
+    row = find_row(arguments.id)
+    settings = {"render_mode": render_mode, **row.defaults, **parse_settings(arguments.kwargs)}
+    with blame("--kwargs", ValueError, TypeError, FileNotFoundError, ImportError):
+        return TrialEnv(row.task, **settings)
+
+
+def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:
+    """Action of the policy "random" or "oracle"."""
+    if policy == "oracle":
+        return env.oracle_action()
+    assert isinstance(env.action_space, gym.spaces.Discrete)
+    return int(rng.integers(env.action_space.n))
+
+
+def metrics_of(env: TrialEnv, info: dict[str, Any]) -> dict[str, float]:
+    """The numbers in a final info that tell how the episode went."""
+    names_it = (*BOOKKEEPING, *env.task.option_names)
+    return {
+        key: float(value)
+        for key, value in info.items()
+        if key not in names_it and not key.endswith("_id") and isinstance(value, (bool, int, float))
+    }
+
+
+def number_or_none(value: float) -> float | None:
+    """The value, or None where JSON has no number for it."""
+    return value if math.isfinite(value) else None
+
+
+def print_json(document: Any) -> None:
+    """Prints one JSON document."""
+    print(json.dumps(document, allow_nan=False))
+
+
+def check_output(argument: str, path: str, *suffixes: str) -> Path:
+    """The path of a file to write, before any work is done for it.
+
+    Raises:
+        UserError: It ends otherwise than in `suffixes`, its folder is not there, or it is a folder.
+    """
+    found = Path(path)
+    if found.suffix.lower() not in suffixes:
+        raise UserError(f"argument {argument}: must end in {' or '.join(suffixes)}, got {path!r}")
+    if not found.parent.is_dir():
+        raise UserError(f"argument {argument}: no such folder {str(found.parent)!r}")
+    if found.is_dir():
+        raise UserError(f"argument {argument}: {path!r} is a folder")
+    if not os.access(found.parent, os.W_OK):
+        raise UserError(f"argument {argument}: the folder {str(found.parent)!r} is not writable")
+    return found

@@ -1,0 +1,72 @@
+"""`memenvs house`."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from memenvs.cli.common import UserError, blame, check_output, print_json
+from memenvs.houses.house import House
+from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.procedural import count_furniture, procedural_house
+from memenvs.houses.procthor import load_procthor
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prints what is in a home; draws and exports it on request."""
+    out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
+    glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
+    house = _find_house(arguments)
+    with blame("--seed" if arguments.file is None else "--file", ValueError):
+        navigation = NavigationMap(house)
+    if out is not None:
+        from memenvs.houses.topdown import draw_topdown, save_png
+
+        with blame("--out", OSError):
+            save_png(draw_topdown(house, navigation=navigation), out)
+    if glb is not None:
+        from memenvs.houses.export import export_glb
+
+        with blame("--glb", OSError, ImportError):
+            export_glb(house, glb)
+    facts = describe(house, navigation)
+    if arguments.json:
+        print_json(facts)
+        return
+    print(house.name)
+    for name, value in facts.items():
+        print(f"{name:15}  {value}")
+    for path in (out, glb):
+        if path is not None:
+            print(f"wrote {path}")
+
+
+def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
+    """Counts and areas of a home.
+
+    `reachable_rooms` are those that the largest navigable island reaches into; `doors` lead from room to room or outside; `furniture` stands on
+    the floor; `objects` are all other things but the building, doors and windows; `area_m2` is the floor, `navigable_m2` the largest island.
+    """
+    rooms = np.unique(navigation.room[navigation.island == 0])
+    fixed = sum(name.partition("|")[0] in ("building", "door", "window") for name in house.instances)
+    furniture = int(count_furniture(house))
+    return {
+        "rooms": len(house.rooms),
+        "reachable_rooms": int((rooms >= 0).sum()),
+        "doors": len(house.doors),
+        "furniture": furniture,
+        "objects": len(house.instances) - fixed - furniture,
+        "shapes": len(house.shapes),
+        "area_m2": round(house.area, 2),
+        "navigable_m2": round(navigation.area, 2),
+    }
+
+
+def _find_house(arguments: argparse.Namespace) -> House:
+    if arguments.file is not None:
+        with blame("--file", ValueError, OSError):
+            return load_procthor(arguments.file, arguments.index or 0)
+    if arguments.index is not None:
+        raise UserError(f"argument --index: goes with --file and not with --seed, got {arguments.index}")
+    return procedural_house(arguments.seed)

@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import builtins
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from memenvs.__main__ import main
+from memenvs.core import TrialEnv
+from memenvs.files import whole_file
+from memenvs.registry import ENVIRONMENTS
+
+SMALL = '{"image_size": [12, 16], "max_episode_steps": 20}'
+
+
+def call(capsys, *argv: str) -> str:
+    """Runs a command that succeeds; returns what it printed."""
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def document(capsys, *argv: str):
+    """Runs a command with --json; standard output must be one JSON document."""
+    return json.loads(call(capsys, *argv, "--json"))
+
+
+def process(*argv: str, **environ: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "memenvs", *argv]
+    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True)
+
+
+def refuse(capsys, *argv: str) -> str:
+    """Runs a command that is refused; returns its one line."""
+    try:
+        code = main(argv)
+    except SystemExit as end:  # as argparse ends
+        code = end.code
+    assert code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("memenvs")
+    assert err.count("\n") == 1
+    return err
+
+
+# ---------------------------------------------------------------- list, rollout, bench
+
+
+def test_list(capsys):
+    rows = document(capsys, "list")
+    assert [row["id"] for row in rows] == [row.id for row in ENVIRONMENTS]
+    assert all(set(row) == {"id", "family", "remembers", "needs"} for row in rows)
+    text = call(capsys, "list")
+    assert all(row.id in text and row.remembers in text for row in ENVIRONMENTS)
+
+
+def test_rollout_of_the_oracle(capsys):
+    result = document(capsys, "rollout", "memenvs/Darkroom-v0", "--policy", "oracle", "--episodes", "20")
+    assert (result["id"], result["policy"], result["episodes"]) == ("memenvs/Darkroom-v0", "oracle", 20)
+    metrics = result["metrics"]
+    assert set(metrics) == {"num_steps", "success", "return"}
+    assert metrics["success"] == {"mean": 1.0, "stderr": 0.0}
+    assert metrics["num_steps"]["mean"] == 100
+    goals = []
+    env = TrialEnv("memenvs.grids.darkroom:Darkroom", trial_episodes=10)
+    for trial in range(2):
+        goals.append(env.reset(seed=0, options={"trial": trial})[1]["goal"].sum())
+    returns = np.repeat(101.0 - np.array(goals), 10)
+    assert metrics["return"]["mean"] == pytest.approx(returns.mean())
+    assert metrics["return"]["stderr"] == pytest.approx(returns.std(ddof=1) / np.sqrt(20))
+
+
+def test_rollout_depends_on_the_seed_alone(capsys):
+    arguments = ("rollout", "Darkroom-v0", "--episodes", "12", "--kwargs", '{"split": "test"}', "--seed")
+    first, again, other = (document(capsys, *arguments, seed) for seed in ("3", "3", "4"))
+    assert first == again
+    assert first["metrics"] != other["metrics"]
+    assert first["id"] == "memenvs/Darkroom-v0"
+
+
+def test_rollout_of_one_episode_has_no_error(capsys):
+    result = document(capsys, "rollout", "Darkroom-v0", "--episodes", "1")
+    assert result["metrics"]["return"]["stderr"] is None
+    assert "+- -" in call(capsys, "rollout", "Darkroom-v0", "--episodes", "1")
+
+
+def test_rollout_in_a_home(capsys):
+    result = document(capsys, "rollout", "ExtObjNav-v0", "--policy", "oracle", "--episodes", "2", "--kwargs", SMALL)
+    assert {"success", "spl", "path_length", "return", "num_steps"} <= set(result["metrics"])
+    assert not {"goal", "start", "layout_id", "scene_id", "place", "seed"} & set(result["metrics"])
+
+
+def test_bench(capsys):
+    result = document(capsys, "bench", "Darkroom-v0", "--num-envs", "3", "--seconds", "0.2")
+    assert set(result) == {"id", "num_envs", "steps_per_second", "frames_per_second", "first_step_seconds"}
+    assert result["num_envs"] == 3
+    assert 0 < result["steps_per_second"] <= result["frames_per_second"]
+    assert result["first_step_seconds"] > 0
+    assert "steps/s" in call(capsys, "bench", "Darkroom-v0", "--seconds", "0.1")
+
+
+# ---------------------------------------------------------------- house
+
+
+FACTS = {"rooms", "reachable_rooms", "doors", "furniture", "objects", "shapes", "area_m2", "navigable_m2"}
+
+
+def test_house_of_a_seed(capsys, tmp_path):
+    out, glb = tmp_path / "map.png", tmp_path / "house.glb"
+    pytest.importorskip("trimesh")
+    facts = document(capsys, "house", "--seed", "1000", "--out", str(out), "--glb", str(glb))
+    assert set(facts) == FACTS
+    assert 4 <= facts["rooms"] == facts["reachable_rooms"] <= 14
+    assert 15 <= facts["furniture"] <= 40
+    assert facts["doors"] >= facts["rooms"] - 1
+    assert 0 < facts["navigable_m2"] < facts["area_m2"]
+    with Image.open(out) as image:
+        assert min(image.size) > 100
+    assert glb.read_bytes()[:4] == b"glTF"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["house.glb", "map.png"]
+    assert "rooms" in call(capsys, "house", "--seed", "1000")
+
+
+def test_house_of_a_file(capsys):
+    data = os.environ.get("MEMENVS_DATA")
+    file = Path(data or "") / "procthor" / "four_room.jsonl.gz"
+    if not data or not file.is_file():
+        pytest.skip("needs MEMENVS_DATA set to a folder with procthor/four_room.jsonl.gz")
+    facts = document(capsys, "house", "--file", str(file), "--index", "2")
+    assert facts["rooms"] == facts["reachable_rooms"] == 4
+    err = refuse(capsys, "house", "--file", str(file), "--index", "999")
+    assert "argument --file" in err
+    assert "999" in err
+
+
+@pytest.mark.parametrize("content", [b"", b"not JSON", b'{"rooms": []', b"[]", b"{}", gzip.compress(b"{}")[:-5]])
+def test_house_files_that_are_none(capsys, tmp_path, content):
+    file = tmp_path / ("house.json.gz" if content[:2] == b"\x1f\x8b" else "house.json")
+    file.write_bytes(content)
+    err = refuse(capsys, "house", "--file", str(file), "--out", str(tmp_path / "map.png"))
+    assert "argument --file: " in err
+    assert list(tmp_path.iterdir()) == [file]
+
+
+# ---------------------------------------------------------------- record and play
+
+
+def test_record_gif(capsys, tmp_path):
+    out = tmp_path / "film.gif"
+    result = document(capsys, "record", "Darkroom-v0", "--policy", "oracle", "--out", str(out), "--steps", "12")
+    assert result == {"id": "memenvs/Darkroom-v0", "policy": "oracle", "episodes": 1, "frames": 13, "file": str(out)}
+    with Image.open(out) as film:
+        assert film.size == (320, 320)
+        assert film.info["duration"] == 100
+        assert film.n_frames > 5
+    assert [each.name for each in tmp_path.iterdir()] == ["film.gif"]
+    assert "13 frames" in call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
+
+
+def test_record_mp4(capsys, tmp_path):
+    pytest.importorskip("imageio")
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    out = tmp_path / "film.mp4"
+    document(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "8")
+    assert ffmpeg.count_frames_and_secs(str(out)) == (9, pytest.approx(0.9))
+    assert [each.name for each in tmp_path.iterdir()] == ["film.mp4"]
+
+
+def test_a_film_that_fails_leaves_what_was_there(capsys, tmp_path, monkeypatch):
+    out = tmp_path / "film.gif"
+    out.write_bytes(b"old")
+
+    def fail(*_args: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("memenvs.cli.record._write_gif", fail)
+    assert "No space left" in refuse(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "2")
+    assert out.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_whole_file(tmp_path):
+    path = tmp_path / "some.txt"
+    with whole_file(path) as temporary:
+        temporary.write_text("new")
+        assert not path.exists()
+        assert temporary.suffix == ".txt"
+    assert path.read_text() == "new"
+    with pytest.raises(KeyError), whole_file(path) as temporary:
+        temporary.write_text("part")
+        raise KeyError
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def _without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    real = builtins.__import__
+
+    def importer(name, *args, **kwargs):
+        if name.partition(".")[0] == package:
+            raise ImportError(f"No module named {package!r}", name=package)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", importer)
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize(
+    ("package", "argv", "extra"),
+    [
+        ("pygame", ("play", "Darkroom-v0"), "memenvs[play]"),
+        ("imageio", ("record", "Darkroom-v0", "--out", "film.mp4"), "memenvs[video]"),
+        ("trimesh", ("house", "--seed", "3", "--glb", "house.glb"), "memenvs[export]"),
+    ],
+)
+def test_a_missing_extra_is_named(capsys, monkeypatch, tmp_path, package, argv, extra):
+    monkeypatch.chdir(tmp_path)
+    _without(monkeypatch, package)
+    err = refuse(capsys, *argv)
+    assert package in err
+    assert extra in err
+    assert not list(tmp_path.iterdir())
+
+
+PLAY = """
+import sys, pygame
+from memenvs.__main__ import main
+keys = [pygame.K_RIGHT, pygame.K_2, pygame.K_UP, pygame.K_z, pygame.K_r, pygame.K_SPACE, pygame.K_n, pygame.K_RIGHT, pygame.K_ESCAPE]
+waiting = [pygame.event.Event(pygame.KEYDOWN, key=key) for key in keys]
+pygame.event.get = lambda: [waiting.pop(0)]
+sys.exit(main(["play", "Darkroom-v0", "--json", "--kwargs", '{"max_episode_steps": 3}']))
+"""
+
+
+def test_play():
+    pytest.importorskip("pygame")
+    environ = {**os.environ, "SDL_VIDEODRIVER": "dummy"}
+    code = "import contextlib, sys\nwith contextlib.redirect_stdout(sys.stderr):\n    import pygame\n" + PLAY
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"id": "memenvs/Darkroom-v0", "episodes": 1, "steps": 5, "return": 0.0}
+
+
+def test_play_without_a_screen():
+    pytest.importorskip("pygame")
+    done = process("play", "Darkroom-v0", SDL_VIDEODRIVER="none-such")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("memenvs play: error: no window could be opened")
+
+
+# ---------------------------------------------------------------- wrong arguments
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        ((), ("COMMAND",)),
+        (("fly",), ("argument COMMAND", "'fly'", "'rollout'")),
+        (("list", "--jsno"), ("--jsno",)),
+        (("rollout",), ("ID",)),
+        (("rollout", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'", "memenvs/Darkroom-v0")),
+        (("rollout", "Darkroom-v0", "--policy", "best"), ("argument --policy", "'best'", "oracle")),
+        (("rollout", "Darkroom-v0", "--episodes", "0"), ("argument --episodes", "at least 1", "'0'")),
+        (("rollout", "Darkroom-v0", "--episodes", "many"), ("argument --episodes", "'many'")),
+        (("rollout", "Darkroom-v0", "--seed", "-1"), ("argument --seed", "at least 0")),
+        (("rollout", "Darkroom-v0", "--kwargs", "{"), ("argument --kwargs", "JSON object", "'{'")),
+        (("rollout", "Darkroom-v0", "--kwargs", "[1]"), ("argument --kwargs", "JSON object", "'[1]'")),
+        (("rollout", "Darkroom-v0", "--kwargs", '{"split": "val"}'), ("argument --kwargs", "'val'", "'train'")),
+        (("rollout", "Darkroom-v0", "--kwargs", '{"wall": 1}'), ("argument --kwargs", "'wall'", "'split'")),
+        (("rollout", "Darkroom-v0", "--kwargs", '{"num_envs": 1}'), ("argument --kwargs", "'num_envs'")),
+        (("bench", "Darkroom-v0", "--seconds", "0"), ("argument --seconds", "above 0", "'0'")),
+        (("bench", "Darkroom-v0", "--seconds", "nan"), ("argument --seconds", "'nan'")),
+        (("bench", "Darkroom-v0", "--num-envs", "1.5"), ("argument --num-envs", "'1.5'")),
+        (("bench", "Darkroom-v0", "--kwargs", '{"size": 1}'), ("argument --kwargs", "size", "got 1")),
+        (("house",), ("--seed", "--file")),
+        (("house", "--seed", "1", "--file", "f"), ("--file", "--seed")),
+        (("house", "--seed", "1", "--index", "2"), ("argument --index", "--file", "got 2")),
+        (("house", "--file", "none.jsonl"), ("argument --file", "none.jsonl")),
+        (("house", "--seed", "1", "--out", "map.bmp"), ("argument --out", ".png", "'map.bmp'")),
+        (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),
+        (("house", "--seed", "1", "--glb", "house.obj"), ("argument --glb", ".glb", "'house.obj'")),
+        (("record", "Darkroom-v0"), ("--out",)),
+        (("record", "Darkroom-v0", "--out", "film.avi"), ("argument --out", ".gif or .mp4", "'film.avi'")),
+        (("play", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'")),
+    ],
+)
+def test_wrong_arguments(capsys, argv, parts):
+    err = refuse(capsys, *argv)
+    for part in parts:
+        assert part in err
+
+
+@pytest.mark.parametrize("command", ["", "list", "rollout", "bench", "house", "play", "record"])
+def test_help(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), "--help"])
+    assert end.value.code == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "usage: memenvs" in out
+    assert command == "" or "--json" in out
+
+
+def test_as_a_process():
+    done = process("list", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(json.loads(done.stdout)) == len(ENVIRONMENTS)
+    done = process("rollout", "Darkroom-v0", "--kwargs", '{"split": 3}')
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_leaves_early():
+    command = f"{sys.executable} -m memenvs list | true"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr

@@ -121,10 +121,15 @@ class NavigationMap:
             out[q] = middles[np.argmin(((middles - out[q]) ** 2).sum(1))]
         return out
 
+    def random_point(self, rng: np.random.Generator) -> tuple[float, float]:
+        """A point drawn uniformly from the largest island, (x, y), m."""
+        i, j = divmod(int(self._largest[rng.integers(len(self._largest))]), self.shape[1])
+        right, up = (0.001 + 0.998 * rng.random(2)).tolist()  # off the edges, where rounding might leave the cell
+        return float(self.origin[0]) + (j + right) * self.cell, float(self.origin[1]) + (i + up) * self.cell
+
     def random_points(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Points drawn uniformly from the largest island, float64, (count, 2), m."""
-        cells = self._largest[rng.integers(len(self._largest), size=count)]
-        return self.points(cells) + (rng.random((count, 2)) - 0.5) * self.cell
+        """As `random_point`, float64, (count, 2), m."""
+        return np.array([self.random_point(rng) for _ in range(count)]).reshape(-1, 2)
 
     def field(self, goals: np.ndarray) -> np.ndarray:
         """Walking distance from every cell to the nearest goal.

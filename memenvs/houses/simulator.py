@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numba import njit
 
 from memenvs.houses.camera import Camera
+from memenvs.houses.geodesic import look_up
 from memenvs.houses.navmap import NavigationMap, look_up_many, slide_many
 from memenvs.houses.renderer import Renderer
 from memenvs.houses.scene import Scene
 
 #: The head camera of the Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
+#: Nothing that pixels are counted of is larger, m from its middle.
+THING_RADIUS = 0.15
 #: The camera in whose images pixels of things are counted, whatever else is drawn; and its middle, the same pixels in less time.
 COUNTING_CAMERA = Camera(height=256, width=256, hfov_deg=90.0)
 MIDDLE_CAMERA = Camera(height=64, width=64, hfov_deg=math.degrees(2 * math.atan(32 / COUNTING_CAMERA.focal)))
@@ -75,7 +78,7 @@ class Simulator:
         self._maps[i] = navmap
         self._renderer.set_scene(i, scene)
 
-    def place(self, i: int, position: np.ndarray, heading: float, pitch: float) -> None:
+    def place(self, i: int, position: Sequence[float], heading: float, pitch: float) -> None:
         """Sets the pose of robot `i`; m and rad."""
         self.position[i] = position
         self.heading[i] = heading % (2 * math.pi)
@@ -112,9 +115,15 @@ class Simulator:
         """Turns every robot by an angle (rad, (N,)), counter-clockwise."""
         self.heading = np.where(angles != 0.0, (self.heading + angles) % (2 * math.pi), self.heading)
 
-    def set_goals(self, i: int, field: np.ndarray) -> None:
-        """Gives robot `i` a field of walking distances, float32, (H * W,), as `NavigationMap.field` makes it."""
+    def set_goals(self, i: int, field: np.ndarray) -> float:
+        """Gives robot `i` a field of walking distances, float32, (H * W,), as `NavigationMap.field` makes it.
+
+        Returns:
+            Its distance now, m; inf if no way leads.
+        """
         self._field[i, : len(field)] = field
+        x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
+        return look_up(field, int(self._width[i]), x, y)
 
     def geodesic(self) -> np.ndarray:
         """Walking distance of every robot to its goals, float64, (N,), m; inf where no way leads."""
@@ -132,6 +141,27 @@ class Simulator:
         """
         poses = head_camera(self.position, self.heading, self.pitch)
         self._renderer.render(poses, which=which.copy(), camera=camera, **images)
+
+    def may_see(self, rows: np.ndarray, places: np.ndarray, distance: float) -> np.ndarray:
+        """Whether things are near and not certainly to the left or right of a picture of 90 degrees.
+
+        Args:
+            rows: int64, (R,); robots.
+            places: float64, (R, K, 3); middles of the things, m; inf for none.
+            distance: From the robot's axis on the floor plan, m.
+
+        Returns:
+            bool, (R, K); True where a thing of up to `THING_RADIUS` might have pixels.
+        """
+        position, heading, pitch = self.position[rows, None], self.heading[rows, None], self.pitch[rows, None]
+        offset = places[..., :2] - position
+        near = (offset**2).sum(-1) <= distance**2
+        x, y, z = np.where(near, np.moveaxis(places, -1, 0), 0.0)
+        x, y = x - position[..., 0], y - position[..., 1]
+        cos, sin = np.cos(heading), np.sin(heading)
+        depth = (cos * x + sin * y - CAMERA_AHEAD) * np.cos(pitch) + (z - CAMERA_HEIGHT) * np.sin(pitch)
+        aside = np.abs(cos * y - sin * x)
+        return near & (depth - aside > -THING_RADIUS * math.sqrt(2.0))
 
     def count_pixels(self, which: np.ndarray, instances: np.ndarray) -> np.ndarray:
         """How many pixels things have in the 256 x 256 images of head cameras with a field of view of 90 degrees.

@@ -34,6 +34,8 @@ from memenvs.navigation.robot import (
 )
 from memenvs.navigation.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
 
+#: x (m), y (m) and heading (rad) of a robot.
+Pose = tuple[float, float, float]
 #: A stop succeeds within this distance on the floor plan, m.
 SUCCESS_DISTANCE = 2.0
 STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
@@ -185,13 +187,15 @@ class ExtObjNav(BatchTask):
             if is_symbolic
             else None
         )
-        self._tilt = np.full(num_envs, start_tilt(config.tilt_mode))
+        self._start_tilt = start_tilt(config.tilt_mode)
+        self._start_pitch = float(pitch_of(config.tilt_mode, np.array(self._start_tilt)))
+        self._tilt = np.full(num_envs, self._start_tilt)
         self._start = np.zeros((num_envs, 3))
         self._goal = np.zeros(num_envs, np.int64)
         self._trial_goal: list[int | None] = [None] * num_envs
-        self._trial_starts: list[np.ndarray | None] = [None] * num_envs
+        self._trial_starts: list[list[Pose] | None] = [None] * num_envs
         # Goal things of each environment; fewer than TOO_MANY, the rest is -1 and infinitely far.
-        self._goal_position = np.full((num_envs, TOO_MANY, 2), np.inf)
+        self._goal_position = np.full((num_envs, TOO_MANY, 3), np.inf)
         self._goal_instance = np.full((num_envs, TOO_MANY), -1, np.int64)
         self._geodesic = np.zeros(num_envs)
         self._geodesic_start = np.zeros(num_envs)
@@ -209,34 +213,31 @@ class ExtObjNav(BatchTask):
         self._layout[i] = found = self._find_layout(layout)
         self._sim.load(i, found.navmap, found.scene)
         self._scene_id[i] = found.house.name
-        goal = int(rng.choice(found.goals))
+        goal = int(found.goals[rng.integers(len(found.goals))])
         self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
         count = self.config.max_start_poses
-        self._trial_starts[i] = None if count is None else self._draw_starts(found, rng, count)
+        self._trial_starts[i] = None if count is None else [self._draw_start(found, rng) for _ in range(count)]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draws goal and start; measures the distance."""
         layout = self.layout(i)
-        goal, starts = int(rng.choice(layout.goals)), self._draw_starts(layout, rng, 1)
+        goal = int(layout.goals[rng.integers(len(layout.goals))])
+        start = self._draw_start(layout, rng)
         fixed_goal, fixed_starts = self._trial_goal[i], self._trial_starts[i]
-        goal = goal if fixed_goal is None else fixed_goal
-        starts = starts if fixed_starts is None else fixed_starts
-        start = starts[rng.integers(len(starts))]
+        if fixed_goal is not None:
+            goal = fixed_goal
+        if fixed_starts is not None:
+            start = fixed_starts[rng.integers(len(fixed_starts))]
         if options.get("goal") is not None:
             goal = self._check_goal(layout, options["goal"])
         if options.get("start") is not None:
             start = self._check_start(layout, options["start"])
         self._goal[i] = goal
-        things = layout.things(goal)
-        self._goal_position[i], self._goal_instance[i] = np.inf, -1
-        self._goal_position[i, : len(things)] = layout.position[things, :2]
-        self._goal_instance[i, : len(things)] = layout.instance[things]
-        self._tilt[i] = start_tilt(self.config.tilt_mode)
+        self._goal_position[i], self._goal_instance[i] = layout.targets[goal]
+        self._tilt[i] = self._start_tilt
         self._start[i] = start
-        self._sim.place(i, start[:2], float(start[2]), float(pitch_of(self.config.tilt_mode, self._tilt[i])))
-        field = layout.field(goal)
-        self._sim.set_goals(i, field)
-        self._geodesic[i] = self._geodesic_start[i] = layout.navmap.distances(field, start[None, :2])[0]
+        self._sim.place(i, start[:2], start[2], self._start_pitch)
+        self._geodesic[i] = self._geodesic_start[i] = self._sim.set_goals(i, layout.field(goal))
         self._path_length[i] = 0.0
         self._collisions[i] = self._path_failures[i] = 0
         self._success[i] = False
@@ -370,9 +371,9 @@ class ExtObjNav(BatchTask):
         return self._layouts[number]
 
     @staticmethod
-    def _draw_starts(layout: Layout, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Start poses, float64, (count, 3): x, y (m), heading (rad)."""
-        return np.column_stack([layout.navmap.random_points(rng, count), rng.uniform(0.0, 2 * math.pi, count)])
+    def _draw_start(layout: Layout, rng: np.random.Generator) -> Pose:
+        """A start pose."""
+        return *layout.navmap.random_point(rng), 2 * math.pi * rng.random()
 
     @staticmethod
     def _check_goal(layout: Layout, value: object) -> int:
@@ -383,7 +384,7 @@ class ExtObjNav(BatchTask):
         return goal
 
     @staticmethod
-    def _check_start(layout: Layout, value: object) -> np.ndarray:
+    def _check_start(layout: Layout, value: object) -> Pose:
         try:
             start = np.asarray(value, np.float64)
         except (TypeError, ValueError):
@@ -396,17 +397,19 @@ class ExtObjNav(BatchTask):
                 f"option 'start' must lie on the largest navigable island of {layout.house.name!r}, got {value!r}; "
                 f"the nearest point there is {near}"
             )
-        return start
+        return float(start[0]), float(start[1]), float(start[2])
 
     def _sees_goal(self, which: np.ndarray) -> np.ndarray:
         """bool, (N,); whether a stop would succeed, of those in `which`."""
-        distance = np.hypot(*np.moveaxis(self._goal_position - self._sim.position[:, None], -1, 0))
-        near = distance <= SUCCESS_DISTANCE
-        looking = which & near.any(1)
-        if not looking.any():
-            return looking
-        pixels = self._sim.count_pixels(looking, self._goal_instance)
-        return (near & (pixels >= ENOUGH_PIXELS)).any(1)
+        sees = np.zeros(self.num_envs, bool)
+        rows = np.flatnonzero(which)
+        near = self._sim.may_see(rows, self._goal_position[rows], SUCCESS_DISTANCE)
+        rows, near = rows[near.any(1)], near[near.any(1)]
+        if len(rows):
+            sees[rows] = True
+            pixels = self._sim.count_pixels(sees, self._goal_instance)
+            sees[rows] = (near & (pixels[rows] >= ENOUGH_PIXELS)).any(1)
+        return sees
 
     def _gps(self) -> np.ndarray:
         """float64, (N, 2), m."""

@@ -47,6 +47,8 @@ class Layout:
         instance: int64, (M,); instance id in images.
         viewpoints: As given.
         goals: int64, (G,); categories that can be goals, rising; G >= 1.
+        targets: For each of these, float64 (TOO_MANY, 3) places, m, and int64 (TOO_MANY,) instances of its things; the
+            rest is infinitely far and -1.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Layout:
         self.instance = np.array([thing.instance for thing in objects], np.int64)
         self.viewpoints = viewpoints
         self.goals = goal_categories(self.category)
+        self.targets = {int(goal): self._targets(goal) for goal in self.goals}
         self._stands = stands
         self._fields: dict[int, np.ndarray] = {}
         self._stand_fields: dict[int, np.ndarray] = {}
@@ -87,6 +90,12 @@ class Layout:
         if thing not in self._stand_fields:
             self._stand_fields[thing] = self.navmap.field(self._stands[thing : thing + 1])
         return self._stand_fields[thing]
+
+    def _targets(self, category: int) -> tuple[np.ndarray, np.ndarray]:
+        things = self.things(category)
+        places, instances = np.full((TOO_MANY, 3), np.inf), np.full(TOO_MANY, -1, np.int64)
+        places[: len(things)], instances[: len(things)] = self.position[things], self.instance[things]
+        return places, instances
 
 
 def goal_categories(category: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def make_simulator(count: int = 3) -> Simulator:
     for i in range(count):
         house = two_rooms(3.0 + i)  # maps of different sizes
         simulator.load(i, NavigationMap(house), Scene.of(house))
-        simulator.place(i, np.array([1.0 + i, 2.0]), 0.0, 0.0)
+        simulator.place(i, (1.0 + i, 2.0), 0.0, 0.0)
     return simulator
 
 
@@ -58,7 +58,7 @@ def test_motion_by_hand():
 def test_rooms_tell_where_every_robot_is():
     simulator = make_simulator()
     assert simulator.rooms.tolist() == [0, 0, 0]
-    simulator.place(1, np.array([7.0, 1.0]), 7.0, 0.1)
+    simulator.place(1, (7.0, 1.0), 7.0, 0.1)
     assert simulator.rooms.tolist() == [0, 1, 0]
     assert simulator.heading[1] == pytest.approx(7.0 - 2 * math.pi)
 
@@ -69,7 +69,11 @@ def test_distances_are_those_of_each_robots_own_map():
     for i, navmap in enumerate(maps):
         field = navmap.field(navmap.cells(np.array([[4.0 + i, 3.0]])))
         simulator.set_goals(i, field)
-        assert simulator.geodesic()[i] == navmap.distances(field, simulator.position[i : i + 1])[0]
+        assert (
+            simulator.geodesic()[i]
+            == simulator.set_goals(i, field)
+            == navmap.distances(field, simulator.position[i : i + 1])[0]
+        )
 
 
 def test_a_robot_of_a_batch_equals_a_single_one():
@@ -95,7 +99,7 @@ def test_maps_must_agree_on_their_cells():
 
 def test_the_camera_is_ahead_of_the_robot():
     simulator = make_simulator(1)
-    simulator.place(0, np.array([1.0, 2.0]), math.pi / 2, -0.3)
+    simulator.place(0, (1.0, 2.0), math.pi / 2, -0.3)
     expected = render_frame(two_rooms(), Camera(height=32, width=48), (1.0, 2.25, 1.2, math.pi / 2, -0.3))
     images = {"rgb": np.zeros((1, 32, 48, 3), np.uint8), "semantic": np.zeros((1, 32, 48), np.uint8)}
     simulator.render(np.array([True]), images)
@@ -118,6 +122,29 @@ def test_the_middle_of_the_image_has_the_same_pixels():
     frame = render_frame(house, COUNTING_CAMERA, tuple(pose[0]))
     assert middle.tolist() == [(frame.instance[96:160, 96:160] == 1).sum()]
     assert middle[0] > 100
+
+
+def test_things_beside_the_picture_need_not_be_counted():
+    builder, rng = ShapeBuilder(), np.random.default_rng(0)
+    builder.add(BOX, (2.0, 2.0, 0.3), (0.2, 0.2, 0.3))
+    builder.add(BOX, (2.0, 2.0, 0.68), (0.08, 0.08, 0.08), instance=1)
+    room = Room("other", np.array([[0, 0], [4, 0], [4, 4], [0, 4]], float), 0, (90, 90, 90))
+    house = House("cube", builder.build(), (room,), (), (), ("building", "cube|1"))
+    simulator = Simulator(1, Camera(height=8, width=8))
+    simulator.load(0, NavigationMap(house), Scene.of(house))
+    hidden, skipped = 0, 0
+    for _ in range(400):
+        turn, distance = rng.uniform(0, 6.3), rng.uniform(0.5, 1.6)
+        position = (2.0 + distance * math.cos(turn), 2.0 + distance * math.sin(turn))
+        simulator.place(0, position, rng.uniform(0, 6.3), rng.uniform(-1.0, 0.2))
+        pixels = simulator.count_pixels(np.array([True]), np.array([[1]]))[0, 0]
+        places = np.array([[[2.0, 2.0, 0.68], [np.inf] * 3]])
+        seen, nothing = simulator.may_see(np.array([0]), places, 2.0)[0]
+        assert not nothing
+        assert seen or pixels == 0
+        hidden, skipped = hidden + (pixels == 0), skipped + (not seen)
+    assert 0.6 * hidden < skipped < 400
+    assert not simulator.may_see(np.array([0]), places, 0.4).any()
 
 
 class CountingWorld(World):

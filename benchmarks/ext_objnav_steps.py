@@ -1,0 +1,109 @@
+"""How fast ExtObjNav steps: 64 environments with colour, depth and class of 64 x 48, as a multiple of one Miniworld FourRooms.
+
+Both play random actions through their Gymnasium interface, in turn, in one run. Needs `pip install memenvs[miniworld]` and a display;
+without one: `xvfb-run -a python benchmarks/ext_objnav_steps.py`. Takes about a minute; `--smoke` ends in a few seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+
+import gymnasium as gym
+import miniworld  # noqa: F401  (registers its ids)
+import numpy as np
+
+import memenvs  # noqa: F401  (registers its ids)
+
+
+def make_ours(
+    num_envs: int, threads: int, sensors: tuple[str, ...]
+) -> tuple[Callable[[float], float], dict[str, float]]:
+    """A function that plays for some seconds and returns steps/s, and how long the start took."""
+    began = time.perf_counter()
+    env = gym.make_vec(
+        "memenvs/ExtObjNav-v0", num_envs=num_envs, image_size=(48, 64), sensors=sensors, threads=threads, copy=False
+    )
+    env.reset(seed=0)
+    first_reset = time.perf_counter() - began
+    rng = np.random.default_rng(0)
+    began = time.perf_counter()
+    env.step(rng.integers(6, size=num_envs))
+    first_step = time.perf_counter() - began
+
+    def play(seconds: float) -> float:
+        steps, began = 0, time.perf_counter()
+        while (spent := time.perf_counter() - began) < seconds:
+            _, _, _, _, info = env.step(rng.integers(6, size=num_envs))
+            steps += int((info["num_steps"] > 0).sum())  # an environment that resets makes no step
+        return steps / spent
+
+    return play, {"first_reset_seconds": first_reset, "first_step_seconds": first_step}
+
+
+def make_miniworld() -> Callable[[float], float]:
+    """The same for one Miniworld FourRooms, colour of 80 x 60 only, as it comes."""
+    env = gym.make("MiniWorld-FourRooms-v0").unwrapped
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+
+    def play(seconds: float) -> float:
+        steps, began = 0, time.perf_counter()
+        while (spent := time.perf_counter() - began) < seconds:
+            _, _, terminated, truncated, _ = env.step(int(rng.integers(env.action_space.n)))
+            steps += 1
+            if terminated or truncated:
+                env.reset()
+        return steps / spent
+
+    return play
+
+
+def commit() -> str:
+    """Hash of the commit that is measured; "unknown" outside a repository."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    found = subprocess.run(
+        ["git", "-C", here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--num-envs", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sensors", default="rgb,depth,semantic")
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of one turn")
+    parser.add_argument("--warm-up", type=float, default=20.0, help="seconds; fills the caches of layouts")
+    parser.add_argument("--smoke", action="store_true")
+    args = parser.parse_args()
+    if args.smoke:
+        args.num_envs, args.turns, args.seconds, args.warm_up = 4, 2, 0.2, 0.2
+    ours, start = make_ours(args.num_envs, args.threads, tuple(args.sensors.split(",")))
+    theirs = make_miniworld()
+    ours(args.warm_up)
+    theirs(args.seconds)
+    speeds = np.array([(ours(args.seconds), theirs(args.seconds)) for _ in range(args.turns)])
+    ratios = speeds[:, 0] / speeds[:, 1]
+    for name, column in (("ExtObjNav", speeds[:, 0]), ("Miniworld", speeds[:, 1])):
+        print(f"{name:10} {np.median(column):9.0f} steps/s (lowest {column.min():.0f}, highest {column.max():.0f})")
+    print(f"ratio      {np.median(ratios):9.1f}         (lowest {ratios.min():.1f}, highest {ratios.max():.1f})")
+    result = {
+        "num_envs": args.num_envs, "threads": args.threads, "sensors": args.sensors, "turns": args.turns,
+        "ext_objnav_steps_per_second": float(np.median(speeds[:, 0])),
+        "miniworld_steps_per_second": float(np.median(speeds[:, 1])),
+        "ratio": float(np.median(ratios)), **start,
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs", "python": platform.python_version(),
+        "numpy": np.__version__, "gymnasium": gym.__version__, "commit": commit(),
+    }  # fmt: skip
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""How much longer `import memenvs` takes than `import gymnasium` alone. 20 seconds.
+
+Each is imported in fresh processes, in turn, after one round that is not counted. Prints median and spread, then one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+from importlib.metadata import version
+
+LIMIT = 0.5  # s, beyond Gymnasium
+
+
+def import_seconds(package: str) -> float:
+    """Seconds that a fresh process needs to import a package."""
+    code = f"import time; start = time.perf_counter(); import {package}; print(time.perf_counter() - start)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def commit() -> str:
+    """Hash of the commit that is measured; "unknown" outside a repository."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=15, help="processes for each package (default: %(default)s)")
+    repeats = parser.parse_args().repeats
+    seconds: dict[str, list[float]] = {"gymnasium": [], "memenvs": []}
+    for k in range(1 + repeats):
+        for package, each in seconds.items():
+            taken = import_seconds(package)
+            if k > 0:  # the first round reads from disk
+                each.append(taken)
+    median = {package: statistics.median(each) for package, each in seconds.items()}
+    for package, each in seconds.items():
+        print(f"{package:10} {1e3 * median[package]:6.0f} ms ({1e3 * min(each):.0f} to {1e3 * max(each):.0f})")
+    extra = median["memenvs"] - median["gymnasium"]
+    print(f"memenvs takes {1e3 * extra:.0f} ms more; the limit is {1e3 * LIMIT:.0f} ms")
+    document = {
+        "benchmark": "import_time",
+        "extra_seconds": extra,
+        "median_seconds": median,
+        "repeats": repeats,
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "commit": commit(),
+        "versions": {name: version(name) for name in ("gymnasium", "memenvs", "numpy")},
+    }
+    print(json.dumps(document))
+    return int(extra >= LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

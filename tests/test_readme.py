@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def python_blocks(text: str) -> list[tuple[int, str]]:
+    """Line number and code of each block fenced as python."""
+    return [
+        (text[: found.start()].count("\n") + 2, found.group(1))
+        for found in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    ]
+
+
+def test_every_block_runs_on_its_own(tmp_path):
+    blocks = python_blocks(README.read_text())
+    assert blocks, "README.md has no block fenced as python"
+    for line, code in blocks:
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"README.md, code from line {line}:\n{done.stderr}"
+
+
+def test_blocks_are_found():
+    text = "# Title\n\n```python\na = 1\n```\n\n```bash\nls\n```\n\n```python\nb = 2\n```\n"
+    assert python_blocks(text) == [(4, "a = 1\n"), (12, "b = 2\n")]

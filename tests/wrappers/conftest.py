@@ -10,6 +10,7 @@ import memenvs
 #: Name: (id, settings, whether it needs a display). Ours, a dictionary, an array and an image.
 ENVS = {
     "darkroom": ("memenvs/Darkroom-v0", {"max_episode_steps": 7, "trial_episodes": 3}, False),
+    "home": ("memenvs/ExtObjNav-v0", {"max_episode_steps": 7, "image_size": (12, 16)}, False),
     "minigrid": ("MiniGrid-MemoryS7-v0", {"max_steps": 7}, False),
     "minigrid rooms": ("MiniGrid-KeyCorridorS3R3-v0", {"max_steps": 7}, False),
     "miniworld": ("MiniWorld-FourRooms-v0", {"max_episode_steps": 7}, True),

@@ -1,7 +1,9 @@
 """Which surface is seen in each pixel, and how far away: culling, and a z-buffer of boxes, cylinders, ellipsoids and floors.
 
-Everything here is compiled. Surfaces that meet a view get a number from 1 up, in the order in which they are drawn; the z-buffer
-holds one over the depth along the optical axis and the surface's number, 0 where nothing is hit.
+Everything here is compiled. Surfaces that meet a view get a number from 1 up, in the order in which they are drawn. The z-buffer
+holds one whole number for each pixel, its key: the bits of the float32 of one over the depth along the optical axis above those
+of the surface's number; 0 where nothing is hit. The nearer surface has the larger key. Rows are done in whole blocks of pixels, so
+that the compiler can do the pixels of a block at the same time.
 
 A frame of three axes is used throughout, turned with the camera's heading but not with its pitch: forward, right, up. In a
 picture, the pixel of index (column i, row j) shows the ray `forward + (i - centre_i) / focal * right - (j - centre_j) / focal * up`
@@ -15,6 +17,7 @@ import math
 import numba
 import numpy as np
 
+from memenvs.houses.blocks import BLOCK, raise_block
 from memenvs.houses.house import BOX, CYLINDER
 from memenvs.houses.scene import COS, HALF_X, HALF_Y, KIND, RADIUS, SIN, Z0, Z1, X, Y
 
@@ -27,6 +30,7 @@ FRONT_X, BACK_X, FRONT_Y, BACK_Y, TOP, BOTTOM, ROUND = range(7)
 
 #: The field of view is cut into this many upright wedges to find out what walls hide.
 WEDGES = 128
+LEVELS = 8
 
 _NEAR = 1e-3  # nearer corners are not projected; what they bound is drawn all the same
 _SLACK = 1e-3  # px; surfaces reach this far over their edges, so that no gap opens between neighbours
@@ -36,10 +40,12 @@ _SLACK = 1e-3  # px; surfaces reach this far over their edges, so that no gap op
 _STARTS = (1, 3, 2, 0)
 _ENDS = (2, 0, 3, 1)
 
+_LOG2 = np.array([max(count.bit_length() - 1, 0) for count in range(WEDGES + 1)])
+
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def set_view(pose, focal, centre_i, centre_j, view):
     """Fills `view` (10,) from a pose (x, y, z, heading, pitch)."""
     view[EYE_X], view[EYE_Y], view[EYE_Z] = pose[0], pose[1], pose[2]
@@ -48,7 +54,7 @@ def set_view(pose, focal, centre_i, centre_j, view):
     view[FOCAL], view[CENTRE_I], view[CENTRE_J] = focal, centre_i, centre_j
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _widest(view, width, height):
     """Largest right / forward over all rays of a picture; 0 if some ray does not go forward enough to say."""
     across = max(view[CENTRE_I], width - 1 - view[CENTRE_I]) / view[FOCAL]
@@ -57,10 +63,13 @@ def _widest(view, width, height):
     return across / ahead * 1.0001 + 1e-4 if ahead > 0.15 else 0.0
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _find_hidden(view, widest, blockers, hidden):
-    """Fills `hidden` (WEDGES,): one over the forward distance from which on nothing is seen in a wedge; 0 if all is seen."""
-    hidden[:] = 0.0
+    """Fills `hidden` (LEVELS, WEDGES): one over the forward distance from which on nothing is seen in a wedge; 0 if all is seen.
+
+    Row l holds the least of the 2**l wedges from each one on, so that the least of any range is the lesser of two entries.
+    """
+    hidden[0] = 0.0
     scale = WEDGES / (2 * widest)
     ch, sh = view[COS_HEADING], view[SIN_HEADING]
     for row in range(blockers.shape[0]):
@@ -89,11 +98,16 @@ def _find_hidden(view, widest, blockers, hidden):
         low = min(0.0, slope)
         for wedge in range(first, last):
             least = start + slope * (wedge - first) + low
-            if least > hidden[wedge]:
-                hidden[wedge] = least
+            if least > hidden[0, wedge]:
+                hidden[0, wedge] = least
+    for level in range(1, LEVELS):
+        half = 1 << (level - 1)
+        for wedge in range(WEDGES - 2 * half + 1):
+            first_half, second_half = hidden[level - 1, wedge], hidden[level - 1, wedge + half]
+            hidden[level, wedge] = first_half if first_half < second_half else second_half
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _is_hidden(low, high, nearest, widest, hidden):
     """Whether all of right / forward in low..high, from the forward distance `nearest` on, is hidden or out of the picture."""
     if low > widest or high < -widest:
@@ -101,15 +115,13 @@ def _is_hidden(low, high, nearest, widest, hidden):
     scale = WEDGES / (2 * widest)
     first = max(0, int((low + widest) * scale))
     last = min(WEDGES - 1, int((high + widest) * scale))
-    limit = 1.0 / nearest
-    for wedge in range(first, last + 1):
-        if hidden[wedge] <= limit:
-            return False
-    return True
+    level = _LOG2[last - first + 1]
+    least = min(hidden[level, first], hidden[level, last + 1 - (1 << level)])
+    return least * nearest > 1.0
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _fill_polygon(corners, order, count, first_row, last_row, plane, number, width, depths, surfaces, ramp, edges):
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _fill_polygon(corners, order, count, first_row, last_row, plane, number, width, stride, keys, edges):
     """Draws a convex polygon into rows first_row..last_row - 1.
 
     Args:
@@ -121,9 +133,8 @@ def _fill_polygon(corners, order, count, first_row, last_row, plane, number, wid
         plane: One over depth at pixel (i, j) is plane[0] + plane[1] * i + plane[2] * j.
         number: Of the surface.
         width: W.
-        depths: float32, (H * W,); one over the depth so far.
-        surfaces: int32, (H * W,); the surfaces so far.
-        ramp: float32, (W,); 0, 1, 2, ...
+        stride: Keys of one row, W rounded up.
+        keys: int64, (H * stride,); what was drawn so far.
         edges: float64, (4, >= count); room for the edges.
 
     Returns:
@@ -148,7 +159,7 @@ def _fill_polygon(corners, order, count, first_row, last_row, plane, number, wid
             rights += 1
     drawn = False
     step = np.float32(plane[1])
-    number = np.int32(number)
+    low_half = np.int64(number)
     for row in range(first_row, last_row):
         low, high = 0.0, width - 1.0
         for k in range(lefts):
@@ -161,18 +172,19 @@ def _fill_polygon(corners, order, count, first_row, last_row, plane, number, wid
         if start >= stop:
             continue
         drawn = True
-        base = np.float32(plane[0] + plane[2] * row)
-        at = row * width
-        z, s, i = depths[at + start : at + stop], surfaces[at + start : at + stop], ramp[start:stop]
-        for k in range(z.shape[0]):
-            new = base + step * i[k]
-            nearer = new > z[k]
-            z[k] = new if nearer else z[k]
-            s[k] = number if nearer else s[k]
+        block = start - start % BLOCK
+        base = np.float32(plane[0] + plane[2] * row + plane[1] * block)
+        at = np.uint64(row * stride + block)
+        while block < stop:
+            since, until = np.int32(start - block), np.int32(stop - block)
+            raise_block(keys, at, base, step, since, until, low_half)
+            block += BLOCK
+            at += np.uint64(BLOCK)
+            base += step * np.float32(BLOCK)
     return drawn
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def set_plane(nf, nr, nu, distance, view, plane):
     """Fills `plane` (3,) for a surface with normal (forward, right, up) whose points p relative to the eye have n . p = distance."""
     cp, sp, scale = view[COS_PITCH], view[SIN_PITCH], 1.0 / distance
@@ -182,7 +194,7 @@ def set_plane(nf, nr, nu, distance, view, plane):
     plane[0] = along * scale - plane[1] * view[CENTRE_I] - plane[2] * view[CENTRE_J]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _project(corner, forward, right, up, view, corners):
     """Fills one row of `corners`: (column * depth, row * depth, depth, row)."""
     depth = forward * view[COS_PITCH] + up * view[SIN_PITCH]
@@ -192,8 +204,8 @@ def _project(corner, forward, right, up, view, corners):
     corners[corner, 2] = depth
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _fill_round(kind, cf, cr, axes, half, middle, view, box, number, width, depths, surfaces, ramp):
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _fill_round(kind, cf, cr, axes, half, middle, view, box, number, stride, keys):
     """Draws a cylinder or an ellipsoid: ray by ray within a rectangle of the picture.
 
     Args:
@@ -206,10 +218,8 @@ def _fill_round(kind, cf, cr, axes, half, middle, view, box, number, width, dept
         view: The view.
         box: First row, last row, first column, last column (exclusive).
         number: Of the curved surface; the flat one of a cylinder has the next one.
-        width: W.
-        depths: As in `_fill_polygon`.
-        surfaces: As in `_fill_polygon`.
-        ramp: As in `_fill_polygon`.
+        stride: As in `_fill_polygon`.
+        keys: As in `_fill_polygon`.
     """
     xf, xr = axes
     ex = np.float32(-(cf * xf + cr * xr) / half[0])
@@ -218,56 +228,82 @@ def _fill_round(kind, cf, cr, axes, half, middle, view, box, number, width, dept
     step = 1.0 / view[FOCAL]
     px, py = np.float32(xr / half[0] * step), np.float32(-xf / half[1] * step)
     rest = ex * ex + ey * ey - np.float32(1)
-    flat = np.int32(number + 1)
-    number = np.int32(number)
     zero, one, tiny = np.float32(0), np.float32(1), np.float32(1e-12)
+    curved, flat = np.int64(number), np.int64(number + 1)
     first_row, last_row, first_column, last_column = box
+    first_column -= first_column % BLOCK
     for row in range(first_row, last_row):
         down = (row - view[CENTRE_J]) * step
         forward = view[COS_PITCH] + down * view[SIN_PITCH]
-        left = -view[CENTRE_I] * step
+        left = (first_column - view[CENTRE_I]) * step
         dx0 = np.float32((forward * xf + left * xr) / half[0])
         dy0 = np.float32((forward * xr - left * xf) / half[1])
         dz = np.float32((view[SIN_PITCH] - down * view[COS_PITCH]) / half[2])
-        at = row * width
-        z, s = depths[at + first_column : at + last_column], surfaces[at + first_column : at + last_column]
-        i = ramp[first_column:last_column]
-        if kind == CYLINDER:
-            dz = dz if abs(dz) > tiny else tiny
-            cap = (-ez - one) / dz if dz > zero else (one - ez) / dz  # where the ray enters the slab between the caps
-            cup = (one - ez) / dz if dz > zero else (-ez - one) / dz
-            for k in range(z.shape[0]):
-                dx, dy = dx0 + px * i[k], dy0 + py * i[k]
-                a, b = dx * dx + dy * dy, ex * dx + ey * dy
-                root = b * b - a * rest
-                a = a if a > tiny else tiny
-                wide = math.sqrt(root if root > zero else zero)
-                enter, leave = (-b - wide) / a, (wide - b) / a
-                side = enter > cap
-                t = enter if side else cap
-                end = leave if leave < cup else cup
-                new = one / (t if t > tiny else tiny)
-                nearer = (root > zero) & (t < end) & (t > tiny) & (new > z[k])
-                z[k] = new if nearer else z[k]
-                s[k] = (number if side else flat) if nearer else s[k]
-        else:
-            for k in range(z.shape[0]):
-                dx, dy = dx0 + px * i[k], dy0 + py * i[k]
-                a, b = dx * dx + dy * dy + dz * dz, ex * dx + ey * dy + ez * dz
-                root = b * b - a * (rest + ez * ez)
-                t = (-b - math.sqrt(root if root > zero else zero)) / a
-                new = one / (t if t > tiny else tiny)
-                nearer = (root > zero) & (t > tiny) & (new > z[k])
-                z[k] = new if nearer else z[k]
-                s[k] = number if nearer else s[k]
-    return
+        dz = dz if abs(dz) > tiny else tiny
+        cap = (-ez - one) / dz if dz > zero else (one - ez) / dz  # where the ray enters the slab between the caps
+        cup = (one - ez) / dz if dz > zero else (-ez - one) / dz  # where it leaves it
+        at = np.uint64(row * stride + first_column)
+        for _ in range(first_column, last_column, BLOCK):
+            for k in range(BLOCK):
+                dx, dy = dx0 + px * np.float32(k), dy0 + py * np.float32(k)
+                if kind == CYLINDER:
+                    a, b = dx * dx + dy * dy, ex * dx + ey * dy
+                    root = b * b - a * rest
+                    a = a if a > tiny else tiny
+                    wide = math.sqrt(root if root > zero else zero)
+                    enter, leave = (-b - wide) / a, (wide - b) / a
+                    side = enter > cap
+                    t = enter if side else cap
+                    met = (root > zero) & (t < (leave if leave < cup else cup)) & (t > tiny)
+                else:
+                    a, b = dx * dx + dy * dy + dz * dz, ex * dx + ey * dy + ez * dz
+                    root = b * b - a * (rest + ez * ez)
+                    t = (-b - math.sqrt(root if root > zero else zero)) / a
+                    side, met = True, (root > zero) & (t > tiny)
+                key = np.int64(np.float32(one / t).view(np.int32)) << 32 | (curved if side else flat)
+                key = key if met else np.int64(0)
+                old = keys[at + np.uint64(k)]
+                keys[at + np.uint64(k)] = key if key > old else old
+            dx0 += px * np.float32(BLOCK)
+            dy0 += py * np.float32(BLOCK)
+            at += np.uint64(BLOCK)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _draw_shape(row, forms, looks, view, size, widest, ceiling, hidden, number, surface_row, surface_part, scratch):
-    """Draws one shape unless it is hidden or out of the picture. Returns the last number given out."""
-    depths, surfaces, ramp, corners, edges, plane, order = scratch
-    height, width = size
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _list_shapes(forms, shapes, view, widest, ceiling, hidden, listed):
+    """Lists the shapes that may be seen in `listed`; returns how many. Each corner test is on the plan, so pitch does not matter."""
+    ch, sh = view[COS_HEADING], view[SIN_HEADING]
+    slant = math.sqrt(1.0 + widest * widest)
+    highest = ceiling + 1e-3
+    count = 0
+    for row in range(shapes):
+        form = forms[row]
+        dx, dy = form[X] - view[EYE_X], form[Y] - view[EYE_Y]
+        cf, cr = dx * ch + dy * sh, dx * sh - dy * ch
+        radius = form[RADIUS]
+        if cf < -radius or abs(cr) - widest * cf > radius * slant:
+            continue
+        listed[count] = row
+        count += 1
+        if form[Z0] < -1e-3 or form[Z1] > highest:  # walls hide only what lies between floor and ceiling
+            continue
+        ax, ay = form[HALF_X] * form[COS], form[HALF_X] * form[SIN]
+        bx, by = -form[HALF_Y] * form[SIN], form[HALF_Y] * form[COS]
+        af, ar, bf, br = ax * ch + ay * sh, ax * sh - ay * ch, bx * ch + by * sh, bx * sh - by * ch
+        nearest = cf - abs(af) - abs(bf)
+        if nearest > _NEAR:
+            p, q = (cr + ar + br) / (cf + af + bf), (cr + ar - br) / (cf + af - bf)
+            r, s = (cr - ar + br) / (cf - af + bf), (cr - ar - br) / (cf - af - bf)
+            if _is_hidden(min(p, q, r, s), max(p, q, r, s), nearest, widest, hidden):
+                count -= 1
+    return count
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _draw_shape(row, forms, looks, view, size, number, surface_row, surface_part, scratch):
+    """Draws one shape. Returns the last number given out."""
+    keys, corners, edges, plane, order = scratch
+    height, width, stride = size
     form = forms[row]
     ch, sh = view[COS_HEADING], view[SIN_HEADING]
     dx, dy = form[X] - view[EYE_X], form[Y] - view[EYE_Y]
@@ -276,22 +312,9 @@ def _draw_shape(row, forms, looks, view, size, widest, ceiling, hidden, number, 
     yf, yr = xr, -xf  # the y axis of the shape
     hx, hy = float(form[HALF_X]), float(form[HALF_Y])
     low, high = form[Z0] - view[EYE_Z], form[Z1] - view[EYE_Z]
-    lowest, highest = -view[EYE_Z] - 1e-3, ceiling - view[EYE_Z] + 1e-3  # what blockers hide lies between
-    reach = abs(hx * xf) + abs(hy * yf)
-    nearest = cf - reach
     for k in range(4):
         sx, sy = (hx if k == 1 or k == 2 else -hx), (hy if k >= 2 else -hy)
         corners[k, 3], corners[k, 4] = cf + sx * xf + sy * yf, cr + sx * xr + sy * yr
-    if widest > 0:
-        if cf + reach <= 0:
-            return number
-        if nearest > _NEAR:
-            least, most = 1e30, -1e30
-            for k in range(4):
-                slope = corners[k, 4] / corners[k, 3]
-                least, most = min(least, slope), max(most, slope)
-            if low >= lowest and high <= highest and _is_hidden(least, most, nearest, widest, hidden):
-                return number
     least_depth = 1e30
     for k in range(4):
         _project(k, corners[k, 3], corners[k, 4], low, view, corners)
@@ -318,7 +341,7 @@ def _draw_shape(row, forms, looks, view, size, widest, ceiling, hidden, number, 
         box = (first_row, last_row, first_column, last_column)
         number += 1
         _fill_round(
-            kind, cf, cr, (xf, xr), half, (high + low) / 2, view, box, number, width, depths, surfaces, ramp
+            kind, cf, cr, (xf, xr), half, (high + low) / 2, view, box, number, stride, keys
         )
         surface_row[number], surface_part[number] = row, ROUND
         if kind == CYLINDER:
@@ -353,18 +376,18 @@ def _draw_shape(row, forms, looks, view, size, widest, ceiling, hidden, number, 
             first = max(first, math.ceil(min(a, b, c, d) - _SLACK))
             last = min(last, math.floor(max(a, b, c, d) + _SLACK) + 1)
         if first < last and _fill_polygon(
-            corners, order, 4, first, last, plane, number + 1, width, depths, surfaces, ramp, edges
+            corners, order, 4, first, last, plane, number + 1, width, stride, keys, edges
         ):
             number += 1
             surface_row[number], surface_part[number] = row, part
     return number
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _draw_level(pieces, counts, first, view, size, z, widest, hidden, number, surface_row, surface_part, scratch):
     """Draws the floors (z is below the eye) or ceilings (above); `first` is the row of the first one. Returns the last number."""
-    depths, surfaces, ramp, corners, edges, plane, order = scratch
-    height, width = size
+    keys, corners, edges, plane, order = scratch
+    height, width, stride = size
     up = z - view[EYE_Z]
     if up == 0:
         return number
@@ -398,20 +421,20 @@ def _draw_level(pieces, counts, first, view, size, z, widest, hidden, number, su
                 continue
         set_plane(0.0, 0.0, 1.0, up, view, plane)
         if _fill_polygon(
-            corners, order, count, first_row, last_row, plane, number + 1, width, depths, surfaces, ramp, edges
+            corners, order, count, first_row, last_row, plane, number + 1, width, stride, keys, edges
         ):
             number += 1
             surface_row[number], surface_part[number] = first + piece, BOTTOM if up > 0 else TOP
     return number
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def draw(view, size, cull, forms, looks, shapes, pieces, counts, blockers, ceiling, surface_row, surface_part, hidden, scratch):
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def draw(view, size, cull, forms, looks, shapes, pieces, counts, blockers, ceiling, surface_row, surface_part, listed, hidden, scratch):
     """Draws one view into `scratch` and lists its surfaces.
 
     Args:
         view: float64, (10,); see `set_view`.
-        size: (H, W).
+        size: H, W and W rounded up to whole blocks (the stride of the keys).
         cull: Whether to leave out early what walls hide; the picture is the same.
         forms: See `memenvs.houses.scene.Scene`; so `looks`, `pieces`, `counts`, `blockers`.
         looks: See there.
@@ -422,31 +445,28 @@ def draw(view, size, cull, forms, looks, shapes, pieces, counts, blockers, ceili
         ceiling: Height of the ceiling, m.
         surface_row: int32; filled with the row of each surface.
         surface_part: int32; filled with the part of the shape that each surface is.
-        hidden: float64, (WEDGES,); room for what walls hide.
-        scratch: Depths (H * W,), surfaces (H * W,), ramp (W,), corners (8, 5), edges (4, 8), plane (3,), order (8,).
+        listed: int32, (>= S,); room for a list of shapes.
+        hidden: float64, (LEVELS, WEDGES); room for what walls hide.
+        scratch: Keys (H * stride,), corners (8, 5), edges (4, 8), plane (3,), order (8,).
 
     Returns:
         The number of the last surface.
     """
-    depths, surfaces = scratch[0], scratch[1]
-    depths[:] = 0
-    surfaces[:] = 0
+    scratch[0][:] = 0
     widest = 0.0
     inside = 0.0 <= view[EYE_Z] <= ceiling
     if cull:
         widest = _widest(view, size[1], size[0])
     if widest > 0:
         _find_hidden(view, widest, blockers if inside else blockers[:0], hidden)
+        count = _list_shapes(forms, shapes, view, widest, ceiling, hidden, listed)
+    else:
+        count = shapes
+        for row in range(shapes):
+            listed[row] = row
     number = 0
-    ch, sh = view[COS_HEADING], view[SIN_HEADING]
-    slant = math.sqrt(1.0 + widest * widest)
-    for row in range(shapes):
-        if widest > 0:
-            dx, dy = forms[row, X] - view[EYE_X], forms[row, Y] - view[EYE_Y]
-            forward, right, radius = dx * ch + dy * sh, dx * sh - dy * ch, forms[row, RADIUS]
-            if forward < -radius or abs(right) - widest * forward > radius * slant:
-                continue
-        number = _draw_shape(row, forms, looks, view, size, widest, ceiling, hidden, number, surface_row, surface_part, scratch)
+    for place in range(count):
+        number = _draw_shape(listed[place], forms, looks, view, size, number, surface_row, surface_part, scratch)
     number = _draw_level(
         pieces, counts, shapes, view, size, 0.0, widest, hidden, number, surface_row, surface_part, scratch
     )

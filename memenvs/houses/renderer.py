@@ -13,9 +13,9 @@ import numpy as np
 from memenvs.houses.camera import Camera
 from memenvs.houses.house import House
 from memenvs.houses.materials import atlas, texture_table
-from memenvs.houses.rasteriser import VIEW_SIZE, WEDGES, draw, set_view
+from memenvs.houses.rasteriser import BLOCK, LEVELS, VIEW_SIZE, WEDGES, draw, set_view
 from memenvs.houses.scene import INSTANCE, PIECE_CORNERS, SEMANTIC, Scene
-from memenvs.houses.shading import LOOK_SIZE, colour
+from memenvs.houses.shading import LINE, LOOK_SIZE, colour
 
 __all__ = ["Camera", "Frame", "Renderer", "Scene", "render_frame"]
 
@@ -39,21 +39,20 @@ class Frame:
     instance: np.ndarray
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _write_depth(depths, out):
-    """Depth from one over depth; both float32, (H * W,)."""
-    for k in range(depths.shape[0]):
-        out[k] = np.float32(1) / depths[k] if depths[k] > 0 else np.float32(0)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _write_depth(keys, out):
+    """A row of depth; `keys` int64, (W,), `out` float32, (W,)."""
+    for k in range(out.shape[0]):
+        key = keys[k]
+        depth = np.float32(1) / np.int32(key >> 32).view(np.float32)
+        out[k] = depth if key > 0 else np.float32(0)
 
 
 @numba.njit(nogil=True, cache=True)
-def _write_look(surfaces, surface_row, looks, column, drawn, values, out):
-    """A column of `Scene.looks` for every pixel, 0 where nothing is hit."""
-    values[0] = 0
-    for number in range(1, drawn + 1):
-        values[number] = looks[surface_row[number], column]
-    for k in range(surfaces.shape[0]):
-        out[k] = values[np.uint64(surfaces[k])]
+def _write_numbers(keys, values, out):
+    """A row of whole numbers that belong to surfaces; `keys` int64, (W,), `values` int32, `out` (W,)."""
+    for k in range(out.shape[0]):
+        out[k] = values[np.uint64(np.int32(keys[k]))]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -61,34 +60,34 @@ def _render(envs, poses, camera, cull, scenes, pictures, wanted, outputs, scratc
     """Draws the environments `envs`, one after the other, into their rows of the output arrays."""
     height, width, focal, centre_i, centre_j = camera
     forms, looks, pieces, corners, blockers, counts, ceilings = scenes
-    textures, atlas_ = pictures
     rgb, depth, semantic, instance = outputs
-    view, surface_row, surface_part, values, hidden, raster, shading = scratch
-    size = (height, width)
-    depths, surfaces, ramp = raster[0], raster[1], raster[2]
+    view, surface_row, surface_part, listed, classes, instances, hidden, raster, shading = scratch
+    keys = raster[0]
+    size = (height, width, -(-width // BLOCK) * BLOCK)
     for k in range(len(envs)):
         env = envs[k]
         shapes, floors, walls = counts[env]
         set_view(poses[env], focal, centre_i, centre_j, view)
         drawn = draw(
             view, size, cull, forms[env], looks[env], shapes, pieces[env, :floors], corners[env, :floors],
-            blockers[env, :walls], ceilings[env], surface_row, surface_part, hidden, raster,
+            blockers[env, :walls], ceilings[env], surface_row, surface_part, listed, hidden, raster,
         )  # fmt: skip
         if wanted[0]:
             colour(
-                view, size, forms[env], looks[env], ceilings[env], surface_row, surface_part, drawn, surfaces, depths,
-                ramp, textures, atlas_, shading, rgb[env],
+                view, size, forms[env], looks[env], ceilings[env], surface_row, surface_part, drawn, keys, pictures[0],
+                pictures[1], shading, rgb[env],
             )  # fmt: skip
-        if wanted[1]:
-            _write_depth(depths, depth[env].reshape(height * width))
-        if wanted[2]:
-            _write_look(
-                surfaces, surface_row, looks[env], SEMANTIC, drawn, values, semantic[env].reshape(height * width)
-            )
-        if wanted[3]:
-            _write_look(
-                surfaces, surface_row, looks[env], INSTANCE, drawn, values, instance[env].reshape(height * width)
-            )
+        for number in range(1, drawn + 1):
+            classes[number] = looks[env, surface_row[number], SEMANTIC]
+            instances[number] = looks[env, surface_row[number], INSTANCE]
+        for row in range(height):
+            line = keys[row * size[2] : row * size[2] + width]
+            if wanted[1]:
+                _write_depth(line, depth[env, row, :, 0])
+            if wanted[2]:
+                _write_numbers(line, classes, semantic[env, row])
+            if wanted[3]:
+                _write_numbers(line, instances, instance[env, row])
 
 
 class Renderer:
@@ -212,18 +211,18 @@ class Renderer:
     def _room(self, camera: Camera, place: int) -> tuple[Any, ...]:
         """Working memory of one thread for one camera, made once."""
         if (camera, place) not in self._scratch:
-            pixels, width = camera.height * camera.width, camera.width
+            stride = -(-camera.width // BLOCK) * BLOCK
             surfaces = 3 * self._forms.shape[1] + 2
             raster = (
-                np.zeros(pixels, np.float32), np.zeros(pixels, np.int32), np.arange(width, dtype=np.float32),
-                np.zeros((8, 5)), np.zeros((4, PIECE_CORNERS)), np.zeros(3), np.zeros(8, np.int64),
+                np.zeros(camera.height * stride + BLOCK, np.int64), np.zeros((8, 5)), np.zeros((4, PIECE_CORNERS)), np.zeros(3),
+                np.zeros(8, np.int64),
             )  # fmt: skip
             shading = (
-                np.zeros((surfaces, LOOK_SIZE), np.float32), np.zeros(width, np.int32), np.zeros(width, np.int32),
-                np.zeros(width, np.float32), np.zeros(width, np.float32), np.zeros(width, np.float32),
+                np.zeros((surfaces, LOOK_SIZE), np.float32), np.zeros(4 * LINE, np.float32),
+                np.zeros(3 * BLOCK, np.uint8), np.zeros(3),
             )  # fmt: skip
-            numbers = [np.zeros(surfaces, np.int32) for _ in range(3)]
-            self._scratch[camera, place] = (np.zeros(VIEW_SIZE), *numbers, np.zeros(WEDGES), raster, shading)
+            numbers = [np.zeros(surfaces, np.int32) for _ in range(5)]  # classes[0] and instances[0] stay 0
+            self._scratch[camera, place] = (np.zeros(VIEW_SIZE), *numbers, np.zeros((LEVELS, WEDGES)), raster, shading)
         return self._scratch[camera, place]
 
     def close(self) -> None:

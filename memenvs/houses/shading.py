@@ -11,11 +11,11 @@ import math
 import numba
 import numpy as np
 
+from memenvs.houses.blocks import BLOCK, mix_block, run_length
 from memenvs.houses.house import SPHERE
 from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
 from memenvs.houses.rasteriser import (
     BACK_X,
-    BOTTOM,
     CENTRE_I,
     CENTRE_J,
     COS_HEADING,
@@ -30,6 +30,7 @@ from memenvs.houses.rasteriser import (
     SIN_HEADING,
     SIN_PITCH,
     TOP,
+    set_plane,
 )
 from memenvs.houses.scene import (
     BLUE,
@@ -50,8 +51,14 @@ from memenvs.houses.scene import (
 
 #: Columns of a surface's look: texel coordinates at the eye and their change along the ray, level of detail, atlas row,
 #: colour, and how light falls off towards floor and ceiling.
-U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0, DETAIL, BASE, LOOK_R, LOOK_G, LOOK_B, LOW_0, LOW_V, HIGH_0, HIGH_V, READY = range(18)
-LOOK_SIZE = 18
+U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0, DETAIL, BASE, LOOK_R, LOOK_G, LOOK_B, LOW_0, LOW_V, HIGH_0, HIGH_V, NEAR_I, NEAR_J, NEAR_0, READY = range(21)
+LOOK_SIZE = 32
+# Curved surfaces use some columns otherwise and some more.
+W_EYE, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = 21, 25, 26, 27, 28, 29, 30, 31, 18
+
+
+#: Length of one line of working memory: the widest picture and a block more.
+LINE = 4096 + BLOCK
 
 _LIGHT = (0.36, 0.21, 0.91)  # from where most light comes
 _AMBIENT, _DIRECT = 0.70, 0.30
@@ -61,13 +68,13 @@ _GRASS = (104.0, 142.0, 72.0)
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _shade(nx, ny, nz):
     """Brightness of a surface with a unit normal in world axes."""
     return _AMBIENT + _DIRECT * (nx * _LIGHT[0] + ny * _LIGHT[1] + nz * _LIGHT[2])
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _set_axis(look, at, ax, ay, az, offset, scale, view):
     """Writes one texel coordinate, (a . point - offset) * scale, as a function of pixel and depth into look[at : at + 4]."""
     ch, sh, cp, sp = view[COS_HEADING], view[SIN_HEADING], view[COS_PITCH], view[SIN_PITCH]
@@ -79,8 +86,8 @@ def _set_axis(look, at, ax, ay, az, offset, scale, view):
     look[at + 3] = along * scale - di * view[CENTRE_I] - dj * view[CENTRE_J]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _set_look(look, form, kinds, part, ceiling, view, textures):
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _set_look(look, form, kinds, part, ceiling, view, textures, plane):
     """Fills the look (18,) of a flat surface of a box, a cylinder, a floor or a ceiling for one view."""
     c, s, cx, cy = float(form[COS]), float(form[SIN]), float(form[X]), float(form[Y])
     hx, hy = float(form[HALF_X]), float(form[HALF_Y])
@@ -102,7 +109,8 @@ def _set_look(look, form, kinds, part, ceiling, view, textures):
         texture = 0
     size_u, size_v = float(textures[texture, 0]), float(textures[texture, 1])
     if textures[texture, 2] > 0:
-        size_u, size_v = wide / max(1.0, np.rint(wide / size_u)), tall / max(1.0, np.rint(tall / size_v))
+        size_u = wide / max(1.0, math.floor(wide / size_u + 0.5))
+        size_v = tall / max(1.0, math.floor(tall / size_v + 0.5))
     scale_u, scale_v = TILE / size_u, TILE / size_v
     in_world = kinds[IN_WORLD] > 0
     left = 0.0 if in_world else ux * cx + uy * cy - wide / 2
@@ -122,10 +130,13 @@ def _set_look(look, form, kinds, part, ceiling, view, textures):
     look[BASE] = texture * TILE * ATLAS_WIDTH
     light = _shade(nx, ny, nz)
     look[LOOK_R], look[LOOK_G], look[LOOK_B] = form[RED] * light, form[GREEN] * light, form[BLUE] * light
+    forward, right = nx * view[COS_HEADING] + ny * view[SIN_HEADING], nx * view[SIN_HEADING] - ny * view[COS_HEADING]
+    set_plane(forward, right, nz, distance, view, plane)
+    look[NEAR_0], look[NEAR_I], look[NEAR_J] = plane[0], plane[1], plane[2]
     look[READY] = 1.0
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _level(detail):
     """One over the width of a texel of the right level of detail: a power of two from 1 to 1/128.
 
@@ -139,153 +150,181 @@ def _level(detail):
     return np.int32((127 - level) << np.int32(23)).view(np.float32)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _place(u, v, scale):
-    """Where in its picture of the atlas a texel lies. float32 throughout: exact, and many at a time."""
-    tile, wide = np.float32(TILE), np.float32(ATLAS_WIDTH)
+    """Where in its picture of the atlas a texel lies. float32 throughout: exact, and many at a time. Always a place inside."""
+    tile, wide, most = np.float32(TILE), np.float32(ATLAS_WIDTH), np.float32(TILE - 0.01)
     u = u - np.floor(u * np.float32(1 / TILE)) * tile
     v = v - np.floor(v * np.float32(1 / TILE)) * tile
+    u, v = u if u < most else most, v if v < most else most  # also where it is not a number
     return np.floor(v * scale) * wide + (wide - wide * scale) + np.floor(u * scale)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _flat_run(look, row, depths, ramp, texels, red, green, blue):
-    """Fills a run of one flat surface: atlas indices and factors of the three channels."""
-    u_i, v_i, u_eye, v_eye = look[U_I], look[V_I], look[U_EYE], look[V_EYE]
-    u_row, v_row = look[U_J] * np.float32(row) + look[U_0], look[V_J] * np.float32(row) + look[V_0]
-    detail, base = look[DETAIL], np.int32(look[BASE])
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _flat_run(look, row, first, last, lines):
+    """Fills `lines` for a run of pixels of one flat surface, and up to a block more behind it."""
+    block = np.float32(first)
+    iz = look[NEAR_I] * block + look[NEAR_J] * np.float32(row) + look[NEAR_0]
+    u_row = look[U_I] * block + look[U_J] * np.float32(row) + look[U_0]
+    v_row = look[V_I] * block + look[V_J] * np.float32(row) + look[V_0]
+    iz_i, u_i, v_i, u_eye, v_eye = look[NEAR_I], look[U_I], look[V_I], look[U_EYE], look[V_EYE]
+    detail, base = look[DETAIL], look[BASE]
     low_0, low_v, high_0, high_v = look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V]
     r, g, b = look[LOOK_R], look[LOOK_G], look[LOOK_B]
-    one = np.float32(1)
-    for k in range(depths.shape[0]):
-        z = one / depths[k]
-        u, v = u_eye + z * (u_row + u_i * ramp[k]), v_eye + z * (v_row + v_i * ramp[k])
-        low, high = low_0 + low_v * v, high_0 + high_v * v
-        light = low if low < high else high
-        light = light if light < one else one
-        red[k], green[k], blue[k] = r * light, g * light, b * light
-        texels[k] = base + np.int32(_place(u, v, _level(detail * z * z * z)))
+    one, wide = np.float32(1), np.float32(BLOCK)
+    at = np.uint64(first)
+    for _ in range(first, last, BLOCK):
+        for k in range(BLOCK):
+            i = np.float32(k)
+            z = one / (iz + iz_i * i)
+            u, v = u_eye + z * (u_row + u_i * i), v_eye + z * (v_row + v_i * i)
+            low, high = low_0 + low_v * v, high_0 + high_v * v
+            light = low if low < high else high
+            light = light if light < one else one
+            here = at + np.uint64(k)
+            lines[here] = base + _place(u, v, _level(detail * z * z * z))
+            lines[here + np.uint64(LINE)] = r * light
+            lines[here + np.uint64(2 * LINE)] = g * light
+            lines[here + np.uint64(3 * LINE)] = b * light
+        iz, u_row, v_row = iz + iz_i * wide, u_row + u_i * wide, v_row + v_i * wide
+        at += np.uint64(BLOCK)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _turn_of(y, x):
-    """Angle of (x, y) as a part of a full turn, -0.5 to 0.5; good to 1e-3."""
-    small, large = min(abs(x), abs(y)), max(abs(x), abs(y))
-    q = small / max(large, 1e-12)
-    angle = q * (0.1591549 - q * q * (0.0517 - q * q * 0.0185))
-    angle = 0.25 - angle if abs(y) > abs(x) else angle
-    angle = 0.5 - angle if x < 0 else angle
+    """Angle of the float32 (x, y) as a part of a full turn, -0.5 to 0.5; good to 1e-3."""
+    steep = abs(y) > abs(x)
+    q = abs(x) / abs(y) if steep else abs(y) / max(abs(x), np.float32(1e-12))
+    angle = q * (np.float32(0.15915) - q * q * (np.float32(0.0517) - q * q * np.float32(0.0185)))
+    angle = np.float32(0.25) - angle if steep else angle
+    angle = np.float32(0.5) - angle if x < 0 else angle
     return -angle if y < 0 else angle
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _round_run(form, kinds, row, first, view, textures, depths, texels, red, green, blue):
-    """As `_flat_run`, for the curved part of a cylinder and for an ellipsoid; pixel by pixel."""
-    c, s = float(form[COS]), float(form[SIN])
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _set_round_look(look, form, kinds, view, textures):
+    """Fills the look of the curved part of a cylinder or of an ellipsoid for one view.
+
+    The three coordinates are those in which it is the unit cylinder or ball, so a normal is (x / hx, y / hy, z / hz), normalised.
+    """
+    c, s, cx, cy = float(form[COS]), float(form[SIN]), float(form[X]), float(form[Y])
     hx, hy, hz = float(form[HALF_X]), float(form[HALF_Y]), float(form[Z1] - form[Z0]) / 2
-    ch, sh, cp, sp = view[COS_HEADING], view[SIN_HEADING], view[COS_PITCH], view[SIN_PITCH]
-    texture, ball = kinds[TEXTURE], kinds[KIND] == SPHERE
+    middle = float(form[Z0]) + hz
+    _set_axis(look, U_EYE, c, s, 0.0, c * cx + s * cy, 1 / hx, view)
+    _set_axis(look, V_EYE, -s, c, 0.0, c * cy - s * cx, 1 / hy, view)
+    _set_axis(look, W_EYE, 0.0, 0.0, 1.0, middle, 1 / hz, view)
+    ball = 1.0 if kinds[KIND] == SPHERE else 0.0
+    look[LIT_X] = _DIRECT * (c * _LIGHT[0] + s * _LIGHT[1]) / hx
+    look[LIT_Y] = _DIRECT * (c * _LIGHT[1] - s * _LIGHT[0]) / hy
+    look[LIT_Z] = _DIRECT * _LIGHT[2] / hz * ball
+    look[LONG_X], look[LONG_Y], look[LONG_Z] = 1 / (hx * hx), 1 / (hy * hy), ball / (hz * hz)
+    look[LOW_0], look[LOW_V] = 0.74 + 0.65 * middle, 0.65 * hz
+    texture = kinds[TEXTURE]
     wide, tall = math.pi * (hx + hy), 2 * hz
-    size_u, size_v = float(textures[texture, 0]), float(textures[texture, 1])
-    times_u, times_v = max(1.0, np.rint(wide / size_u)), tall / size_v
+    times_u = max(1.0, math.floor(wide / textures[texture, 0] + 0.5))
+    times_v = tall / textures[texture, 1]
     if textures[texture, 2] > 0:
-        times_v = max(1.0, np.rint(times_v))
+        times_v = max(1.0, math.floor(times_v + 0.5))
     spread = max(times_u / wide, times_v / tall) * TILE / view[FOCAL]
-    base = texture * TILE * ATLAS_WIDTH
-    down = (row - view[CENTRE_J]) / view[FOCAL]
-    rf, rz = cp + down * sp, sp - down * cp
-    for k in range(depths.shape[0]):
-        z = 1.0 / depths[k]
-        rr = (first + k - view[CENTRE_I]) / view[FOCAL]
-        px = view[EYE_X] - form[X] + z * (rf * ch + rr * sh)
-        py = view[EYE_Y] - form[Y] + z * (rf * sh - rr * ch)
-        pz = view[EYE_Z] - form[Z0] - hz + z * rz
-        lx, ly, lz = (px * c + py * s) / hx, (py * c - px * s) / hy, pz / hz  # on the unit ball or cylinder
-        nx, ny, nz = lx / hx, ly / hy, lz / hz if ball else 0.0
-        length = 1.0 / math.sqrt(max(nx * nx + ny * ny + nz * nz, 1e-12))
-        nx, ny, nz = nx * length, ny * length, nz * length
-        light = _shade(nx * c - ny * s, nx * s + ny * c, nz)
-        facing = (nx * (px * c + py * s) + ny * (py * c - px * s)) * 0.0 + 1.0
-        light *= min(1.0, 0.74 + 0.65 * (pz + hz + form[Z0])) * facing
-        red[k], green[k], blue[k] = form[RED] * light, form[GREEN] * light, form[BLUE] * light
-        u = (_turn_of(ly, lx) + 0.5) * times_u * TILE
-        v = (1.0 - lz) / 2 * times_v * TILE
-        q = spread * z
-        texels[k] = base + np.int32(_place(np.float32(u), np.float32(v), _level(q * q * 2)))
+    look[TIMES_U], look[TIMES_V], look[DETAIL] = times_u * TILE, times_v * TILE, 2 * spread * spread
+    look[BASE] = texture * TILE * ATLAS_WIDTH
+    look[LOOK_R], look[LOOK_G], look[LOOK_B] = form[RED], form[GREEN], form[BLUE]
+    look[READY] = 1.0
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _outside_run(row, first, view, texels, red, green, blue):
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _round_run(look, row, first, last, keys, lines):
+    """As `_flat_run`, for the curved part of a cylinder and for an ellipsoid; `keys` int64, (W,), are those of the row."""
+    down = np.float32(row)
+    x_row, y_row = look[U_J] * down + look[U_0], look[V_J] * down + look[V_0]
+    z_row = look[W_EYE + 2] * down + look[W_EYE + 3]
+    one, half = np.float32(1), np.float32(0.5)
+    for i in range(first, last):
+        far, column = one / np.int32(keys[i] >> 32).view(np.float32), np.float32(i)
+        x = look[U_EYE] + far * (x_row + look[U_I] * column)
+        y = look[V_EYE] + far * (y_row + look[V_I] * column)
+        z = look[W_EYE] + far * z_row
+        length = math.sqrt(x * x * look[LONG_X] + y * y * look[LONG_Y] + z * z * look[LONG_Z])
+        light = np.float32(_AMBIENT) + (x * look[LIT_X] + y * look[LIT_Y] + z * look[LIT_Z]) / length
+        low = look[LOW_0] + look[LOW_V] * z
+        light *= low if low < one else one
+        u, v = (_turn_of(y, x) + half) * look[TIMES_U], (one - z) * half * look[TIMES_V]
+        lines[i] = look[BASE] + _place(u, v, _level(look[DETAIL] * far * far))
+        for channel in range(3):
+            lines[i + (channel + 1) * LINE] = look[LOOK_R + channel] * light
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _outside_run(row, first, last, view, lines):
     """As `_flat_run`, for what is not part of the home: lawn below the horizon, sky above."""
     rise = view[SIN_PITCH] - (row - view[CENTRE_J]) / view[FOCAL] * view[COS_PITCH]
     part = min(1.0, abs(rise) * 2.5)
-    for k in range(texels.shape[0]):
-        texels[k] = ATLAS_WIDTH - 2  # the coarsest version of the plain picture
-        for channel, out in ((0, red), (1, green), (2, blue)):
+    for i in range(first, last):
+        lines[i] = ATLAS_WIDTH - 2  # the coarsest version of the plain picture
+        for channel in range(3):
             far, near = _HORIZON[channel], _SKY[channel] if rise > 0 else _GRASS[channel]
-            out[k] = (far + (near - far) * part) / 128.0
+            lines[i + (channel + 1) * LINE] = (far + (near - far) * part) / 128.0
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def _mix(texels, atlas, red, green, blue, fetched, out):
-    """Fetches the texels of a row and multiplies them; `out` is uint8, (3 * W,)."""
-    for k in range(texels.shape[0]):
-        fetched[k] = atlas[np.uint64(texels[k])]
-    most = np.float32(255)
-    for k in range(texels.shape[0]):
-        texel = fetched[k]
-        r = np.float32(texel & np.int32(255)) * red[k]
-        g = np.float32((texel >> np.int32(8)) & np.int32(255)) * green[k]
-        b = np.float32(texel >> np.int32(16)) * blue[k]
-        r, g, b = r if r < most else most, g if g < most else most, b if b < most else most
-        out[3 * k], out[3 * k + 1], out[3 * k + 2] = np.uint8(np.int32(r)), np.uint8(np.int32(g)), np.uint8(np.int32(b))
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _mix(lines, atlas, rest, out):
+    """Writes the colours of a row; `out` uint8, (3 * W,), `rest` uint8, (3 * BLOCK,), is room for those of the last block."""
+    width = out.shape[0] // 3
+    whole = width - width % BLOCK
+    stride = np.uint64(LINE)
+    for first in range(0, whole, BLOCK):
+        mix_block(lines, np.uint64(first), stride, atlas, out, np.uint64(3 * first))
+    if whole < width:
+        mix_block(lines, np.uint64(whole), stride, atlas, rest, np.uint64(0))
+        for k in range(3 * (width - whole)):
+            out[3 * whole + k] = rest[k]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
-def colour(view, size, forms, looks, ceiling, surface_row, surface_part, drawn, surfaces, depths, ramp, textures, atlas, scratch, out):
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def colour(view, size, forms, looks, ceiling, surface_row, surface_part, drawn, keys, textures, atlas, scratch, out):
     """Colours one view.
 
     Args:
         view: float64, (10,); see `memenvs.houses.rasteriser.set_view`.
-        size: (H, W).
+        size: H, W and the stride of the keys.
         forms: See `memenvs.houses.scene.Scene`.
         looks: See there.
         ceiling: Height of the ceiling, m.
         surface_row: int32; row of each surface.
         surface_part: int32; part of the shape that it is.
         drawn: Number of the last surface.
-        surfaces: int32, (H * W,); what is seen.
-        depths: float32, (H * W,); one over its depth.
-        ramp: float32, (W,); 0, 1, 2, ...
+        keys: int64, (H * stride,); what is seen, see `memenvs.houses.rasteriser`.
         textures: See `memenvs.houses.materials.texture_table`.
         atlas: See `memenvs.houses.materials.atlas`.
-        scratch: Looks of surfaces, float32, (>= drawn + 1, 18), then five rows (W,): texels, fetched (int32), factors (float32).
+        scratch: Looks of surfaces, float32, (>= drawn + 1, 21); lines of texels and of factors for red, green and blue, float32,
+            (4 * LINE,); bytes, uint8, (3 * BLOCK,); a plane, float64, (3,).
         out: uint8, (H, W, 3).
     """
-    height, width = size
-    seen, texels, fetched, red, green, blue = scratch
+    height, width, stride = size
+    seen, lines, rest, plane = scratch
     seen[: drawn + 1, READY] = 0.0
     for row in range(height):
-        line, far = surfaces[row * width : (row + 1) * width], depths[row * width : (row + 1) * width]
+        line = keys[row * stride : row * stride + width + BLOCK]
         first = 0
         while first < width:
-            number = line[first]
-            last = first + 1
-            while last < width and line[last] == number:
-                last += 1
-            t, r, g, b = texels[first:last], red[first:last], green[first:last], blue[first:last]
+            number = np.int32(line[first])
+            last = first
+            same = BLOCK
+            while same == BLOCK and last < width:
+                same = run_length(line, np.uint64(last), number)
+                last += same
+            last = min(last, width)
             if number == 0:
-                _outside_run(row, first, view, t, r, g, b)
+                _outside_run(row, first, last, view, lines)
             else:
-                shape, part = surface_row[number], surface_part[number]
+                shape, part, look = surface_row[number], surface_part[number], seen[number]
                 if part == ROUND:
-                    _round_run(
-                        forms[shape], looks[shape], row, first, view, textures, far[first:last], t, r, g, b
-                    )
-                else:
-                    look = seen[number]
                     if look[READY] == 0.0:
-                        _set_look(look, forms[shape], looks[shape], part, ceiling, view, textures)
-                    _flat_run(look, row, far[first:last], ramp[first:last], t, r, g, b)
+                        _set_round_look(look, forms[shape], looks[shape], view, textures)
+                    _round_run(look, row, first, last, line, lines)
+                else:
+                    if look[READY] == 0.0:
+                        _set_look(look, forms[shape], looks[shape], part, ceiling, view, textures, plane)
+                    _flat_run(look, row, first, last, lines)
             first = last
-        _mix(texels, atlas, red, green, blue, fetched, out[row].reshape(3 * width))
+        _mix(lines, atlas, rest, out[row].reshape(3 * width))

@@ -15,10 +15,10 @@ from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.simulator import PixelCounter, Simulator
-from memenvs.houses.topdown import Marker, draw_topdown
 from memenvs.houses.worlds import World, make_world
 from memenvs.navigation.expert import Expert
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
+from memenvs.navigation.picture import SIDE, draw_picture, draw_plan
 from memenvs.navigation.robot import (
     DOWN,
     FORWARD,
@@ -203,6 +203,8 @@ class ExtObjNav(BatchTask):
         self._collisions = np.zeros(num_envs, np.int64)
         self._path_failures = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
+        self._trail = np.zeros((num_envs, config.max_episode_steps + 1, 3))  # poses, for pictures
+        self._trail_length = np.zeros(num_envs, np.int64)
         self._scene_id = np.zeros(num_envs, "U64")
         self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
 
@@ -241,6 +243,7 @@ class ExtObjNav(BatchTask):
         self._path_length[i] = 0.0
         self._collisions[i] = self._path_failures[i] = 0
         self._success[i] = False
+        self._trail[i, 0], self._trail_length[i] = start, 1
         self._expert.reset(i)
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -250,6 +253,8 @@ class ExtObjNav(BatchTask):
         self._collisions += sim.forward(active & (actions == FORWARD), FORWARD_DISTANCE)
         self._path_length += np.hypot(*(sim.position - before).T)
         sim.turn(np.where(active, ((actions == LEFT) - 1.0 * (actions == RIGHT)) * self._turn, 0.0))
+        self._trail_length += active & (self._trail_length < self._trail.shape[1])
+        self._trail[np.arange(self.num_envs), self._trail_length - 1] = sim.pose
         up = np.where(active, 1 * (actions == UP) - 1 * (actions == DOWN), 0)
         self._tilt = np.where(up != 0, tilt(self.config.tilt_mode, self._tilt, up), self._tilt)
         sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
@@ -310,17 +315,15 @@ class ExtObjNav(BatchTask):
         return actions
 
     def render(self, i: int) -> np.ndarray:
-        """What the robot sees, 256 x 256."""
-        image = np.zeros((self.num_envs, 256, 256, 3), np.uint8)
-        which = np.arange(self.num_envs) == i
-        self._sim.render(which, {"rgb": image}, camera=Camera(height=256, width=256))
-        return image[i]
+        """What the robot sees and a map with its way and the goals; 384 x 768."""
+        view = np.zeros((self.num_envs, SIDE, SIDE, 3), np.uint8)
+        self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=SIDE, width=SIDE))
+        way = self._trail[i, : self._trail_length[i]]
+        return draw_picture(view[i], self.layout(i).house, way, self._goal_places(i))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """The home from above with the way taken and the goal's instances."""
-        layout = self.layout(i)
-        goals = [Marker((x, y)) for x, y, _ in layout.position[layout.category == self._goal[i]].tolist()]
-        return draw_topdown(layout.house, trajectories=[way], markers=goals, pixels_per_metre=40.0)
+        """The home from above with the way and the goals."""
+        return draw_plan(self.layout(i).house, way, self._goal_places(i), pixels_per_metre=40.0)
 
     def close(self) -> None:
         """Stops the drawing threads."""
@@ -410,6 +413,10 @@ class ExtObjNav(BatchTask):
             pixels = self._sim.count_pixels(sees, self._goal_instance)
             sees[rows] = (near & (pixels[rows] >= ENOUGH_PIXELS)).any(1)
         return sees
+
+    def _goal_places(self, i: int) -> np.ndarray:
+        """float64, (G, 2); of the goal things of environment `i`, m."""
+        return self._goal_position[i, self._goal_instance[i] >= 0, :2]
 
     def _gps(self) -> np.ndarray:
         """float64, (N, 2), m."""

@@ -499,10 +499,24 @@ def test_the_oracle_stops_where_a_thing_is_hard_to_see():
     assert info["success"]
 
 
+def test_the_picture_for_people_shows_view_and_way():
+    env = make_toy(render_mode="rgb_array")
+    env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
+    first = env.render()
+    env.step(FORWARD)
+    second = env.render()
+    assert first.dtype == np.uint8
+    assert not np.array_equal(first[:, :384], second[:, :384])
+    assert not np.array_equal(first[:, 384:], second[:, 384:])
+    assert np.array_equal(env.render(), second)
+    plan = env.task.draw_map(0, np.array([[1.0, 2.0, 0.0], [1.25, 2.0, 0.0]]))
+    assert plan.shape == (40 * 4.6, 40 * 8.6, 3)
+
+
 def test_made_by_id_it_is_the_same_task():
     env = gym.make("memenvs/ExtObjNav-v0", world=ToyWorld(), image_size=(16, 16), render_mode="rgb_array")
     observation, info = env.reset(seed=0)
     assert env.observation_space.contains(observation)
-    assert env.render().shape == (256, 256, 3)
+    assert env.render().shape == (384, 768, 3)
     assert info["trial_start"] and info["episode_index"] == 0
     env.close()

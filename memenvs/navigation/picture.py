@@ -1,0 +1,45 @@
+"""What people look at: a map of the home, and the robot's view beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memenvs.houses.house import House
+from memenvs.houses.topdown import Marker, draw_topdown
+
+#: Sides of the view and of the square that the map beside it is fitted into, pixels.
+SIDE = 384
+_BACKGROUND = 250
+_GOAL, _LOOKS_AT = (236, 170, 20), (30, 30, 34)
+
+
+def draw_plan(house: House, way: np.ndarray, goals: np.ndarray, *, pixels_per_metre: float) -> np.ndarray:
+    """A home from above with a way through it, where the robot looks at its end, and the goals.
+
+    Args:
+        house: The home with its things.
+        way: float, (T, 3); x, y (m) and heading (rad) step by step; T >= 1.
+        goals: float64, (G, 2); m.
+        pixels_per_metre: Scale.
+
+    Returns:
+        uint8, (H, W, 3).
+    """
+    x, y, heading = way[-1].tolist()
+    markers = [Marker((goal[0], goal[1]), _GOAL, radius=0.18) for goal in goals.tolist()]
+    markers.append(Marker((x + 0.35 * np.cos(heading), y + 0.35 * np.sin(heading)), _LOOKS_AT, radius=0.07))
+    return draw_topdown(
+        house, pixels_per_metre=pixels_per_metre, trajectories=[way], markers=markers, margin=0.3, has_labels=False
+    )
+
+
+def draw_picture(view: np.ndarray, house: House, way: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    """The view, uint8 (384, 384, 3), and right of it the plan (see `draw_plan`). Returns uint8, (384, 768, 3)."""
+    low, high = house.bounds
+    plan = draw_plan(house, way, goals, pixels_per_metre=SIDE / (float(np.max(high - low)) + 0.6))
+    plan = plan[:SIDE, :SIDE]  # rounding may have added a pixel
+    picture = np.full((SIDE, 2 * SIDE, 3), _BACKGROUND, np.uint8)
+    picture[:, :SIDE] = view
+    top, left = (SIDE - plan.shape[0]) // 2, SIDE + (SIDE - plan.shape[1]) // 2
+    picture[top : top + plan.shape[0], left : left + plan.shape[1]] = plan
+    return picture

@@ -118,3 +118,27 @@ def _windowed(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
         block_k, block_v = (torch.cat([x[..., :sinks, :], x[..., low:high, :]], dim=-2) for x in (k, v))
         parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], block_k, block_v, attn_mask=mask))
     return torch.cat(parts, dim=-2)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair (x[i], x[i + width / 2]) of every head by its angle.
+
+    Args:
+        x: float, (B, T, parts, heads, width).
+        cos: float, (B, T, width / 2); cosine of the angles.
+        sin: float, (B, T, width / 2).
+
+    Returns:
+        float, (B, T, parts, heads, width).
+
+    Source:
+        Su et al., "RoFormer", 2021, in the half-split form.
+    """
+    if x.device.type == "cpu" and x.dtype == cos.dtype == torch.float32:
+        from agents.attention_cpu import Turn
+
+        turned: Tensor = Turn.apply(x, cos, sin)
+        return turned
+    cos, sin = cos[:, :, None, None].to(x.dtype), sin[:, :, None, None].to(x.dtype)
+    low, high = x.chunk(2, dim=-1)
+    return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)

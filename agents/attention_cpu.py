@@ -276,19 +276,37 @@ def _backward(q, k, v, first, last, sinks, out, lse, g_out, g_q, g_k, g_v, head_
                 g_k[b, h, j, d], g_v[b, h, j, d] = gkt[d, j] * inverse, gvt[d, j]
 
 
+@njit(
+    "void(float32[:,:,:,:,:],float32[:,:,::1],float32[:,:,::1],float32[:,:,:,:,::1],int64,int64)",
+    nogil=True,
+    cache=True,
+)
+def _turn(x, cos, sin, out, row_begin, row_end):  # type: ignore[no-untyped-def]
+    """Turn pairs of features; see `Turn`. Rows are the B sequences."""
+    half = cos.shape[2]
+    for b in range(row_begin, row_end):
+        for t in range(x.shape[1]):
+            for part in range(x.shape[2]):
+                for h in range(x.shape[3]):
+                    for d in range(half):
+                        low, high = x[b, t, part, h, d], x[b, t, part, h, d + half]
+                        out[b, t, part, h, d] = low * cos[b, t, d] - high * sin[b, t, d]
+                        out[b, t, part, h, d + half] = high * cos[b, t, d] + low * sin[b, t, d]
+
+
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """The threads that heads are split over; made when first needed."""
     return ThreadPoolExecutor(threads, thread_name_prefix="attention")
 
 
-def _over_heads(run: Callable[..., None], arrays: list[Any], heads: int) -> None:
-    """Call `run(*arrays, begin, end)` for all heads, over as many threads as torch has."""
-    threads = min(torch.get_num_threads(), heads)
+def _over_threads(run: Callable[..., None], arrays: list[Any], count: int) -> None:
+    """Call `run(*arrays, begin, end)` for all of `count` heads or rows, over as many threads as torch has."""
+    threads = min(torch.get_num_threads(), count)
     if threads == 1:
-        run(*arrays, 0, heads)
+        run(*arrays, 0, count)
         return
-    bounds = [heads * i // threads for i in range(threads + 1)]
+    bounds = [count * i // threads for i in range(threads + 1)]
     jobs = [_pool(threads - 1).submit(run, *arrays, *bounds[i : i + 2]) for i in range(1, threads)]
     run(*arrays, *bounds[:2])
     for job in jobs:
@@ -305,7 +323,7 @@ class NarrowAttention(torch.autograd.Function):
         out = q.new_empty(batch, steps, heads, width).transpose(1, 2)
         lse = q.new_empty(batch, heads, steps)
         arrays = [x.detach().numpy() for x in (q, k, v, first, last)]
-        _over_heads(_forward, [*arrays, sinks, out.numpy(), lse.numpy()], batch * heads)
+        _over_threads(_forward, [*arrays, sinks, out.numpy(), lse.numpy()], batch * heads)
         ctx.save_for_backward(q, k, v, first, last, out, lse)
         ctx.sinks = sinks
         return out
@@ -318,7 +336,7 @@ class NarrowAttention(torch.autograd.Function):
         gradients = [torch.empty_like(x) for x in (q, k, v)]
         arrays = [x.numpy() for x in (q, k, v, first, last)]
         written = [x.numpy() for x in (out, lse, g_out, *gradients)]
-        _over_heads(_backward, [*arrays, ctx.sinks, *written], q.shape[0] * q.shape[1])
+        _over_threads(_backward, [*arrays, ctx.sinks, *written], q.shape[0] * q.shape[1])
         return (*gradients, None, None, None)
 
 
@@ -337,4 +355,38 @@ def narrow_attention(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tenso
         float32, (B, heads, T, width).
     """
     out: Tensor = NarrowAttention.apply(q, k, v, first, last, sinks)
+    return out
+
+
+class Turn(torch.autograd.Function):
+    """Rotation of feature pairs in one pass, float32 on a CPU: tensor operations crawl over halves of a few numbers each."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Each pair (x[i], x[i + width / 2]) turned by its angle.
+
+        Args:
+            ctx: Of autograd.
+            x: float32, (B, T, parts, heads, width).
+            cos: float32, (B, T, width / 2); cosine of the angles.
+            sin: float32, (B, T, width / 2).
+
+        Returns:
+            float32, (B, T, parts, heads, width).
+        """
+        ctx.save_for_backward(cos, sin)
+        return _turned(x.detach(), cos, sin)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient turned back."""
+        cos, sin = ctx.saved_tensors
+        return _turned(g_out, cos, -sin), None, None
+
+
+def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """What `Turn` computes."""
+    out = x.new_empty(x.shape)
+    _over_threads(_turn, [x.numpy(), cos.contiguous().numpy(), sin.contiguous().numpy(), out.numpy()], x.shape[0])
     return out

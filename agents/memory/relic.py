@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import Window, attend
+from agents.attention import Window, attend, rotate
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from agents.memory.clock import Clock
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
 Rotation = tuple[Tensor, Tensor]
-"""Cosine and sine, float (B, T, 1, 1, width / 2)."""
+"""Cosine and sine, float (B, T, width / 2)."""
 PREFILL_STEPS = 1024
 """Steps that `RelicMemory.prefill` runs at a time."""
 FIRST_ROOM = 256
@@ -116,15 +116,15 @@ class Block(nn.Module):
             qkv = self.qkv(h).view(batch, steps, 3, heads, width)
             qk, v = qkv[:, :, :2], qkv[:, :, 2]
             if rotation is not None:
-                qk = rotate(qk, rotation)
+                qk = rotate(qk, *rotation)
             q, k = qk.unbind(2)
         else:
             q = F.linear(h[:, steps - queries :], self.qkv.weight[:dim]).view(batch, queries, 1, heads, width)
             k, v = F.linear(h, self.qkv.weight[dim:]).view(batch, steps, 2, heads, width).split(1, dim=2)
             if rotation is not None:
                 cos, sin = rotation
-                q = rotate(q, (cos[:, steps - queries :], sin[:, steps - queries :]))
-                k = rotate(k, rotation)
+                q = rotate(q, cos[:, steps - queries :], sin[:, steps - queries :])
+                k = rotate(k, cos, sin)
             q, k, v = q[:, :, 0], k[:, :, 0], v[:, :, 0]
         return q.transpose(1, 2), torch.stack([k, v], dim=1).transpose(2, 3)
 
@@ -148,21 +148,6 @@ class Block(nn.Module):
         key = zero if self.sink_key is None else self.sink_key
         value = zero if self.sink_value is None else self.sink_value
         return torch.stack([key, value])[None, :, :, None]
-
-
-def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Turn each pair (x[i], x[i + width / 2]) by its angle.
-
-    Args:
-        x: float, (B, T, parts, heads, width).
-        rotation: Cosine and sine of the angles, broadcast over parts and heads.
-
-    Source:
-        Rotary position embedding (Su et al., 2021), half-split form.
-    """
-    cos, sin = rotation
-    low, high = x.chunk(2, dim=-1)
-    return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)
 
 
 @dataclass(frozen=True)
@@ -361,7 +346,7 @@ class RelicMemory(Memory):
         width, dtype = self.config.head_dim, self.positions.dtype
         exact = torch.float64 if dtype == torch.float64 else torch.float32
         exponent = torch.arange(0, width, 2, device=episode.device, dtype=exact) / width
-        angle = episode[..., None, None, None].to(exact) * self.config.rope_base**-exponent
+        angle = episode[..., None].to(exact) * self.config.rope_base**-exponent
         return angle.cos().to(dtype), angle.sin().to(dtype)
 
     def _sinks(self, keep: Tensor | None) -> list[Tensor] | None:

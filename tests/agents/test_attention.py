@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.attention import ROWS_AT_ONCE, Window, attend
+from agents.attention import ROWS_AT_ONCE, Window, attend, rotate
 
 CASES = [(torch.float64, 6), (torch.float32, 4), (torch.float32, 8), (torch.float32, 16), (torch.float32, 32)]
 
@@ -97,6 +97,20 @@ def test_the_number_of_threads_changes_nothing(threads: int) -> None:
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_rotation_in_one_pass_equals_tensor_operations() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(3, 5, 3, 2, 8, generator=generator)[:, :, :2].requires_grad_()
+    angle = torch.rand(3, 5, 4, generator=generator) * 9
+    toward = torch.randn(x.shape, generator=generator)
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        out = rotate(x.to(dtype), angle.to(dtype).cos(), angle.to(dtype).sin())
+        results.append([out, torch.autograd.grad(out, x, toward.to(dtype))[0]])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b.float(), atol=1e-5, rtol=0, check_dtype=False)
+    torch.testing.assert_close(results[0][0].norm(), x.norm(), atol=1e-4, rtol=0)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

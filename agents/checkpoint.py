@@ -53,11 +53,11 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
     state = {
         "num_timesteps": model.num_timesteps,
         "n_updates": model._n_updates,
-        "seed": model.seed,
+        "seed": None if model.seed is None else int(model.seed),
         "resets_with_episode": model.policy.resets_with_episode,
         "order_rng": model._order_rng.bit_generator.state,
         "shuffle_rng": model._shuffle_rng.bit_generator.state,
-        "recent_episodes": list(model.ep_info_buffer or []),
+        "recent_episodes": [{"r": float(each["r"]), "l": int(each["l"])} for each in model.ep_info_buffer or []],
         "recent_successes": [bool(value) for value in model.ep_success_buffer or []],
         "trials": _next_trials(model),
     }
@@ -116,6 +116,7 @@ def load(
         space_from_json(config["action_space"]),
     )
     if env is not None:
+        env = cls._wrap_env(env, arguments.get("verbose", 0))  # as the learner saw it: images with their channels first
         for name, own in (("observation_space", observation_space), ("action_space", action_space)):
             given = getattr(env, name)
             if own != given:
@@ -132,6 +133,8 @@ def load(
         **overrides,
     )
     model.observation_space, model.action_space = observation_space, action_space
+    if env is None:
+        model.n_envs = 1
     model._setup_model()
     _restore(model, state, members, Path(path))
     return model
@@ -153,8 +156,8 @@ def read(path: str | PathLike[str]) -> dict[str, bytes]:
         for name in MEMBERS:
             if name not in members:
                 raise ValueError(f"{path}: a checkpoint must have {list(MEMBERS)}, {name!r} is missing")
-        found = json.loads(members["config.json"]).get("format")
-    except (zipfile.BadZipFile, json.JSONDecodeError, EOFError) as error:
+        found = dict(json.loads(members["config.json"])).get("format")
+    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, TypeError, EOFError) as error:
         raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
     if found != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT}, got {found}")
@@ -187,7 +190,7 @@ def space_to_json(space: spaces.Space) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist()}
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
     if isinstance(space, spaces.MultiBinary):
         return {"kind": "MultiBinary", "n": space.n}
     if isinstance(space, spaces.Box):
@@ -212,13 +215,13 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
     if kind == "Discrete":
         return spaces.Discrete(data["n"], start=data["start"])
     if kind == "MultiDiscrete":
-        return spaces.MultiDiscrete(data["nvec"])
+        return spaces.MultiDiscrete(data["nvec"], start=data["start"])
     if kind == "MultiBinary":
         return spaces.MultiBinary(data["n"])
     if kind == "Box":
         shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
         low, high = (np.broadcast_to(np.array(data[name]), shape).astype(dtype) for name in ("low", "high"))
-        return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type]
+        return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type,unused-ignore]
     raise ValueError(
         f"unknown kind of space {kind!r}; choose from 'Dict', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Box'"
     )
@@ -237,7 +240,8 @@ def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, 
     _load_optimizer(model.policy.optimizer, moments, path)
     model.policy.generator.set_state(generators["sampling"])
     if "memory" in generators:
-        model.policy.memory.generator.set_state(generators["memory"])  # type: ignore[union-attr]
+        memory_generator: Any = model.policy.memory.generator  # only memories that draw have one
+        memory_generator.set_state(generators["memory"])
     model._order_rng.bit_generator.state = state["order_rng"]
     model._shuffle_rng.bit_generator.state = state["shuffle_rng"]
     model.num_timesteps = state["num_timesteps"]
@@ -254,7 +258,7 @@ def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, 
 
 def _next_trials(model: PartialUpdatePPO) -> dict[str, list[int]] | None:
     """Seed and number of the trial that each environment starts next, if it has trials that were seeded one after the other."""
-    infos = model.env.reset_infos if model.env is not None else []
+    infos = model.env.unwrapped.reset_infos if model.env is not None else []
     if not infos or not all("trial_id" in info and "seed" in info for info in infos):
         return None
     seeds = [int(info["seed"]) for info in infos]

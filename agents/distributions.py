@@ -108,7 +108,7 @@ class ActionHead(nn.Module):
 
     Args:
         dim: Width of the features.
-        space: `Discrete`, `MultiDiscrete` or a one-dimensional `Box`.
+        space: `Discrete`, or a `MultiDiscrete` or `Box` with one axis.
 
     Raises:
         ValueError: Another kind of space.
@@ -119,13 +119,13 @@ class ActionHead(nn.Module):
         self.space = space
         if isinstance(space, spaces.Discrete):
             width = int(space.n)
-        elif isinstance(space, spaces.MultiDiscrete):
+        elif isinstance(space, spaces.MultiDiscrete) and len(space.shape) == 1:
             width = int(space.nvec.sum())
         elif isinstance(space, spaces.Box) and len(space.shape) == 1:
             width = space.shape[0]
             self.log_std = nn.Parameter(torch.zeros(width))
         else:
-            raise ValueError(f"action space must be Discrete, MultiDiscrete or a Box with one axis, got {space}")
+            raise ValueError(f"action space must be Discrete, or a MultiDiscrete or Box with one axis, got {space}")
         self.linear = nn.Linear(dim, width)
         nn.init.orthogonal_(self.linear.weight, 0.01)  # a nearly uniform first policy
         nn.init.zeros_(self.linear.bias)

@@ -15,6 +15,7 @@ from stable_baselines3.common.torch_layers import (
     CombinedExtractor,
     FlattenExtractor,
     MlpExtractor,
+    NatureCNN,
 )
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "DictEncoder": DictEncoder,
     "CombinedExtractor": CombinedExtractor,
     "FlattenExtractor": FlattenExtractor,
+    "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
 
@@ -116,7 +118,7 @@ class MemoryPolicy(BasePolicy):
                 nn.init.orthogonal_(module.weight, 2**0.5)
                 nn.init.zeros_(module.bias)
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, foreach=True)
+        self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
         self.generator = torch.Generator()  # draws the actions; seeded by the learner
         self.resets_with_episode = True  # what `predict` takes for the start of a trial; the learner knows better
         self._kwargs: dict[str, Any] = {
@@ -146,8 +148,10 @@ class MemoryPolicy(BasePolicy):
             float, (B, features_dim).
         """
         prepared = preprocess_obs(observations, self.observation_space, normalize_images=self.normalize_images)
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.freeze_features):
+        if not self.freeze_features:
             return self.features_extractor(prepared)
+        with torch.no_grad():  # rounded as they are stored, so that acting and learning see the same
+            return self.features_extractor(prepared).to(torch.bfloat16).to(torch.float32)
 
     def inputs(self, features: Tensor, previous: Tensor, episode_start: Tensor, trial_start: Tensor) -> StepInputs:
         """What the memory sees.
@@ -241,20 +245,21 @@ class MemoryPolicy(BasePolicy):
             episode = torch.as_tensor(started, device=self.device) | began
             distribution, value, state = self.step(self.features(tensors), state, episode, began)
             actions = distribution.mode() if deterministic else distribution.sample(self.generator)
-        if not torch.isfinite(value).all():
+        if not torch.isfinite(value + distribution.log_prob(actions)).all():
             raise ValueError(
-                "the policy's value must be finite, got NaN or infinity: its weights or the observation are broken"
+                "the policy's outputs must be finite, got NaN or infinity: its weights or the observation are broken"
             )
         state = self.remember_action(state, actions)
         moves = self.environment_actions(actions)
         return (moves if vectorized else moves[0]), state
 
     def environment_actions(self, actions: Tensor) -> np.ndarray:
-        """Actions as the environment takes them: on the CPU, and clipped to the bounds of a `Box`."""
+        """Actions as the environment takes them: on the CPU, counted from the space's start, or clipped to the bounds of a `Box`."""
         moves = actions.cpu().numpy()
         if isinstance(self.action_space, spaces.Box):
-            moves = np.clip(moves, self.action_space.low, self.action_space.high)
-        return moves
+            return np.clip(moves, self.action_space.low, self.action_space.high)
+        assert isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete))
+        return moves + self.action_space.start
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
         raise RuntimeError("a MemoryPolicy acts through predict, which carries its state")

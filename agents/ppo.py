@@ -25,6 +25,8 @@ from agents.memory import State
 from agents.policies import PREVIOUS_ACTION, MemoryPolicy
 
 PREFIX_GRADS = ("full", "detach", "window")
+#: What an optimiser step reports, as logged.
+STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "grad_norm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +147,8 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         ReLIC, sections on partial updates and Sink-KV; order of operations as in its release.
     """
 
-    policy: MemoryPolicy
+    policy: MemoryPolicy  # type: ignore[assignment]
+    rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
     policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
 
     def __init__(
@@ -168,7 +171,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
                 raise TypeError(f"unknown setting {name!r}; choose from {known}")
         self.config = replace(config or PPOConfig(), **overrides)
         super().__init__(
-            policy,
+            policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]
             learning_rate=self.config.learning_rate,
             n_steps=self.config.n_steps,
@@ -193,15 +196,16 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         seed = self.seed if self.seed is not None else int(np.random.default_rng().integers(2**31))
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # weights from the seed, without touching the global generator for others
+        with torch.random.fork_rng(devices=[]):  # weights from the seed; the global generator stays as it was
             torch.manual_seed(seed)
-            self.policy = self.policy_class(  # type: ignore[assignment]
+            policy = self.policy_class(
                 self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
             ).to(self.device)
+        assert isinstance(policy, MemoryPolicy)
+        self.policy = policy
+        self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
         self.policy.generator = torch.Generator(self.device)
-        self.rollout_buffer = TrialRolloutBuffer(  # type: ignore[assignment]
+        self.rollout_buffer = TrialRolloutBuffer(
             self.n_envs,
             self.config.n_steps,
             self.observation_space,
@@ -213,12 +217,18 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         self._has_trials = False
         self._begun = False  # whether the environment was reset for the rollout that comes next
         self._resume_options: list[dict[str, Any]] | None = None
-        self.set_random_seed(seed)
+        self._seed_generators(seed)
+        if self.seed is not None and self.env is not None:
+            self.env.seed(self.seed)
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seeds every generator of the learner, and the environment; None leaves them. Nothing global is touched."""
-        if seed is None:
-            return
+        if seed is not None:
+            self._seed_generators(seed)
+            if self.env is not None:
+                self.env.seed(seed)
+
+    def _seed_generators(self, seed: int) -> None:
         draws = np.random.SeedSequence(seed).generate_state(4)
         self.policy.generator.manual_seed(int(draws[0]))
         memory_generator = getattr(self.policy.memory, "generator", None)
@@ -227,8 +237,6 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         self._order_rng = np.random.default_rng(int(draws[2]))
         self._shuffle_rng = np.random.default_rng(int(draws[3]))
         self.action_space.seed(seed)
-        if self.env is not None:
-            self.env.seed(seed)
 
     def _setup_learn(
         self,
@@ -238,8 +246,9 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        if self.env is None:
+            raise RuntimeError("learn was called without an environment; pass one to load, or call set_env")
         if reset_num_timesteps or self._last_obs is None:  # these are reset by Stable-Baselines3
-            assert self.env is not None
             if self._resume_options is not None:
                 self.env.set_options(self._resume_options)
                 self._resume_options = None
@@ -265,7 +274,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         if buffer.pos in (0, buffer.n_steps):
             self._begin_rollout(env)
         assert self._state is not None
-        self._segment_begin, self._segment_state = buffer.pos, self._state
+        self._segment_begin, self._segment_state, self._is_segment_kept = buffer.pos, self._state, False
         callback.on_rollout_start()
         for _ in range(self.config.segment):
             observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
@@ -274,7 +283,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
                 distribution, values, state = policy.step(features, self._state, self._episode_start, self._trial_start)
                 actions = distribution.sample(policy.generator)
                 log_probs = distribution.log_prob(actions)
-            if not torch.isfinite(log_probs).all() or not torch.isfinite(values).all():
+            if not math.isfinite(float((log_probs + values).sum())):
                 raise ValueError(
                     f"the policy's outputs must be finite, got NaN or infinity after {self.num_timesteps} steps; "
                     "lower learning_rate or max_grad_norm, or look at the observations"
@@ -287,8 +296,10 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
+                self._drop_rollout()
                 return False
-            self._update_info_buffer(infos, dones)
+            if dones.any():
+                self._update_info_buffer(infos, dones)
             self._state = policy.remember_action(state, actions)
             self._last_obs = new_obs  # type: ignore[assignment]
             self._note_starts(env, dones)
@@ -307,7 +318,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         """Empties the buffer and, where rollouts are trials, the memory and the environment."""
         self.rollout_buffer.reset()
         if self._state is None:
-            self._has_trials = all("trial_start" in info for info in env.reset_infos)
+            self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
             self.policy.resets_with_episode = not self._has_trials
         wanted = self.config.reset_each_rollout
         resets = self._has_trials or self.config.n_updates > 1 or not self.policy.memory.bounded
@@ -323,10 +334,15 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
                 if self._has_trials:
                     env.set_options({"new_trial": True})
                 self._last_obs = env.reset()  # type: ignore[assignment]
-            self._state = self.policy.initial_state(env.num_envs, max_steps=self.config.n_steps)
+            self._state = self.policy.initial_state(env.num_envs, max_steps=self.config.n_steps + 1)
             self._episode_start = torch.ones(env.num_envs, dtype=torch.bool, device=self.device)
             self._trial_start = self._episode_start.clone()
         self._begun = False
+
+    def _drop_rollout(self) -> None:
+        """Forgets a rollout that a callback has cut short; learning goes on with a reset."""
+        self.rollout_buffer.reset()
+        self._last_obs = None
 
     def _trials_are_fresh(self) -> bool:
         """Whether every environment has just begun a trial by itself."""
@@ -334,13 +350,20 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
 
     def _note_starts(self, env: VecEnv, dones: np.ndarray) -> None:
         """Which environments start an episode, and a trial, with the observation that came last."""
+        self._last_episode_starts = dones
+        if not dones.any():
+            self._episode_start = self._trial_start = torch.zeros(len(dones), dtype=torch.bool, device=self.device)
+            return
         trial = dones.copy()
         if self._has_trials:
             for i in np.flatnonzero(dones).tolist():
-                trial[i] = env.reset_infos[i]["trial_start"]
-        self._last_episode_starts = dones
+                trial[i] = env.unwrapped.reset_infos[i]["trial_start"]
         self._episode_start = torch.as_tensor(dones, device=self.device)
         self._trial_start = torch.as_tensor(trial, device=self.device)
+        if self.config.prefix_grad == "detach" and trial.any() and not self._is_segment_kept:
+            # acting on in a new trial writes over the old one, which the update of this segment still looks back on
+            self._segment_state = {key: value.clone() for key, value in self._segment_state.items()}
+            self._is_segment_kept = True
 
     def _value_of(self, observations: Any, episode_start: Tensor, trial_start: Tensor) -> Tensor:
         """Value of the next observation, float (N,), without keeping it in memory: the state's counters stay as they are."""
@@ -384,22 +407,19 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         if config.normalize_advantage:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         self.policy.set_training_mode(True)
-        sums: dict[str, float] = {}
-        count = 0
-        for rows in self._batches():
-            stats = self._optimise(rows, begin, end, advantages, returns)
-            count += 1
-            for key, value in stats.items():
-                sums[key] = sums.get(key, 0.0) + value
+        rows = self._all_rows()
+        acted = (buffer.ordered(store, rows, begin, end) for store in (buffer.log_probs, buffer.values))
+        targets = torch.stack([*acted, advantages, returns], -1)  # (N, c, 4), so that a batch takes them in one go
+        stats = torch.stack([self._optimise(batch, begin, end, targets) for batch in self._batches()]).mean(0)
         self.policy.set_training_mode(False)
         self._n_updates += 1
         self.logger.record("train/learning_rate", learning_rate)
-        for key, value in sums.items():
-            self.logger.record(f"train/{key}", value / count)
+        for key, value in zip(STATISTICS, stats.tolist(), strict=True):
+            self.logger.record(f"train/{key}", value)
         kind = "full" if full else "partial"
         self.logger.record(f"train/approx_kl_{kind}", self._approximate_kl(begin, end))
         spread = torch.var(returns)
-        explained = 1.0 - torch.var(returns - buffer.ordered(buffer.values, self._all_rows(), begin, end)) / spread
+        explained = 1.0 - torch.var(returns - targets[..., 1]) / spread
         self.logger.record("train/explained_variance", float(explained) if float(spread) > 0 else float("nan"))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         if not full:
@@ -417,16 +437,24 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             order = torch.as_tensor(self._order_rng.permutation(self.n_envs), device=self.device)
             yield from order.split(size)
 
-    def _optimise(self, rows: Tensor, begin: int, end: int, advantages: Tensor, returns: Tensor) -> dict[str, float]:
-        """One optimiser step on the loss positions `begin` to `end` of some environments; returns what to log."""
-        config, buffer = self.config, self.rollout_buffer
+    def _optimise(self, rows: Tensor, begin: int, end: int, targets: Tensor) -> Tensor:
+        """One optimiser step on the loss positions `begin` to `end` of some environments.
+
+        Args:
+            rows: int64, (B,); environments.
+            begin: First position of the loss.
+            end: One after the last.
+            targets: float32, (N, end - begin, 4); log probability and value when acting, advantage, return.
+
+        Returns:
+            float32, one of each of `STATISTICS`.
+        """
+        config = self.config
         self.policy.optimizer.zero_grad(set_to_none=True)
-        stats: dict[str, Tensor] = {}
+        stats = torch.zeros(len(STATISTICS) - 1, device=self.device)
         for part in rows.split(max(1, config.micro_batch_tokens // end)):
             distribution, values, actions = self.evaluate(part, begin, end)
-            old_log_probs = buffer.ordered(buffer.log_probs, part, begin, end)
-            old_values = buffer.ordered(buffer.values, part, begin, end)
-            advantage, target = advantages[part], returns[part]
+            old_log_probs, old_values, advantage, target = targets[part].unbind(-1)
             ratio = (distribution.log_prob(actions) - old_log_probs).exp()
             clipped = ratio.clamp(1.0 - config.clip_range, 1.0 + config.clip_range)
             policy_loss = -torch.min(advantage * ratio, advantage * clipped).mean()
@@ -438,17 +466,11 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             loss = policy_loss + config.vf_coef * value_loss - config.ent_coef * entropy
             (share * loss).backward()
             with torch.no_grad():
-                outside = ((ratio - 1.0).abs() > config.clip_range).float().mean()
-                for key, value in (
-                    ("policy_gradient_loss", policy_loss),
-                    ("value_loss", value_loss),
-                    ("entropy", entropy),
-                    ("clip_fraction", outside),
-                ):
-                    stats[key] = stats.get(key, torch.zeros((), device=self.device)) + share * value
-        stats["grad_norm"] = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), config.max_grad_norm)
+                outside = (ratio != clipped).float().mean()
+                stats += share * torch.stack([policy_loss, value_loss, entropy, outside])
+        norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
         self.policy.optimizer.step()
-        return {key: float(value) for key, value in stats.items()}
+        return torch.cat([stats, norm[None]])
 
     def evaluate(self, rows: Tensor, begin: int, end: int) -> tuple[ActionDistribution, Tensor, Tensor]:
         """Policy and values at positions `begin` to `end` of the rollout, given everything before, with the present weights.
@@ -467,10 +489,11 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             start, state = begin, self._rows_of(self._segment_state, rows)
         elif begin > config.prefix_window and config.prefix_grad == "window":
             start = begin - config.prefix_window
-            prefix, _ = self._inputs(rows, 0, start)
             training = memory.training
             memory.eval()
-            _, state = memory.prefill(prefix, memory.initial_state(len(rows), max_steps=end), last=1)
+            with torch.no_grad():
+                prefix, _ = self._inputs(rows, 0, start)
+                _, state = memory.prefill(prefix, memory.initial_state(len(rows), max_steps=end), last=1)
             memory.train(training)
         x, sequences = self._inputs(rows, start, end)
         latent, _ = memory(x, state, last=end - begin)
@@ -511,7 +534,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         for rows in self._all_rows().split(max(1, self.config.micro_batch_tokens // end)):
             with torch.no_grad():
                 x, sequences = self._inputs(rows, 0, end)
-                state = policy.memory.initial_state(len(rows), max_steps=self.config.n_steps)
+                state = policy.memory.initial_state(len(rows), max_steps=self.config.n_steps + 1)
                 latent, state = policy.memory.prefill(x, state, last=None if last_of_rollout else 1)
                 parts.append(state)
                 if last_of_rollout:

@@ -145,7 +145,8 @@ def make_vec_env(id: str, num_envs: int, *, seed: int | None = None, **kwargs: A
             id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
         )
         env: VecEnv = TrialVecEnv(_as_trial_env(batch))
-        env.seed(seed)
+        if seed is not None:  # without one, Stable-Baselines3 would draw it from NumPy's global generator
+            env.seed(seed)
         return env
     return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs)
 

@@ -128,6 +128,28 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             checkpoint_rollouts=1,
         ),
     ),
+    "darkroom": (
+        "the 10 x 10 Darkroom for two cores: T = 500, K = 5, prefix detached in partial updates",
+        RunConfig(
+            **_darkroom(10, 100, 10),
+            n_envs=32,
+            total_steps=3_000_000,
+            threads=1,
+            ppo=PPOConfig(
+                n_steps=500,
+                n_updates=5,
+                batch_size=8,
+                learning_rate=1e-3,
+                final_learning_rate=1e-4,
+                prefix_grad="detach",
+            ),
+            policy={
+                **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
+                "features_extractor_kwargs": {"one_hot": {"position": 10}},
+            },
+            eval_trials=100,
+        ),
+    ),
     "relic-darkroom": (
         "the article's Darkroom: T = 512, K = 4, fixed zero sink (environments, steps and warm-up are our choice)",
         RunConfig(

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
@@ -173,12 +183,22 @@ class RunCallback(BaseCallback):
             self._progress.update(self._task, completed=self._shown, score=score)
 
 
+class SpeedColumn(ProgressColumn):
+    """Environment steps so far and per second."""
+
+    def render(self, task: Task) -> Text:
+        """The text of the column."""
+        speed = "" if task.speed is None else f"  {task.speed:,.0f} steps/s"
+        return Text(f"{task.completed:,.0f} steps{speed}")
+
+
 def progress_bar() -> Progress:
     """A bar with what is being done, share, steps/s, time spent and time left."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%  {task.completed:,.0f} steps  {task.speed:,.0f}/s", justify="right"),
+        TaskProgressColumn(),
+        SpeedColumn(),
         TextColumn("return {task.fields[score]:.2f}"),
         TimeElapsedColumn(),
         TextColumn("left"),

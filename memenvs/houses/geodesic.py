@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
+from numba.extending import intrinsic
 
 #: Cells around each goal that get their exact straight distance before the marching starts.
 SEED_REACH = 4
@@ -171,3 +172,41 @@ def look_up(field: np.ndarray, width: int, x: float, y: float) -> float:
                 total += share * value
                 weight += share
     return total / weight if weight > 0.0 else np.inf
+
+
+@intrinsic
+def _floats_at(typing_context, address):  # type: ignore[no-untyped-def]
+    """A pointer to float32 numbers from their address, an int64."""
+    pointer = types.CPointer(types.float32)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(arguments[0], context.get_value_type(pointer))
+
+    return pointer(types.int64), generate
+
+
+@njit(nogil=True, cache=True)
+def look_up_many(
+    addresses: np.ndarray,
+    sizes: np.ndarray,
+    widths: np.ndarray,
+    origins: np.ndarray,
+    cell: float,
+    positions: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Distances of N robots, each in a field of its own, read where it lies (there may be gigabytes of fields).
+
+    Args:
+        addresses: int64, (N,); of the first number of each field, float32 in one piece; the caller keeps the fields alive.
+        sizes: int64, (N,); numbers in each field.
+        widths: int64, (N,); W of each field.
+        origins: float64, (N, 2); of the fields' grids, m.
+        cell: Side of a cell, m.
+        positions: float64, (N, 2); m.
+        out: float64, (N,); written, m.
+    """
+    for i in range(len(positions)):
+        field = carray(_floats_at(addresses[i]), sizes[i])  # type: ignore[call-arg]  # numba hides its first argument
+        x, y = (positions[i, 0] - origins[i, 0]) / cell, (positions[i, 1] - origins[i, 1]) / cell
+        out[i] = look_up(field, widths[i], x, y)

@@ -152,10 +152,8 @@ class NavigationMap:
 
     def distances(self, field: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Values of a field (see `field`) at points (Q, 2), between cells bilinear. Returns float64, (Q,), m; inf where unreachable."""
-        out = np.empty(len(points))
-        points = np.asarray(points, np.float64)
-        look_up_many(field[None], np.full(len(points), self.shape[1]), self.origin[None], self.cell, points, out)
-        return out
+        at = (np.asarray(points, np.float64) - self.origin) / self.cell
+        return np.array([look_up(field, self.shape[1], x, y) for x, y in at.tolist()])
 
     def move(self, positions: np.ndarray, headings: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
         """Moves robots straight on, sliding along what is in the way; never leaves the navigable area.
@@ -275,26 +273,6 @@ def slide_many(
         )
         collided[i] = blocked
         positions[i, 0], positions[i, 1] = x, y
-
-
-@njit(nogil=True, cache=True)
-def look_up_many(
-    fields: np.ndarray, widths: np.ndarray, origins: np.ndarray, cell: float, positions: np.ndarray, out: np.ndarray
-) -> None:
-    """Distance of N robots, each in its own field or (M = 1) all in one.
-
-    Args:
-        fields: float32, (M, cells); row i is the flat field of robot i, m.
-        widths: int64, (N,); W of each robot's grid.
-        origins: float64, (M, 2); m.
-        cell: Side of a cell, m.
-        positions: float64, (N, 2); m.
-        out: float64, (N,); written.
-    """
-    for i in range(len(positions)):
-        grid = i if len(fields) > 1 else 0
-        x, y = (positions[i, 0] - origins[grid, 0]) / cell, (positions[i, 1] - origins[grid, 1]) / cell
-        out[i] = look_up(fields[grid], widths[i], x, y)
 
 
 @njit(nogil=True, cache=True)

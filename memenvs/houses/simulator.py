@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 from memenvs.houses.camera import Camera
-from memenvs.houses.geodesic import look_up
-from memenvs.houses.navmap import NavigationMap, look_up_many, slide_many
+from memenvs.houses.geodesic import look_up, look_up_many
+from memenvs.houses.navmap import NavigationMap, slide_many
 from memenvs.houses.renderer import Renderer
 from memenvs.houses.scene import Scene
 
@@ -21,6 +21,9 @@ THING_RADIUS = 0.15
 #: The camera in whose images pixels of things are counted, whatever else is drawn; and its middle, the same pixels in less time.
 COUNTING_CAMERA = Camera(height=256, width=256, hfov_deg=90.0)
 MIDDLE_CAMERA = Camera(height=64, width=64, hfov_deg=math.degrees(2 * math.atan(32 / COUNTING_CAMERA.focal)))
+
+#: Field of a robot without goals.
+_NO_FIELD = np.full(1, np.inf, np.float32)
 
 
 class Simulator:
@@ -50,7 +53,10 @@ class Simulator:
         # One row of each bank is the flat grid of one robot's home; rows grow with the largest home.
         self._free = np.zeros((num_robots, 0), bool)
         self._room = np.zeros((num_robots, 0), np.int16)
-        self._field = np.zeros((num_robots, 0), np.float32)
+        # Fields are not copied: there is one for each goal, and to copy one costs more than a whole step.
+        self._fields = [_NO_FIELD] * num_robots
+        self._addresses = np.full(num_robots, _NO_FIELD.ctypes.data)
+        self._sizes = np.full(num_robots, len(_NO_FIELD))
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
         self._cell = 0.05
@@ -68,14 +74,13 @@ class Simulator:
             self._cell = navmap.cell
         missing = navmap.free.size - self._free.shape[1]
         if missing > 0:
-            self._free, self._room, self._field = (
-                np.pad(bank, ((0, 0), (0, missing))) for bank in (self._free, self._room, self._field)
-            )
+            self._free, self._room = (np.pad(bank, ((0, 0), (0, missing))) for bank in (self._free, self._room))
         self._free[i, : navmap.free.size] = navmap.free.ravel()
         self._room[i, : navmap.free.size] = navmap.room.ravel()
         self._width[i] = navmap.shape[1]
         self._origin[i] = navmap.origin
         self._maps[i] = navmap
+        self._fields[i], self._addresses[i], self._sizes[i] = _NO_FIELD, _NO_FIELD.ctypes.data, len(_NO_FIELD)
         self._renderer.set_scene(i, scene)
 
     def place(self, i: int, position: Sequence[float], heading: float, pitch: float) -> None:
@@ -120,15 +125,22 @@ class Simulator:
 
         Returns:
             Its distance now, m; inf if no way leads.
+
+        Raises:
+            ValueError: The field is not one of the robot's map.
         """
-        self._field[i, : len(field)] = field
+        if field.dtype != np.float32 or not field.flags.c_contiguous or len(field) != self._map(i).free.size:
+            raise ValueError(
+                f"field must be {self._map(i).free.size} float32 in one piece, got {field.shape} of {field.dtype}"
+            )
+        self._fields[i], self._addresses[i], self._sizes[i] = field, field.ctypes.data, len(field)
         x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
         return look_up(field, int(self._width[i]), x, y)
 
     def geodesic(self) -> np.ndarray:
         """Walking distance of every robot to its goals, float64, (N,), m; inf where no way leads."""
         distances = np.empty(self.num_robots)
-        look_up_many(self._field, self._width, self._origin, self._cell, self.position, distances)
+        look_up_many(self._addresses, self._sizes, self._width, self._origin, self._cell, self.position, distances)
         return distances
 
     def render(self, which: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
@@ -182,6 +194,19 @@ class Simulator:
         for i in np.flatnonzero(which):
             count_in(self._instances[i], instances[i], counts[i])
         return counts
+
+    def _map(self, i: int) -> NavigationMap:
+        found = self._maps[i]
+        if found is None:
+            raise RuntimeError(f"robot {i} is in no home; load one first")
+        return found
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_instances": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._addresses = np.array([field.ctypes.data for field in self._fields])
 
     def close(self) -> None:
         """Stops the drawing threads; they start again when needed."""

@@ -91,6 +91,9 @@ class Layout:
             self._stand_fields[thing] = self.navmap.field(self._stands[thing : thing + 1])
         return self._stand_fields[thing]
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_fields": {}, "_stand_fields": {}}  # large, and soon made again
+
     def _targets(self, category: int) -> tuple[np.ndarray, np.ndarray]:
         things = self.things(category)
         places, instances = np.full((TOO_MANY, 3), np.inf), np.full(TOO_MANY, -1, np.int64)

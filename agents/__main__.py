@@ -14,7 +14,7 @@ import numpy as np
 from agents.checkpoint import write_atomically
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.presets import PRESETS, find_preset, with_overrides
-from agents.report import Report, add_runs, add_settings, image_png, read_evaluation
+from agents.report import Report, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.runs import EVALUATION, RunDirectory, evaluate_run, train_run
 from agents.vec_env import TrialVecEnv, make_vec_env
 
@@ -171,11 +171,7 @@ def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
     """Writes `report.html` with its pictures and returns its path."""
     report = Report(", ".join(run.path.name for run in runs), folder)
     add_runs(report, runs)
-    maps = sorted(runs[0].path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
-    if maps:
-        report.heading("The way taken, early and late in the same trial")
-        for file in maps:
-            report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
+    add_maps(report, runs[0])
     add_settings(report, runs)
     return report.write(folder / "report.html")
 

@@ -163,6 +163,15 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
         report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
 
 
+def add_maps(report: Report, run: RunDirectory) -> None:
+    """The maps that the evaluation of a run drew, early episodes first."""
+    maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+    if maps:
+        report.heading("The way taken, early and late in the same trial")
+    for file in maps:
+        report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
+
+
 def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
     """The config of each run."""
     report.heading("Settings")

@@ -175,6 +175,9 @@ class RunCallback(BaseCallback):
             self._advance()
         return True
 
+    def _on_training_end(self) -> None:
+        self._advance()
+
     def _advance(self) -> None:
         if self._progress is not None:
             recent = [info["r"] for info in self.model.ep_info_buffer or []]

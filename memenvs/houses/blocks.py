@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 #: Pixels that are done at a time; rows of keys are padded to whole blocks.
 BLOCK = 8
+
+_LEAST_BITS = int(np.float32(1e-5).view(np.int32))  # of one over the depth; nothing is drawn 100 km away, at the horizon
 
 
 def _splat(builder: Any, value: Any) -> Any:
@@ -49,13 +52,15 @@ def raise_block(typingctx, keys, at, base, step, since, until, number):
         steps = ir.Constant(ir.VectorType(ir.FloatType(), BLOCK), [float(lane) for lane in range(BLOCK)])
         rise = builder.fmul(steps, _splat(builder, step), flags=("contract",))
         near = builder.fadd(rise, _splat(builder, base), flags=("contract",))
-        bits = builder.zext(builder.bitcast(near, ir.VectorType(small, BLOCK)), ir.VectorType(whole, BLOCK))
-        high = builder.shl(bits, ir.Constant(ir.VectorType(whole, BLOCK), [32] * BLOCK))
+        bits = builder.bitcast(near, ir.VectorType(small, BLOCK))
+        high = builder.shl(builder.zext(bits, ir.VectorType(whole, BLOCK)), ir.Constant(ir.VectorType(whole, BLOCK), [32] * BLOCK))
         new = builder.or_(high, _splat(builder, number))
         inside = builder.and_(
             builder.icmp_signed(">=", lanes, _splat(builder, since)),
             builder.icmp_signed("<", lanes, _splat(builder, until)),
         )
+        least = ir.Constant(bits.type, [_LEAST_BITS] * BLOCK)
+        inside = builder.and_(inside, builder.icmp_signed(">", bits, least))
         new = builder.select(inside, new, ir.Constant(ir.VectorType(whole, BLOCK), None))
         old = builder.load(place, align=8)
         builder.store(builder.select(builder.icmp_signed(">", new, old), new, old), place, align=8)

@@ -80,6 +80,11 @@ def _find_hidden(view, widest, blockers, hidden):
         near = 0.02
         if af < near and bf < near:
             continue
+        along, across = bf - af, br - ar
+        square, area = along * along + across * across, af * br - ar * bf
+        thick = blockers[row, 4] + 1e-5
+        if area * area <= thick * thick * square and af * along + ar * across < 0 < bf * along + br * across:
+            continue  # the eye is inside: a box is not seen from within
         if af < near:
             part = (near - af) / (bf - af)
             af, ar = near, ar + part * (br - ar)

@@ -119,7 +119,7 @@ class Renderer:
         self._looks = np.zeros((num_envs, 0, 5), np.int32)
         self._pieces = np.zeros((num_envs, 0, PIECE_CORNERS, 2))
         self._corners = np.zeros((num_envs, 0), np.int32)
-        self._blockers = np.zeros((num_envs, 0, 4))
+        self._blockers = np.zeros((num_envs, 0, 5))
         self._counts = np.full((num_envs, 3), -1, np.int64)  # shapes, pieces, blockers; -1: no home yet
         self._ceilings = np.zeros(num_envs)
         self._pool: ThreadPoolExecutor | None = None

@@ -37,7 +37,8 @@ class Scene:
             world, so that the parts of one wall match; 0: in the shape).
         pieces: float64, (P, 8, 2); convex parts of the rooms' floors, counter-clockwise, m.
         corners: int32, (P,); how many corners of a piece count.
-        blockers: float64, (B, 4); x, y, x, y of the centre lines of boxes that reach from the floor to the ceiling, m.
+        blockers: float64, (B, 5); boxes that reach from the floor to the ceiling: x, y, x, y of the ends of the centre line and
+            half the thickness, m.
         shapes: S.
         height: Of the ceiling, m.
     """
@@ -149,7 +150,7 @@ def _tinted(colour: np.ndarray, texture: np.ndarray) -> np.ndarray:
 
 
 def _blockers(house: House) -> np.ndarray:
-    """float64, (B, 4); centre lines of the boxes that nothing inside the home can be seen through, over or under."""
+    """float64, (B, 5); the boxes that nothing inside the home can be seen through, over or under: see `Scene`."""
     shapes = house.shapes
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
     long = shapes.half[:, :2].max(1, initial=0) > 0.2
@@ -159,7 +160,7 @@ def _blockers(house: House) -> np.ndarray:
     angle = shapes.yaw.astype(np.float64) + np.where(along_x, 0.0, np.pi / 2)
     reach = shapes.half[:, :2].max(1, initial=0)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
     centre = shapes.centre[:, :2].astype(np.float64)
-    return np.concatenate([centre - reach, centre + reach], 1)
+    return np.concatenate([centre - reach, centre + reach, shapes.half[:, :2].min(1, initial=np.inf)[:, None]], 1)
 
 
 def floor_pieces(rooms: tuple[Room, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -171,7 +171,7 @@ def _flat_run(look, row, first, last, lines):
     detail, base = look[DETAIL], look[BASE]
     low_0, low_v, high_0, high_v = look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V]
     r, g, b = look[LOOK_R], look[LOOK_G], look[LOOK_B]
-    one, wide = np.float32(1), np.float32(BLOCK)
+    one, least, wide = np.float32(1), np.float32(0.3), np.float32(BLOCK)
     at = np.uint64(first)
     for _ in range(first, last, BLOCK):
         for k in range(BLOCK):
@@ -181,6 +181,7 @@ def _flat_run(look, row, first, last, lines):
             low, high = low_0 + low_v * v, high_0 + high_v * v
             light = low if low < high else high
             light = light if light < one else one
+            light = light if light > least else least
             here = at + np.uint64(k)
             lines[here] = base + _place(u, v, _level(detail * z * z * z))
             lines[here + np.uint64(LINE)] = r * light
@@ -247,7 +248,7 @@ def _round_run(look, row, first, last, keys, lines):
         length = math.sqrt(x * x * look[LONG_X] + y * y * look[LONG_Y] + z * z * look[LONG_Z])
         light = np.float32(_AMBIENT) + (x * look[LIT_X] + y * look[LIT_Y] + z * look[LIT_Z]) / length
         low = look[LOW_0] + look[LOW_V] * z
-        light *= low if low < one else one
+        light *= min(max(low, half), one)
         u, v = (_turn_of(y, x) + half) * look[TIMES_U], (one - z) * half * look[TIMES_V]
         lines[i] = look[BASE] + _place(u, v, _level(look[DETAIL] * far * far))
         for channel in range(3):

@@ -108,6 +108,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         RunConfig(
             **_darkroom(5, 25, 10),
             total_steps=480_000,
+            threads=1,
             ppo=PPOConfig(n_steps=125, n_updates=1, batch_size=16, learning_rate=1e-3, final_learning_rate=1e-4),
             policy={
                 **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
@@ -122,6 +123,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             **_darkroom(4, 16, 6),
             n_envs=8,
             total_steps=4096,
+            threads=1,
             ppo=PPOConfig(n_steps=128, n_updates=4, batch_size=8, learning_rate=1e-3),
             policy=_relic(1, 2, 32, 64, "k0v0", 128),
             eval_trials=8,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from agents.checkpoint import write_atomically
@@ -61,6 +62,7 @@ def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metri
         (line,) = axes.plot(episodes, mean, marker="o", markersize=3, label=name)
         axes.fill_between(episodes, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)
     axes.set_xlabel("episode of the trial")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(metric)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

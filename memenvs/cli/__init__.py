@@ -56,7 +56,8 @@ def _make_parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
         return command
 
-    add("list", "listing", "every id, what it asks of memory, and what it needs beyond the core install")
+    listing = add("list", "listing", "every id, what it asks of memory, and what it needs beyond the core install")
+    listing.add_argument("--markdown", action="store_true", help="print the table of the README")
 
     rollout = add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     _add_environment(rollout)

@@ -16,7 +16,21 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json(rows)
         return
+    if arguments.markdown:
+        print(markdown_table())
+        return
     width = max(len(row["id"]) for row in rows)
     for row in rows:
         needs = f" (needs {row['needs']})" if row["needs"] else ""
         print(f"{row['id']:{width}}  remember {row['remembers']}{needs}")
+
+
+def markdown_table() -> str:
+    """The registry as the table of the README."""
+    lines = ["| id | asks to remember | score | oracle at least | random below | needs |", "|---|---|---|---|---|---|"]
+    for row in ENVIRONMENTS:
+        cells = (
+            f"`{row.id}`", row.remembers, f"`{row.score_key}`", f"{row.oracle_at_least:g}", f"{row.random_below:g}", row.needs or "-"
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -305,6 +305,28 @@ def _list_shapes(forms, shapes, view, widest, ceiling, hidden, listed):
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _list_around(forms, shapes, view, width, height, listed):
+    """As `_list_shapes`, for a camera so steep that it sees what is behind it: a ball around each shape against the picture's edges."""
+    across = max(view[CENTRE_I], width - 1 - view[CENTRE_I]) / view[FOCAL] * 1.0001 + 1e-4
+    tall = max(view[CENTRE_J], height - 1 - view[CENTRE_J]) / view[FOCAL] * 1.0001 + 1e-4
+    slant_across, slant_tall = math.sqrt(1.0 + across * across), math.sqrt(1.0 + tall * tall)
+    ch, sh, cp, sp = view[COS_HEADING], view[SIN_HEADING], view[COS_PITCH], view[SIN_PITCH]
+    count = 0
+    for row in range(shapes):
+        form = forms[row]
+        dx, dy, dz = form[X] - view[EYE_X], form[Y] - view[EYE_Y], 0.5 * (form[Z0] + form[Z1]) - view[EYE_Z]
+        half = 0.5 * (form[Z1] - form[Z0])
+        radius = math.sqrt(form[RADIUS] * form[RADIUS] + half * half) + 1e-4
+        forward, right = dx * ch + dy * sh, dx * sh - dy * ch
+        depth, up = forward * cp + dz * sp, dz * cp - forward * sp
+        is_beside = abs(right) - across * depth > radius * slant_across or abs(up) - tall * depth > radius * slant_tall
+        if depth > -radius and not is_beside:
+            listed[count] = row
+            count += 1
+    return count
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _draw_shape(row, forms, looks, view, size, number, surface_row, surface_part, scratch):
     """Draws one shape. Returns the last number given out."""
     keys, corners, edges, plane, order = scratch
@@ -465,6 +487,8 @@ def draw(view, size, cull, forms, looks, shapes, pieces, counts, blockers, ceili
     if widest > 0:
         _find_hidden(view, widest, blockers if inside else blockers[:0], hidden)
         count = _list_shapes(forms, shapes, view, widest, ceiling, hidden, listed)
+    elif cull:
+        count = _list_around(forms, shapes, view, size[1], size[0], listed)
     else:
         count = shapes
         for row in range(shapes):

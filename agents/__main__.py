@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from agents.checkpoint import write_atomically
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.presets import PRESETS, find_preset, with_overrides
 from agents.report import Report, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.runs import EVALUATION, RunDirectory, evaluate_run, train_run
 from agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.files import write_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -147,9 +147,9 @@ def evaluate_and_compare(run: RunDirectory, seed: int = 1, **changes: Any) -> di
     results = {"agent": agent.to_json()}
     for name in ("random", "oracle"):
         results[name] = _baseline(run, name, seed, **changes).to_json()
-    write_atomically(run.path / EVALUATION, json.dumps(results).encode())
+    write_file(run.path / EVALUATION, json.dumps(results).encode())
     for episode, image in agent.pictures.items():
-        write_atomically(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
+        write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
     return results
 
 

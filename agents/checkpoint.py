@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 import zipfile
 from collections import deque
 from dataclasses import asdict
@@ -23,6 +21,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
+
+from memenvs.files import write_file
 
 if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
@@ -76,7 +76,7 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in zip(MEMBERS, content, strict=True):
             archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
-    write_atomically(Path(path), buffer.getvalue())
+    write_file(Path(path), buffer.getvalue())
 
 
 def load(
@@ -162,21 +162,6 @@ def read(path: str | PathLike[str]) -> dict[str, bytes]:
     if found != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT}, got {found}")
     return members
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file under a temporary name in the same folder and renames it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def space_to_json(space: spaces.Space) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from agents.checkpoint import write_atomically
 from agents.runs import RunDirectory
+from memenvs.files import write_file
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
@@ -110,7 +110,7 @@ class Report:
     def picture(self, name: str, png: bytes, caption: str = "") -> None:
         """A picture, inside the page and as a file of its own."""
         if self._folder is not None:
-            write_atomically(self._folder / f"{name}.png", png)
+            write_file(self._folder / f"{name}.png", png)
         data = base64.b64encode(png).decode()
         caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
         self._parts.append(
@@ -133,7 +133,7 @@ class Report:
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
             f"<h1>{title}</h1>{''.join(self._parts)}</html>"
         )
-        write_atomically(path, page.encode())
+        write_file(path, page.encode())
         return path
 
 

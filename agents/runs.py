@@ -24,11 +24,11 @@ from rich.text import Text
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
-from agents.checkpoint import write_atomically
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
 from agents.ppo import PartialUpdatePPO
 from agents.presets import RunConfig
 from agents.vec_env import make_vec_env
+from memenvs.files import write_file
 
 CONFIG, CHECKPOINT, METRICS, EVALUATION = "config.json", "checkpoint.zip", "metrics.csv", "evaluation.json"
 
@@ -67,7 +67,7 @@ class RunDirectory:
             self._lock.close()
             raise RuntimeError(f"{self.path} is in use by another process") from None
         if config is not None:
-            write_atomically(file, json.dumps(config.to_json(), indent=1).encode())
+            write_file(file, json.dumps(config.to_json(), indent=1).encode())
         try:
             self.config = RunConfig.from_json(json.loads(file.read_text()))
         except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
@@ -113,7 +113,7 @@ class RunDirectory:
         """Forgets what a killed run logged after its last checkpoint."""
         kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
         lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
-        write_atomically(self.path / METRICS, ("\n".join(lines) + "\n").encode())
+        write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
 
 
 class MetricsWriter(KVWriter):

@@ -17,3 +17,10 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Writes a file, and the folders it is in, so that it is whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memenvs.files import write_file
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS
 from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Shapes
 from memenvs.houses.scene import floor_pieces
@@ -41,13 +41,7 @@ def export_glb(house: House, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() != ".glb":
         raise ValueError(f"path must end in .glb, got {str(path)!r}")
-    content = house_scene(house).export(file_type="glb")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_file(path, house_scene(house).export(file_type="glb"))
 
 
 def house_scene(house: House) -> trimesh.Scene:

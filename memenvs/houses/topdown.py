@@ -5,7 +5,6 @@ from __future__ import annotations
 import colorsys
 import math
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from memenvs.files import whole_file
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.house import BOX, House, Room, Shapes, points_in_polygon
 
@@ -162,15 +162,8 @@ def draw_topdown(
 
 def save_png(image: np.ndarray, path: str | os.PathLike[str]) -> None:
     """Writes a picture, uint8 (H, W, 3), as PNG; other readers see the old file or the whole new one, never a part."""
-    path = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            Image.fromarray(image).save(file, "PNG")
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with whole_file(Path(path)) as temporary:
+        Image.fromarray(image).save(temporary, "PNG")
 
 
 def object_colour(category: int) -> Colour:

@@ -1,0 +1,81 @@
+"""Draws homes from inside and from above: the pictures of the README; 20 seconds.
+
+Each room is seen from the navigable spot of it that shows the most different things.
+
+    python examples/gallery.py [--out docs/images] [--seeds 1000 1001 ...] [--smoke]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.houses.camera import Camera
+from memenvs.houses.house import House, points_in_polygon
+from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.objects import place_objects
+from memenvs.houses.procedural import procedural_house
+from memenvs.houses.renderer import Renderer
+from memenvs.houses.scene import Scene
+from memenvs.houses.topdown import draw_topdown, save_png
+
+EYE = 1.4
+PITCH = -0.25
+
+
+def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> tuple[np.ndarray, float]:
+    """Pose (5,) in a room from which most things of the room can be seen, and how many."""
+    navigation = NavigationMap(house)
+    spots = navigation.random_points(rng, 40 * tries)
+    spots = spots[points_in_polygon(spots, house.rooms[room].polygon)][:tries]
+    if len(spots) == 0:
+        return np.zeros(5), 0.0
+    middle = house.rooms[room].polygon.mean(0)
+    headings = np.arctan2(*(middle - spots).T[::-1]) + rng.uniform(-0.5, 0.5, len(spots))
+    poses = np.column_stack([spots, np.full(len(spots), EYE), headings, np.full(len(spots), PITCH)])
+    camera = Camera(height=60, width=80)
+    renderer = Renderer(camera, len(spots))
+    scene = Scene.of(house)
+    for i in range(len(spots)):
+        renderer.set_scene(i, scene)
+    instance = np.zeros((len(spots), 60, 80), np.uint16)
+    depth = np.zeros((len(spots), 60, 80, 1), np.float32)
+    renderer.render(poses, instance=instance, depth=depth)
+    seen = [sum((image == k).sum() >= 15 for k in np.unique(image) if k) for image in instance]
+    near = (depth[..., 0] < 0.7).mean((1, 2))  # a view into a cupboard is no view
+    scores = np.array(seen) - 30.0 * near
+    return poses[scores.argmax()], float(scores.max())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1000, 1002, 1004, 1005])
+    parser.add_argument("--smoke", action="store_true", help="one home, few tries")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    best: dict[str, tuple[float, House, np.ndarray]] = {}
+    for seed in options.seeds[: 1 if options.smoke else None]:
+        house, _ = place_objects(procedural_house(seed), rng)
+        for room, each in enumerate(house.rooms):
+            pose, score = best_view(house, room, rng, 4 if options.smoke else 24)
+            if score > best.get(each.type, (0.0,))[0]:
+                best[each.type] = (score, house, pose)
+        save_png(draw_topdown(house, pixels_per_metre=40.0), options.out / f"map_{seed}.png")
+    camera = Camera(height=240, width=320)
+    for kind, (_, house, pose) in best.items():
+        renderer = Renderer(camera, 1)
+        renderer.set_scene(0, Scene.of(house))
+        image = np.zeros((1, 240, 320, 3), np.uint8)
+        renderer.render(pose[None], rgb=image)
+        save_png(image[0], options.out / f"{kind}.png")
+        print(f"{options.out / kind}.png: {house.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

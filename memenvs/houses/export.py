@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memenvs.files import write_file
+from memenvs.files import whole_file
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS
 from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Shapes
 from memenvs.houses.scene import floor_pieces
@@ -41,7 +41,9 @@ def export_glb(house: House, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() != ".glb":
         raise ValueError(f"path must end in .glb, got {str(path)!r}")
-    write_file(path, house_scene(house).export(file_type="glb"))
+    content = house_scene(house).export(file_type="glb")
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def house_scene(house: House) -> trimesh.Scene:

@@ -133,7 +133,7 @@ class Simulator:
             raise ValueError(
                 f"field must be {self._map(i).free.size} float32 in one piece, got {field.shape} of {field.dtype}"
             )
-        self._fields[i], self._addresses[i], self._sizes[i] = field, field.ctypes.data, len(field)
+        self._fields[i], self._addresses[i], self._sizes[i] = field, field.__array_interface__["data"][0], len(field)
         x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
         return look_up(field, int(self._width[i]), x, y)
 

@@ -106,6 +106,9 @@ def load(
     config, state = (json.loads(members[name]) for name in MEMBERS[:2])
     from agents.ppo import PPOConfig  # here, because the learner imports this module
 
+    for key in ("config", "policy_kwargs", "observation_space", "action_space"):
+        if key not in config:
+            raise ValueError(f"{path}: config.json lacks {key!r}")
     try:
         settings = PPOConfig(**config["config"])
     except TypeError as error:

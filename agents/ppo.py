@@ -405,7 +405,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             begin, end, self._last_values, self._episode_start, config.gamma, config.gae_lambda
         )
         if config.normalize_advantage:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+            advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
         self.policy.set_training_mode(True)
         rows = self._all_rows()
         acted = (buffer.ordered(store, rows, begin, end) for store in (buffer.log_probs, buffer.values))
@@ -418,8 +418,8 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             self.logger.record(f"train/{key}", value)
         kind = "full" if full else "partial"
         self.logger.record(f"train/approx_kl_{kind}", self._approximate_kl(begin, end))
-        spread = torch.var(returns)
-        explained = 1.0 - torch.var(returns - targets[..., 1]) / spread
+        spread = returns.var(correction=0)
+        explained = 1.0 - (returns - targets[..., 1]).var(correction=0) / spread
         self.logger.record("train/explained_variance", float(explained) if float(spread) > 0 else float("nan"))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         if not full:

@@ -145,9 +145,11 @@ def make_vec_env(id: str, num_envs: int, *, seed: int | None = None, **kwargs: A
             id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
         )
         env: VecEnv = TrialVecEnv(_as_trial_env(batch))
-        if seed is not None:  # without one, Stable-Baselines3 would draw it from NumPy's global generator
+        if seed is not None:  # Stable-Baselines3 would draw one from NumPy's global generator, here and below
             env.seed(seed)
         return env
+    if seed is None:
+        seed = int(np.random.default_rng().integers(2**31))
     return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs)
 
 

@@ -1,0 +1,67 @@
+"""Small learners on a small Darkroom, and learners stopped at a chosen point of their first rollout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from agents import PartialUpdatePPO, make_vec_env
+
+MEMORIES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "gru": {"hidden_dim": 8},
+    "lstm": {"hidden_dim": 8},
+    "relic": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "depth_dropout": 0.0, "max_episode_steps": 8},
+}
+STEPS, SEGMENT, N = 24, 8, 4
+
+
+def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:
+    """Episodes of 5 steps, so that no segment of 8 ends with one."""
+    return make_vec_env("memenvs/Darkroom-v0", n, seed=seed, size=3, max_episode_steps=horizon, trial_episodes=episodes)
+
+
+def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings: Any) -> PartialUpdatePPO:
+    """A learner with 3 updates in a rollout; settings of the policy and of its memory are taken out of `settings`."""
+    kwargs = MEMORIES[memory] | settings.pop("memory_kwargs", {})
+    policy = {"memory": memory, "memory_kwargs": kwargs} | settings.pop("policy_kwargs", {})
+    base = {"n_steps": STEPS, "n_updates": STEPS // SEGMENT, "batch_size": 2, "n_epochs": 2, "learning_rate": 1e-2}
+    return PartialUpdatePPO(
+        "MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, device="cpu", **(base | settings)
+    )
+
+
+def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> PartialUpdatePPO:
+    """Collects segments of the rollout; between two of them, learns or only goes on."""
+    _, callback = model._setup_learn(10**6)
+    for i in range(segments):
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, model.config.n_steps)
+        if train and i + 1 < segments:
+            model.train()
+    return model
+
+
+def double(model: PartialUpdatePPO) -> PartialUpdatePPO:
+    """Weights in float64, large enough that everything matters; for comparing gradients."""
+    generator = torch.Generator().manual_seed(1)
+    policy = model.policy.double()
+    policy.optimizer.state.clear()
+    features = policy.features
+    policy.features = lambda observations: features(observations).double()  # type: ignore[method-assign]
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(parameter + 0.3 * noise)
+    return model
+
+
+def gradients(model: PartialUpdatePPO) -> Tensor:
+    """All gradients, side by side."""
+    return torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in model._trained])
+
+
+def weights(model: PartialUpdatePPO) -> Tensor:
+    """All weights, side by side."""
+    return torch.cat([p.detach().flatten() for p in model.policy.parameters()])

@@ -1,0 +1,321 @@
+"""Checkpoints: exact resumption, no pickle, whole or not there, errors that name the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from safetensors.torch import load as load_tensors
+from stable_baselines3 import PPO
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import Tensor
+
+from agents import PartialUpdatePPO, make_vec_env
+from agents.checkpoint import MEMBERS, space_from_json, space_to_json
+from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
+
+ROLLOUT = N * STEPS
+RESUME = """
+import sys, torch
+from agents import PartialUpdatePPO
+from tests.agents.learners import darkroom
+torch.set_num_threads(1)
+folder, steps, *names = sys.argv[1:]
+for name in names:
+    model = PartialUpdatePPO.load(f"{folder}/{name} half", darkroom(), device="cpu")
+    model.learn(int(steps), reset_num_timesteps=False)
+    model.save(f"{folder}/{name} resumed")
+"""
+
+
+def settings(memory: str) -> dict[str, Any]:
+    return {"memory_kwargs": {"depth_dropout": 0.3}} if memory == "relic" else {}  # so that every generator is in use
+
+
+def damaged(path: Path, **members: bytes | None) -> Path:
+    """A copy with some members replaced ("config" for config.json, ...), or left out."""
+    other = path.with_name("damaged")
+    names = {name.split(".")[0]: name for name in MEMBERS}
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for stem, name in names.items():
+            data = members[stem] if stem in members else source.read(name)
+            if data is not None:
+                target.writestr(name, data)
+    return other
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    learner("lstm").learn(N * SEGMENT).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+# ------------------------------------------------------------------ going on
+
+
+def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
+    names = ("lstm", "relic")
+    for name in names:
+        half = learner(name, **settings(name)).learn(2 * ROLLOUT)
+        assert half.at_rollout_boundary
+        half.save(tmp_path / f"{name} half")
+        learner(name, **settings(name)).learn(4 * ROLLOUT).save(tmp_path / f"{name} whole")
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", RESUME, str(tmp_path), str(2 * ROLLOUT), *names]
+    subprocess.run(command, check=True, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
+    for name in names:
+        whole, resumed = (tmp_path / f"{name} {kind}" for kind in ("whole", "resumed"))
+        assert whole.read_bytes() == resumed.read_bytes(), name
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_resuming_in_this_process(memory: str, tmp_path: Path) -> None:
+    whole = learner(memory, **settings(memory)).learn(2 * ROLLOUT)
+    learner(memory, **settings(memory)).learn(ROLLOUT).save(tmp_path / "model")
+    resumed = PartialUpdatePPO.load(tmp_path / "model", darkroom(), device="cpu")
+    assert resumed.num_timesteps == ROLLOUT
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+    assert whole.num_timesteps == resumed.num_timesteps
+    assert list(whole.ep_info_buffer or []) == list(resumed.ep_info_buffer or [])
+
+
+def test_resuming_where_trials_end_with_the_rollout(tmp_path: Path) -> None:
+    def env() -> Any:
+        return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
+
+    whole = learner("relic", env=env()).learn(2 * ROLLOUT)
+    learner("relic", env=env()).learn(ROLLOUT).save(tmp_path / "model")
+    resumed = PartialUpdatePPO.load(tmp_path / "model", env(), device="cpu")
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def test_resuming_single_environments(tmp_path: Path) -> None:
+    def env() -> Any:
+        kwargs: dict[str, Any] = {"size": 3, "max_episode_steps": 5}
+        return DummyVecEnv([lambda: gym.make("memenvs/Darkroom-v0", **kwargs)] * N)
+
+    whole = learner("lstm", env=env()).learn(2 * ROLLOUT)
+    learner("lstm", env=env()).learn(ROLLOUT).save(tmp_path / "model")
+    resumed = PartialUpdatePPO.load(tmp_path / "model", env(), device="cpu")
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def test_settings_can_change_at_load(saved: Path) -> None:
+    model = PartialUpdatePPO.load(saved, darkroom(), device="cpu", learning_rate=0.5, ent_coef=0.25)
+    assert (model.config.learning_rate, model.config.ent_coef) == (0.5, 0.25)
+    assert model.config.n_steps == STEPS
+    with pytest.raises(TypeError, match="unknown setting 'learning_rat'"):
+        PartialUpdatePPO.load(saved, device="cpu", learning_rat=0.5)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_acts_the_same_without_an_environment(memory: str, tmp_path: Path) -> None:
+    model = learner(memory).learn(ROLLOUT)
+    model.save(tmp_path / "model")
+    loaded = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    observation = {"position": np.array([1.0, 2.0], np.float32), "reward": np.array([1.0], np.float32)}
+    states: list[Any] = [None, None]
+    for _ in range(6):
+        actions = []
+        for i, each in enumerate((model, loaded)):
+            action, states[i] = each.predict(observation, states[i])
+            actions.append(int(action))
+        assert actions[0] == actions[1]
+    for key, value in states[0].items():
+        assert torch.equal(value, states[1][key])
+
+
+# ------------------------------------------------------------------ the file
+
+
+def test_the_file_holds_json_and_safetensors_only(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        assert archive.namelist() == list(MEMBERS)
+        for name in MEMBERS:
+            data = archive.read(name)
+            assert isinstance(json.loads(data), dict) if name.endswith(".json") else load_tensors(data)
+
+
+def test_equal_learners_give_equal_bytes(saved: Path) -> None:
+    learner("lstm").learn(N * SEGMENT).save(saved.with_name("again"))
+    assert saved.read_bytes() == saved.with_name("again").read_bytes()
+    model = PartialUpdatePPO.load(saved, device="cpu")
+    assert torch.equal(weights(model), weights(learner("lstm").learn(N * SEGMENT)))
+
+
+def test_an_interrupted_save_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+
+    def fail(*args: Any) -> None:
+        raise OSError("the disk is full")
+
+    for owner, name in ((os, "replace"), (Path, "write_bytes")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, fail)
+            with pytest.raises(OSError, match="the disk is full"):
+                learner("none").save(saved)
+        assert saved.read_bytes() == before
+        assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    learner("none").save(str(tmp_path / "a" / "b" / "model.zip"))
+    assert (tmp_path / "a" / "b" / "model.zip").is_file()
+
+
+# ------------------------------------------------------------------ what cannot be loaded
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*nothing"):
+        PartialUpdatePPO.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_file_that_was_cut_short(saved: Path, share: float) -> None:
+    data = saved.read_bytes()
+    saved.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(ValueError, match=r"model: not a whole checkpoint .*cut short"):
+        PartialUpdatePPO.load(saved)
+
+
+def test_flipped_bytes(saved: Path) -> None:
+    data = bytearray(saved.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    saved.write_bytes(data)
+    with pytest.raises(ValueError, match="model: not a whole checkpoint"):
+        PartialUpdatePPO.load(saved)
+
+
+def test_files_of_others(saved: Path) -> None:
+    PPO("MlpPolicy", "CartPole-v1", device="cpu").save(saved.with_name("peer.zip"))
+    with pytest.raises(ValueError, match=r"peer.zip: a checkpoint must have .*'config.json' is missing"):
+        PartialUpdatePPO.load(saved.with_name("peer.zip"))
+    for content in (b"[1, 2]", b"{", b"\xff\xfe", b"3"):
+        with pytest.raises(ValueError, match="damaged: "):
+            PartialUpdatePPO.load(damaged(saved, config=content))
+
+
+def test_members_that_do_not_fit(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        config = json.loads(archive.read("config.json"))
+
+    def changed(**changes: Any) -> Path:
+        return damaged(saved, config=json.dumps(config | changes).encode())
+
+    with pytest.raises(ValueError, match=r"damaged: a checkpoint must have .*'optimizer.safetensors' is missing"):
+        PartialUpdatePPO.load(damaged(saved, optimizer=None))
+    with pytest.raises(ValueError, match="damaged: its tensors cannot be read"):
+        PartialUpdatePPO.load(damaged(saved, policy=b"nothing"))
+    with pytest.raises(ValueError, match="damaged: format must be 1, got 99"):
+        PartialUpdatePPO.load(changed(format=99))
+    with pytest.raises(ValueError, match=r"damaged: config.json has settings that this version does not know"):
+        PartialUpdatePPO.load(changed(config=config["config"] | {"new_setting": 1}))
+    partial = {key: value for key, value in config.items() if key != "action_space"}
+    with pytest.raises(ValueError, match=r"damaged: config.json lacks 'action_space'"):
+        PartialUpdatePPO.load(damaged(saved, config=json.dumps(partial).encode()))
+    other = config["policy_kwargs"] | {"memory_kwargs": {"hidden_dim": 9}}
+    with pytest.raises(ValueError, match="damaged: its weights do not fit"):
+        PartialUpdatePPO.load(changed(policy_kwargs=other))
+
+
+def test_other_spaces(saved: Path) -> None:
+    with pytest.raises(ValueError, match=r"model: observation_space must be that of the file, Dict.*, got Box"):
+        PartialUpdatePPO.load(saved, make_vec_env("CartPole-v1", 1))
+    larger = make_vec_env("memenvs/Darkroom-v0", N, size=4)
+    with pytest.raises(ValueError, match="model: observation_space must be that of the file"):
+        PartialUpdatePPO.load(saved, larger)
+
+
+def test_other_numbers_of_environments(saved: Path) -> None:
+    model = PartialUpdatePPO.load(saved, darkroom(2), device="cpu")
+    model.learn(2 * STEPS, reset_num_timesteps=False)
+    assert model.rollout_buffer.actions.shape == (2, STEPS)
+
+
+# ------------------------------------------------------------------ spaces and networks
+
+
+SPACES = [
+    spaces.Discrete(4),
+    spaces.Discrete(4, start=2),
+    spaces.MultiDiscrete([2, 3], start=[1, 0]),
+    spaces.MultiBinary(3),
+    spaces.Box(0, 255, (4, 5, 3), np.uint8),
+    spaces.Box(np.array([-1.0, -np.inf, 0.1], np.float32), np.array([1.0, np.inf, 0.3], np.float32)),
+    spaces.Box(-np.inf, np.inf, (2, 2), np.float64),
+    spaces.Dict({"b": spaces.Discrete(3), "a": spaces.Box(-1.0, 1.0, (2,), np.float32)}),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_spaces_are_rebuilt(space: spaces.Space) -> None:
+    assert space_from_json(json.loads(json.dumps(space_to_json(space)))) == space
+
+
+def test_spaces_that_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="space must be a Box, Discrete"):
+        space_to_json(spaces.Text(5))
+    with pytest.raises(ValueError, match="unknown kind of space 'Text'"):
+        space_from_json({"kind": "Text"})
+
+
+class Tripled(BaseFeaturesExtractor):
+    """One of the user's own."""
+
+    def __init__(self, observation_space: spaces.Space) -> None:
+        super().__init__(observation_space, features_dim=12)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return observations.repeat(1, 3)
+
+
+def test_own_features_extractors_are_passed_again(tmp_path: Path) -> None:
+    env = make_vec_env("CartPole-v1", 1)
+    policy = {"memory": "none", "features_extractor_class": Tripled}
+    PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu").save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"unknown features_extractor_class 'Tripled'; choose from .* or pass a class"):
+        PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    again = {"features_extractor_class": Tripled}
+    assert PartialUpdatePPO.load(tmp_path / "model", device="cpu", policy_kwargs=again).policy.features_dim == 12
+
+
+class Pictures(gym.Env):
+    """Images with their channels last."""
+
+    observation_space = spaces.Box(0, 255, (36, 36, 3), np.uint8)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        return self.observation_space.low, {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        return self.observation_space.low, 0.0, True, False, {}
+
+
+def test_images_are_turned_at_load_as_at_the_start(tmp_path: Path) -> None:
+    policy = {
+        "memory": "none",
+        "features_extractor_class": "NatureCNN",
+        "features_extractor_kwargs": {"features_dim": 8},
+    }
+    model = PartialUpdatePPO("MemoryPolicy", Pictures(), n_steps=4, policy_kwargs=policy, device="cpu").learn(4)
+    model.save(tmp_path / "model")
+    loaded = PartialUpdatePPO.load(tmp_path / "model", Pictures(), device="cpu")
+    loaded.learn(4, reset_num_timesteps=False)
+    action, _ = loaded.predict(Pictures.observation_space.low)
+    assert action in (0, 1)

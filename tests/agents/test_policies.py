@@ -1,0 +1,203 @@
+"""The policy: acting one by one, distributions, encoders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from agents.distributions import ActionHead, Categorical, DiagonalGaussian, MultiCategorical
+from agents.encoders import DictEncoder
+from agents.policies import MemoryPolicy
+from tests.agents.learners import MEMORIES, darkroom
+
+OBSERVATIONS = spaces.Dict(
+    {"position": spaces.Box(0.0, 2.0, (2,), np.float32), "reward": spaces.Box(0.0, 1.0, (1,), np.float32)}
+)
+
+
+def policy(
+    memory: str = "lstm", observations: spaces.Space = OBSERVATIONS, actions: spaces.Space | None = None, **kwargs: Any
+) -> MemoryPolicy:
+    torch.manual_seed(0)
+    kwargs = {"memory": memory, "memory_kwargs": MEMORIES[memory], **kwargs}
+    made = MemoryPolicy(observations, actions or spaces.Discrete(5), lambda _: 1e-3, **kwargs)
+    with torch.no_grad():  # the head is nearly uniform at first
+        made.actor.linear.weight.normal_()
+    return made
+
+
+def batches(steps: int, n: int, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [
+        {"position": rng.integers(3, size=(n, 2)).astype(np.float32), "reward": rng.random((n, 1), np.float32)}
+        for _ in range(steps)
+    ]
+
+
+def run(
+    made: MemoryPolicy, shown: list[dict[str, np.ndarray]], starts: np.ndarray | None = None, **kwargs: Any
+) -> np.ndarray:
+    """Most likely actions, (T, N)."""
+    state, out = None, []
+    for t, observation in enumerate(shown):
+        begun = None if starts is None else starts[t]
+        action, state = made.predict(observation, state, begun, deterministic=True, **kwargs)
+        out.append(action)
+    return np.stack(out)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_one_observation_and_a_batch(memory: str) -> None:
+    made, shown = policy(memory), batches(8, 3)
+    together = run(made, shown)
+    assert together.shape == (8, 3)
+    for i in range(3):
+        alone = run(made, [{key: value[i] for key, value in each.items()} for each in shown])
+        assert alone.shape == (8,)
+        np.testing.assert_array_equal(alone, together[:, i])
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_an_episode_empties_the_memory_unless_trials_are_known(memory: str) -> None:
+    made, shown = policy(memory), batches(4, 2)
+    starts = np.zeros((8, 2), bool)
+    starts[[0, 4]] = True
+    twice = run(made, shown + shown, starts)
+    np.testing.assert_array_equal(twice[:4], twice[4:])
+    made.resets_with_episode = False  # as a learner on an environment with trials says
+    values = []
+    for trial_starts in (False, True):
+        state = None
+        for t, observation in enumerate(shown + shown):
+            begun = np.full(2, trial_starts and t == 4)
+            _, state = made.predict(observation, state, starts[t], True, begun if t > 0 else None)
+        assert state is not None
+        features = made.features(made.obs_to_tensor(shown[0])[0])
+        with torch.no_grad():
+            values.append(
+                made.step(features, state, torch.zeros(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool))[1]
+            )
+    assert torch.equal(values[0], values[1]) is (memory == "none")
+
+
+def test_the_previous_action_is_seen_and_forgotten_with_the_episode() -> None:
+    made = policy("lstm")
+    state = made.initial_state(2)
+    no = torch.zeros(2, dtype=torch.bool)
+    features = made.features(made.obs_to_tensor(batches(1, 2)[0])[0])
+    state = made.remember_action(state, torch.tensor([4, 0]))
+    _, _, after = made.step(features, state, torch.tensor([False, True]), no)
+    assert after["previous_action"].tolist() == [5, 0]
+
+
+def test_drawn_actions_come_from_the_policy_s_generator() -> None:
+    made, shown = policy("none"), batches(1, 64)[0]
+    draws = []
+    for _ in range(2):
+        made.generator.manual_seed(3)
+        torch.rand(5)
+        draws.append(made.predict(shown)[0])
+    np.testing.assert_array_equal(*draws)
+    assert not np.array_equal(draws[0], made.predict(shown)[0])
+
+
+@pytest.mark.parametrize("part", ["actor", "critic"])
+def test_broken_weights_are_named(part: str) -> None:
+    made = policy("none")
+    with torch.no_grad():
+        for parameter in getattr(made, part).parameters():
+            parameter.fill_(float("nan"))
+    with pytest.raises(ValueError, match="policy's outputs must be finite, got NaN or infinity"):
+        made.predict(batches(1, 2)[0])
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ValueError, match="previous_action_dim must be 0 for actions in Box"):
+        policy(actions=spaces.Box(-1.0, 1.0, (2,), np.float32), previous_action_dim=8)
+    with pytest.raises(ValueError, match="unknown features_extractor_class 'Cnn'; choose from"):
+        policy(features_extractor_class="Cnn")
+    with pytest.raises(ValueError, match="use_sde must be False"):
+        policy(use_sde=True)
+    with pytest.raises(ValueError, match="unknown key 'place' in one_hot; choose from"):
+        policy(features_extractor_kwargs={"one_hot": {"place": 4}})
+    with pytest.raises(RuntimeError, match="acts through predict"):
+        policy()._predict(torch.zeros(1))
+
+
+# ------------------------------------------------------------------ distributions
+
+
+def test_categorical() -> None:
+    logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, -1e9]])
+    made = Categorical(logits)
+    expected = torch.distributions.Categorical(logits=logits)
+    actions = torch.tensor([2, 0])
+    torch.testing.assert_close(made.log_prob(actions), expected.log_prob(actions))
+    torch.testing.assert_close(made.entropy(), expected.entropy())
+    assert made.mode()[0] == 2
+    generator = torch.Generator().manual_seed(0)
+    many = Categorical(logits[:, None].expand(2, 20_000, 3)).sample(generator)
+    shares = torch.stack([(many == a).float().mean(1) for a in range(3)], 1)
+    torch.testing.assert_close(shares, logits.softmax(-1), atol=0.015, rtol=0)
+
+
+def test_multi_categorical() -> None:
+    logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    made = MultiCategorical(logits, (2, 3))
+    first, second = (torch.distributions.Categorical(logits=part) for part in logits.split((2, 3), -1))
+    actions = torch.tensor([[0, 2], [1, 1], [1, 0], [0, 0]])
+    torch.testing.assert_close(made.log_prob(actions), first.log_prob(actions[:, 0]) + second.log_prob(actions[:, 1]))
+    torch.testing.assert_close(made.entropy(), first.entropy() + second.entropy())
+    assert made.sample(torch.Generator()).shape == made.mode().shape == (4, 2)
+
+
+def test_diagonal_gaussian() -> None:
+    mean, log_std = torch.randn(4, 2, generator=torch.Generator().manual_seed(0)), torch.tensor([0.3, -1.0])
+    made = DiagonalGaussian(mean, log_std)
+    expected = torch.distributions.Independent(torch.distributions.Normal(mean, log_std.exp()), 1)
+    actions = mean + 0.5
+    torch.testing.assert_close(made.log_prob(actions), expected.log_prob(actions))
+    torch.testing.assert_close(made.entropy(), expected.entropy())
+    draws = DiagonalGaussian(mean[:1].expand(20_000, 2), log_std).sample(torch.Generator().manual_seed(0))
+    torch.testing.assert_close(draws.mean(0), mean[0], atol=0.05, rtol=0)
+    torch.testing.assert_close(draws.std(0), log_std.exp(), atol=0.03, rtol=0)
+
+
+def test_the_first_policy_is_nearly_uniform() -> None:
+    head = ActionHead(8, spaces.Discrete(4))
+    torch.testing.assert_close(head(torch.randn(3, 8)).log_probs.exp(), torch.full((3, 4), 0.25), atol=0.02, rtol=0)
+
+
+# ------------------------------------------------------------------ encoders
+
+
+def test_dict_encoder_by_hand() -> None:
+    space = spaces.Dict(
+        {
+            "cell": spaces.Box(0.0, 2.0, (2,), np.float32),
+            "goal": spaces.Box(-1.0, 1.0, (3,), np.float32),
+            "reward": spaces.Box(0.0, 1.0, (1,), np.float32),
+        }
+    )
+    made = DictEncoder(space, widths={"goal": 4}, one_hot={"cell": 3})
+    assert made.features_dim == 6 + 4 + 1
+    goal = torch.tensor([[0.1, 0.2, 0.3]])
+    out = made({"cell": torch.tensor([[2.0, 0.0]]), "goal": goal, "reward": torch.tensor([[0.5]])})
+    assert out[0, :6].tolist() == [0, 0, 1, 1, 0, 0]
+    linear: Any = made.parts["goal"][1]  # type: ignore[index]
+    torch.testing.assert_close(out[:, 6:10], goal @ linear.weight.T + linear.bias)
+    assert out[0, 10] == 0.5
+
+
+def test_actions_for_the_environment() -> None:
+    box = policy("none", actions=spaces.Box(np.float32(-0.5), np.float32(0.25), (2,)))
+    np.testing.assert_array_equal(
+        box.environment_actions(torch.tensor([[-2.0, 0.1], [0.3, -0.5]])), np.float32([[-0.5, 0.1], [0.25, -0.5]])
+    )
+    shifted = policy("none", actions=spaces.Discrete(3, start=-1))
+    assert shifted.environment_actions(torch.tensor([0, 2])).tolist() == [-1, 1]
+    assert darkroom().action_space.contains(int(policy("none").environment_actions(torch.tensor([3]))[0]))

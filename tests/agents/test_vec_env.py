@@ -1,0 +1,149 @@
+"""Vector environments for Stable-Baselines3: terminal observations, validity of buffers, trials, seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+import memenvs  # noqa: F401  (registers)
+from agents import TrialVecEnv, make_vec_env
+from tests.agents.learners import darkroom
+from tests.rollouts import same
+
+KWARGS: dict[str, Any] = {"size": 3, "max_episode_steps": 5, "trial_episodes": 3}
+
+
+def singles(n: int) -> list[gym.Env]:
+    return [gym.make("memenvs/Darkroom-v0", **KWARGS) for _ in range(n)]
+
+
+def test_equals_single_environments_played_in_parallel() -> None:
+    n, seed = 3, 11
+    env, others = darkroom(n, episodes=3, seed=seed), singles(n)
+    rng = np.random.default_rng(0)
+    observations = env.reset()
+    returns = np.zeros(n)
+    for i, other in enumerate(others):
+        expected, info = other.reset(seed=seed + i)
+        assert same({key: value[i] for key, value in observations.items()}, expected)
+        assert same(env.reset_infos[i], info)
+    for _ in range(23):
+        actions = rng.integers(5, size=n)
+        observations, rewards, dones, infos = env.step(actions)
+        assert rewards.dtype == np.float32
+        for i, other in enumerate(others):
+            expected, reward, terminated, truncated, info = other.step(actions[i])
+            returns[i] += reward
+            assert rewards[i] == reward
+            assert dones[i] == (terminated or truncated)
+            if not dones[i]:
+                assert infos[i] == {}
+            else:
+                own = dict(infos[i])
+                assert same(own.pop("terminal_observation"), expected)
+                assert own.pop("TimeLimit.truncated") == (truncated and not terminated)
+                assert own.pop("episode") == {"r": returns[i], "l": 5}
+                assert same(own, info)
+                returns[i] = 0.0
+                expected, info = other.reset()
+                assert same(env.reset_infos[i], info)
+            assert same({key: value[i] for key, value in observations.items()}, expected)
+
+
+def test_observations_are_not_copied_and_stay_valid_for_a_step() -> None:
+    env = darkroom(2, seed=0)
+    shown = [env.reset()]
+    copies = [{key: value.copy() for key, value in shown[0].items()}]
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        shown.append(env.step(rng.integers(5, size=2))[0])
+        copies.append({key: value.copy() for key, value in shown[-1].items()})
+        assert same(shown[-2], copies[-2])  # the step before is still whole
+    assert shown[0]["position"] is shown[2]["position"]
+
+
+def test_seed_and_options_hold_for_one_reset() -> None:
+    env = darkroom(2, episodes=3, seed=5)
+    env.reset()
+    assert [info["seed"] for info in env.reset_infos] == [5, 6]
+    assert [info["trial_id"] for info in env.reset_infos] == [0, 0]
+    env.set_options({"new_trial": True})
+    env.reset()
+    assert [info["trial_id"] for info in env.reset_infos] == [1, 1]
+    env.reset()
+    assert [(info["trial_id"], info["episode_index"]) for info in env.reset_infos] == [(1, 1)] * 2
+    env.set_options([{"trial": 7}, {"goal": (2, 2)}])
+    env.reset()
+    assert [info["trial_id"] for info in env.reset_infos] == [7, 1]
+    assert env.reset_infos[1]["goal"].tolist() == [2, 2]
+
+
+def test_new_trial_for_some() -> None:
+    env = darkroom(3, episodes=10, seed=0)
+    env.reset()
+    env.env_method("new_trial", indices=[0, 2])
+    for _ in range(5):
+        env.step(np.zeros(3, np.int64))
+    assert [info["trial_id"] for info in env.reset_infos] == [1, 0, 1]
+    assert [info["trial_start"] for info in env.reset_infos] == [True, False, True]
+
+
+def test_attributes_belong_to_the_batch() -> None:
+    env = darkroom(3)
+    assert env.get_attr("trial_episodes") == [10, 10, 10]
+    assert env.get_attr("trial_episodes", indices=[1]) == [10]
+    env.set_attr("trial_episodes", 4)
+    assert env.get_attr("trial_episodes", 0) == [4]
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        env.get_attr("no_such_thing")
+    with pytest.raises(ValueError, match="indices must be None"):
+        env.set_attr("trial_episodes", 4, indices=[0])
+    env.seed(0)
+    env.reset()
+    with pytest.raises(ValueError, match="indices must be None for 'oracle_actions'"):
+        env.env_method("oracle_actions", indices=[0])
+    assert len(env.env_method("oracle_actions")) == 3
+    assert env.env_is_wrapped(Monitor) == [True] * 3  # what a Monitor would record is in the info
+    assert env.env_is_wrapped(gym.wrappers.TimeLimit, indices=0) == [False]
+
+
+def test_order_of_calls_and_modes() -> None:
+    env = darkroom(1)
+    with pytest.raises(RuntimeError, match="step_wait was called before step_async"):
+        env.step_wait()
+    batch = gym.make_vec("memenvs/Darkroom-v0", 2, vectorization_mode="vector_entry_point")
+    with pytest.raises(ValueError, match="autoreset_mode must be 'SameStep', got 'NextStep'"):
+        TrialVecEnv(batch)  # type: ignore[arg-type]
+    env.close()
+    env.close()
+
+
+def test_pictures() -> None:
+    env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0, render_mode="rgb_array", **KWARGS)
+    env.reset()
+    images = env.get_images()
+    assert len(images) == 2
+    assert images[0] is not None
+    assert images[0].shape == (320, 320, 3)
+    assert darkroom(2).get_images() == [None, None]
+
+
+def test_third_party_ids() -> None:
+    env = make_vec_env("CartPole-v1", 3, seed=4)
+    assert isinstance(env, DummyVecEnv)
+    first = env.reset()
+    expected = np.stack([gym.make("CartPole-v1").reset(seed=4 + i)[0] for i in range(3)])
+    np.testing.assert_array_equal(first, expected)
+    env.close()
+
+
+def test_without_a_seed_no_global_generator_is_read() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002  (this is what must not change)
+    make_vec_env("memenvs/Darkroom-v0", 2).reset()
+    make_vec_env("CartPole-v1", 2).reset()
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

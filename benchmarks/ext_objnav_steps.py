@@ -21,7 +21,6 @@ import numpy as np
 
 import memenvs  # noqa: F401  (registers its ids)
 
-
 #: Chances of stop, forward, left, right, up, down.
 CHANCES = (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fast learning lint clean
+.PHONY: demo test fast lint uncompile clean
 
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
@@ -34,5 +34,9 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@ $(VENV)/agents
 
-clean:
+# numba's cache of a function does not see changes in functions of other modules that it calls
+uncompile:
+	find memenvs agents -name '*.nb[ic]' -delete
+
+clean: uncompile
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

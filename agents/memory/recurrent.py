@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import PackedSequence
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 
 ResetOn = Literal["trial", "episode"]
-STAIR = 16
-"""Steps that lengths of pieces are rounded up to, where nothing depends on it: fewer and larger blocks."""
+SHUT = 1e4
+"""Input to a gate that closes it (negative) or opens it (positive) for good: the sigmoid is then 0 or 1 in any precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,8 @@ class RecurrentConfig:
 class RecurrentMemory(Memory):
     """An LSTM or GRU over the steps, emptied at each start.
 
-    Sequences with starts inside are cut there, and the pieces run side by side: as many steps in a row as the longest piece has.
+    Sequences with starts inside are cut there, and the pieces run as one packed batch: as many steps in a row as the longest piece has,
+    and no step for padding.
 
     Args:
         input_dim: Width of the embedding.
@@ -117,8 +118,6 @@ class RecurrentMemory(Memory):
         row, begin = first.nonzero(as_tuple=True)  # (P,) each, in reading order
         piece = first.flatten().cumsum(0) - 1  # (B*T,) the piece that a step belongs to
         length = torch.bincount(piece, minlength=len(row))
-        if embedding.device.type == "cpu":
-            return self._run_stairs(embedding, resets, state, row, begin, length)
         longest_first = torch.argsort(length, descending=True, stable=True)
         rank = torch.argsort(longest_first)  # (P,)
         since = (
@@ -135,53 +134,6 @@ class RecurrentMemory(Memory):
         final = rank[piece.view(batch, steps)[:, -1]]
         return features, {part: value[final] for part, value in state.items()}
 
-    def _run_stairs(
-        self, embedding: Tensor, resets: Tensor, state: State, row: Tensor, begin: Tensor, length: Tensor
-    ) -> tuple[Tensor, State]:
-        """As `_run_pieces`, with the pieces side by side in blocks that get narrower as shorter pieces end.
-
-        On a CPU a block runs in one compiled kernel, forwards and backwards, where a packed batch takes each step apart.
-
-        Args:
-            embedding: float, (B, T, D_in).
-            resets: bool, (B, T).
-            state: Before the first step.
-            row: int64, (P,); row of each piece, in reading order.
-            begin: int64, (P,); its first step.
-            length: int64, (P,); its steps.
-        """
-        batch, steps = resets.shape
-        is_last = begin + length == steps  # its state is wanted, so that it must end exactly; others may run on
-        until = torch.where(is_last, length, (length + STAIR - 1) // STAIR * STAIR)
-        until, longest_first = until.sort(descending=True, stable=True)
-        row, begin, length, is_last = (value[longest_first] for value in (row, begin, length, is_last))
-        ends = until.unique().tolist()
-        places = []  # (n, block) step of each cell of a block, counted over the batch; beyond the end of a piece any step does
-        for since, end in zip([0, *ends], ends, strict=False):
-            n = int((until >= end).sum())
-            places.append(((row * steps + begin)[:n, None] + torch.arange(since, end)).clamp(max=batch * steps - 1))
-        data = embedding.flatten(0, 1).index_select(0, torch.cat([place.flatten() for place in places]))
-        carried = (~resets[row, begin])[:, None, None]
-        state = {part: value[row] * carried for part, value in state.items()}
-        blocks, ended = [], []
-        for x, place in zip(data.split([place.numel() for place in places]), places, strict=True):
-            n = len(place)
-            ended.append({part: value[n:] for part, value in state.items()})
-            out, state = self._run(x.view(*place.shape, -1), {part: value[:n] for part, value in state.items()})
-            blocks.append(out.flatten(0, 1))
-        ended.append(state)
-        kept = [  # which cells of a block are steps of their piece
-            (length[: len(place), None] > torch.arange(since, end)).flatten()
-            for place, since, end in zip(places, [0, *ends], ends, strict=False)
-        ]
-        cells = torch.cat(kept).nonzero()[:, 0]
-        where = torch.empty(batch * steps, dtype=torch.int64)
-        where[torch.cat([place.flatten() for place in places])[cells]] = cells
-        features = torch.cat(blocks).index_select(0, where).view(batch, steps, -1)
-        final = is_last.nonzero()[:, 0]
-        final = final[row[final].argsort()]
-        return features, {part: torch.cat([each[part] for each in reversed(ended)])[final] for part in self.parts}
-
 
 class GRUMemory(RecurrentMemory):
     """A gated recurrent unit (Cho et al., 2014); see `RecurrentMemory`."""
@@ -193,9 +145,47 @@ class GRUMemory(RecurrentMemory):
 
 
 class LSTMMemory(RecurrentMemory):
-    """A long short-term memory (Hochreiter and Schmidhuber, 1997); see `RecurrentMemory`."""
+    """A long short-term memory (Hochreiter and Schmidhuber, 1997); see `RecurrentMemory`.
+
+    On a CPU sequences are not cut, because only equally long ones run in one compiled kernel: each start is preceded by a step that closes
+    the gates of input and memory, which leaves exactly nothing of what was before, neither forwards nor for gradients. Steps that keep
+    the memory as it is fill up the sequences with fewer starts.
+    """
 
     parts = ("hidden", "cell")
+    network: nn.LSTM
 
     def __init__(self, input_dim: int, config: RecurrentConfig) -> None:
         super().__init__(input_dim, config, nn.LSTM(input_dim, config.hidden_dim, config.layers, batch_first=True))
+
+    def _run_pieces(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
+        """The network over sequences with starts inside; see `RecurrentMemory._run_pieces`."""
+        if embedding.device.type != "cpu":
+            return super()._run_pieces(embedding, resets, state)
+        batch, steps = resets.shape
+        later = torch.cat([torch.zeros_like(resets[:, :1]), resets[:, 1:]], 1)  # those that need a step of their own
+        before = later.cumsum(1)
+        length = steps + int(before[:, -1].max())
+        place = torch.arange(batch)[:, None] * length + torch.arange(steps) + before  # (B, T) of B * length
+        forget, keep = torch.zeros(batch * length, 1), torch.ones(batch * length, 1)
+        keep[place] = 0.0
+        forget[place[later] - 1], keep[place[later] - 1] = 1.0, 0.0
+        flags = torch.cat([forget, keep], 1).to(embedding).view(batch, length, 2)
+        gates = flags.new_tensor([[-SHUT, -SHUT], [-SHUT, SHUT], [0.0, 0.0], [0.0, 0.0]])  # input, memory, new, output
+        gates = gates.repeat_interleave(self.config.hidden_dim, 0)
+        width = embedding.shape[-1]
+        h = embedding.new_zeros(batch * length, width).index_copy(0, place.flatten(), embedding.flatten(0, 1))
+        h = h.view(batch, length, width)
+        after: dict[str, list[Tensor]] = {part: [] for part in self.parts}
+        for layer in range(self.config.layers):
+            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            weight, *others = (getattr(self.network, f"{name}_l{layer}") for name in names)
+            initial = [(state[part][:, layer] * ~resets[:, :1])[None] for part in self.parts]
+            h, _, cell = torch.lstm(
+                torch.cat([h, flags], -1), initial, [torch.cat([weight, gates], 1), *others],
+                True, 1, 0.0, self.training, False, True,
+            )  # fmt: skip
+            features = h.flatten(0, 1)[place]  # (B, T, hidden_dim)
+            after["hidden"].append(features[:, -1])
+            after["cell"].append(cell[0])
+        return features, {part: torch.stack(values, 1) for part, values in after.items()}

@@ -217,6 +217,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         self._has_trials = False
         self._begun = False  # whether the environment was reset for the rollout that comes next
         self._resume_options: list[dict[str, Any]] | None = None
+        self._log_due: int | None = None
         self._seed_generators(seed)
         if self.seed is not None and self.env is not None:
             self.env.seed(self.seed)
@@ -426,6 +427,13 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             if config.shuffle_episodes:
                 buffer.shuffle_episodes(end, self._shuffle_rng)
             self._refresh(end, last_of_rollout=end + config.segment == config.n_steps)
+        if self._log_due is not None:
+            super().dump_logs(self._log_due)
+            self._log_due = None
+
+    def dump_logs(self, iteration: int = 0) -> None:
+        """Asks for a log; `learn` asks before the update and it is written after it, with what the update measured."""
+        self._log_due = iteration
 
     def _all_rows(self) -> Tensor:
         return torch.arange(self.n_envs, device=self.device)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
+from agents.vec_env import make_vec_env
+from memenvs.grids.darkroom import goal_cells
+
+
+def darkroom(count: int = 4, **kwargs):
+    settings = {"size": 4, "max_episode_steps": 8, "trial_episodes": None, "split": "all", **kwargs}
+    return make_vec_env("memenvs/Darkroom-v0", count, seed=0, **settings)
+
+
+def test_oracle_scores_what_the_goal_allows():
+    env = darkroom()
+    results = TrialEvaluator(env, 24, 16, layouts=range(16)).run(OraclePolicy(env))
+    goals = goal_cells("all", 4)
+    # After |x| + |y| moves it stands on the goal and is paid on the step that arrives and all later ones; at the start it is paid at once.
+    expected = np.array([8 - max(0, x + y - 1) for x, y in goals])
+    assert results.layouts.tolist() == list(range(16))
+    assert results.metrics["return"].tolist() == np.repeat(expected[:, None], 3, 1).tolist()
+    assert (results.metrics["length"] == 8).all()
+    curve = results.curve("return")
+    assert curve.mean == pytest.approx([expected.mean()] * 3)
+    assert curve.stderr == pytest.approx([expected.std(ddof=1) / 4] * 3)
+    assert curve.count.tolist() == [16] * 3
+
+
+def test_more_trials_than_environments_and_unfinished_episodes():
+    env = darkroom(3)
+    results = TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1))
+    assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
+
+
+def test_trials_end_where_the_environment_ends_them():
+    env = darkroom(2, trial_episodes=2)
+    results = TrialEvaluator(env, 40, 2).run(RandomPolicy(env.action_space, 1))
+    assert results.metrics["return"].shape == (2, 2)
+
+
+def test_curve_by_hand():
+    values = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, np.nan], [5.0, 0.0, np.nan], [7.0, 2.0, np.nan]])
+    results = TrialResults({"score": values}, np.array([0, 0, 1, 1]), {})
+    complete = results.curve("score")
+    assert complete.mean.tolist() == [4.0, 2.0]
+    assert complete.stderr == pytest.approx([np.sqrt(20 / 3) / 2, np.sqrt(8 / 3) / 2])
+    assert complete.stderr_clustered == pytest.approx([2.0, 1.0])  # means of the layouts: 2, 6 and 3, 1
+    everything = results.curve("score", complete=False)
+    assert everything.mean.tolist() == [4.0, 2.0, 3.0]
+    assert everything.count.tolist() == [4, 4, 1]
+    with pytest.raises(ValueError, match="unknown metric 'nope'; choose from"):
+        results.curve("nope")
+
+
+def test_a_memory_is_emptied_between_trials_only():
+    """The state that a policy gets back is None exactly at the first step of each wave."""
+    fresh: list[bool] = []
+
+    class Spy(RandomPolicy):
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            fresh.append(state is None)
+            actions, _ = super().predict(observation, state, episode_start, deterministic)
+            return actions, 1
+
+    env = darkroom(2)
+    TrialEvaluator(env, 20, 4).run(Spy(env.action_space, 0))
+    assert fresh == [t == 0 for _ in range(2) for t in range(20)]
+
+
+def test_pictures_show_the_first_and_the_last_episode():
+    env = darkroom()
+    results = TrialEvaluator(env, 24, 4, pictures=True).run(OraclePolicy(env))
+    assert list(results.pictures) == ["episode 1", "episode 3"]
+    assert results.pictures["episode 1"].shape == (320, 320, 3)
+    with pytest.raises(ValueError, match="pictures needs a TrialVecEnv"):
+        TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, pictures=True)
+
+
+@pytest.mark.parametrize(("kwargs", "message"), [({"n_steps": 0}, "n_steps"), ({"n_trials": 0}, "n_trials"), ({"layouts": []}, "layouts")])
+def test_wrong_settings_are_named(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})

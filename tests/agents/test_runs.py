@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from agents.__main__ import main
+from agents.presets import PRESETS, RunConfig, find_preset, with_overrides
+from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, train_run
+
+SMALL = with_overrides(
+    find_preset("ci-smoke"),
+    [("total_steps", 3072), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16), ("eval_trials", 4)],
+)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json(name):
+    config = find_preset(name)
+    assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_overrides_change_only_what_they_name():
+    config = with_overrides(SMALL, [("ppo.n-epochs", 2), ("env_kwargs.size", 6), ("policy.memory_kwargs.layers", 3)])
+    assert config.ppo == replace(SMALL.ppo, n_epochs=2)
+    assert config.env_kwargs == {**SMALL.env_kwargs, "size": 6}
+    assert config.policy["memory_kwargs"] == {**SMALL.policy["memory_kwargs"], "layers": 3}
+    assert config.seed == SMALL.seed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("ppo.n_epoch", 2, "unknown setting 'n_epoch'"),
+        ("seeds", 2, "unknown setting 'seeds'"),
+        ("n_envs", "many", "n_envs must be a whole number, got 'many'"),
+        ("n_envs", 0, "n_envs must be at least 1, got 0"),
+        ("ppo.gamma", 2.0, r"gamma must be in \[0, 1\], got 2.0"),
+        ("ppo.prefix_grad", "half", "unknown prefix_grad 'half'"),
+        ("score.mean", 1, "unknown setting 'score.mean'"),
+        ("ppo", 1, "unknown setting 'ppo'"),
+    ],
+)
+def test_wrong_overrides_are_named(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        with_overrides(SMALL, [(name, value)])
+
+
+def test_unknown_preset_lists_all():
+    with pytest.raises(ValueError, match="unknown preset 'nope'; choose from .*'demo'"):
+        find_preset("nope")
+
+
+def test_folder_holds_one_run_for_one_process(tmp_path):
+    with RunDirectory(tmp_path, SMALL), pytest.raises(RuntimeError, match="in use by another process"):
+        RunDirectory(tmp_path)
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        RunDirectory(tmp_path, SMALL)
+    with RunDirectory(tmp_path) as run:
+        assert run.config == SMALL
+    with pytest.raises(FileNotFoundError, match="no run in"):
+        RunDirectory(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"ppo": {}, "nope": 1}', '{"ppo": {"nope": 1}}', "{}"])
+def test_broken_config_is_named(tmp_path, content):
+    (tmp_path / CONFIG).write_text(content)
+    with pytest.raises(ValueError, match="config.json: not the settings of a run"):
+        RunDirectory(tmp_path)
+
+
+def test_broken_metrics_name_the_line(tmp_path):
+    with RunDirectory(tmp_path, SMALL) as run:
+        (tmp_path / METRICS).write_text("step,name,value\n1,a,2.0\n2,a\n")
+        with pytest.raises(ValueError, match="line 3: must be step,name,value"):
+            run.metrics()
+
+
+KILLED = """
+import os, sys
+from agents.runs import RunCallback, RunDirectory, train_run
+save = RunCallback._on_rollout_start
+def die(self):
+    save(self)
+    if self.model.num_timesteps >= 2048 + 512:  # in the middle of a rollout, after the second checkpoint
+        os.kill(os.getpid(), 9)
+RunCallback._on_rollout_start = die
+with RunDirectory(sys.argv[1]) as run:
+    train_run(run, quiet=True)
+"""
+
+
+def test_killed_run_goes_on_with_the_same_bits(tmp_path):
+    config = replace(SMALL, threads=1)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    with RunDirectory(whole, config) as run:
+        train_run(run, quiet=True)
+    RunDirectory(killed, config).close()
+    done = subprocess.run([sys.executable, "-c", KILLED, str(killed)], capture_output=True, text=True)
+    assert done.returncode == -9, done.stderr
+    assert (killed / CHECKPOINT).read_bytes() != (whole / CHECKPOINT).read_bytes()
+    with RunDirectory(killed) as run:
+        train_run(run, quiet=True)
+        resumed = run.metrics()
+    assert (killed / CHECKPOINT).read_bytes() == (whole / CHECKPOINT).read_bytes()
+    with RunDirectory(whole) as run:
+        expected = run.metrics()
+    for name in expected:
+        if not name.startswith("time/"):  # clocks differ
+            assert resumed[name] == expected[name], name
+
+
+def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main(["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["steps"] == 1024
+    assert set(result["evaluation"]) == {"agent", "random", "oracle"}
+    assert len(result["evaluation"]["agent"]["metrics"]["return"]["mean"]) == 6  # 6 episodes of 16 steps in 96 steps
+    page = (folder / "report.html").read_text()
+    assert page.count("<img") == 4  # learning curve, in-context curve, first and last episode
+    for name in ("learning.png", "in_context.png", "episode_1.png", "episode_6.png", "config.json", METRICS, CHECKPOINT):
+        assert (folder / name).stat().st_size > 0, name
+    assert any((folder / "tensorboard").iterdir())
+
+    assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
+    assert main(["report", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nope"], "unknown preset 'nope'"),
+        (["train", "ci-smoke", "--n_envs"], "settings must come as --name value"),
+        (["train", "ci-smoke", "--n_envs", "x"], "n_envs must be a whole number, got 'x'"),
+        (["evaluate", "nowhere"], "no run in nowhere"),
+        (["presets", "nope"], "unknown preset 'nope'"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not any(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_evaluate_before_the_first_checkpoint(tmp_path, capsys):
+    RunDirectory(tmp_path, SMALL).close()
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert "no checkpoint at" in capsys.readouterr().err
+
+
+def test_presets_are_printed(capsys):
+    assert main(["presets", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(PRESETS)
+    assert main(["presets", "demo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == find_preset("demo").to_json()

@@ -1,0 +1,257 @@
+"""How fast the learner learns: `none` against PPO of Stable-Baselines3, `lstm` against RecurrentPPO of sb3-contrib, on 64 CartPoles.
+
+Both get the same copies of the environment, networks of the same sizes, and equally many steps, transitions in a minibatch and epochs;
+they learn in turn, one rollout each, on one thread. Time is the CPU's (other processes do not count), acting, stepping and learning
+together. For `lstm` and its peer the velocities are hidden. Each pair is measured twice: with Stable-Baselines3's `DummyVecEnv`, in
+which 64 Python objects are stepped one after the other, and with all 64 poles in one NumPy step, so that the learner decides. Mean
+returns are those of the last 100 episodes of training. Needs `pip install sb3-contrib`. Takes about ten minutes; `--smoke` ends in a few
+seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import stable_baselines3
+import torch
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from sb3_contrib import RecurrentPPO
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from agents import PartialUpdatePPO
+
+N = 64
+SOLVED = 400.0
+#: Entries of CartPole's observation that are not velocities.
+POSITIONS = [0, 2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What both learners of a pair share.
+
+    Attributes:
+        memory: Of ours; its peer is PPO for "none" and RecurrentPPO for "lstm".
+        n_steps: Steps of a rollout in each environment.
+        batch_size: Sequences of `n_steps` steps in a minibatch of ours; the peer's has as many transitions.
+        n_epochs: Passes over each rollout.
+        width: Of all hidden layers, and of the LSTM.
+        total: Environment steps.
+    """
+
+    memory: str
+    n_steps: int
+    batch_size: int
+    n_epochs: int
+    width: int
+    total: int
+
+
+SETTINGS = (
+    Setting(memory="none", n_steps=32, batch_size=8, n_epochs=20, width=64, total=100_000),
+    Setting(memory="lstm", n_steps=128, batch_size=4, n_epochs=10, width=64, total=250_000),
+)
+
+
+class NoVelocities(gym.ObservationWrapper):
+    """CartPole without its velocities."""
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        assert isinstance(space, gym.spaces.Box)
+        self.observation_space = gym.spaces.Box(space.low[POSITIONS], space.high[POSITIONS])
+
+    def observation(self, observation: np.ndarray) -> np.ndarray:
+        """Positions only."""
+        return observation[POSITIONS]
+
+
+class BatchCartPole(VecEnv):
+    """Gymnasium's batch of CartPoles as a `VecEnv`: an episode that ends is reset in the same step."""
+
+    def __init__(self, num_envs: int, *, seed: int, velocities: bool) -> None:
+        self.batch = CartPoleVectorEnv(num_envs)
+        self.first_seed, self.shown = seed, slice(None) if velocities else POSITIONS
+        space = self.batch.single_observation_space
+        assert isinstance(space, gym.spaces.Box)
+        shown = gym.spaces.Box(space.low[self.shown], space.high[self.shown])
+        super().__init__(num_envs, shown, self.batch.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        """Starts all episodes anew, with the first seed."""
+        observations, _ = self.batch.reset(seed=self.first_seed)
+        self.returns = np.zeros(self.num_envs)
+        return observations[:, self.shown]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keeps the actions."""
+        self.actions = actions
+
+    def step_wait(self) -> Any:
+        """Steps all."""
+        batch = self.batch
+        observations, rewards, terminated, truncated, _ = batch.step(self.actions)
+        dones = terminated | truncated
+        self.returns += rewards
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        ended = np.flatnonzero(dones)
+        if len(ended):
+            for i in ended.tolist():
+                cut = bool(truncated[i] and not terminated[i])
+                infos[i] = {"terminal_observation": observations[i, self.shown], "TimeLimit.truncated": cut}
+                infos[i]["episode"] = {"r": float(self.returns[i]), "l": int(self.returns[i])}  # a reward of 1 a step
+            batch.state[:, ended] = batch.np_random.uniform(batch.low, batch.high, (4, len(ended)))
+            batch.steps[ended] = self.returns[ended] = 0
+            batch.prev_done = np.zeros(self.num_envs, bool)
+            observations = batch.state.T.astype(np.float32)
+        return observations[:, self.shown], rewards.astype(np.float32), dones, infos
+
+    def close(self) -> None:
+        """Closes the batch."""
+        self.batch.close()
+
+    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
+        """An attribute of the batch."""
+        return [getattr(self.batch, attr_name)] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
+        """Not needed here."""
+        raise NotImplementedError
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Not needed here."""
+        raise NotImplementedError
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: int | Iterable[int] | None = None) -> list[bool]:
+        """True for `Monitor`, whose record is in the info."""
+        return [wrapper_class.__name__ == "Monitor"] * self.num_envs
+
+
+def make_env(kind: str, *, velocities: bool, seed: int) -> VecEnv:
+    if kind == "batch":
+        return BatchCartPole(N, seed=seed, velocities=velocities)
+    return make_vec_env("CartPole-v1", N, seed=seed, wrapper_class=None if velocities else NoVelocities)
+
+
+def make_learners(setting: Setting, kind: str, seed: int) -> dict[str, OnPolicyAlgorithm]:
+    """Peer and ours, each with its own copies of the environment."""
+    shared: dict[str, Any] = {
+        "n_steps": setting.n_steps, "n_epochs": setting.n_epochs, "learning_rate": 1e-3, "gamma": 0.98, "gae_lambda": 0.8,
+        "ent_coef": 0.0, "vf_coef": 0.5, "max_grad_norm": 0.5, "clip_range": 0.2, "clip_range_vf": None, "normalize_advantage": True,
+        "seed": seed, "device": "cpu",
+    }  # fmt: skip
+    layers = [setting.width] * (2 if setting.memory == "none" else 1)
+    arch = {"pi": layers, "vf": layers}
+    transitions = setting.batch_size * setting.n_steps
+    peer_policy: dict[str, Any] = {"net_arch": arch}
+    our_policy: dict[str, Any] = {"net_arch": arch, "memory": setting.memory, "previous_action_dim": 0}
+    envs = [make_env(kind, velocities=setting.memory == "none", seed=seed) for _ in range(2)]
+    peer: OnPolicyAlgorithm
+    if setting.memory == "none":
+        peer = PPO("MlpPolicy", envs[0], batch_size=transitions, policy_kwargs=peer_policy, **shared)
+    else:
+        peer_policy |= {"lstm_hidden_size": setting.width, "shared_lstm": True, "enable_critic_lstm": False}
+        our_policy["memory_kwargs"] = {"hidden_dim": setting.width}
+        peer = RecurrentPPO("MlpLstmPolicy", envs[0], batch_size=transitions, policy_kwargs=peer_policy, **shared)
+    ours = PartialUpdatePPO(
+        "MemoryPolicy",
+        envs[1],
+        batch_size=setting.batch_size,
+        n_updates=1,
+        bootstrap_truncated=True,
+        policy_kwargs=our_policy,
+        **shared,
+    )
+    return {"peer": peer, "ours": ours}
+
+
+def compare(setting: Setting, kind: str, total: int, seed: int) -> dict[str, Any]:
+    """Speeds and returns of a pair; the first rollout of each, with what is compiled then, is not timed."""
+    learners = make_learners(setting, kind, seed)
+    rollout = N * setting.n_steps
+    rates: dict[str, list[float]] = {name: [] for name in learners}
+    solved: dict[str, int | None] = dict.fromkeys(learners)
+    returns: dict[str, float] = {}
+    for turn in range(max(2, round(total / rollout))):
+        for name, model in learners.items():
+            began = time.process_time()
+            model.learn(rollout, reset_num_timesteps=turn == 0, log_interval=10**9)
+            if turn > 0:
+                rates[name].append(rollout / (time.process_time() - began))
+            returns[name] = float(np.mean([episode["r"] for episode in model.ep_info_buffer or [{"r": 0.0}]]))
+            if returns[name] >= SOLVED and solved[name] is None:
+                solved[name] = model.num_timesteps
+    for model in learners.values():
+        assert model.env is not None
+        model.env.close()
+    ratios = np.array(rates["ours"]) / np.array(rates["peer"])
+    return {
+        "env": kind,
+        **asdict(setting),
+        "total": learners["ours"].num_timesteps,
+        "rollouts_timed": len(ratios),
+        "steps_per_second": {name: round(float(np.median(each))) for name, each in rates.items()},
+        "ratio": round(float(np.median(ratios)), 2),
+        "ratio_quartiles": [round(float(value), 2) for value in np.percentile(ratios, [25, 75])],
+        "mean_return": {name: round(value, 1) for name, value in returns.items()},
+        f"steps_to_{SOLVED:.0f}": solved,
+    }
+
+
+def commit() -> str:
+    """Hash of the commit that is measured; "unknown" outside a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="two rollouts of each, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON only")
+    parser.add_argument("--steps", type=int, help="environment steps of each learner instead of the settings' own")
+    parser.add_argument("--memory", choices=[setting.memory for setting in SETTINGS], help="only this pair")
+    parser.add_argument("--env", choices=["dummy", "batch"], help="only this way to step the environment")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = []
+    for setting in SETTINGS:
+        for kind in ("dummy", "batch"):
+            if args.memory not in (None, setting.memory) or args.env not in (None, kind):
+                continue
+            total = 1 if args.smoke else args.steps or setting.total
+            row = compare(setting, kind, total, args.seed)
+            rows.append(row)
+            if not args.json:
+                speed, returns, solved = row["steps_per_second"], row["mean_return"], row[f"steps_to_{SOLVED:.0f}"]
+                print(
+                    f"{setting.memory:4s} {kind:5s}  ours {speed['ours']} steps/s, peer {speed['peer']}: {row['ratio']}x "
+                    f"(quartiles {row['ratio_quartiles']}); return after {row['total']} steps: ours {returns['ours']}, "
+                    f"peer {returns['peer']}; {SOLVED:.0f} reached at: ours {solved['ours']}, peer {solved['peer']}",
+                    flush=True,
+                )
+    machine = {
+        "machine": platform.machine(), "processor": platform.processor(), "python": platform.python_version(), "torch": torch.__version__,
+        "stable_baselines3": stable_baselines3.__version__, "gymnasium": gym.__version__, "commit": commit(),
+    }  # fmt: skip
+    print(json.dumps({"rows": rows, **machine}))
+
+
+if __name__ == "__main__":
+    main()

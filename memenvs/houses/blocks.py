@@ -1,4 +1,4 @@
-"""The innermost steps of the renderer: eight pixels of a row at a time, written as vector instructions.
+"""The innermost steps of the renderer: sixteen pixels of a row at a time, written as vector instructions.
 
 The compiler makes scalar code of these loops when they are written out in Python (it unrolls them before it looks for vectors),
 which is five times slower; hence the one place in the project that builds LLVM code by hand.
@@ -11,10 +11,17 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
+from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
+
 #: Pixels that are done at a time; rows of keys are padded to whole blocks.
-BLOCK = 8
+BLOCK = 16
+
+_PAINT_BITS = 13
+#: Factor of a channel that leaves a texel as it is, as in `paint` of `flat_block`; less than eight times this is allowed.
+PAINT_ONE = 1 << _PAINT_BITS
 
 _LEAST_BITS = int(np.float32(1e-5).view(np.int32))  # of one over the depth; nothing is drawn 100 km away, at the horizon
 
@@ -95,57 +102,198 @@ def run_length(typingctx, keys, at, number):
     return signature, generate
 
 
-def _gather(builder: Any, table: Any, indices: Any) -> Any:
-    """The entries of a table of 32-bit numbers at `BLOCK` places."""
-    small = ir.IntType(32)
-    found = ir.Constant(ir.VectorType(small, BLOCK), ir.Undefined)
-    for lane in range(BLOCK):
-        index = builder.zext(builder.extract_element(indices, ir.Constant(small, lane)), ir.IntType(64))
-        found = builder.insert_element(found, builder.load(builder.gep(table, [index])), ir.Constant(small, lane))
-    return found
+class _Lanes:
+    """Vector arithmetic on `BLOCK` float32 or int32 lanes, written shortly; operands may be Python numbers."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self.reals, self.wholes = ir.VectorType(ir.FloatType(), BLOCK), ir.VectorType(ir.IntType(32), BLOCK)
+
+    def real(self, value: Any) -> Any:
+        """Float lanes of a number, a float32 value, or lanes as they are."""
+        if isinstance(value, (int, float)):
+            return ir.Constant(self.reals, [float(value)] * BLOCK)
+        return value if isinstance(value.type, ir.VectorType) else _splat(self.builder, value)
+
+    def whole(self, value: int) -> Any:
+        """Whole lanes of one number."""
+        return ir.Constant(self.wholes, [value] * BLOCK)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        """The product; may be fused with a sum."""
+        return self.builder.fmul(self.real(a), self.real(b), flags=("contract",))
+
+    def add(self, a: Any, b: Any) -> Any:
+        """The sum; may be fused with a product."""
+        return self.builder.fadd(self.real(a), self.real(b), flags=("contract",))
+
+    def least(self, a: Any, b: Any) -> Any:
+        """The lesser of the two; b where a is not a number."""
+        a, b = self.real(a), self.real(b)
+        return self.builder.select(self.builder.fcmp_ordered("<", a, b), a, b)
+
+    def most(self, a: Any, b: Any) -> Any:
+        """The greater of the two; b where a is not a number."""
+        a, b = self.real(a), self.real(b)
+        return self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
+
+    def bits(self, a: Any) -> Any:
+        """Whole lanes as float lanes with the same bits, and the other way round."""
+        return self.builder.bitcast(a, self.wholes if a.type == self.reals else self.reals)
+
+    def place(self, u: Any, v: Any, detail: Any) -> Any:
+        """Where in its picture of the atlas a texel lies: whole lanes, always inside.
+
+        Args:
+            u: Float lanes; texels to the right, of any tile, >= 0.
+            v: The same downwards.
+            detail: Float lanes; the square of the finest texels that one pixel covers; decides on the level of detail.
+        """
+        builder = self.builder
+        exponent = builder.sub(builder.ashr(self.bits(detail), self.whole(23)), self.whole(126))
+        level = builder.ashr(exponent, self.whole(1))
+        level = builder.select(builder.icmp_signed(">", level, self.whole(0)), level, self.whole(0))
+        highest = self.whole(LEVELS - 1)
+        level = builder.select(builder.icmp_signed("<", level, highest), level, highest)
+        scale = self.bits(builder.shl(builder.sub(self.whole(127), level), self.whole(23)))  # 1 / 2**level
+        size = builder.lshr(self.whole(TILE), level)
+        column, row = (
+            builder.and_(builder.fptosi(self.mul(t, scale), self.wholes), builder.sub(size, self.whole(1)))
+            for t in (u, v)
+        )
+        start = builder.sub(self.whole(ATLAS_WIDTH), builder.add(size, size))
+        return builder.add(builder.add(builder.mul(row, self.whole(ATLAS_WIDTH)), start), column)
+
+    def high_product(self, a: Any, b: Any) -> Any:
+        """The upper 16 bits of the products of lanes of 16 bits."""
+        wide = ir.VectorType(ir.IntType(32), 4 * BLOCK)
+        product = self.builder.mul(self.builder.zext(a, wide), self.builder.zext(b, wide))
+        high = self.builder.lshr(product, ir.Constant(wide, [16] * (4 * BLOCK)))
+        return self.builder.trunc(high, ir.VectorType(ir.IntType(16), 4 * BLOCK))
+
+    def factors(self, light: Any, paint: Any) -> Any:
+        """Light (float lanes, 0 to 1) times a colour (int64: four numbers of 16 bits), 4 * BLOCK lanes of 16 bits."""
+        builder, shorts = self.builder, ir.VectorType(ir.IntType(16), BLOCK)
+        amount = builder.trunc(builder.fptosi(self.mul(light, 65535), self.wholes), shorts)
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 4 * BLOCK), [k // 4 for k in range(4 * BLOCK)])
+        spread = builder.shuffle_vector(amount, ir.Constant(shorts, ir.Undefined), order)
+        return self.high_product(spread, builder.bitcast(_splat(builder, paint), spread.type))
+
+    def gather(self, table: Any, places: Any) -> Any:
+        """The entries of a table of int32 at the places."""
+        found = ir.Constant(self.wholes, ir.Undefined)
+        for lane in range(BLOCK):
+            number = ir.Constant(ir.IntType(32), lane)
+            place = self.builder.zext(self.builder.extract_element(places, number), ir.IntType(64))
+            found = self.builder.insert_element(found, self.builder.load(self.builder.gep(table, [place])), number)
+        return found
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def mix_block(typingctx, lines, at, stride, atlas, out, to):
-    """Multiplies texels with factors and writes `BLOCK` pixels as bytes.
+def flat_block(typingctx, ray, eye, light, detail, base, paint, places, factors, at):
+    """Finds texels and factors of `BLOCK` pixels of a flat surface.
 
     Args:
         typingctx: Given by numba.
-        lines: float32, one axis; four lines: places in the atlas, then the factors of red, green and blue, >= 0.
-        at: uint64; first entry of the block in the first line.
-        stride: uint64; from line to line.
+        ray: Six float32: one over the depth at the first pixel and its change from pixel to pixel, then the same two numbers of
+            what the texel coordinates u and v change by along the ray.
+        eye: Two float32; u and v at the eye.
+        light: Four float32 (a, b, c, d): light is the lesser of a + b v and c + d v, but within 0.3 to 1.
+        detail: float32; times depth cubed, the square of the finest texels that one pixel covers.
+        base: int32; place of the picture in the atlas.
+        paint: int64; three factors of 16 bits, `PAINT_ONE` is 1.
+        places: int32, one axis; filled with places in the atlas.
+        factors: int64, one axis; filled with paint times light.
+        at: uint64; the first pixel of the block.
+    """
+    signature = types.void(ray, eye, light, types.float32, types.int32, types.int64, places, factors, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """The vector code of one block."""
+        lanes = _Lanes(builder)
+        ray, eye, light = (cgutils.unpack_tuple(builder, arguments[k]) for k in range(3))
+        steps = ir.Constant(lanes.reals, [float(lane) for lane in range(BLOCK)])
+        near, u, v = (lanes.add(ray[k], lanes.mul(steps, ray[k + 1])) for k in (0, 2, 4))
+        z = builder.fdiv(lanes.real(1), near)
+        u, v = lanes.add(eye[0], lanes.mul(z, u)), lanes.add(eye[1], lanes.mul(z, v))
+        bright = lanes.least(lanes.add(light[0], lanes.mul(light[1], v)), lanes.add(light[2], lanes.mul(light[3], v)))
+        bright = lanes.most(lanes.least(bright, 1), 0.3)
+        place = lanes.place(u, v, lanes.mul(lanes.mul(z, z), lanes.mul(z, arguments[3])))
+        place = builder.add(place, _splat(builder, arguments[4]))
+        for value, number in ((place, 6), (lanes.factors(bright, arguments[5]), 7)):
+            data = context.make_array(signature.args[number])(context, builder, arguments[number]).data
+            to = builder.bitcast(builder.gep(data, [arguments[8]]), value.type.as_pointer())
+            builder.store(value, to, align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def any_block(typingctx, numbers, base, paint, places, factors, at):
+    """Finds texels and factors of `BLOCK` pixels of any surface.
+
+    Args:
+        typingctx: Given by numba.
+        numbers: float32, (4 * BLOCK,); u, v, detail (see `_Lanes.place`) and light (0 to 1) of each pixel.
+        base: As in `flat_block`.
+        paint: As in `flat_block`.
+        places: As in `flat_block`.
+        factors: As in `flat_block`.
+        at: As in `flat_block`.
+    """
+    signature = types.void(numbers, types.int32, types.int64, places, factors, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """The vector code of one block."""
+        lanes = _Lanes(builder)
+        vectors = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        vectors = builder.bitcast(vectors, lanes.reals.as_pointer())
+        u, v, detail, light = (
+            builder.load(builder.gep(vectors, [ir.Constant(ir.IntType(32), k)]), align=4) for k in range(4)
+        )
+        place = builder.add(lanes.place(u, v, detail), _splat(builder, arguments[1]))
+        for value, number in ((place, 3), (lanes.factors(light, arguments[2]), 4)):
+            data = context.make_array(signature.args[number])(context, builder, arguments[number]).data
+            to = builder.bitcast(builder.gep(data, [arguments[5]]), value.type.as_pointer())
+            builder.store(value, to, align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def mix_block(typingctx, places, factors, at, atlas, out, to):
+    """Fetches `BLOCK` texels, multiplies them with their factors and writes them as bytes.
+
+    Args:
+        typingctx: Given by numba.
+        places: int32, one axis; places in the atlas.
+        factors: int64, one axis; see `flat_block`.
+        at: uint64; first pixel of the block.
         atlas: int32, one axis; see `memenvs.houses.materials.atlas`.
         out: uint8, one axis; red, green, blue of one pixel after the other.
         to: uint64; first byte to write.
     """
-    signature = types.void(lines, types.uint64, types.uint64, atlas, out, types.uint64)
+    signature = types.void(places, factors, types.uint64, atlas, out, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """The vector code of one block."""
-        line, table, bytes_ = (
-            context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in (0, 3, 4)
-        )
-        _, at, stride, _, _, to = arguments
-        small, real = ir.VectorType(ir.IntType(32), BLOCK), ir.VectorType(ir.FloatType(), BLOCK)
-
-        def read(number: int) -> Any:
-            """The block of one of the four lines."""
-            place = builder.add(at, builder.mul(stride, ir.Constant(ir.IntType(64), number)))
-            return builder.load(builder.bitcast(builder.gep(line, [place]), real.as_pointer()), align=4)
-
-        texels = _gather(builder, table, builder.fptosi(read(0), small))
-        most, packed = ir.Constant(real, [255.0] * BLOCK), ir.Constant(small, None)
-        for channel in range(3):
-            shift = ir.Constant(small, [8 * channel] * BLOCK)
-            texel = builder.and_(builder.lshr(texels, shift), ir.Constant(small, [255] * BLOCK))
-            value = builder.fmul(builder.sitofp(texel, real), read(1 + channel))
-            value = builder.select(builder.fcmp_ordered("<", value, most), value, most)
-            packed = builder.or_(packed, builder.shl(builder.fptosi(value, small), shift))
-        four = builder.bitcast(packed, ir.VectorType(ir.IntType(8), 4 * BLOCK))
+        lanes = _Lanes(builder)
+        data = [context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in (0, 1, 3, 4)]
+        bytes_, shorts = (ir.VectorType(ir.IntType(bits), 4 * BLOCK) for bits in (8, 16))
+        places = builder.load(builder.bitcast(builder.gep(data[0], [arguments[2]]), lanes.wholes.as_pointer()), align=4)
+        factor = builder.load(builder.bitcast(builder.gep(data[1], [arguments[2]]), shorts.as_pointer()), align=8)
+        texels = builder.zext(builder.bitcast(lanes.gather(data[2], places), bytes_), shorts)
+        value = lanes.high_product(builder.shl(texels, ir.Constant(shorts, [8] * (4 * BLOCK))), factor)
+        value = builder.lshr(value, ir.Constant(shorts, [_PAINT_BITS - 8] * (4 * BLOCK)))
+        most = ir.Constant(shorts, [255] * (4 * BLOCK))
+        four = builder.trunc(builder.select(builder.icmp_unsigned("<", value, most), value, most), bytes_)
         chosen = [4 * pixel + channel for pixel in range(BLOCK) for channel in range(3)]
         order = ir.Constant(ir.VectorType(ir.IntType(32), 3 * BLOCK), chosen)
-        three = builder.shuffle_vector(four, ir.Constant(four.type, ir.Undefined), order)
-        builder.store(three, builder.bitcast(builder.gep(bytes_, [to]), three.type.as_pointer()), align=1)
+        three = builder.shuffle_vector(four, ir.Constant(bytes_, ir.Undefined), order)
+        place = builder.bitcast(builder.gep(data[3], [arguments[5]]), three.type.as_pointer())
+        builder.store(three, place, align=1)
         return context.get_dummy_value()
 
     return signature, generate

@@ -33,6 +33,7 @@ class Texture:
         whole: Whether it is fitted to a face a whole number of times.
         tint: How much of the base colour stays, 0 to 1.
         sides: Whether only upright faces show it (others show the plain base colour).
+        upright: Name of the picture that takes its place on faces that are taller than wide; "" for none.
     """
 
     paint: Callable[[], np.ndarray]
@@ -40,6 +41,7 @@ class Texture:
     whole: bool = False
     tint: float = 1.0
     sides: bool = False
+    upright: str = ""
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +84,7 @@ def _plain() -> np.ndarray:
 
 
 def _plaster() -> np.ndarray:
-    return 1 + 0.018 * _clouds(2) + 0.02 * _noise(3, 1, 1)
+    return 1 + 0.006 * _clouds(2) + 0.014 * _noise(3, 1, 1)
 
 
 def _wallpaper() -> np.ndarray:
@@ -165,6 +167,10 @@ def _brick() -> np.ndarray:
 def _wood() -> np.ndarray:
     rings = _noise(80, 24, 5) * 2.2 + _grid()[1] * 12 * np.pi * 2 / 4
     return 1 + 0.07 * np.sin(rings) + 0.05 * _noise(81, 14, 0) + 0.03 * _noise(82, 5, 0)
+
+
+def _wood_upright() -> np.ndarray:
+    return _wood().T
 
 
 def _fabric() -> np.ndarray:
@@ -268,7 +274,7 @@ def _window() -> np.ndarray:
     image[cloud & (v < 0.6)] = (0.97, 0.98, 1.0)
     hill = v > 0.7 + 0.05 * np.sin(2 * np.pi * u) + 0.02 * np.sin(6 * np.pi * u)
     image[hill] = np.stack([0.38 + 0.1 * v, 0.58 + 0.1 * v, 0.32 + 0.05 * v], 2)[hill]
-    frame = (np.abs(u - 0.5) < 0.02) | (np.abs(v - 0.42) < 0.016) | (u < 0.05) | (u > 0.95) | (v < 0.045) | (v > 0.955)
+    frame = (np.abs(u - 0.5) < 0.02) | (np.abs(v - 0.42) < 0.016)
     image[frame] = (0.93, 0.92, 0.9)
     return image
 
@@ -285,18 +291,7 @@ def _painting() -> np.ndarray:
     return image
 
 
-def _door() -> np.ndarray:
-    u, v = _grid()
-    image = 1 + 0.03 * _noise(190, 0, 14)
-    for top, bottom in ((0.07, 0.45), (0.53, 0.93)):
-        for left, right in ((0.13, 0.46), (0.54, 0.87)):
-            inside = (u > left) & (u < right) & (v > top) & (v < bottom)
-            core = (u > left + 0.04) & (u < right - 0.04) & (v > top + 0.025) & (v < bottom - 0.025)
-            image[inside & ~core] *= np.where(v < (top + bottom) / 2, 0.72, 1.14)[inside & ~core]
-    return image
-
-
-#: One picture for every name of `memenvs.houses.classes.MATERIALS`, then those that belong to a class of things.
+#: One picture for every name of `memenvs.houses.classes.MATERIALS`, then those that stand in for them.
 TEXTURES: dict[str, Texture] = {
     "plain": Texture(_plain),
     "plaster": Texture(_plaster, (1.5, 1.5)),
@@ -308,7 +303,7 @@ TEXTURES: dict[str, Texture] = {
     "marble": Texture(_marble, (1.2, 1.2)),
     "carpet": Texture(_carpet, (1.0, 1.0)),
     "brick": Texture(_brick, (1.0, 0.64)),
-    "wood": Texture(_wood, (0.9, 0.6)),
+    "wood": Texture(_wood, (0.9, 0.6), upright="wood upright"),
     "fabric": Texture(_fabric, (0.5, 0.5)),
     "leather": Texture(_leather, (0.8, 0.8)),
     "metal": Texture(_metal, (1.0, 1.0)),
@@ -321,9 +316,9 @@ TEXTURES: dict[str, Texture] = {
     "grass": Texture(_grass, (1.0, 1.0)),
     "screen": Texture(_screen, _ONCE, whole=True, tint=0.0, sides=True),
     "ceramic": Texture(_ceramic),
+    "wood upright": Texture(_wood_upright, (0.6, 0.9)),
     "class window": Texture(_window, _ONCE, whole=True, tint=0.0, sides=True),
     "class painting": Texture(_painting, _ONCE, whole=True, tint=0.45, sides=True),
-    "class door": Texture(_door, _ONCE, whole=True, sides=True),
 }
 
 
@@ -335,7 +330,7 @@ def texture_numbers(material: np.ndarray, semantic: np.ndarray) -> np.ndarray:
         semantic: Integers, (S,); indices into `memenvs.houses.classes.CLASSES`.
 
     Returns:
-        int64, (S,); panes of windows, paintings and door leaves have a picture of their own, all else that of its material.
+        int64, (S,); panes of windows and paintings have a picture of their own, all else that of its material.
     """
     return _number_of()[np.asarray(semantic, np.int64), np.asarray(material, np.int64)]
 
@@ -347,9 +342,9 @@ def _number_of() -> np.ndarray:
     table = np.tile([names.index(material) for material in MATERIALS], (len(CLASSES), 1))
     glass = MATERIALS.index("glass")
     table[CLASS_INDEX["window"], glass] = names.index("class window")
-    table[CLASS_INDEX["painting"]] = names.index("class painting")
-    for material in ("plain", "wood"):
-        table[CLASS_INDEX["door"], MATERIALS.index(material)] = names.index("class door")
+    painting = CLASS_INDEX["painting"]
+    table[painting, MATERIALS.index("label")] = names.index("class painting")
+    table[painting, MATERIALS.index("paper")] = names.index("plain")  # one of the shapes that a picture is made of
     return table
 
 
@@ -361,8 +356,12 @@ def texture_tints() -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def texture_table() -> np.ndarray:
-    """float32, (textures, 4); metres across and down, 1 if whole, 1 if upright faces only."""
-    rows = [(*texture.size, texture.whole, texture.sides) for texture in TEXTURES.values()]
+    """float32, (textures, 5); metres across and down, 1 if whole, 1 if upright faces only, row to use on tall faces."""
+    names = list(TEXTURES)
+    rows = [
+        (*texture.size, texture.whole, texture.sides, names.index(texture.upright or name))
+        for name, texture in TEXTURES.items()
+    ]
     return np.array(rows, np.float32)
 
 

@@ -416,7 +416,7 @@ def _draw_level(pieces, counts, first, view, size, z, widest, hidden, number, su
     keys, corners, edges, plane, order = scratch
     height, width, stride = size
     up = z - view[EYE_Z]
-    if up == 0:
+    if abs(up) < 1e-6:  # seen edge-on
         return number
     ch, sh = view[COS_HEADING], view[SIN_HEADING]
     for piece in range(pieces.shape[0]):

@@ -40,19 +40,23 @@ class Frame:
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _write_depth(keys, out):
-    """A row of depth; `keys` int64, (W,), `out` float32, (W,)."""
-    for k in range(out.shape[0]):
-        key = keys[k]
-        depth = np.float32(1) / np.int32(key >> 32).view(np.float32)
-        out[k] = depth if key > 0 else np.float32(0)
+def _write_depth(keys, stride, out):
+    """Depth of a picture; `keys` int64, (>= H * stride,), `out` float32, (H, W)."""
+    for row in range(out.shape[0]):
+        line, to = keys[row * stride : (row + 1) * stride], out[row]
+        for k in range(to.shape[0]):
+            key = line[k]
+            depth = np.float32(1) / np.int32(key >> 32).view(np.float32)
+            to[k] = depth if key > 0 else np.float32(0)
 
 
 @numba.njit(nogil=True, cache=True)
-def _write_numbers(keys, values, out):
-    """A row of whole numbers that belong to surfaces; `keys` int64, (W,), `values` int32, `out` (W,)."""
-    for k in range(out.shape[0]):
-        out[k] = values[np.uint64(np.int32(keys[k]))]
+def _write_numbers(keys, stride, values, out):
+    """Whole numbers that belong to surfaces; `keys` int64, (>= H * stride,), `values` int32, `out` (H, W)."""
+    for row in range(out.shape[0]):
+        line, to = keys[row * stride : (row + 1) * stride], out[row]
+        for k in range(to.shape[0]):
+            to[k] = values[np.uint64(np.int32(line[k]))]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -80,14 +84,12 @@ def _render(envs, poses, camera, cull, scenes, pictures, wanted, outputs, scratc
         for number in range(1, drawn + 1):
             classes[number] = looks[env, surface_row[number], SEMANTIC]
             instances[number] = looks[env, surface_row[number], INSTANCE]
-        for row in range(height):
-            line = keys[row * size[2] : row * size[2] + width]
-            if wanted[1]:
-                _write_depth(line, depth[env, row, :, 0])
-            if wanted[2]:
-                _write_numbers(line, classes, semantic[env, row])
-            if wanted[3]:
-                _write_numbers(line, instances, instance[env, row])
+        if wanted[1]:
+            _write_depth(keys, size[2], depth[env].reshape(height, width))
+        if wanted[2]:
+            _write_numbers(keys, size[2], classes, semantic[env])
+        if wanted[3]:
+            _write_numbers(keys, size[2], instances, instance[env])
 
 
 class Renderer:
@@ -218,7 +220,9 @@ class Renderer:
                 np.zeros(8, np.int64),
             )  # fmt: skip
             shading = (
-                np.zeros((surfaces, LOOK_SIZE), np.float32), np.zeros(4 * LINE, np.float32),
+                np.zeros((surfaces, LOOK_SIZE), np.float32), np.zeros(surfaces, np.int64),
+                np.zeros(2 * LINE, np.int32), np.zeros(2 * LINE, np.int64),
+                np.zeros(4 * BLOCK, np.float32),
                 np.zeros(3 * BLOCK, np.uint8), np.zeros(3),
             )  # fmt: skip
             numbers = [np.zeros(surfaces, np.int32) for _ in range(5)]  # classes[0] and instances[0] stay 0

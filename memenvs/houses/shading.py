@@ -1,7 +1,7 @@
 """Colours of what the rasteriser found: procedural pictures anchored to surfaces, shade by direction, darker corners.
 
-Only visible surfaces get here. A row of pixels is done in three passes, so that the arithmetic runs on many pixels at once: where
-in the atlas each pixel's texel lies and how bright the light is; fetching the texels; multiplying and packing.
+Only visible surfaces get here. A row of pixels is cut into runs of one surface. Runs are done in whole blocks of pixels from left to
+right, so what one run writes beyond its end is overwritten by the next.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import math
 import numba
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, mix_block, run_length
+from memenvs.houses.blocks import BLOCK, PAINT_ONE, any_block, flat_block, mix_block, run_length
 from memenvs.houses.house import SPHERE
-from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
+from memenvs.houses.materials import ATLAS_WIDTH, TILE
 from memenvs.houses.rasteriser import (
     BACK_X,
     CENTRE_I,
@@ -34,6 +34,7 @@ from memenvs.houses.rasteriser import (
 )
 from memenvs.houses.scene import (
     BLUE,
+    CEILING,
     COS,
     GREEN,
     HALF_X,
@@ -51,17 +52,19 @@ from memenvs.houses.scene import (
 
 #: Columns of a surface's look: texel coordinates at the eye and their change along the ray, level of detail, atlas row,
 #: colour, and how light falls off towards floor and ceiling.
-U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0, DETAIL, BASE, LOOK_R, LOOK_G, LOOK_B, LOW_0, LOW_V, HIGH_0, HIGH_V, NEAR_I, NEAR_J, NEAR_0, READY = range(21)
+U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0, DETAIL, BASE, LOW_0, LOW_V, HIGH_0, HIGH_V, NEAR_I, NEAR_J, NEAR_0, READY = range(18)
 LOOK_SIZE = 32
 # Curved surfaces use some columns otherwise and some more.
-W_EYE, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = 21, 25, 26, 27, 28, 29, 30, 31, 18
+W_EYE, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = 18, 22, 23, 24, 25, 26, 27, 28, 29
 
 
-#: Length of one line of working memory: the widest picture and a block more.
-LINE = 4096 + BLOCK
+#: Length of one row of working memory: the widest picture and some blocks more.
+LINE = 4096 + 16 * BLOCK
 
 _LIGHT = (0.36, 0.21, 0.91)  # from where most light comes
-_AMBIENT, _DIRECT = 0.70, 0.30
+_AMBIENT, _DIRECT = 0.80, 0.21
+_CEILING_LIGHT = 0.95  # it is lit from below
+_FAR_TILE = 256.0 * TILE  # texels; added to coordinates on flat surfaces, so that none is negative
 _SKY, _HORIZON = (120.0, 170.0, 235.0), (214.0, 230.0, 245.0)
 _GRASS = (104.0, 142.0, 72.0)
 
@@ -72,6 +75,12 @@ _FAST = {"contract", "reassoc", "nsz", "arcp"}
 def _shade(nx, ny, nz):
     """Brightness of a surface with a unit normal in world axes."""
     return _AMBIENT + _DIRECT * (nx * _LIGHT[0] + ny * _LIGHT[1] + nz * _LIGHT[2])
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _paint(red, green, blue):
+    """Three factors of texels as one whole number; see `memenvs.houses.blocks.flat_block`."""
+    return np.int64(red * PAINT_ONE) | np.int64(green * PAINT_ONE) << 16 | np.int64(blue * PAINT_ONE) << 32
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
@@ -88,7 +97,7 @@ def _set_axis(look, at, ax, ay, az, offset, scale, view):
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _set_look(look, form, kinds, part, ceiling, view, textures, plane):
-    """Fills the look (18,) of a flat surface of a box, a cylinder, a floor or a ceiling for one view."""
+    """Fills the look of a flat surface of a box, a cylinder, a floor or a ceiling for one view; returns its paint."""
     c, s, cx, cy = float(form[COS]), float(form[SIN]), float(form[X]), float(form[Y])
     hx, hy = float(form[HALF_X]), float(form[HALF_Y])
     texture = kinds[TEXTURE]
@@ -107,6 +116,8 @@ def _set_look(look, form, kinds, part, ceiling, view, textures, plane):
         distance = (form[Z1] if part == TOP else form[Z0]) - view[EYE_Z]
     if textures[texture, 3] > 0 and not upright:
         texture = 0
+    if tall > wide:
+        texture = int(textures[texture, 4])
     size_u, size_v = float(textures[texture, 0]), float(textures[texture, 1])
     if textures[texture, 2] > 0:
         size_u = wide / max(1.0, math.floor(wide / size_u + 0.5))
@@ -125,69 +136,35 @@ def _set_look(look, form, kinds, part, ceiling, view, textures, plane):
         back = 0.0 if in_world else vx * cx + vy * cy - tall / 2
         _set_axis(look, V_EYE, vx, vy, 0.0, back, scale_v, view)
         look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V] = 1.0, 0.0, 1.0, 0.0
+    look[U_EYE] += _FAR_TILE
+    look[V_EYE] += _FAR_TILE
+    look[LOW_0] -= _FAR_TILE * look[LOW_V]
+    look[HIGH_0] -= _FAR_TILE * look[HIGH_V]
     texels = math.sqrt(scale_u * scale_v) / view[FOCAL]
     look[DETAIL] = texels * texels / max(abs(distance), 1e-6)
     look[BASE] = texture * TILE * ATLAS_WIDTH
-    light = _shade(nx, ny, nz)
-    look[LOOK_R], look[LOOK_G], look[LOOK_B] = form[RED] * light, form[GREEN] * light, form[BLUE] * light
+    light = _CEILING_LIGHT if kinds[KIND] == CEILING else _shade(nx, ny, nz)
     forward, right = nx * view[COS_HEADING] + ny * view[SIN_HEADING], nx * view[SIN_HEADING] - ny * view[COS_HEADING]
     set_plane(forward, right, nz, distance, view, plane)
     look[NEAR_0], look[NEAR_I], look[NEAR_J] = plane[0], plane[1], plane[2]
     look[READY] = 1.0
+    return _paint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _level(detail):
-    """One over the width of a texel of the right level of detail: a power of two from 1 to 1/128.
-
-    Args:
-        detail: float32; the square of the finest texels that one pixel covers.
-    """
-    exponent = (np.float32(detail).view(np.int32) >> np.int32(23)) - np.int32(126)
-    level = exponent >> np.int32(1)
-    level = level if level > 0 else np.int32(0)
-    level = level if level < LEVELS - 1 else np.int32(LEVELS - 1)
-    return np.int32((127 - level) << np.int32(23)).view(np.float32)
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _place(u, v, scale):
-    """Where in its picture of the atlas a texel lies. float32 throughout: exact, and many at a time. Always a place inside."""
-    tile, wide, most = np.float32(TILE), np.float32(ATLAS_WIDTH), np.float32(TILE - 0.01)
-    u = u - np.floor(u * np.float32(1 / TILE)) * tile
-    v = v - np.floor(v * np.float32(1 / TILE)) * tile
-    u, v = u if u < most else most, v if v < most else most  # also where it is not a number
-    return np.floor(v * scale) * wide + (wide - wide * scale) + np.floor(u * scale)
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _flat_run(look, row, first, last, lines):
-    """Fills `lines` for a run of pixels of one flat surface, and up to a block more behind it."""
-    block = np.float32(first)
-    iz = look[NEAR_I] * block + look[NEAR_J] * np.float32(row) + look[NEAR_0]
-    u_row = look[U_I] * block + look[U_J] * np.float32(row) + look[U_0]
-    v_row = look[V_I] * block + look[V_J] * np.float32(row) + look[V_0]
-    iz_i, u_i, v_i, u_eye, v_eye = look[NEAR_I], look[U_I], look[V_I], look[U_EYE], look[V_EYE]
-    detail, base = look[DETAIL], look[BASE]
-    low_0, low_v, high_0, high_v = look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V]
-    r, g, b = look[LOOK_R], look[LOOK_G], look[LOOK_B]
-    one, least, wide = np.float32(1), np.float32(0.3), np.float32(BLOCK)
-    at = np.uint64(first)
+def _flat_run(look, paint, row, first, last, places, factors, line):
+    """Fills `places` and `factors`, from `line` on, for a run of pixels of one flat surface, and up to a block more behind it."""
+    down, start, wide = np.float32(row), np.float32(first), np.float32(BLOCK)
+    iz = look[NEAR_I] * start + look[NEAR_J] * down + look[NEAR_0]
+    u = look[U_I] * start + look[U_J] * down + look[U_0]
+    v = look[V_I] * start + look[V_J] * down + look[V_0]
+    iz_i, u_i, v_i = look[NEAR_I], look[U_I], look[V_I]
+    eye, light = (look[U_EYE], look[V_EYE]), (look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V])
+    detail, base = look[DETAIL], np.int32(look[BASE])
+    at = np.uint64(line + first)
     for _ in range(first, last, BLOCK):
-        for k in range(BLOCK):
-            i = np.float32(k)
-            z = one / (iz + iz_i * i)
-            u, v = u_eye + z * (u_row + u_i * i), v_eye + z * (v_row + v_i * i)
-            low, high = low_0 + low_v * v, high_0 + high_v * v
-            light = low if low < high else high
-            light = light if light < one else one
-            light = light if light > least else least
-            here = at + np.uint64(k)
-            lines[here] = base + _place(u, v, _level(detail * z * z * z))
-            lines[here + np.uint64(LINE)] = r * light
-            lines[here + np.uint64(2 * LINE)] = g * light
-            lines[here + np.uint64(3 * LINE)] = b * light
-        iz, u_row, v_row = iz + iz_i * wide, u_row + u_i * wide, v_row + v_i * wide
+        flat_block((iz, iz_i, u, u_i, v, v_i), eye, light, detail, base, paint, places, factors, at)
+        iz, u, v = iz + iz_i * wide, u + u_i * wide, v + v_i * wide
         at += np.uint64(BLOCK)
 
 
@@ -204,7 +181,7 @@ def _turn_of(y, x):
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _set_round_look(look, form, kinds, view, textures):
-    """Fills the look of the curved part of a cylinder or of an ellipsoid for one view.
+    """Fills the look of the curved part of a cylinder or of an ellipsoid for one view; returns its paint.
 
     The three coordinates are those in which it is the unit cylinder or ball, so a normal is (x / hx, y / hy, z / hz), normalised.
     """
@@ -229,54 +206,56 @@ def _set_round_look(look, form, kinds, view, textures):
     spread = max(times_u / wide, times_v / tall) * TILE / view[FOCAL]
     look[TIMES_U], look[TIMES_V], look[DETAIL] = times_u * TILE, times_v * TILE, 2 * spread * spread
     look[BASE] = texture * TILE * ATLAS_WIDTH
-    look[LOOK_R], look[LOOK_G], look[LOOK_B] = form[RED], form[GREEN], form[BLUE]
     look[READY] = 1.0
+    return _paint(form[RED], form[GREEN], form[BLUE])
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _round_run(look, row, first, last, keys, lines):
-    """As `_flat_run`, for the curved part of a cylinder and for an ellipsoid; `keys` int64, (W,), are those of the row."""
+def _round_run(look, paint, row, first, last, keys, block, places, factors, line):
+    """As `_flat_run`, for the curved part of a cylinder and for an ellipsoid; `keys` int64, (>= W + BLOCK,), of the row."""
     down = np.float32(row)
     x_row, y_row = look[U_J] * down + look[U_0], look[V_J] * down + look[V_0]
     z_row = look[W_EYE + 2] * down + look[W_EYE + 3]
     one, half = np.float32(1), np.float32(0.5)
-    for i in range(first, last):
-        far, column = one / np.int32(keys[i] >> 32).view(np.float32), np.float32(i)
-        x = look[U_EYE] + far * (x_row + look[U_I] * column)
-        y = look[V_EYE] + far * (y_row + look[V_I] * column)
-        z = look[W_EYE] + far * z_row
-        length = math.sqrt(x * x * look[LONG_X] + y * y * look[LONG_Y] + z * z * look[LONG_Z])
-        light = np.float32(_AMBIENT) + (x * look[LIT_X] + y * look[LIT_Y] + z * look[LIT_Z]) / length
-        low = look[LOW_0] + look[LOW_V] * z
-        light *= min(max(low, half), one)
-        u, v = (_turn_of(y, x) + half) * look[TIMES_U], (one - z) * half * look[TIMES_V]
-        lines[i] = look[BASE] + _place(u, v, _level(look[DETAIL] * far * far))
-        for channel in range(3):
-            lines[i + (channel + 1) * LINE] = look[LOOK_R + channel] * light
+    base = np.int32(look[BASE])
+    for start in range(first, last, BLOCK):
+        for k in range(BLOCK):
+            far, column = one / np.int32(keys[start + k] >> 32).view(np.float32), np.float32(start + k)
+            x = look[U_EYE] + far * (x_row + look[U_I] * column)
+            y = look[V_EYE] + far * (y_row + look[V_I] * column)
+            z = look[W_EYE] + far * z_row
+            length = math.sqrt(x * x * look[LONG_X] + y * y * look[LONG_Y] + z * z * look[LONG_Z])
+            light = np.float32(_AMBIENT) + (x * look[LIT_X] + y * look[LIT_Y] + z * look[LIT_Z]) / length
+            low = look[LOW_0] + look[LOW_V] * z
+            low = low if low < one else one
+            block[k] = (_turn_of(y, x) + half) * look[TIMES_U]
+            block[k + BLOCK] = (one - z) * half * look[TIMES_V]
+            block[k + 2 * BLOCK] = look[DETAIL] * far * far
+            light *= low if low > half else half
+            block[k + 3 * BLOCK] = light if light < one else one
+        any_block(block, base, paint, places, factors, np.uint64(line + start))
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _outside_run(row, first, last, view, lines):
+def _outside_run(row, first, last, view, places, factors, line):
     """As `_flat_run`, for what is not part of the home: lawn below the horizon, sky above."""
     rise = view[SIN_PITCH] - (row - view[CENTRE_J]) / view[FOCAL] * view[COS_PITCH]
     part = min(1.0, abs(rise) * 2.5)
-    for i in range(first, last):
-        lines[i] = ATLAS_WIDTH - 2  # the coarsest version of the plain picture
-        for channel in range(3):
-            far, near = _HORIZON[channel], _SKY[channel] if rise > 0 else _GRASS[channel]
-            lines[i + (channel + 1) * LINE] = (far + (near - far) * part) / 128.0
+    far, near = _HORIZON, _SKY if rise > 0 else _GRASS
+    r, g, b = far[0] + (near[0] - far[0]) * part, far[1] + (near[1] - far[1]) * part, far[2] + (near[2] - far[2]) * part
+    factors[line + first : line + last] = _paint(r / 128, g / 128, b / 128)
+    places[line + first : line + last] = ATLAS_WIDTH - 2  # the coarsest version of the plain picture
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _mix(lines, atlas, rest, out):
-    """Writes the colours of a row; `out` uint8, (3 * W,), `rest` uint8, (3 * BLOCK,), is room for those of the last block."""
+def _mix(places, factors, line, atlas, rest, out):
+    """Writes the colours of a row as bytes; `out` uint8, (3 * W,), `rest` uint8, (3 * BLOCK,), is room for the last block."""
     width = out.shape[0] // 3
     whole = width - width % BLOCK
-    stride = np.uint64(LINE)
     for first in range(0, whole, BLOCK):
-        mix_block(lines, np.uint64(first), stride, atlas, out, np.uint64(3 * first))
+        mix_block(places, factors, np.uint64(line + first), atlas, out, np.uint64(3 * first))
     if whole < width:
-        mix_block(lines, np.uint64(whole), stride, atlas, rest, np.uint64(0))
+        mix_block(places, factors, np.uint64(line + whole), atlas, rest, np.uint64(0))
         for k in range(3 * (width - whole)):
             out[3 * whole + k] = rest[k]
 
@@ -297,35 +276,40 @@ def colour(view, size, forms, looks, ceiling, surface_row, surface_part, drawn, 
         keys: int64, (H * stride,); what is seen, see `memenvs.houses.rasteriser`.
         textures: See `memenvs.houses.materials.texture_table`.
         atlas: See `memenvs.houses.materials.atlas`.
-        scratch: Looks of surfaces, float32, (>= drawn + 1, 21); lines of texels and of factors for red, green and blue, float32,
-            (4 * LINE,); bytes, uint8, (3 * BLOCK,); a plane, float64, (3,).
+        scratch: Looks of surfaces, float32, (>= drawn + 1, LOOK_SIZE); their paints, int64; places in the atlas, int32, and factors,
+            int64, of two rows, (2 * LINE,); numbers of one block, float32, (4 * BLOCK,); bytes, uint8, (3 * BLOCK,); a plane, float64, (3,).
         out: uint8, (H, W, 3).
     """
     height, width, stride = size
-    seen, lines, rest, plane = scratch
+    seen, paints, places, factors, block, rest, plane = scratch
     seen[: drawn + 1, READY] = 0.0
     for row in range(height):
-        line = keys[row * stride : row * stride + width + BLOCK]
+        held = keys[row * stride : row * stride + width + BLOCK]
+        line = row % 2 * LINE
         first = 0
         while first < width:
-            number = np.int32(line[first])
+            number = np.int32(held[first])
             last = first
             same = BLOCK
             while same == BLOCK and last < width:
-                same = run_length(line, np.uint64(last), number)
+                same = run_length(held, np.uint64(last), number)
                 last += same
             last = min(last, width)
             if number == 0:
-                _outside_run(row, first, last, view, lines)
+                _outside_run(row, first, last, view, places, factors, line)
             else:
                 shape, part, look = surface_row[number], surface_part[number], seen[number]
                 if part == ROUND:
                     if look[READY] == 0.0:
-                        _set_round_look(look, forms[shape], looks[shape], view, textures)
-                    _round_run(look, row, first, last, line, lines)
+                        paints[number] = _set_round_look(look, forms[shape], looks[shape], view, textures)
+                    _round_run(look, paints[number], row, first, last, held, block, places, factors, line)
                 else:
                     if look[READY] == 0.0:
-                        _set_look(look, forms[shape], looks[shape], part, ceiling, view, textures, plane)
-                    _flat_run(look, row, first, last, lines)
+                        paints[number] = _set_look(
+                            look, forms[shape], looks[shape], part, ceiling, view, textures, plane
+                        )
+                    _flat_run(look, paints[number], row, first, last, places, factors, line)
             first = last
-        _mix(lines, atlas, rest, out[row].reshape(3 * width))
+        if row > 0:  # a row later: what was just written cannot be read back as quickly
+            _mix(places, factors, LINE - line, atlas, rest, out[row - 1].reshape(3 * width))
+    _mix(places, factors, (height - 1) % 2 * LINE, atlas, rest, out[height - 1].reshape(3 * width))

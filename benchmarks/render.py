@@ -1,0 +1,185 @@
+"""How fast homes are drawn on one core, as a multiple of Miniworld FourRooms in the same run.
+
+FourRooms is stepped with random actions as it comes (80 x 60 colour, drawn by OpenGL); ours draws frames of furnished homes from
+random places where a robot fits. Both take turns; printed are medians over the turns, and their spread. Rows:
+
+1. frames/s of 64 x 48 colour + depth + class in a procedural home of at least 300 shapes, on one core
+2. the same for 256 x 256 colour
+3. instance ids alone, 64 x 48
+4. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, over that in a procedural home with as many shapes
+
+Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/render.py`
+(`apt-get install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut3-dev`). Row 4 needs $MEMENVS_DATA/procthor/four_room.jsonl.gz and
+is left out, with a line that says so, where that is not set. Takes about two minutes; `--smoke` ends in a few seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import gymnasium as gym
+import miniworld  # noqa: F401  (registers its ids)
+import numba
+import numpy as np
+
+from memenvs.houses.house import House
+from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.procedural import procedural_house
+from memenvs.houses.procthor import count_procthor, load_procthor
+from memenvs.houses.renderer import Camera, Renderer, Scene
+
+NUM_ENVS = 64
+SMALL = Camera(height=48, width=64)
+LARGE = Camera(height=256, width=256)
+
+Play = Callable[[float], float]
+
+
+def random_poses(home: House, count: int, seed: int) -> np.ndarray:
+    """Eyes 1.2 m above places where a robot fits, any heading, level; (count, 5)."""
+    rng = np.random.default_rng(seed)
+    navmap = NavigationMap(home)
+    rows, columns = np.nonzero(navmap.free)
+    chosen = rng.integers(len(rows), size=count)
+    poses = np.zeros((count, 5))
+    poses[:, 0] = navmap.origin[0] + (columns[chosen] + 0.5) * navmap.cell
+    poses[:, 1] = navmap.origin[1] + (rows[chosen] + 0.5) * navmap.cell
+    poses[:, 2], poses[:, 3] = 1.2, rng.uniform(0, 2 * np.pi, count)
+    return poses
+
+
+def make_ours(homes: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
+    """A function that draws for some seconds on one core and returns frames/s."""
+    renderer = Renderer(camera, NUM_ENVS)
+    share = -(-NUM_ENVS // len(homes))
+    for env in range(NUM_ENVS):
+        renderer.set_scene(env, Scene.of(homes[env // share]))
+    poses = np.empty((batches, NUM_ENVS, 5))
+    for k, home in enumerate(homes):
+        envs = range(k * share, min((k + 1) * share, NUM_ENVS))
+        poses[:, envs] = random_poses(home, batches * len(envs), k).reshape(batches, len(envs), 5)
+    size = (NUM_ENVS, camera.height, camera.width)
+    every = {
+        "rgb": np.zeros((*size, 3), np.uint8),
+        "depth": np.zeros((*size, 1), np.float32),
+        "semantic": np.zeros(size, np.uint8),
+        "instance": np.zeros(size, np.uint16),
+    }
+    images = {name: every[name] for name in sensors}
+
+    def play(seconds: float) -> float:
+        frames, began = 0, time.perf_counter()
+        while (spent := time.perf_counter() - began) < seconds:
+            renderer.render(poses[frames // NUM_ENVS % batches], **images)
+            frames += NUM_ENVS
+        return frames / spent
+
+    return play
+
+
+def make_miniworld() -> Play:
+    """The same for Miniworld FourRooms, steps/s."""
+    env = gym.make("MiniWorld-FourRooms-v0")
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+
+    def play(seconds: float) -> float:
+        steps, began = 0, time.perf_counter()
+        while (spent := time.perf_counter() - began) < seconds:
+            _, _, terminated, truncated, _ = env.step(int(rng.integers(env.action_space.n)))
+            steps += 1
+            if terminated or truncated:
+                env.reset()
+        return steps / spent
+
+    return play
+
+
+def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, float]:
+    """Both in turn: median speeds, and median and range of their ratio."""
+    first(seconds / 4), second(seconds / 4)  # compiles, fills caches
+    speeds = np.array([(first(seconds), second(seconds)) for _ in range(turns)])
+    ratios = speeds[:, 0] / speeds[:, 1]
+    return {
+        "ours": float(np.median(speeds[:, 0])),
+        "theirs": float(np.median(speeds[:, 1])),
+        "ratio": float(np.median(ratios)),
+        "ratio_low": float(ratios.min()),
+        "ratio_high": float(ratios.max()),
+    }
+
+
+def home_with_shapes(wanted: int, tries: int = 40) -> House:
+    """The procedural home among some whose number of shapes is nearest to `wanted`."""
+    homes = [procedural_house(seed) for seed in range(tries)]
+    return min(homes, key=lambda home: abs(len(home.shapes) - wanted))
+
+
+def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, float]:
+    """Row 4: how often as long a frame of ProcTHOR houses takes as one of a procedural home with as many shapes."""
+    theirs = [load_procthor(path, index) for index in range(count_procthor(path))]
+    mean = round(np.mean([len(home.shapes) for home in theirs]))
+    ours = home_with_shapes(mean)
+    sensors = ("rgb", "depth", "semantic")
+    row = compare(make_ours([ours], SMALL, sensors), make_ours(theirs, SMALL, sensors), turns, seconds)
+    return {**row, "procthor_shapes_mean": mean, "procedural_shapes": len(ours.shapes)}
+
+
+def commit() -> str:
+    """Hash of the commit that is measured; "unknown" outside a repository."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    found = subprocess.run(
+        ["git", "-C", here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", type=int, default=400, help="of the procedural home, about (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of one turn")
+    parser.add_argument("--json", action="store_true", help="print the JSON document alone")
+    parser.add_argument("--smoke", action="store_true")
+    args = parser.parse_args()
+    if args.smoke:
+        args.turns, args.seconds = 2, 0.1
+    home = home_with_shapes(args.shapes, tries=5 if args.smoke else 40)
+    miniworld_ = make_miniworld()
+    rows: dict[str, dict[str, float]] = {}
+    for name, camera, sensors in (
+        ("64x48 colour+depth+class", SMALL, ("rgb", "depth", "semantic")),
+        ("256x256 colour", LARGE, ("rgb",)),
+        ("64x48 instance", SMALL, ("instance",)),
+    ):
+        rows[name] = compare(make_ours([home], camera, sensors), miniworld_, args.turns, args.seconds)
+    data = os.environ.get("MEMENVS_DATA")
+    path = Path(data or "") / "procthor" / "four_room.jsonl.gz"
+    if data is not None and path.exists():
+        rows["procedural over ProcTHOR"] = compare_procthor(path, args.turns, args.seconds)
+    result = {
+        "shapes": len(home.shapes), "home": home.name, "rows": rows, "turns": args.turns, "seconds": args.seconds,
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs", "python": platform.python_version(),
+        "numpy": np.__version__, "numba": numba.__version__, "commit": commit(),
+    }  # fmt: skip
+    if not args.json:
+        print(f"{home.name}: {len(home.shapes)} shapes, {len(home.rooms)} rooms; one core")
+        for name, row in rows.items():
+            print(
+                f"{name:26} {row['ours']:8.0f} frames/s against {row['theirs']:8.0f}: "
+                f"{row['ratio']:6.2f} times (lowest {row['ratio_low']:.2f}, highest {row['ratio_high']:.2f})"
+            )
+        if "procedural over ProcTHOR" not in rows:
+            print("ProcTHOR left out: set MEMENVS_DATA to the folder that holds procthor/four_room.jsonl.gz")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

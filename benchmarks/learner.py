@@ -4,7 +4,7 @@ Both get the same copies of the environment, networks of the same sizes, and equ
 they learn in turn, one rollout each, on one thread. Time is the CPU's (other processes do not count), acting, stepping and learning
 together. For `lstm` and its peer the velocities are hidden. Each pair is measured twice: with Stable-Baselines3's `DummyVecEnv`, in
 which 64 Python objects are stepped one after the other, and with all 64 poles in one NumPy step, so that the learner decides. Mean
-returns are those of the last 100 episodes of training. Needs `pip install sb3-contrib`. Takes about ten minutes; `--smoke` ends in a few
+returns are those of the last 100 episodes of training. Needs `pip install sb3-contrib`. Takes about fifteen minutes; `--smoke` ends in a few
 seconds.
 """
 
@@ -61,7 +61,7 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(memory="none", n_steps=32, batch_size=8, n_epochs=20, width=64, total=100_000),
+    Setting(memory="none", n_steps=32, batch_size=8, n_epochs=10, width=64, total=200_000),
     Setting(memory="lstm", n_steps=128, batch_size=4, n_epochs=10, width=64, total=250_000),
 )
 

@@ -16,7 +16,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +222,7 @@ def commit() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="two rollouts of each, to see that it runs")
+    parser.add_argument("--smoke", action="store_true", help="two rollouts of one epoch each, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print one line of JSON only")
     parser.add_argument("--steps", type=int, help="environment steps of each learner instead of the settings' own")
     parser.add_argument("--memory", choices=[setting.memory for setting in SETTINGS], help="only this pair")
@@ -236,7 +236,7 @@ def main() -> None:
             if args.memory not in (None, setting.memory) or args.env not in (None, kind):
                 continue
             total = 1 if args.smoke else args.steps or setting.total
-            row = compare(setting, kind, total, args.seed)
+            row = compare(replace(setting, n_epochs=1) if args.smoke else setting, kind, total, args.seed)
             rows.append(row)
             if not args.json:
                 speed, returns, solved = row["steps_per_second"], row["mean_return"], row[f"steps_to_{SOLVED:.0f}"]

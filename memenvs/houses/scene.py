@@ -92,7 +92,9 @@ def _check(house: House) -> None:
         if not 0 <= room.floor_material < len(MATERIALS):
             raise ValueError(f"floor_material must be 0 to {len(MATERIALS) - 1}, got {room.floor_material}")
         if len(room.polygon) < 3 or not polygon_area(room.polygon) > 0:
-            raise ValueError(f"polygon of a {room.type} must run counter-clockwise around an area, got {room.polygon.tolist()}")
+            raise ValueError(
+                f"polygon of a {room.type} must run counter-clockwise around an area, got {room.polygon.tolist()}"
+            )
 
 
 def _shape_rows(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:

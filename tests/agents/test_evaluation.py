@@ -78,7 +78,9 @@ def test_pictures_show_the_first_and_the_last_episode():
         TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, pictures=True)
 
 
-@pytest.mark.parametrize(("kwargs", "message"), [({"n_steps": 0}, "n_steps"), ({"n_trials": 0}, "n_trials"), ({"layouts": []}, "layouts")])
+@pytest.mark.parametrize(
+    ("kwargs", "message"), [({"n_steps": 0}, "n_steps"), ({"n_trials": 0}, "n_trials"), ({"layouts": []}, "layouts")]
+)
 def test_wrong_settings_are_named(kwargs, message):
     with pytest.raises(ValueError, match=message):
         TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})

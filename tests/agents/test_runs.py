@@ -50,7 +50,7 @@ def test_wrong_overrides_are_named(name, value, message):
 
 
 def test_unknown_preset_lists_all():
-    with pytest.raises(ValueError, match="unknown preset 'nope'; choose from .*'demo'"):
+    with pytest.raises(ValueError, match=r"unknown preset 'nope'; choose from .*'demo'"):
         find_preset("nope")
 
 
@@ -68,7 +68,7 @@ def test_folder_holds_one_run_for_one_process(tmp_path):
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"ppo": {}, "nope": 1}', '{"ppo": {"nope": 1}}', "{}"])
 def test_broken_config_is_named(tmp_path, content):
     (tmp_path / CONFIG).write_text(content)
-    with pytest.raises(ValueError, match="config.json: not the settings of a run"):
+    with pytest.raises(ValueError, match=r"config\.json: not the settings of a run"):
         RunDirectory(tmp_path)
 
 
@@ -115,14 +115,24 @@ def test_killed_run_goes_on_with_the_same_bits(tmp_path):
 
 def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     folder = tmp_path / "run"
-    assert main(["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]) == 0
+    assert (
+        main(["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]) == 0
+    )
     result = json.loads(capsys.readouterr().out)
     assert result["steps"] == 1024
     assert set(result["evaluation"]) == {"agent", "random", "oracle"}
     assert len(result["evaluation"]["agent"]["metrics"]["return"]["mean"]) == 6  # 6 episodes of 16 steps in 96 steps
     page = (folder / "report.html").read_text()
     assert page.count("<img") == 4  # learning curve, in-context curve, first and last episode
-    for name in ("learning.png", "in_context.png", "episode_1.png", "episode_6.png", "config.json", METRICS, CHECKPOINT):
+    for name in (
+        "learning.png",
+        "in_context.png",
+        "episode_1.png",
+        "episode_6.png",
+        "config.json",
+        METRICS,
+        CHECKPOINT,
+    ):
         assert (folder / name).stat().st_size > 0, name
     assert any((folder / "tensorboard").iterdir())
 

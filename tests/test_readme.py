@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from memenvs.cli.listing import markdown_table
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -27,3 +29,11 @@ def test_every_block_runs_on_its_own(tmp_path):
 def test_blocks_are_found():
     text = "# Title\n\n```python\na = 1\n```\n\n```bash\nls\n```\n\n```python\nb = 2\n```\n"
     assert python_blocks(text) == [(4, "a = 1\n"), (12, "b = 2\n")]
+
+
+def test_the_table_of_environments_is_that_of_the_registry():
+    lines = README.read_text().splitlines()
+    begin = lines.index("<!-- made by: python -m memenvs list --markdown -->") + 1
+    table = markdown_table().splitlines()
+    assert lines[begin : begin + len(table)] == table, "put the output of `python -m memenvs list --markdown` there"
+    assert lines[begin + len(table)] == ""  # nor rows of environments that are gone

@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task, make_task
+from memenvs.checks import check_whole, is_whole
+from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task, make_task, setting_names
 
 __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "TrialVectorEnv", "load_task"]
 
@@ -66,16 +67,13 @@ class TrialVectorEnv(VectorEnv):
         render_mode: str | None = None,
         **kwargs: Any,
     ) -> None:
+        check_whole("num_envs", num_envs)
         for name, value in (
-            ("num_envs", num_envs),
             ("trial_episodes", trial_episodes),
             ("trial_steps", trial_steps),
             ("max_episode_steps", max_episode_steps),
         ):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-                raise ValueError(
-                    f"{name} must be an integer of at least 1{' or None' * (name != 'num_envs')}, got {value!r}"
-                )
+            check_whole(name, value, or_none=True)
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"unknown render_mode {render_mode!r}; choose from None, 'rgb_array'")
         try:
@@ -84,6 +82,8 @@ class TrialVectorEnv(VectorEnv):
             choices = [mode.value for mode in AutoresetMode]
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; choose from {choices}") from None
         self.num_envs = num_envs
+        if max_episode_steps is not None and "max_episode_steps" in setting_names(task):
+            kwargs["max_episode_steps"] = max_episode_steps
         own = ("trial_episodes", "trial_steps", "max_episode_steps", "render_mode")
         self.task = make_task(task, num_envs, kwargs, own)
         self.trial_episodes, self.trial_steps = trial_episodes, trial_steps
@@ -136,6 +136,7 @@ class TrialVectorEnv(VectorEnv):
             raise RuntimeError("reset was called after close")
         per_env, mask = self._split_options(options)
         seeds = self._split_seed(seed)
+        self._is_reset = False  # and so it stays if the task refuses an option half-way
         for i in np.flatnonzero(mask).tolist():
             own_seed = seeds[i]
             if own_seed is not None:
@@ -310,12 +311,12 @@ class TrialVectorEnv(VectorEnv):
     def _split_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, (bool, float, str)):
-            raise TypeError(f"seed must be an int, a sequence of {self.num_envs} of them or None, got {seed!r}")
-        if isinstance(seed, (int, np.integer)):
-            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
+        if is_whole(seed):
+            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]  # type: ignore[arg-type]
+        elif isinstance(seed, (list, tuple, np.ndarray)) and all(each is None or is_whole(each) for each in seed):
+            seeds = [None if each is None else int(each) for each in seed]
         else:
-            seeds = [None if value is None else int(value) for value in seed]
+            raise TypeError(f"seed must be an int, a sequence of {self.num_envs} of them or None, got {seed!r}")
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed must be an int or {self.num_envs} of them, got {len(seeds)}")
         if any(value is not None and value < 0 for value in seeds):
@@ -329,6 +330,10 @@ class TrialVectorEnv(VectorEnv):
             mask = shared.pop("reset_mask", None)
             per_env = [shared] * self.num_envs
         else:
+            if not isinstance(options, (list, tuple)) or not all(isinstance(each, Mapping) for each in options):
+                raise TypeError(
+                    f"options must be a dict, a sequence of {self.num_envs} of them or None, got {options!r}"
+                )
             mask, per_env = None, [dict(each) for each in options]
             if len(per_env) != self.num_envs:
                 raise ValueError(f"options must be one dict or {self.num_envs} of them, got {len(per_env)}")
@@ -354,8 +359,7 @@ class TrialVectorEnv(VectorEnv):
                 raise ValueError(f"option 'new_trial' must be True or False, got {value!r}")
             if key in ("trial", "episode_index", "layout"):
                 top = self.task.num_layouts if key == "layout" else 2**62
-                is_int = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-                if not is_int or not 0 <= value < top:
+                if not is_whole(value) or not 0 <= value < top:
                     raise ValueError(f"option {key!r} must be an integer in 0 ... {top - 1}, got {value!r}")
 
 

@@ -34,7 +34,6 @@ class BatchTask(ABC):
             in a form that `reset` takes back.
         action_names: What each action is called, in order; the keyboard of `play` follows from them.
         config_type: Frozen dataclass of the task's settings; None if it has none.
-        num_places: `info["place"]` is in 0 ... num_places - 1; None for a task without places.
     """
 
     num_envs: int
@@ -45,7 +44,6 @@ class BatchTask(ABC):
     option_names: ClassVar[tuple[str, ...]] = ()
     action_names: ClassVar[tuple[str, ...]] = ()
     config_type: ClassVar[type | None] = None
-    num_places: int | None = None
 
     @abstractmethod
     def __init__(self, num_envs: int, **kwargs: Any) -> None:
@@ -117,6 +115,11 @@ class BatchTask(ABC):
             uint8, (H, W, 3).
         """
 
+    @property
+    def num_places(self) -> int | None:
+        """`info["place"]` is in 0 ... num_places - 1; None for a task without places, or if their number is unknown."""
+        return None
+
     def close(self) -> None:  # noqa: B027  (most tasks hold nothing open)
         """Frees what the task holds open; may be called twice."""
 
@@ -127,6 +130,12 @@ def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
         return task
     module, _, name = task.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def setting_names(task: str | type[BatchTask]) -> list[str]:
+    """Names of the fields of a task's config; none if it has no config."""
+    config = load_task(task).config_type
+    return [] if config is None else [each.name for each in fields(config)]
 
 
 def make_task(
@@ -146,7 +155,7 @@ def make_task(
     """
     found = load_task(task)
     if found.config_type is not None:
-        names = [each.name for each in fields(found.config_type)]
+        names = setting_names(found)
         for name in settings:
             if name not in names:
                 raise TypeError(f"unknown setting {name!r} of {found.__name__}; choose from {sorted({*names, *known})}")

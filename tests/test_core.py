@@ -369,11 +369,30 @@ def test_bad_seeds():
         env.reset(seed=-1)
     with pytest.raises(ValueError, match="seed must be an int or 2 of them, got 3"):
         env.reset(seed=[1, 2, 3])
-    for seed in (True, 0.5, "7"):
+    for seed in (True, 0.5, "7", [1, 0.5], {1, 2}, np.float32(2)):
         with pytest.raises(TypeError, match="seed must be an int"):
             env.reset(seed=seed)
     with pytest.raises(ValueError, match="options must be one dict or 2 of them, got 1"):
         env.reset(options=[{}])
+    for options in (5, "layout", [{}, None]):
+        with pytest.raises(TypeError, match="options must be a dict, a sequence of 2 of them or None, got"):
+            env.reset(options=options)
+
+
+def test_a_refused_reset_leaves_nothing_half_done():
+    for env, action in ((TrialEnv(Corridor), 0), (TrialVectorEnv(Corridor, 2), np.zeros(2, int))):
+        env.reset(seed=0)
+        with pytest.raises(ValueError, match="option 'start'"):
+            env.reset(options={"start": 9})
+        with pytest.raises(RuntimeError, match="step was called before reset"):
+            env.step(action)
+        env.reset(seed=0)
+        env.step(action)
+
+
+def test_the_task_knows_how_long_an_episode_lasts():
+    env = TrialVectorEnv("memenvs.grids.darkroom:Darkroom", max_episode_steps=7)
+    assert env.max_episode_steps == env.task.max_episode_steps == 7
 
 
 def test_load_task():

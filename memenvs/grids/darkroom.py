@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import gymnasium as gym
 import numpy as np
 
+from memenvs.checks import check_whole
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.grids.drawing import draw_grid
 
@@ -32,10 +33,8 @@ class DarkroomConfig:
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
             raise ValueError(f"unknown split {self.split!r}; choose from {list(SPLITS)}")
-        if self.size < 2:
-            raise ValueError(f"size must be at least 2 cells, got {self.size}")
-        if self.max_episode_steps < 1:
-            raise ValueError(f"max_episode_steps must be at least 1, got {self.max_episode_steps}")
+        check_whole("size", self.size, 2)
+        check_whole("max_episode_steps", self.max_episode_steps)
 
 
 def goal_cells(split: str, size: int = 10) -> np.ndarray:
@@ -91,7 +90,6 @@ class Darkroom(BatchTask):
         self.max_episode_steps = self.config.max_episode_steps
         self._goals = goal_cells(self.config.split, size)
         self.num_layouts = len(self._goals)
-        self.num_places = size * size
         self._layout_goal = np.zeros((num_envs, 2), np.int64)
         self._goal = np.zeros((num_envs, 2), np.int64)
         self._start = np.zeros((num_envs, 2), np.int64)
@@ -133,6 +131,11 @@ class Darkroom(BatchTask):
             "success": self._return > 0,
             "return": self._return,
         }
+
+    @property
+    def num_places(self) -> int:
+        """Cells of the board."""
+        return self.config.size**2
 
     def oracle_actions(self) -> np.ndarray:
         """First along x, then along y, then stay."""

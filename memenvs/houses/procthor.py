@@ -18,7 +18,7 @@ import numpy as np
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import BOX, Door, House, Room, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor_assets import ROOM_TYPES, finish
-from memenvs.houses.procthor_json import Field, count_records, read_json, read_record
+from memenvs.houses.procthor_json import Field, count_records, read_json, read_record, read_records
 from memenvs.houses.procthor_objects import add_objects, read_objects
 from memenvs.houses.procthor_parts import DARK, WHITE, Colour, Parts
 from memenvs.houses.procthor_walls import Finish, Hole, Opening, WallSide, build_walls
@@ -45,6 +45,19 @@ def count_procthor(path: str | Path) -> int:
         ValueError: The file cannot be read.
     """
     return count_records(Path(path))
+
+
+def most_rooms(path: str | Path) -> int:
+    """Rooms of the house of a file that has most.
+
+    Args:
+        path: See `count_procthor`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read, or a house has no list of rooms.
+    """
+    return max((len(house["rooms"].items()) for house in read_records(Path(path))), default=0)
 
 
 def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | None = None) -> House:

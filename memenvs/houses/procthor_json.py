@@ -106,10 +106,15 @@ def read_record(path: Path, index: int) -> Field:
     count = 0
     for count, (line, text) in enumerate(_records(path), start=1):
         if count == index + 1:
-            return Field(_parse(text, f"{path}, {line}") if isinstance(text, str) else text, f"{path}, {line}")
+            return _field(path, line, text)
     if count == 0:
         raise ValueError(f"{path}: holds no house; expected one JSON object a line, or a .json file with one or a list")
     raise ValueError(f"{path}: index must be from 0 to {count - 1}, got {index}")
+
+
+def read_records(path: Path) -> Iterator[Field]:
+    """All records of a file; see `read_record`."""
+    return (_field(path, line, text) for line, text in _records(path))
 
 
 def count_records(path: Path) -> int:
@@ -120,6 +125,11 @@ def count_records(path: Path) -> int:
 def read_json(path: Path) -> Field:
     """The only JSON value of a file, gzip or not; see `read_record` for what it raises."""
     return Field(_parse("".join(text for _, text in _lines(path)), str(path)), str(path))
+
+
+def _field(path: Path, line: str, text: Any) -> Field:
+    """One of `_records`, parsed."""
+    return Field(_parse(text, f"{path}, {line}") if isinstance(text, str) else text, f"{path}, {line}")
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:

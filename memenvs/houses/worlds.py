@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from memenvs.houses.house import House
 from memenvs.houses.navmap import NavigationMap
 from memenvs.houses.objects import PlacedObject, place_objects
 from memenvs.houses.procedural import TRAIN_SEEDS, VALIDATION_SEEDS, HouseConfig, procedural_house
-from memenvs.houses.procthor import count_procthor, load_procthor
+from memenvs.houses.procthor import count_procthor, load_procthor, most_rooms
 
 WORLDS = ("procedural", "procthor")
 SPLITS = ("train", "validation", "all")
@@ -45,6 +46,11 @@ class World(ABC):
     @abstractmethod
     def make_house(self, index: int) -> House:
         """Home number `index` as data; always the same for the same number."""
+
+    @property
+    def most_rooms(self) -> int | None:
+        """Rooms of the home that has most; None if unknown."""
+        return None
 
     def furnish(
         self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
@@ -89,6 +95,11 @@ class ProceduralWorld(World):
     def __len__(self) -> int:
         return len(self._seeds)
 
+    @property
+    def most_rooms(self) -> int:
+        """As many as the settings allow."""
+        return self._config.rooms[1]
+
     def make_house(self, index: int) -> House:
         """The home of the seed number `index` of the split."""
         return procedural_house(self._seeds[index], self._config)
@@ -120,6 +131,8 @@ class ProcthorWorld(World):
         if not self._path.is_file():
             raise FileNotFoundError(f"no file of ProcTHOR houses at {self._path}")
         count = count_procthor(self._path)
+        if count == 0:
+            raise ValueError(f"{self._path}: holds no house")
         cut = -(-3 * count // 4)
         self._rows = {"train": range(cut), "validation": range(cut, count), "all": range(count)}[split]
         if len(self._rows) == 0:
@@ -127,6 +140,15 @@ class ProcthorWorld(World):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @cached_property
+    def most_rooms(self) -> int:
+        """Read from the file when first asked for.
+
+        Raises:
+            ValueError: The file cannot be read.
+        """
+        return most_rooms(self._path)
 
     def make_house(self, index: int) -> House:
         """The home in line number `index` of the split."""

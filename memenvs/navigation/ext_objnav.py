@@ -11,11 +11,12 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 
+from memenvs.checks import check_pair, check_whole
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.simulator import PixelCounter, Simulator
-from memenvs.houses.worlds import World, make_world
+from memenvs.houses.worlds import WORLDS, World, make_world
 from memenvs.navigation.expert import Expert
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan
@@ -55,14 +56,14 @@ class ExtObjNavConfig:
     Attributes:
         world: "procedural" (made up, needs nothing), "procthor" (houses of a file), or a `World`.
         split: "train", "validation" or "all"; which homes. Ignored if `world` is a `World`.
-        houses: File of ProcTHOR houses; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
-        rooms: Fewest and most rooms of a procedural home; 2 to 14.
+        houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
+        rooms: Fewest and most rooms of a procedural home; 2 to 14. Other worlds have the rooms they have.
         num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
             40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
         categories: Names or numbers of the kinds of things to place; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.navigation.symbolic`).
         sensors: Which images, any of "rgb", "depth" and "semantic".
-        image_size: Rows and columns of the images; the horizontal field of view is 90 degrees.
+        image_size: Rows and columns of the images; the horizontal field of view is 90 degrees. Symbolic observations use neither this nor `sensors`.
         turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
         tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
         gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
@@ -98,28 +99,35 @@ class ExtObjNavConfig:
         for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
+        if not isinstance(self.world, (str, World)):
+            raise ValueError(f"world must be one of {list(WORLDS)} or a World, got {self.world!r}")
+        if isinstance(self.world, World) and self.houses is not None:
+            raise ValueError(f"houses must be None with a World, which has its own, got {str(self.houses)!r}")
         for name in ("rooms", "num_objects"):
-            low, high = getattr(self, name)
+            low, high = check_pair(name, getattr(self, name), "fewest and most")
             if not 1 <= low <= high:
-                raise ValueError(f"{name} must be a range from at least 1, got {getattr(self, name)}")
+                raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
             object.__setattr__(self, name, (low, high))
-        sensors = tuple(self.sensors)
-        if len(set(sensors)) != len(sensors) or not sensors or not set(sensors) <= set(SENSORS):
-            raise ValueError(f"sensors must be some of {list(SENSORS)}, each once, got {list(sensors)}")
-        object.__setattr__(self, "sensors", sensors)
-        Camera(height=self.image_size[0], width=self.image_size[1])  # raises if they are out of range
-        object.__setattr__(self, "image_size", tuple(self.image_size))
+        sensors = self.sensors
+        is_list = isinstance(sensors, (list, tuple))
+        if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
+            raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
+        object.__setattr__(self, "sensors", tuple(sensors))
+        height, width = check_pair("image_size", self.image_size, "rows and columns")
+        Camera(height=height, width=width)  # raises if they are out of range
+        object.__setattr__(self, "image_size", (height, width))
         wanted = range(len(YCB_CLASSES)) if self.categories is None else self.categories
-        categories = tuple(sorted({category_number(value) for value in wanted}))
-        if not categories:
-            raise ValueError("categories must not be empty")
-        object.__setattr__(self, "categories", categories)
-        if not 0 < self.turn_deg <= 180:
-            raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg}")
-        for name in ("max_start_poses", "layout_pool", "max_episode_steps", "threads"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        if not isinstance(wanted, (list, tuple, range)) or not wanted:
+            raise ValueError(f"categories must be None or a list of at least one name or number, got {wanted!r}")
+        object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in wanted})))
+        if isinstance(self.turn_deg, (bool, str)) or not 0 < self.turn_deg <= 180:
+            raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")
+        if not isinstance(self.fixed_goal_per_trial, bool):
+            raise ValueError(f"fixed_goal_per_trial must be True or False, got {self.fixed_goal_per_trial!r}")
+        for name in ("max_episode_steps", "threads"):
+            check_whole(name, getattr(self, name))
+        for name in ("max_start_poses", "layout_pool"):
+            check_whole(name, getattr(self, name), or_none=True)
 
 
 def category_number(value: object) -> int:
@@ -166,7 +174,6 @@ class ExtObjNav(BatchTask):
         self.num_envs = num_envs
         self.max_episode_steps = config.max_episode_steps
         self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
-        self.num_places = config.rooms[1] if config.world == "procedural" else None
         self.action_space = gym.spaces.Discrete(6)
         self._world = (
             make_world(config.world, split=config.split, houses=config.houses, rooms=config.rooms)
@@ -330,6 +337,11 @@ class ExtObjNav(BatchTask):
         self._sim.close()
 
     # ------------------------------------------------------------------ beyond the rules
+
+    @property
+    def num_places(self) -> int | None:
+        """Most rooms of a home of this world; None for a `World` that does not know."""
+        return self._world.most_rooms
 
     def layout(self, i: int) -> Layout:
         """The layout that environment `i` is in.

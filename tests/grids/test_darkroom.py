@@ -121,7 +121,9 @@ def test_render_shows_goal_and_agent():
     ("settings", "message"),
     [
         ({"split": "val"}, r"unknown split 'val'; choose from \['train', 'test', 'all'\]"),
-        ({"size": 1}, "size must be at least 2 cells, got 1"),
+        ({"size": 1}, "size must be an integer of at least 2, got 1"),
+        ({"size": "5"}, "size must be an integer of at least 2, got '5'"),
+        ({"size": 2.5}, "size must be an integer"),
     ],
 )
 def test_bad_settings(settings, message):

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import gymnasium as gym
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.worlds import make_world
+from tests.houses.test_procthor import thing, two_rooms, write
+
+WHOLE = json.dumps(two_rooms()).encode()
+
+
+def without_doors() -> dict:
+    return {**two_rooms(), "doors": []}
+
+
+def full_of_blocks() -> dict:
+    """Every place on the floor is within 0.2 m of a block."""
+    blocks = [thing("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
+    return {**two_rooms(), "objects": blocks}
+
+
+def of_unknown_assets() -> dict:
+    return {**two_rooms(), "objects": [thing("Sofa_99", (1, 0.2, 1))]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.jsonl", b"", r"empty\.jsonl: holds no house"),
+        ("empty.json", b"[]", r"empty\.json: holds no house"),
+        ("cut.jsonl.gz", gzip.compress(WHOLE)[:300], r"cut\.jsonl\.gz: not a whole gzip file"),
+        ("cut.jsonl", WHOLE[:300], r"cut\.jsonl, line 1: not JSON"),
+        ("prose.json", b"Once upon a time", r"prose\.json: not JSON"),
+        ("house.txt", WHOLE, r"house\.txt: a house file must end in \.jsonl"),
+        ("list.jsonl", b"[]", r"list\.jsonl, line 1: the record must be a JSON object"),
+        ("doors.json", without_doors(), r"doors\.json, record 0: doors must join all 2 rooms"),
+        ("blocks.json", full_of_blocks(), r"'blocks-0' has no navigable cell"),
+        ("assets.json", of_unknown_assets(), r"objects\[0\]\.assetId must be one of the 4 assets of .*'Sofa_99'"),
+    ],
+)
+def test_houses_that_are_none_are_named_by_the_environment(tmp_path, name, content, message):
+    write(tmp_path, two_rooms())  # for its sizes of assets
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=message):
+        gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(file)).reset(seed=0)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"world": "mars"}, ValueError, r"unknown world 'mars'; choose from \['procedural', 'procthor'\]"),
+        ({"split": "test"}, ValueError, r"unknown split 'test'; choose from \['train', 'validation', 'all'\]"),
+        ({"houses": "x.jsonl"}, ValueError, "houses must be None in world 'procedural', got 'x.jsonl'"),
+        ({"world": "procthor", "houses": "x.jsonl"}, FileNotFoundError, r"x\.jsonl"),
+        ({"hauses": "x.jsonl"}, TypeError, r"unknown setting 'hauses' of ExtObjNav; choose from .*'houses'"),
+    ],
+)
+def test_unknown_settings_are_named_by_the_environment(settings, error, message):
+    with pytest.raises(error, match=message):
+        gym.make("memenvs/ExtObjNav-v0", **settings)
+
+
+def test_a_file_without_homes_for_the_split(tmp_path):
+    with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
+        make_world("procthor", split="validation", houses=write(tmp_path, two_rooms()))
+
+
+def test_most_rooms(tmp_path):
+    one = two_rooms()
+    one["rooms"] = one["rooms"][:1]
+    world = make_world("procthor", split="all", houses=write(tmp_path, one, two_rooms(), one))
+    assert world.most_rooms == 2
+    assert make_world("procedural", rooms=(3, 5)).most_rooms == 5
+    env = gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(tmp_path / "made.jsonl"))
+    assert env.unwrapped.num_places == 2
+    (tmp_path / "made.jsonl").write_text('{"rooms": 7}\n')
+    with pytest.raises(ValueError, match=r"made\.jsonl, line 1: rooms must be a list, got 7"):
+        _ = make_world("procthor", split="all", houses=tmp_path / "made.jsonl").most_rooms

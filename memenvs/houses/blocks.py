@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
 
 from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
+
+#: Compiles a function of the renderer; sums and products may be fused and reordered, division by zero gives infinity.
+compiled: Any = numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+_intrinsic: Any = numba_intrinsic
 
 #: Pixels that are done at a time; rows of keys are padded to whole blocks.
 BLOCK = 16
@@ -23,18 +28,22 @@ _PAINT_BITS = 13
 #: Factor of a channel that leaves a texel as it is, as in `paint` of `flat_block`; less than eight times this is allowed.
 PAINT_ONE = 1 << _PAINT_BITS
 
-_LEAST_BITS = int(np.float32(1e-5).view(np.int32))  # of one over the depth; nothing is drawn 100 km away, at the horizon
+_LEAST_BITS = int(
+    np.float32(1e-5).view(np.int32)
+)  # of one over the depth; nothing is drawn 100 km away, at the horizon
 
 
 def _splat(builder: Any, value: Any) -> Any:
     """A vector of `BLOCK` times the same value."""
     kind = ir.VectorType(value.type, BLOCK)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), None))
+    return builder.shuffle_vector(
+        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), None)
+    )
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def raise_block(typingctx, keys, at, base, step, since, until, number):
+@_intrinsic
+def raise_block(typingctx: Any, keys: Any, at: Any, base: Any, step: Any, since: Any, until: Any, number: Any) -> Any:
     """Keeps the larger of old and new key in the `BLOCK` keys from `at` on.
 
     Args:
@@ -60,7 +69,9 @@ def raise_block(typingctx, keys, at, base, step, since, until, number):
         rise = builder.fmul(steps, _splat(builder, step), flags=("contract",))
         near = builder.fadd(rise, _splat(builder, base), flags=("contract",))
         bits = builder.bitcast(near, ir.VectorType(small, BLOCK))
-        high = builder.shl(builder.zext(bits, ir.VectorType(whole, BLOCK)), ir.Constant(ir.VectorType(whole, BLOCK), [32] * BLOCK))
+        high = builder.shl(
+            builder.zext(bits, ir.VectorType(whole, BLOCK)), ir.Constant(ir.VectorType(whole, BLOCK), [32] * BLOCK)
+        )
         new = builder.or_(high, _splat(builder, number))
         inside = builder.and_(
             builder.icmp_signed(">=", lanes, _splat(builder, since)),
@@ -76,8 +87,8 @@ def raise_block(typingctx, keys, at, base, step, since, until, number):
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def run_length(typingctx, keys, at, number):
+@_intrinsic
+def run_length(typingctx: Any, keys: Any, at: Any, number: Any) -> Any:
     """How many of the `BLOCK` keys from `at` on, counted from the first, belong to the surface `number` (0 to `BLOCK`).
 
     Args:
@@ -162,7 +173,15 @@ class _Lanes:
             for t in (u, v)
         )
         start = builder.sub(self.whole(ATLAS_WIDTH), builder.add(size, size))
-        return builder.add(builder.add(builder.mul(row, self.whole(ATLAS_WIDTH)), start), column)
+        return self.square(row, builder.add(start, column))
+
+    def square(self, row: Any, column: Any) -> Any:
+        """Where the texel of a row and a column lies: pictures are stored in squares of 4 x 4, see `atlas`."""
+        builder, three = self.builder, self.whole(3)
+        i, j = builder.and_(row, three), builder.and_(column, three)
+        above = builder.mul(builder.sub(row, i), self.whole(ATLAS_WIDTH))
+        beside = builder.mul(builder.add(builder.sub(column, j), i), self.whole(4))
+        return builder.add(builder.add(above, beside), j)
 
     def high_product(self, a: Any, b: Any) -> Any:
         """The upper 16 bits of the products of lanes of 16 bits."""
@@ -189,8 +208,19 @@ class _Lanes:
         return found
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def flat_block(typingctx, ray, eye, light, detail, base, paint, places, factors, at):
+@_intrinsic
+def flat_block(
+    typingctx: Any,
+    ray: Any,
+    eye: Any,
+    light: Any,
+    detail: Any,
+    base: Any,
+    paint: Any,
+    places: Any,
+    factors: Any,
+    at: Any,
+) -> Any:
     """Finds texels and factors of `BLOCK` pixels of a flat surface.
 
     Args:
@@ -229,8 +259,64 @@ def flat_block(typingctx, ray, eye, light, detail, base, paint, places, factors,
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def any_block(typingctx, numbers, base, paint, places, factors, at):
+@_intrinsic
+def level_block(
+    typingctx: Any,
+    u: Any,
+    u_i: Any,
+    v: Any,
+    v_i: Any,
+    mask: Any,
+    start: Any,
+    base: Any,
+    paint: Any,
+    places: Any,
+    factors: Any,
+    at: Any,
+) -> Any:
+    """As `flat_block`, for a surface whose depth is the same in all of a row: floors, tops of tables. Light is 1.
+
+    Args:
+        typingctx: Given by numba.
+        u: float32; texel column at the first pixel, in texels of the right level of detail, >= 0.
+        u_i: float32; its change from pixel to pixel.
+        v: float32; texel row.
+        v_i: float32; its change from pixel to pixel.
+        mask: int32; texels of a row of the picture at that level, less 1.
+        start: int32; first column of that level.
+        base: As in `flat_block`.
+        paint: As in `flat_block`.
+        places: As in `flat_block`.
+        factors: As in `flat_block`.
+        at: As in `flat_block`.
+    """
+    real, whole = types.float32, types.int32
+    signature = types.void(real, real, real, real, whole, whole, whole, types.int64, places, factors, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """The vector code of one block."""
+        lanes = _Lanes(builder)
+        steps = ir.Constant(lanes.reals, [float(lane) for lane in range(BLOCK)])
+        mask = _splat(builder, arguments[4])
+        column, row = (
+            builder.and_(
+                builder.fptosi(lanes.add(arguments[k], lanes.mul(steps, arguments[k + 1])), lanes.wholes), mask
+            )
+            for k in (0, 2)
+        )
+        place = lanes.square(row, builder.add(column, _splat(builder, arguments[5])))
+        place = builder.add(place, _splat(builder, arguments[6]))
+        for value, number in ((place, 8), (_splat(builder, arguments[7]), 9)):
+            data = context.make_array(signature.args[number])(context, builder, arguments[number]).data
+            to = builder.bitcast(builder.gep(data, [arguments[10]]), value.type.as_pointer())
+            builder.store(value, to, align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@_intrinsic
+def any_block(typingctx: Any, numbers: Any, base: Any, paint: Any, places: Any, factors: Any, at: Any) -> Any:
     """Finds texels and factors of `BLOCK` pixels of any surface.
 
     Args:
@@ -262,8 +348,8 @@ def any_block(typingctx, numbers, base, paint, places, factors, at):
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def mix_block(typingctx, places, factors, at, atlas, out, to):
+@_intrinsic
+def mix_block(typingctx: Any, places: Any, factors: Any, at: Any, atlas: Any, out: Any, to: Any) -> Any:
     """Fetches `BLOCK` texels, multiplies them with their factors and writes them as bytes.
 
     Args:

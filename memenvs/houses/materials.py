@@ -191,7 +191,9 @@ def _metal() -> np.ndarray:
 
 def _glass() -> np.ndarray:
     u, v = _grid()
-    streak = np.exp(-((((u + 0.6 * v) % 1 - 0.45) / 0.12) ** 2)) + 0.6 * np.exp(-((((u + 0.6 * v) % 1 - 0.75) / 0.03) ** 2))
+    streak = np.exp(-((((u + 0.6 * v) % 1 - 0.45) / 0.12) ** 2)) + 0.6 * np.exp(
+        -((((u + 0.6 * v) % 1 - 0.75) / 0.03) ** 2)
+    )
     return 0.98 + 0.22 * streak
 
 
@@ -227,7 +229,7 @@ def _books() -> np.ndarray:
     rows = np.arange(TILE)
     left = 0
     while left < TILE - 5:
-        wide = int(min(rng.integers(7, 17), TILE - left))
+        wide = min(int(rng.integers(7, 17)), TILE - left)
         top = int(rng.integers(8, 40))
         colour = np.array([(0.75, 0.2, 0.17), (0.17, 0.3, 0.6), (0.2, 0.48, 0.28), (0.85, 0.72, 0.4), (0.5, 0.3, 0.45),
                            (0.9, 0.87, 0.8), (0.2, 0.22, 0.28), (0.85, 0.45, 0.16)][rng.integers(8)])  # fmt: skip
@@ -367,10 +369,11 @@ def texture_table() -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def atlas() -> np.ndarray:
-    """int32, (textures * 128 * 256,); texels as red + 256 green + 65536 blue.
+    """int32, (textures * 128 * 256,); texels as red + 256 green + 65536 blue, in squares of 4 x 4 (one line of a cache each).
 
     In the rows of each picture, its coarser versions follow to the right: level l is 128 >> l texels wide and starts at column
-    256 - (256 >> l); a texel is the mean of 4 texels of the level before. The last level is one texel.
+    256 - (256 >> l); a texel is the mean of 4 texels of the level before. The last level is one texel. The texel in row i and
+    column j of a picture is at 256 (i - i % 4) + 4 (j - j % 4) + 4 (i % 4) + j % 4.
     """
     table = np.zeros((len(TEXTURES), TILE, ATLAS_WIDTH), np.int32)
     for row, texture in enumerate(TEXTURES.values()):
@@ -384,4 +387,5 @@ def atlas() -> np.ndarray:
             at = ATLAS_WIDTH - (ATLAS_WIDTH >> level)
             table[row, :size, at : at + size] = values[..., 0] | values[..., 1] << 8 | values[..., 2] << 16
             image = image.reshape(size // 2, 2, size // 2, 2, 3).mean((1, 3)) if size > 1 else image
-    return table.reshape(-1)
+    squares = table.reshape(len(TEXTURES), TILE // 4, 4, ATLAS_WIDTH // 4, 4).transpose(0, 1, 3, 2, 4)
+    return np.ascontiguousarray(squares).reshape(-1)

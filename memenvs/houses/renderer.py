@@ -7,19 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
+from memenvs.houses.blocks import BLOCK, compiled
 from memenvs.houses.camera import Camera
+from memenvs.houses.culling import VIEW_SIZE, WEDGE_LEVELS, WEDGES, set_view
 from memenvs.houses.house import House
 from memenvs.houses.materials import atlas, texture_table
-from memenvs.houses.rasteriser import BLOCK, LEVELS, VIEW_SIZE, WEDGES, draw, set_view
+from memenvs.houses.rasteriser import REALS, ROW, Size, fill, set_up
 from memenvs.houses.scene import INSTANCE, PIECE_CORNERS, SEMANTIC, Scene
-from memenvs.houses.shading import LINE, LOOK_SIZE, colour
+from memenvs.houses.shading import LINE, LOOK_SIZE, READY, colour
 
 __all__ = ["Camera", "Frame", "Renderer", "Scene", "render_frame"]
-
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,8 @@ class Frame:
     instance: np.ndarray
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _write_depth(keys, stride, out):
+@compiled
+def _write_depth(keys: np.ndarray, stride: int, out: np.ndarray) -> None:
     """Depth of a picture; `keys` int64, (>= H * stride,), `out` float32, (H, W)."""
     for row in range(out.shape[0]):
         line, to = keys[row * stride : (row + 1) * stride], out[row]
@@ -50,46 +49,63 @@ def _write_depth(keys, stride, out):
             to[k] = depth if key > 0 else np.float32(0)
 
 
-@numba.njit(nogil=True, cache=True)
-def _write_numbers(keys, stride, values, out):
-    """Whole numbers that belong to surfaces; `keys` int64, (>= H * stride,), `values` int32, `out` (H, W)."""
+@compiled
+def _write_numbers(keys: np.ndarray, stride: int, values: np.ndarray, out: np.ndarray) -> None:
+    """Whole numbers that belong to surfaces; `keys` as in `_write_depth`, `values` int32, (F,), `out` (H, W)."""
     for row in range(out.shape[0]):
         line, to = keys[row * stride : (row + 1) * stride], out[row]
         for k in range(to.shape[0]):
             to[k] = values[np.uint64(np.int32(line[k]))]
 
 
-@numba.njit(nogil=True, cache=True)
-def _render(envs, poses, camera, cull, scenes, pictures, wanted, outputs, scratch):
+@compiled
+def _render_one(
+    view: np.ndarray, size: Size, cull: bool, scene: tuple, pictures: tuple, wanted: tuple, images: tuple, work: tuple
+) -> None:
+    """Draws one environment into its images."""
+    rgb, depth, semantic, instance = images
+    surfaces, listed, hidden, corners, desk, classes, instances, keys = work
+    height, width, stride = size
+    last = set_up(view, size, cull, scene, surfaces, listed, hidden, corners)
+    for number in range(1, last + 1):
+        classes[number] = scene[1][surfaces[0][number, ROW], SEMANTIC]
+        instances[number] = scene[1][surfaces[0][number, ROW], INSTANCE]
+        desk[0][number, READY] = 0.0
+    fill(surfaces, last, size, keys)
+    if wanted[0]:
+        colour(view, size, scene, surfaces, keys, pictures[0], pictures[1], desk, rgb)
+    if wanted[1]:
+        _write_depth(keys, stride, depth.reshape(height, width))
+    if wanted[2]:
+        _write_numbers(keys, stride, classes, semantic)
+    if wanted[3]:
+        _write_numbers(keys, stride, instances, instance)
+
+
+@compiled
+def _render(
+    envs: np.ndarray, poses: np.ndarray, camera: tuple, cull: bool, scenes: tuple, pictures: tuple, wanted: tuple,
+    outputs: tuple, work: tuple,
+) -> None:  # fmt: skip
     """Draws the environments `envs`, one after the other, into their rows of the output arrays."""
     height, width, focal, centre_i, centre_j = camera
     forms, looks, pieces, corners, blockers, counts, ceilings = scenes
     rgb, depth, semantic, instance = outputs
-    view, surface_row, surface_part, listed, classes, instances, hidden, raster, shading = scratch
-    keys = raster[0]
+    view = work[0]
     size = (height, width, -(-width // BLOCK) * BLOCK)
     for k in range(len(envs)):
         env = envs[k]
         shapes, floors, walls = counts[env]
         set_view(poses[env], focal, centre_i, centre_j, view)
-        drawn = draw(
-            view, size, cull, forms[env], looks[env], shapes, pieces[env, :floors], corners[env, :floors],
-            blockers[env, :walls], ceilings[env], surface_row, surface_part, listed, hidden, raster,
+        scene = (
+            forms[env], looks[env], pieces[env, :floors], corners[env, :floors], blockers[env, :walls], shapes,
+            ceilings[env],
         )  # fmt: skip
-        if wanted[0]:
-            colour(
-                view, size, forms[env], looks[env], ceilings[env], surface_row, surface_part, drawn, keys, pictures[0],
-                pictures[1], shading, rgb[env],
-            )  # fmt: skip
-        for number in range(1, drawn + 1):
-            classes[number] = looks[env, surface_row[number], SEMANTIC]
-            instances[number] = looks[env, surface_row[number], INSTANCE]
-        if wanted[1]:
-            _write_depth(keys, size[2], depth[env].reshape(height, width))
-        if wanted[2]:
-            _write_numbers(keys, size[2], classes, semantic[env])
-        if wanted[3]:
-            _write_numbers(keys, size[2], instances, instance[env])
+        images = (
+            rgb[env if wanted[0] else 0], depth[env if wanted[1] else 0], semantic[env if wanted[2] else 0],
+            instance[env if wanted[3] else 0],
+        )  # fmt: skip
+        _render_one(view, size, cull, scene, pictures, wanted, images, work[1])
 
 
 class Renderer:
@@ -189,7 +205,9 @@ class Renderer:
         if not np.isfinite(poses[envs]).all():
             raise ValueError(f"poses must be finite, got {poses[envs].tolist()}")
         if (self._counts[envs, 0] < 0).any():
-            raise RuntimeError(f"environments without a home: {envs[self._counts[envs, 0] < 0].tolist()}; call set_scene")
+            raise RuntimeError(
+                f"environments without a home: {envs[self._counts[envs, 0] < 0].tolist()}; call set_scene"
+            )
         parts = [part for part in np.array_split(envs, min(self.threads, len(envs)) or 1) if len(part)]
         jobs = [self._arguments(camera, part, place, poses, wanted, outputs) for place, part in enumerate(parts)]
         if len(jobs) > 1:
@@ -214,19 +232,18 @@ class Renderer:
         """Working memory of one thread for one camera, made once."""
         if (camera, place) not in self._scratch:
             stride = -(-camera.width // BLOCK) * BLOCK
-            surfaces = 3 * self._forms.shape[1] + 2
-            raster = (
-                np.zeros(camera.height * stride + BLOCK, np.int64), np.zeros((8, 5)), np.zeros((4, PIECE_CORNERS)), np.zeros(3),
-                np.zeros(8, np.int64),
+            count = 3 * self._forms.shape[1] + 1  # S + 2 P rows are in the arrays; a shape has at most three surfaces
+            whole = np.int32
+            surfaces = (np.zeros((count, 6), whole), np.zeros((count, REALS)))
+            desk = (
+                np.zeros((count, LOOK_SIZE), np.float32), np.zeros(count, np.int64), np.zeros(2 * LINE, whole),
+                np.zeros(2 * LINE, np.int64), np.zeros(4 * BLOCK, np.float32), np.zeros(3 * BLOCK, np.uint8),
             )  # fmt: skip
-            shading = (
-                np.zeros((surfaces, LOOK_SIZE), np.float32), np.zeros(surfaces, np.int64),
-                np.zeros(2 * LINE, np.int32), np.zeros(2 * LINE, np.int64),
-                np.zeros(4 * BLOCK, np.float32),
-                np.zeros(3 * BLOCK, np.uint8), np.zeros(3),
+            work = (
+                surfaces, np.zeros(count, whole), np.zeros((WEDGE_LEVELS, WEDGES)), np.zeros((8, 4)),
+                desk, np.zeros(count, whole), np.zeros(count, whole), np.zeros(camera.height * stride + BLOCK, np.int64),
             )  # fmt: skip
-            numbers = [np.zeros(surfaces, np.int32) for _ in range(5)]  # classes[0] and instances[0] stay 0
-            self._scratch[camera, place] = (np.zeros(VIEW_SIZE), *numbers, np.zeros((LEVELS, WEDGES)), raster, shading)
+            self._scratch[camera, place] = (np.zeros(VIEW_SIZE), work)
         return self._scratch[camera, place]
 
     def close(self) -> None:
@@ -240,13 +257,13 @@ class Renderer:
 
 
 def _checked(name: str, array: np.ndarray | None, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The array itself, or an empty one in place of None.
+    """The array itself, or one that is not written to in place of None.
 
     Raises:
         ValueError: It has another type or shape, or is not contiguous.
     """
     if array is None:
-        return np.zeros((0,) * len(shape), dtype)
+        return np.zeros((1,) * len(shape), dtype)
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
         got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"{name} must be an array of {np.dtype(dtype)} {shape}, got {got}")

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, PAINT_ONE, any_block, flat_block, mix_block, run_length
-from memenvs.houses.house import SPHERE
-from memenvs.houses.materials import ATLAS_WIDTH, TILE
-from memenvs.houses.rasteriser import (
-    BACK_X,
+from memenvs.houses.blocks import (
+    BLOCK,
+    PAINT_ONE,
+    any_block,
+    compiled,
+    flat_block,
+    level_block,
+    mix_block,
+    run_length,
+)
+from memenvs.houses.culling import (
     CENTRE_I,
     CENTRE_J,
     COS_HEADING,
@@ -24,13 +29,24 @@ from memenvs.houses.rasteriser import (
     EYE_Y,
     EYE_Z,
     FOCAL,
-    FRONT_X,
-    FRONT_Y,
-    ROUND,
     SIN_HEADING,
     SIN_PITCH,
+)
+from memenvs.houses.house import SPHERE
+from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
+from memenvs.houses.rasteriser import (
+    BACK_X,
+    FRONT_X,
+    FRONT_Y,
+    NEAR_0,
+    NEAR_I,
+    NEAR_J,
+    PART,
+    ROUND,
+    ROW,
     TOP,
-    set_plane,
+    Size,
+    Surfaces,
 )
 from memenvs.houses.scene import (
     BLUE,
@@ -50,43 +66,50 @@ from memenvs.houses.scene import (
     Y,
 )
 
-#: Columns of a surface's look: texel coordinates at the eye and their change along the ray, level of detail, atlas row,
-#: colour, and how light falls off towards floor and ceiling.
-U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0, DETAIL, BASE, LOW_0, LOW_V, HIGH_0, HIGH_V, NEAR_I, NEAR_J, NEAR_0, READY = range(18)
-LOOK_SIZE = 32
-# Curved surfaces use some columns otherwise and some more.
-W_EYE, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = 18, 22, 23, 24, 25, 26, 27, 28, 29
+# Columns of a surface's look. U_EYE..V_0: texel coordinates at the eye, and what they change by along the ray, as a function of the
+# pixel. DETAIL, BASE: level of detail and place of the picture. LOW_0..HIGH_V: how light falls off towards floor and ceiling.
+U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0 = range(8)
+DETAIL, BASE, LOW_0, LOW_V, HIGH_0, HIGH_V, READY = range(8, 15)
+# Curved surfaces have coordinates u, v, w in which they are the unit cylinder or ball; more of them, the light from its normal, and how
+# often the picture goes around and down.
+W_EYE, W_J, W_0, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = range(15, 26)
+LOOK_SIZE = 26
 
-
-#: Length of one row of working memory: the widest picture and some blocks more.
+#: Room for two rows of pixels: each is as long as the widest picture and some blocks more.
 LINE = 4096 + 16 * BLOCK
+
+#: Looks of surfaces (float32, (>= F, LOOK_SIZE)); their paints (int64); places in the atlas (int32) and factors (int64) of two rows,
+#: (2 * LINE,); numbers of one block (float32, (4 * BLOCK,)); bytes of one block (uint8, (3 * BLOCK,)).
+Desk = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 _LIGHT = (0.36, 0.21, 0.91)  # from where most light comes
 _AMBIENT, _DIRECT = 0.80, 0.21
 _CEILING_LIGHT = 0.95  # it is lit from below
 _FAR_TILE = 256.0 * TILE  # texels; added to coordinates on flat surfaces, so that none is negative
+_EVEN = 4 * (ATLAS_WIDTH - 4) + 2  # place of the coarsest texel of the plain picture
 _SKY, _HORIZON = (120.0, 170.0, 235.0), (214.0, 230.0, 245.0)
 _GRASS = (104.0, 142.0, 72.0)
 
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
 
-
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _shade(nx, ny, nz):
+@compiled
+def _shade(nx: float, ny: float, nz: float) -> float:
     """Brightness of a surface with a unit normal in world axes."""
     return _AMBIENT + _DIRECT * (nx * _LIGHT[0] + ny * _LIGHT[1] + nz * _LIGHT[2])
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _paint(red, green, blue):
+@compiled
+def _paint(red: float, green: float, blue: float) -> int:
     """Three factors of texels as one whole number; see `memenvs.houses.blocks.flat_block`."""
-    return np.int64(red * PAINT_ONE) | np.int64(green * PAINT_ONE) << 16 | np.int64(blue * PAINT_ONE) << 32
+    return int(red * PAINT_ONE) | int(green * PAINT_ONE) << 16 | int(blue * PAINT_ONE) << 32
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _set_axis(look, at, ax, ay, az, offset, scale, view):
-    """Writes one texel coordinate, (a . point - offset) * scale, as a function of pixel and depth into look[at : at + 4]."""
+@compiled
+def _set_axis(
+    look: np.ndarray, at: int, axis: tuple[float, float, float], offset: float, scale: float, view: np.ndarray
+) -> None:
+    """Writes one coordinate, (axis . point - offset) * scale, as a function of pixel and depth into look[at : at + 4]."""
     ch, sh, cp, sp = view[COS_HEADING], view[SIN_HEADING], view[COS_PITCH], view[SIN_PITCH]
+    ax, ay, az = axis
     forward, right = ax * ch + ay * sh, ax * sh - ay * ch
     along, upward = forward * cp + az * sp, az * cp - forward * sp
     di, dj = right / view[FOCAL] * scale, -upward / view[FOCAL] * scale
@@ -95,70 +118,91 @@ def _set_axis(look, at, ax, ay, az, offset, scale, view):
     look[at + 3] = along * scale - di * view[CENTRE_I] - dj * view[CENTRE_J]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _set_look(look, form, kinds, part, ceiling, view, textures, plane):
-    """Fills the look of a flat surface of a box, a cylinder, a floor or a ceiling for one view; returns its paint."""
-    c, s, cx, cy = float(form[COS]), float(form[SIN]), float(form[X]), float(form[Y])
-    hx, hy = float(form[HALF_X]), float(form[HALF_Y])
-    texture = kinds[TEXTURE]
-    upright = part < TOP
-    if upright:
-        sign = 1.0 if part == FRONT_X or part == FRONT_Y else -1.0
-        if part == FRONT_X or part == BACK_X:
-            nx, ny, half, beyond = sign * c, sign * s, hy, hx
-        else:
-            nx, ny, half, beyond = -sign * s, sign * c, hx, hy
-        nz, ux, uy, wide, tall = 0.0, -ny, nx, 2 * half, float(form[Z1] - form[Z0])
-        distance = nx * (cx - view[EYE_X]) + ny * (cy - view[EYE_Y]) + beyond
-    else:
-        nx, ny, nz = 0.0, 0.0, 1.0 if part == TOP else -1.0
-        ux, uy, wide, tall = c, s, 2 * hx, 2 * hy
-        distance = (form[Z1] if part == TOP else form[Z0]) - view[EYE_Z]
-    if textures[texture, 3] > 0 and not upright:
-        texture = 0
-    if tall > wide:
-        texture = int(textures[texture, 4])
+@compiled
+def _texels(texture: int, wide: float, tall: float, textures: np.ndarray) -> tuple[float, float]:
+    """Texels per metre across and down a face of so many metres."""
     size_u, size_v = float(textures[texture, 0]), float(textures[texture, 1])
-    if textures[texture, 2] > 0:
+    if textures[texture, 2] > 0 and wide > 0:  # a whole number of times; a floor has no width of its own
         size_u = wide / max(1.0, math.floor(wide / size_u + 0.5))
         size_v = tall / max(1.0, math.floor(tall / size_v + 0.5))
-    scale_u, scale_v = TILE / size_u, TILE / size_v
-    in_world = kinds[IN_WORLD] > 0
-    left = 0.0 if in_world else ux * cx + uy * cy - wide / 2
-    _set_axis(look, U_EYE, ux, uy, 0.0, left, scale_u, view)
-    if upright:
-        top = float(ceiling if in_world else form[Z1])
-        _set_axis(look, V_EYE, 0.0, 0.0, -1.0, -top, scale_v, view)
-        look[LOW_0], look[LOW_V] = 0.74 + 0.65 * top, -0.65 / scale_v
-        look[HIGH_0], look[HIGH_V] = 0.86 + 0.5 * (ceiling - top), 0.5 / scale_v
-    else:
-        vx, vy = uy, -ux
-        back = 0.0 if in_world else vx * cx + vy * cy - tall / 2
-        _set_axis(look, V_EYE, vx, vy, 0.0, back, scale_v, view)
-        look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V] = 1.0, 0.0, 1.0, 0.0
+    return TILE / size_u, TILE / size_v
+
+
+@compiled
+def _finish_look(look: np.ndarray, texture: int, scale: tuple[float, float], distance: float, view: np.ndarray) -> None:
+    """What upright and level surfaces have in common."""
     look[U_EYE] += _FAR_TILE
     look[V_EYE] += _FAR_TILE
-    look[LOW_0] -= _FAR_TILE * look[LOW_V]
-    look[HIGH_0] -= _FAR_TILE * look[HIGH_V]
-    texels = math.sqrt(scale_u * scale_v) / view[FOCAL]
-    look[DETAIL] = texels * texels / max(abs(distance), 1e-6)
+    look[DETAIL] = scale[0] * scale[1] / (view[FOCAL] * view[FOCAL]) / max(abs(distance), 1e-6)
     look[BASE] = texture * TILE * ATLAS_WIDTH
-    light = _CEILING_LIGHT if kinds[KIND] == CEILING else _shade(nx, ny, nz)
-    forward, right = nx * view[COS_HEADING] + ny * view[SIN_HEADING], nx * view[SIN_HEADING] - ny * view[COS_HEADING]
-    set_plane(forward, right, nz, distance, view, plane)
-    look[NEAR_0], look[NEAR_I], look[NEAR_J] = plane[0], plane[1], plane[2]
     look[READY] = 1.0
+
+
+@compiled
+def _set_upright_look(
+    look: np.ndarray,
+    form: np.ndarray,
+    kinds: np.ndarray,
+    part: int,
+    ceiling: float,
+    view: np.ndarray,
+    textures: np.ndarray,
+) -> int:
+    """Fills the look of an upright face of a box for one view; returns its paint."""
+    sign = 1.0 if part in (FRONT_X, FRONT_Y) else -1.0
+    if part in (FRONT_X, BACK_X):
+        nx, ny, half, beyond = sign * form[COS], sign * form[SIN], form[HALF_Y], form[HALF_X]
+    else:
+        nx, ny, half, beyond = -sign * form[SIN], sign * form[COS], form[HALF_X], form[HALF_Y]
+    wide, tall = 2.0 * half, float(form[Z1] - form[Z0])
+    texture = kinds[TEXTURE] if tall <= wide else int(textures[kinds[TEXTURE], 4])
+    scale_u, scale_v = _texels(texture, wide, tall, textures)
+    in_world = kinds[IN_WORLD] > 0
+    left = 0.0 if in_world else ny * -form[X] + nx * form[Y] - half
+    top = float(ceiling if in_world else form[Z1])
+    _set_axis(look, U_EYE, (-ny, nx, 0.0), left, scale_u, view)
+    _set_axis(look, V_EYE, (0.0, 0.0, -1.0), -top, scale_v, view)
+    look[LOW_V], look[HIGH_V] = -0.65 / scale_v, 0.5 / scale_v
+    look[LOW_0] = 0.74 + 0.65 * top - _FAR_TILE * look[LOW_V]
+    look[HIGH_0] = 0.86 + 0.5 * (ceiling - top) - _FAR_TILE * look[HIGH_V]
+    distance = nx * (form[X] - view[EYE_X]) + ny * (form[Y] - view[EYE_Y]) + beyond
+    _finish_look(look, texture, (scale_u, scale_v), distance, view)
+    light = _shade(nx, ny, 0.0)
     return _paint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _flat_run(look, paint, row, first, last, places, factors, line):
-    """Fills `places` and `factors`, from `line` on, for a run of pixels of one flat surface, and up to a block more behind it."""
+@compiled
+def _set_level_look(
+    look: np.ndarray, form: np.ndarray, kinds: np.ndarray, part: int, view: np.ndarray, textures: np.ndarray
+) -> int:
+    """Fills the look of a top, a bottom, a floor or a ceiling for one view; returns its paint."""
+    c, s, hx, hy = float(form[COS]), float(form[SIN]), float(form[HALF_X]), float(form[HALF_Y])
+    texture = kinds[TEXTURE] if hy <= hx else int(textures[kinds[TEXTURE], 4])
+    if textures[texture, 3] > 0:
+        texture = 0
+    scale_u, scale_v = _texels(texture, 2 * hx, 2 * hy, textures)
+    in_world = kinds[IN_WORLD] > 0
+    left = 0.0 if in_world else c * form[X] + s * form[Y] - hx
+    back = 0.0 if in_world else s * form[X] - c * form[Y] - hy
+    _set_axis(look, U_EYE, (c, s, 0.0), left, scale_u, view)
+    _set_axis(look, V_EYE, (s, -c, 0.0), back, scale_v, view)
+    distance = (form[Z1] if part == TOP else form[Z0]) - view[EYE_Z]
+    _finish_look(look, texture, (scale_u, scale_v), distance, view)
+    light = _CEILING_LIGHT if kinds[KIND] == CEILING else _shade(0.0, 0.0, 1.0 if part == TOP else -1.0)
+    return _paint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
+
+
+@compiled
+def _upright_run(
+    look: np.ndarray, near: tuple[float, float, float], paint: int, row: int, first: int, last: int, places: np.ndarray, factors: np.ndarray,
+    line: int,
+) -> None:  # fmt: skip
+    """Fills `places` and `factors`, from `line` on, for a run of pixels of an upright face, and up to a block more behind it."""
     down, start, wide = np.float32(row), np.float32(first), np.float32(BLOCK)
-    iz = look[NEAR_I] * start + look[NEAR_J] * down + look[NEAR_0]
+    iz, iz_i = np.float32(near[0] + near[1] * first + near[2] * row), np.float32(near[1])
     u = look[U_I] * start + look[U_J] * down + look[U_0]
     v = look[V_I] * start + look[V_J] * down + look[V_0]
-    iz_i, u_i, v_i = look[NEAR_I], look[U_I], look[V_I]
+    u_i, v_i = look[U_I], look[V_I]
     eye, light = (look[U_EYE], look[V_EYE]), (look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V])
     detail, base = look[DETAIL], np.int32(look[BASE])
     at = np.uint64(line + first)
@@ -168,19 +212,43 @@ def _flat_run(look, paint, row, first, last, places, factors, line):
         at += np.uint64(BLOCK)
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _turn_of(y, x):
-    """Angle of the float32 (x, y) as a part of a full turn, -0.5 to 0.5; good to 1e-3."""
+@compiled
+def _level_run(
+    look: np.ndarray, near: tuple[float, float, float], paint: int, row: int, first: int, last: int, places: np.ndarray, factors: np.ndarray,
+    line: int,
+) -> None:  # fmt: skip
+    """As `_upright_run`, for a floor, a ceiling or another level surface: all of it in one row is equally deep."""
+    down, start, wide = np.float32(row), np.float32(first), np.float32(BLOCK)
+    z = np.float32(1.0 / (near[0] + near[2] * row))
+    bits = int(np.float32(look[DETAIL] * z * z * z).view(np.int32))
+    level = min(max(((bits >> 23) - 126) >> 1, 0), LEVELS - 1)
+    scale, size = np.float32(1.0 / (1 << level)), TILE >> level
+    u = (look[U_EYE] + z * (look[U_I] * start + look[U_J] * down + look[U_0])) * scale
+    v = (look[V_EYE] + z * (look[V_I] * start + look[V_J] * down + look[V_0])) * scale
+    u_i, v_i = z * look[U_I] * scale, z * look[V_I] * scale
+    base, mask, column = np.int32(look[BASE]), np.int32(size - 1), np.int32(ATLAS_WIDTH - 2 * size)
+    at = np.uint64(line + first)
+    for _ in range(first, last, BLOCK):
+        level_block(u, u_i, v, v_i, mask, column, base, paint, places, factors, at)
+        u, v = u + u_i * wide, v + v_i * wide
+        at += np.uint64(BLOCK)
+
+
+@compiled
+def _turn_of(y: np.float32, x: np.float32) -> np.float32:
+    """Angle of (x, y) as a part of a full turn, -0.5 to 0.5; good to 1e-3."""
     steep = abs(y) > abs(x)
-    q = abs(x) / abs(y) if steep else abs(y) / max(abs(x), np.float32(1e-12))
+    q = abs(x) / abs(y) if steep else abs(y) / (abs(x) + np.float32(1e-12))
     angle = q * (np.float32(0.15915) - q * q * (np.float32(0.0517) - q * q * np.float32(0.0185)))
     angle = np.float32(0.25) - angle if steep else angle
     angle = np.float32(0.5) - angle if x < 0 else angle
     return -angle if y < 0 else angle
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _set_round_look(look, form, kinds, view, textures):
+@compiled
+def _set_round_look(
+    look: np.ndarray, form: np.ndarray, kinds: np.ndarray, view: np.ndarray, textures: np.ndarray
+) -> int:
     """Fills the look of the curved part of a cylinder or of an ellipsoid for one view; returns its paint.
 
     The three coordinates are those in which it is the unit cylinder or ball, so a normal is (x / hx, y / hy, z / hz), normalised.
@@ -188,9 +256,11 @@ def _set_round_look(look, form, kinds, view, textures):
     c, s, cx, cy = float(form[COS]), float(form[SIN]), float(form[X]), float(form[Y])
     hx, hy, hz = float(form[HALF_X]), float(form[HALF_Y]), float(form[Z1] - form[Z0]) / 2
     middle = float(form[Z0]) + hz
-    _set_axis(look, U_EYE, c, s, 0.0, c * cx + s * cy, 1 / hx, view)
-    _set_axis(look, V_EYE, -s, c, 0.0, c * cy - s * cx, 1 / hy, view)
-    _set_axis(look, W_EYE, 0.0, 0.0, 1.0, middle, 1 / hz, view)
+    _set_axis(look, U_EYE, (c, s, 0.0), c * cx + s * cy, 1 / hx, view)
+    _set_axis(look, V_EYE, (-s, c, 0.0), c * cy - s * cx, 1 / hy, view)
+    look[W_EYE] = (view[EYE_Z] - middle) / hz
+    look[W_J] = -view[COS_PITCH] / view[FOCAL] / hz
+    look[W_0] = view[SIN_PITCH] / hz - look[W_J] * view[CENTRE_J]
     ball = 1.0 if kinds[KIND] == SPHERE else 0.0
     look[LIT_X] = _DIRECT * (c * _LIGHT[0] + s * _LIGHT[1]) / hx
     look[LIT_Y] = _DIRECT * (c * _LIGHT[1] - s * _LIGHT[0]) / hy
@@ -210,12 +280,15 @@ def _set_round_look(look, form, kinds, view, textures):
     return _paint(form[RED], form[GREEN], form[BLUE])
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _round_run(look, paint, row, first, last, keys, block, places, factors, line):
-    """As `_flat_run`, for the curved part of a cylinder and for an ellipsoid; `keys` int64, (>= W + BLOCK,), of the row."""
+@compiled
+def _round_run(
+    look: np.ndarray, paint: int, row: int, first: int, last: int, keys: np.ndarray, block: np.ndarray, places: np.ndarray,
+    factors: np.ndarray, line: int,
+) -> None:  # fmt: skip
+    """As `_upright_run`, for the curved part of a cylinder and for an ellipsoid; `keys` int64, (>= W + BLOCK,), of the row."""
     down = np.float32(row)
     x_row, y_row = look[U_J] * down + look[U_0], look[V_J] * down + look[V_0]
-    z_row = look[W_EYE + 2] * down + look[W_EYE + 3]
+    z_row = look[W_J] * down + look[W_0]
     one, half = np.float32(1), np.float32(0.5)
     base = np.int32(look[BASE])
     for start in range(first, last, BLOCK):
@@ -236,19 +309,23 @@ def _round_run(look, paint, row, first, last, keys, block, places, factors, line
         any_block(block, base, paint, places, factors, np.uint64(line + start))
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _outside_run(row, first, last, view, places, factors, line):
-    """As `_flat_run`, for what is not part of the home: lawn below the horizon, sky above."""
+@compiled
+def _outside_run(
+    row: int, first: int, last: int, view: np.ndarray, places: np.ndarray, factors: np.ndarray, line: int
+) -> None:
+    """As `_upright_run`, for what is not part of the home: lawn below the horizon, sky above."""
     rise = view[SIN_PITCH] - (row - view[CENTRE_J]) / view[FOCAL] * view[COS_PITCH]
     part = min(1.0, abs(rise) * 2.5)
     far, near = _HORIZON, _SKY if rise > 0 else _GRASS
     r, g, b = far[0] + (near[0] - far[0]) * part, far[1] + (near[1] - far[1]) * part, far[2] + (near[2] - far[2]) * part
     factors[line + first : line + last] = _paint(r / 128, g / 128, b / 128)
-    places[line + first : line + last] = ATLAS_WIDTH - 2  # the coarsest version of the plain picture
+    places[line + first : line + last] = _EVEN
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _mix(places, factors, line, atlas, rest, out):
+@compiled
+def _mix(
+    places: np.ndarray, factors: np.ndarray, line: int, atlas: np.ndarray, rest: np.ndarray, out: np.ndarray
+) -> None:
     """Writes the colours of a row as bytes; `out` uint8, (3 * W,), `rest` uint8, (3 * BLOCK,), is room for the last block."""
     width = out.shape[0] // 3
     whole = width - width % BLOCK
@@ -260,37 +337,47 @@ def _mix(places, factors, line, atlas, rest, out):
             out[3 * whole + k] = rest[k]
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def colour(view, size, forms, looks, ceiling, surface_row, surface_part, drawn, keys, textures, atlas, scratch, out):
+@compiled
+def _set_look(
+    number: int, view: np.ndarray, scene: tuple, surfaces: Surfaces, textures: np.ndarray, look: np.ndarray
+) -> int:
+    """Fills the look of a surface for one view; returns its paint."""
+    shape, part = surfaces[0][number, ROW], surfaces[0][number, PART]
+    form, kinds = scene[0][shape], scene[1][shape]
+    if part == ROUND:
+        return _set_round_look(look, form, kinds, view, textures)
+    if part < TOP:
+        return _set_upright_look(look, form, kinds, part, scene[6], view, textures)
+    return _set_level_look(look, form, kinds, part, view, textures)
+
+
+@compiled
+def colour(
+    view: np.ndarray, size: Size, scene: tuple, surfaces: Surfaces, keys: np.ndarray, textures: np.ndarray, atlas: np.ndarray,
+    desk: Desk, out: np.ndarray,
+) -> None:  # fmt: skip
     """Colours one view.
 
     Args:
-        view: float64, (10,); see `memenvs.houses.rasteriser.set_view`.
-        size: H, W and the stride of the keys.
-        forms: See `memenvs.houses.scene.Scene`.
-        looks: See there.
-        ceiling: Height of the ceiling, m.
-        surface_row: int32; row of each surface.
-        surface_part: int32; part of the shape that it is.
-        drawn: Number of the last surface.
-        keys: int64, (H * stride,); what is seen, see `memenvs.houses.rasteriser`.
+        view: float64, (10,); see `memenvs.houses.culling`.
+        size: Of the picture.
+        scene: As in `memenvs.houses.rasteriser.set_up`.
+        surfaces: As `set_up` fills them.
+        keys: int64, (>= H * stride + BLOCK,); what is seen, as `memenvs.houses.rasteriser.fill` fills them.
         textures: See `memenvs.houses.materials.texture_table`.
         atlas: See `memenvs.houses.materials.atlas`.
-        scratch: Looks of surfaces, float32, (>= drawn + 1, LOOK_SIZE); their paints, int64; places in the atlas, int32, and factors,
-            int64, of two rows, (2 * LINE,); numbers of one block, float32, (4 * BLOCK,); bytes, uint8, (3 * BLOCK,); a plane, float64, (3,).
+        desk: See `Desk`; READY of the looks must be 0.
         out: uint8, (H, W, 3).
     """
     height, width, stride = size
-    seen, paints, places, factors, block, rest, plane = scratch
-    seen[: drawn + 1, READY] = 0.0
+    looks, paints, places, factors, block, rest = desk
+    wholes, reals = surfaces
     for row in range(height):
-        held = keys[row * stride : row * stride + width + BLOCK]
-        line = row % 2 * LINE
+        held, line = keys[row * stride : row * stride + width + BLOCK], row % 2 * LINE
         first = 0
         while first < width:
             number = np.int32(held[first])
-            last = first
-            same = BLOCK
+            last, same = first, BLOCK
             while same == BLOCK and last < width:
                 same = run_length(held, np.uint64(last), number)
                 last += same
@@ -298,18 +385,19 @@ def colour(view, size, forms, looks, ceiling, surface_row, surface_part, drawn, 
             if number == 0:
                 _outside_run(row, first, last, view, places, factors, line)
             else:
-                shape, part, look = surface_row[number], surface_part[number], seen[number]
+                look = looks[number]
+                if look[READY] == 0.0:
+                    paints[number] = _set_look(number, view, scene, surfaces, textures, look)
+                part = wholes[number, PART]
                 if part == ROUND:
-                    if look[READY] == 0.0:
-                        paints[number] = _set_round_look(look, forms[shape], looks[shape], view, textures)
                     _round_run(look, paints[number], row, first, last, held, block, places, factors, line)
                 else:
-                    if look[READY] == 0.0:
-                        paints[number] = _set_look(
-                            look, forms[shape], looks[shape], part, ceiling, view, textures, plane
-                        )
-                    _flat_run(look, paints[number], row, first, last, places, factors, line)
+                    near = (reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J])
+                    if part < TOP:
+                        _upright_run(look, near, paints[number], row, first, last, places, factors, line)
+                    else:
+                        _level_run(look, near, paints[number], row, first, last, places, factors, line)
             first = last
         if row > 0:  # a row later: what was just written cannot be read back as quickly
-            _mix(places, factors, LINE - line, atlas, rest, out[row - 1].reshape(3 * width))
+            _mix(places, factors, (row - 1) % 2 * LINE, atlas, rest, out[row - 1].reshape(3 * width))
     _mix(places, factors, (height - 1) % 2 * LINE, atlas, rest, out[height - 1].reshape(3 * width))

@@ -8,7 +8,9 @@ from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TEXTURES, TILE, atlas,
 
 def channels(texture: str) -> np.ndarray:
     """The rows of one picture in the atlas; int, (128, 256, 3)."""
-    rows = atlas().reshape(len(TEXTURES), TILE, ATLAS_WIDTH)[list(TEXTURES).index(texture)]
+    i, j = np.mgrid[0:TILE, 0:ATLAS_WIDTH]
+    places = 256 * (i - i % 4) + 4 * (j - j % 4) + 4 * (i % 4) + j % 4
+    rows = atlas().reshape(len(TEXTURES), -1)[list(TEXTURES).index(texture)][places]
     return np.stack([rows & 255, rows >> 8 & 255, rows >> 16], 2)
 
 

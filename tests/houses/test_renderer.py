@@ -20,7 +20,9 @@ SQUARE = np.array([(0, 0), (10, 0), (10, 10), (0, 10)], float)
 
 
 def make_house(builder: ShapeBuilder, *polygons: np.ndarray) -> House:
-    rooms = tuple(Room("bedroom", polygon, MATERIAL_INDEX["planks"], (160, 120, 80)) for polygon in polygons or (SQUARE,))
+    rooms = tuple(
+        Room("bedroom", polygon, MATERIAL_INDEX["planks"], (160, 120, 80)) for polygon in polygons or (SQUARE,)
+    )
     shapes = builder.build()
     names = ("building", *(f"thing|{k}" for k in range(int(shapes.instance.max(initial=0)))))
     return House("toy", shapes, rooms, (), (), names, 2.7)

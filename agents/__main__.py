@@ -9,27 +9,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.presets import PRESETS, find_preset, with_overrides
 from agents.report import Report, add_maps, add_runs, add_settings, image_png, read_evaluation
-from agents.runs import EVALUATION, RunDirectory, evaluate_run, train_run
+from agents.runs import EVALUATION, RunDirectory, check_config, evaluate_run, train_run
 from agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.files import write_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit status: 0, or 2 after a one-line error."""
+    """Runs a command; returns the exit status: 0, 2 after a one-line error, or 130 after Ctrl-C."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command != "train":
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         result = options.run(options, rest)
-    except (ValueError, TypeError, FileNotFoundError, FileExistsError, RuntimeError) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (ValueError, TypeError, OSError, RuntimeError, gym.error.Error) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:  # what was trained up to the last checkpoint is kept
+        return 130
     if options.json:
         print(json.dumps(result))
     return 0
@@ -84,6 +87,8 @@ def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     folder = options.out or Path("runs") / f"{options.preset}-{config.seed}"
     if options.resume and rest:
         raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
+    if not options.resume:
+        check_config(config)  # before there is a folder
     with RunDirectory(folder, None if options.resume else config) as run:
         model = train_run(run, quiet=options.json)
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}

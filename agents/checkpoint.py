@@ -27,10 +27,14 @@ from memenvs.files import write_file
 if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
 
-    from agents.ppo import PartialUpdatePPO
+    from agents.ppo import PartialUpdatePPO, PPOConfig
 
 FORMAT = 1
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
+CONFIG_KEYS = ("config", "policy_kwargs", "observation_space", "action_space", "n_envs")
+STATE_KEYS = (
+    "num_timesteps", "n_updates", "seed", "resets_with_episode", "order_rng", "shuffle_rng", "recent_episodes", "recent_successes", "trials"
+)  # fmt: skip
 Model = TypeVar("Model", bound="PartialUpdatePPO")
 
 
@@ -103,16 +107,17 @@ def load(
         ValueError: The file is cut short, not ours, or does not fit the environment.
     """
     members = read(path)
-    config, state = (json.loads(members[name]) for name in MEMBERS[:2])
+    config, state = (
+        _plain(path, members, name, keys) for name, keys in zip(MEMBERS, (CONFIG_KEYS, STATE_KEYS), strict=False)
+    )
     from agents.ppo import PPOConfig  # here, because the learner imports this module
 
-    for key in ("config", "policy_kwargs", "observation_space", "action_space"):
-        if key not in config:
-            raise ValueError(f"{path}: config.json lacks {key!r}")
     try:
         settings = PPOConfig(**config["config"])
     except TypeError as error:
         raise ValueError(f"{path}: config.json has settings that this version does not know: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: config.json: {error}") from None
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
     observation_space, action_space = (
         space_from_json(config["observation_space"]),
@@ -141,6 +146,37 @@ def load(
     model._setup_model()
     _restore(model, state, members, Path(path))
     return model
+
+
+def check_run(path: str | PathLike[str], settings: PPOConfig, policy: dict[str, Any], n_envs: int) -> None:
+    """Raises a ValueError that names what differs if a file was not written by a learner with these settings.
+
+    Args:
+        path: The file.
+        settings: Of the learner.
+        policy: Settings of the policy; those left out are not compared.
+        n_envs: Number of environments.
+    """
+    saved = _plain(path, read(path), MEMBERS[0], CONFIG_KEYS)
+    wanted = json.loads(json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": policy}))
+    if saved["n_envs"] != wanted["n_envs"]:
+        raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
+    for part in ("config", "policy_kwargs"):
+        for key, value in wanted[part].items():
+            if value is not None and saved[part].get(key) != value:
+                raise ValueError(f"{path}: is of another run: {key} must be {value}, got {saved[part].get(key)}")
+
+
+def _plain(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """A JSON member that has these keys."""
+    try:
+        data = json.loads(members[name])
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {name} is not JSON ({error}); was it cut short?") from None
+    for key in keys:
+        if not isinstance(data, dict) or key not in data:
+            raise ValueError(f"{path}: {name} lacks {key!r}")
+    return data
 
 
 def read(path: str | PathLike[str]) -> dict[str, bytes]:
@@ -221,6 +257,9 @@ def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, 
         weights, moments, generators = (load_tensors(members[name]) for name in MEMBERS[2:])
     except SafetensorError as error:
         raise ValueError(f"{path}: its tensors cannot be read ({error}); was it cut short?") from None
+    for name in ("sampling", "memory")[: 1 if getattr(model.policy.memory, "generator", None) is None else 2]:
+        if name not in generators:
+            raise ValueError(f"{path}: {MEMBERS[4]} lacks {name!r}")
     try:
         model.policy.load_state_dict(weights)
     except RuntimeError as error:

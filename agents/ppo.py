@@ -205,14 +205,7 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         self.policy = policy
         self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
         self.policy.generator = torch.Generator(self.device)
-        self.rollout_buffer = TrialRolloutBuffer(
-            self.n_envs,
-            self.config.n_steps,
-            self.observation_space,
-            self.action_space,
-            self.device,
-            self.policy.features_dim if self.policy.freeze_features else None,
-        )
+        self.rollout_buffer = self._make_buffer()
         self._state: State | None = None
         self._has_trials = False
         self._begun = False  # whether the environment was reset for the rollout that comes next
@@ -221,6 +214,38 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         self._seed_generators(seed)
         if self.seed is not None and self.env is not None:
             self.env.seed(self.seed)
+
+    def _make_buffer(self) -> TrialRolloutBuffer:
+        return TrialRolloutBuffer(
+            self.n_envs,
+            self.config.n_steps,
+            self.observation_space,
+            self.action_space,
+            self.device,
+            self.policy.features_dim if self.policy.freeze_features else None,
+        )
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Goes on in another environment, of any number of copies; the next rollout begins with a reset.
+
+        Args:
+            env: With the spaces of the model.
+            force_reset: Must be True: a rollout cannot go on in another environment.
+
+        Raises:
+            ValueError: Other spaces, or `force_reset` is False.
+        """
+        if not force_reset:
+            raise ValueError("force_reset must be True: a rollout cannot go on in another environment, got False")
+        env = self._wrap_env(env, self.verbose)
+        for name in ("observation_space", "action_space"):
+            if getattr(env, name) != getattr(self, name):
+                raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
+        if env.num_envs != self.n_envs:
+            self.n_envs = env.num_envs
+            self.rollout_buffer = self._make_buffer()
+        super().set_env(env)
+        self._state, self._has_trials, self._resume_options = None, False, None
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seeds every generator of the learner, and the environment; None leaves them. Nothing global is touched."""

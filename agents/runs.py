@@ -24,6 +24,7 @@ from rich.text import Text
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 
+from agents import checkpoint
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
 from agents.ppo import PartialUpdatePPO
 from agents.presets import RunConfig
@@ -98,15 +99,15 @@ class RunDirectory:
         series: dict[str, list[tuple[int, float]]] = {}
         file = self.path / METRICS
         if file.is_file():
-            with file.open(newline="") as lines:
-                for number, row in enumerate(csv.reader(lines), 1):
-                    if number == 1:
-                        continue
-                    try:
-                        step, name, value = int(row[0]), row[1], float(row[2])
-                    except (ValueError, IndexError):
-                        raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
-                    series.setdefault(name, []).append((step, value))
+            *lines, _ = file.read_text().split("\n")  # a line without its end was being written when the run was killed
+            for number, row in enumerate(csv.reader(lines), 1):
+                if number == 1:
+                    continue
+                try:
+                    step, name, value = int(row[0]), row[1], float(row[2])
+                except (ValueError, IndexError):
+                    raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
+                series.setdefault(name, []).append((step, value))
         return series
 
     def drop_metrics_after(self, step: int) -> None:
@@ -210,6 +211,21 @@ def progress_bar() -> Progress:
     )
 
 
+def check_config(config: RunConfig) -> None:
+    """Makes one environment for training, one for evaluation and the learner, so that a wrong setting is known before a run begins.
+
+    Raises:
+        ValueError: A setting of the environment, the policy or the learner is not allowed.
+        TypeError: It does not exist.
+    """
+    make_vec_env(config.env, 1, **{**config.env_kwargs, **config.eval_kwargs}).close()
+    env = make_vec_env(config.env, 1, **config.env_kwargs)
+    try:
+        PartialUpdatePPO("MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, device=config.device)
+    finally:
+        env.close()
+
+
 def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
     """Trains a run to its end, from its checkpoint if it has one.
 
@@ -221,8 +237,13 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
 
     Returns:
         The learner.
+
+    Raises:
+        ValueError: The run's checkpoint is not whole, or of other settings.
     """
     config = run.config
+    if run.has_checkpoint:
+        checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
     if config.threads > 0:
         torch.set_num_threads(config.threads)
     env = make_vec_env(config.env, config.n_envs, seed=config.seed, **config.env_kwargs)
@@ -270,10 +291,12 @@ def evaluate_run(
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
+        ValueError: Its checkpoint is not whole, or of other settings.
     """
     config = run.config
     steps, trials = changes.get("eval_steps", config.eval_steps), changes.get("eval_trials", config.eval_trials)
     if policy is None:
+        checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
         model = PartialUpdatePPO.load(run.path / CHECKPOINT, device=config.device)
         model.policy.generator.manual_seed(seed)
         policy = model.policy

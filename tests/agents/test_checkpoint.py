@@ -16,6 +16,7 @@ import pytest
 import torch
 from gymnasium import spaces
 from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
@@ -229,6 +230,11 @@ def test_members_that_do_not_fit(saved: Path) -> None:
     with pytest.raises(ValueError, match=r"damaged: config.json lacks 'action_space'"):
         PartialUpdatePPO.load(damaged(saved, config=json.dumps(partial).encode()))
     other = config["policy_kwargs"] | {"memory_kwargs": {"hidden_dim": 9}}
+    for state, message in ((b"{}", "state.json lacks 'num_timesteps'"), (b"[", "state.json is not JSON")):
+        with pytest.raises(ValueError, match=f"damaged: {message}"):
+            PartialUpdatePPO.load(damaged(saved, state=state))
+    with pytest.raises(ValueError, match=r"damaged: generators\.safetensors lacks 'sampling'"):
+        PartialUpdatePPO.load(damaged(saved, generators=save_tensors({})))
     with pytest.raises(ValueError, match="damaged: its weights do not fit"):
         PartialUpdatePPO.load(changed(policy_kwargs=other))
 
@@ -245,6 +251,31 @@ def test_other_numbers_of_environments(saved: Path) -> None:
     model = PartialUpdatePPO.load(saved, darkroom(2), device="cpu")
     model.learn(2 * STEPS, reset_num_timesteps=False)
     assert model.rollout_buffer.actions.shape == (2, STEPS)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("memory", ["lstm", "relic"])
+def test_an_environment_can_be_set_later(memory: str, count: int, tmp_path: Path) -> None:
+    learner(memory).learn(ROLLOUT).save(tmp_path / "model")
+    model = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    model.set_env(darkroom(count, seed=5))
+    before = weights(model)
+    model.learn(count * STEPS, reset_num_timesteps=False)
+    assert model.num_timesteps == ROLLOUT + count * STEPS
+    assert model.rollout_buffer.actions.shape == (count, STEPS)
+    assert not torch.equal(weights(model), before)
+    model.set_env(darkroom(2, seed=6))  # also after it has learned elsewhere
+    model.learn(2 * STEPS, reset_num_timesteps=False)
+    assert model.rollout_buffer.trial_start[:, 0].all()
+
+
+def test_an_environment_that_does_not_fit_is_not_set(saved: Path) -> None:
+    model = PartialUpdatePPO.load(saved, device="cpu")
+    with pytest.raises(ValueError, match=r"observation_space must be Dict.*, got Box"):
+        model.set_env(make_vec_env("CartPole-v1", 2))
+    with pytest.raises(ValueError, match="force_reset must be True"):
+        model.set_env(darkroom(), force_reset=False)
+    assert model.env is None
 
 
 # ------------------------------------------------------------------ spaces and networks

@@ -9,7 +9,7 @@ import pytest
 
 from agents.__main__ import main
 from agents.presets import PRESETS, RunConfig, find_preset, with_overrides
-from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, train_run
+from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, evaluate_run, train_run
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
@@ -146,6 +146,15 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["train", "nope"], "unknown preset 'nope'"),
+        (["train", "ci-smoke", "--env", "memenvs/Lightroom-v0"], "`Lightroom` doesn't exist in namespace memenvs"),
+        (["train", "ci-smoke", "--env_kwargs.split", "val"], "unknown split 'val'"),
+        (["train", "ci-smoke", "--env_kwargs.colour", "1"], "unknown setting 'colour'"),
+        (["train", "ci-smoke", "--eval_kwargs.split", "val"], "unknown split 'val'"),
+        (["train", "ci-smoke", "--policy.memory", "lstmm"], "unknown memory 'lstmm'"),
+        (["train", "ci-smoke", "--policy.memory_kwargs.layer", "2"], "unknown setting 'layer'"),
+        (["train", "ci-smoke", "--ppo.n_updates", "3"], "n_updates must divide n_steps (128), got 3"),
+        (["train", "ci-smoke", "--resume"], "no run in runs/ci-smoke-0"),
+        (["report", "nowhere"], "no run in nowhere"),
         (["train", "ci-smoke", "--n_envs"], "settings must come as --name value"),
         (["train", "ci-smoke", "--n_envs", "x"], "n_envs must be a whole number, got 'x'"),
         (["evaluate", "nowhere"], "no run in nowhere"),
@@ -159,6 +168,50 @@ def test_mistakes_on_the_command_line_are_one_line(arguments, message, capsys, t
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert not any(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_a_folder_that_is_taken(tmp_path, capsys):
+    with RunDirectory(tmp_path, SMALL):
+        before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+        assert main(["train", "ci-smoke", "--out", str(tmp_path)]) == 2
+        assert "already holds a run; choose another folder, or resume it with --resume" in capsys.readouterr().err
+        for command in (["train", "ci-smoke", "--resume", "--out"], ["evaluate"], ["report"]):
+            assert main([*command, str(tmp_path)]) == 2
+            assert "is in use by another process" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("ppo.gamma", 0.5, "gamma must be 0.99, got 0.5"),
+        ("policy.memory_kwargs.layers", 2, "memory_kwargs must be {.*'layers': 1.*}, got {.*'layers': 2"),
+        ("n_envs", 4, "n_envs must be 8, got 4"),
+    ],
+)
+def test_a_checkpoint_of_other_settings(tmp_path, name, value, message):
+    with RunDirectory(tmp_path / "other", with_overrides(SMALL, [(name, value), ("total_steps", 128)])) as run:
+        train_run(run, quiet=True)
+    with RunDirectory(tmp_path / "own", SMALL) as run:
+        file = tmp_path / "own" / CHECKPOINT
+        file.write_bytes((tmp_path / "other" / CHECKPOINT).read_bytes())
+        before = {each: each.read_bytes() for each in run.path.iterdir()}
+        for use in (train_run, evaluate_run):
+            with pytest.raises(ValueError, match=rf"checkpoint\.zip: is of another run: {message}"):
+                use(run)
+        file.write_bytes(file.read_bytes()[:1000])
+        with pytest.raises(ValueError, match=r"checkpoint\.zip: not a whole checkpoint .*cut short"):
+            train_run(run)
+        file.write_bytes((tmp_path / "other" / CHECKPOINT).read_bytes())
+        assert {each: each.read_bytes() for each in run.path.iterdir()} == before
+
+
+def test_a_line_of_metrics_cut_by_the_kill_is_forgotten(tmp_path):
+    with RunDirectory(tmp_path, SMALL) as run:
+        (tmp_path / METRICS).write_text("step,name,value\n1,a,2.0\n2,a,3.0\n2,b,1")
+        assert run.metrics() == {"a": [(1, 2.0), (2, 3.0)]}
+        run.drop_metrics_after(1)
+        assert (tmp_path / METRICS).read_text() == "step,name,value\n1,a,2.0\n"
 
 
 def test_evaluate_before_the_first_checkpoint(tmp_path, capsys):

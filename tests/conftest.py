@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-import ctypes.util
 import os
+
+# Before torch is imported, and for the processes that tests start: networks here are so small that a second thread only waits.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import ctypes.util
 import shutil
 import signal
 import subprocess

@@ -11,13 +11,11 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import time
-from collections.abc import Callable
 
 import gymnasium as gym
-import miniworld  # noqa: F401  (registers its ids)
 import numpy as np
+from _peer import Play, commit, make_miniworld
 
 import memenvs  # noqa: F401  (registers its ids)
 
@@ -25,9 +23,7 @@ import memenvs  # noqa: F401  (registers its ids)
 CHANCES = (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)
 
 
-def make_ours(
-    num_envs: int, threads: int, sensors: tuple[str, ...]
-) -> tuple[Callable[[float], float], dict[str, float]]:
+def make_ours(num_envs: int, threads: int, sensors: tuple[str, ...]) -> tuple[Play, dict[str, float]]:
     """A function that plays for some seconds and returns steps/s, and how long the start took."""
     began = time.perf_counter()
     env = gym.make_vec(
@@ -48,33 +44,6 @@ def make_ours(
         return steps / spent
 
     return play, {"first_reset_seconds": first_reset, "first_step_seconds": first_step}
-
-
-def make_miniworld() -> Callable[[float], float]:
-    """The same for one Miniworld FourRooms, colour of 80 x 60 only, as it comes."""
-    env = gym.make("MiniWorld-FourRooms-v0").unwrapped
-    env.reset(seed=0)
-    rng = np.random.default_rng(0)
-
-    def play(seconds: float) -> float:
-        steps, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds:
-            _, _, terminated, truncated, _ = env.step(int(rng.integers(env.action_space.n)))
-            steps += 1
-            if terminated or truncated:
-                env.reset()
-        return steps / spent
-
-    return play
-
-
-def commit() -> str:
-    """Hash of the commit that is measured; "unknown" outside a repository."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    found = subprocess.run(
-        ["git", "-C", here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
 
 
 def main() -> None:

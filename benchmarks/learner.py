@@ -13,17 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import stable_baselines3
 import torch
+from _peer import commit
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
@@ -212,12 +211,6 @@ def compare(setting: Setting, kind: str, total: int, seed: int) -> dict[str, Any
         "mean_return": {name: round(value, 1) for name, value in returns.items()},
         f"steps_to_{SOLVED:.0f}": solved,
     }
-
-
-def commit() -> str:
-    """Hash of the commit that is measured; "unknown" outside a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def main() -> None:

@@ -19,15 +19,13 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import gymnasium as gym
-import miniworld  # noqa: F401  (registers its ids)
 import numba
 import numpy as np
+from _peer import Play, commit, make_miniworld
 
 from memenvs.houses.house import House
 from memenvs.houses.navmap import NavigationMap
@@ -38,8 +36,6 @@ from memenvs.houses.renderer import Camera, Renderer, Scene
 NUM_ENVS = 64
 SMALL = Camera(height=48, width=64)
 LARGE = Camera(height=256, width=256)
-
-Play = Callable[[float], float]
 
 
 def random_poses(home: House, count: int, seed: int) -> np.ndarray:
@@ -84,24 +80,6 @@ def make_ours(homes: Sequence[House], camera: Camera, sensors: Sequence[str], *,
     return play
 
 
-def make_miniworld() -> Play:
-    """The same for Miniworld FourRooms, steps/s."""
-    env = gym.make("MiniWorld-FourRooms-v0")
-    env.reset(seed=0)
-    rng = np.random.default_rng(0)
-
-    def play(seconds: float) -> float:
-        steps, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds:
-            _, _, terminated, truncated, _ = env.step(int(rng.integers(env.action_space.n)))
-            steps += 1
-            if terminated or truncated:
-                env.reset()
-        return steps / spent
-
-    return play
-
-
 def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, float]:
     """Both in turn: median speeds, and median and range of their ratio."""
     first(seconds / 4), second(seconds / 4)  # compiles, fills caches
@@ -130,15 +108,6 @@ def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, float]
     sensors = ("rgb", "depth", "semantic")
     row = compare(make_ours([ours], SMALL, sensors), make_ours(theirs, SMALL, sensors), turns, seconds)
     return {**row, "procthor_shapes_mean": mean, "procedural_shapes": len(ours.shapes)}
-
-
-def commit() -> str:
-    """Hash of the commit that is measured; "unknown" outside a repository."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    found = subprocess.run(
-        ["git", "-C", here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     config = find_preset("demo")
     if options.smoke:
-        config = replace(config, total_steps=16_000, eval_steps=100, eval_trials=10)
+        config = replace(config, total_steps=8_000, eval_steps=100, eval_trials=10)
     is_new = not (options.out / "config.json").exists()
     with RunDirectory(options.out, config if is_new else None) as run:
         print(f"training in {run.path}; stop it at any time, the same command goes on")

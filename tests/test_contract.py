@@ -341,6 +341,8 @@ def test_bad_input(env_row, make):
     vector = make(num_envs=2).unwrapped
     with pytest.raises(RuntimeError, match="step was called before reset"):
         env.step(0)
+    with pytest.raises(RuntimeError, match="step was called before reset"):
+        vector.step(np.zeros(2, int))
     with pytest.raises(ValueError, match=r"unknown reset option 'colour'; choose from .*new_trial"):
         env.reset(options={"colour": 1})
     with pytest.raises(ValueError, match="option 'layout' must be an integer in 0 "):
@@ -357,10 +359,19 @@ def test_bad_input(env_row, make):
     ):
         with pytest.raises(error, match=message):
             env.step(action)
-    with pytest.raises(ValueError, match=r"actions must have the shape \(2,\), got \(3,\)"):
-        vector.step(np.zeros(3, int))
-    before = vector.oracle_actions()
-    np.testing.assert_array_equal(vector.oracle_actions(), before)  # a refused step changes nothing
+    twin = make(num_envs=2).unwrapped
+    twin.reset(seed=0)
+    for actions, error, message in (
+        (np.zeros(3, int), ValueError, r"actions must have the shape \(2,\), got \(3,\)"),
+        (np.array([0.0, np.nan]), TypeError, "actions must be integers, got float64"),
+        (np.array([0, n]), ValueError, rf"actions must be in 0 \.\.\. {n - 1}, got \[{n}\]"),
+        (None, ValueError, r"actions must have the shape \(2,\), got \(\)"),
+    ):
+        with pytest.raises(error, match=message):
+            vector.step(actions)
+    action = np.zeros(2, int)
+    for one, other in zip(vector.step(action), twin.step(action), strict=True):
+        assert same(one, other)  # a refused step changes nothing
 
 
 def test_render_is_a_picture(make):

@@ -37,3 +37,10 @@ def test_the_table_of_environments_is_that_of_the_registry():
     table = markdown_table().splitlines()
     assert lines[begin : begin + len(table)] == table, "put the output of `python -m memenvs list --markdown` there"
     assert lines[begin + len(table)] == ""  # nor rows of environments that are gone
+
+
+def test_pictures_and_files_that_are_linked_are_there():
+    links = re.findall(r"\]\(([^)#]+)\)", README.read_text())
+    local = [link for link in links if "://" not in link]
+    assert local
+    assert [link for link in local if not (README.parent / link).is_file()] == []

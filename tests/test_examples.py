@@ -1,0 +1,64 @@
+"""Every example and benchmark runs with `--smoke` from any folder and leaves its files where it was told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = {"demo.py": ["--out", "run"], "gallery.py": ["--out", "pictures"]}
+BENCHMARKS = {"import_time.py": [], "learner.py": ["--memory", "none", "--env", "batch"]}
+#: Compare with Miniworld, so they need a display.
+WITH_DISPLAY = {"render.py": [], "ext_objnav_steps.py": []}
+
+
+def run(path: Path, folder: Path, *arguments: str) -> str:
+    """What a script prints on standard output; without real houses, which take their time."""
+    environ = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
+    command = [sys.executable, str(path), "--smoke", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_script_is_tested():
+    assert set(EXAMPLES) == {path.name for path in (ROOT / "examples").glob("*.py")}
+    scripts = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    assert {*BENCHMARKS, *WITH_DISPLAY} == {name for name in scripts if not name.startswith("_")}
+
+
+def test_demo(tmp_path):
+    out = run(ROOT / "examples" / "demo.py", tmp_path, *EXAMPLES["demo.py"])
+    assert f"report: {tmp_path / 'run' / 'report.html'}" in out
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.count("<img") == 8  # two curves, maps of two episodes, map and view of random agent and oracle
+    assert "A procedural home" in page
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_gallery(tmp_path):
+    out = run(ROOT / "examples" / "gallery.py", tmp_path, *EXAMPLES["gallery.py"])
+    drawn = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert {line.split(":")[0].removeprefix("pictures/") for line in out.splitlines()} | {"map_1000.png"} == drawn
+    assert len(drawn) >= 4
+    assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_benchmarks_end_with_a_line_of_json(tmp_path, name):
+    out = run(ROOT / "benchmarks" / name, tmp_path, *BENCHMARKS[name])
+    assert {"machine", "python", "commit"} <= set(json.loads(out.splitlines()[-1]))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("display")
+@pytest.mark.parametrize("name", WITH_DISPLAY)
+def test_benchmarks_with_a_display(tmp_path, name):
+    out = run(ROOT / "benchmarks" / name, tmp_path, *WITH_DISPLAY[name])
+    assert {"machine", "python", "commit"} <= set(json.loads(out.splitlines()[-1]))
+    assert not any(tmp_path.iterdir())

@@ -11,11 +11,10 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.vec_env import TrialVecEnv
+from memenvs.cli.common import BOOKKEEPING
 
-#: Keys of the final info that describe an episode and do not measure it.
-NOT_METRICS = frozenset(
-    {"seed", "trial_id", "trial_start", "episode_index", "layout_id", "is_success", "TimeLimit.truncated"}
-)
+#: Keys of the final info that describe an episode and do not measure it; beside those that end in "_id" and those of reset options.
+NOT_METRICS = frozenset({*BOOKKEEPING, "TimeLimit.truncated"})
 
 
 class Policy(Protocol):
@@ -222,13 +221,15 @@ class TrialEvaluator:
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # whose first trial goes on
         state, start = None, np.ones(count, bool)
+        bare = env.unwrapped
+        options_of_task = bare.env.task.option_names if isinstance(bare, TrialVecEnv) else ()
         ways: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
         for _ in range(self.n_steps):
             actions, state = policy.predict(observation, state, start, self.deterministic)
             observation, _, start, infos = env.step(actions)
             for i in np.flatnonzero(start).tolist():
                 if running[i]:
-                    records[i].append(_measures(infos[i]))
+                    records[i].append(_measures(infos[i], options_of_task))
                     running[i] = not env.reset_infos[i].get("trial_start", False)
             if self.pictures and running[0]:
                 if start[0]:
@@ -252,12 +253,15 @@ class TrialEvaluator:
         return {f"episode {e}": self.env.env.task.draw_map(0, np.stack(way)) for e, way in chosen.items()}
 
 
-def _measures(info: dict[str, Any]) -> dict[str, float]:
-    """The numbers of a final info, with the return and the length of the episode."""
+def _measures(info: dict[str, Any], option_names: Sequence[str]) -> dict[str, float]:
+    """The numbers of a final info that tell how the episode went, with its return and length."""
+    names_it = NOT_METRICS.union(option_names)
     measures = {
         key: float(value)
         for key, value in info.items()
-        if key not in NOT_METRICS and isinstance(value, (bool, int, float, np.number, np.bool_))
+        if key not in names_it
+        and not key.endswith("_id")
+        and isinstance(value, (bool, int, float, np.number, np.bool_))
     }
     episode = info.get("episode", {})
     if episode:

@@ -6,6 +6,7 @@ import csv
 import fcntl
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -220,8 +221,9 @@ def check_config(config: RunConfig) -> None:
     """
     make_vec_env(config.env, 1, **{**config.env_kwargs, **config.eval_kwargs}).close()
     env = make_vec_env(config.env, 1, **config.env_kwargs)
+    short = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
     try:
-        PartialUpdatePPO("MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, device=config.device)
+        PartialUpdatePPO("MemoryPolicy", env, short, policy_kwargs=config.policy, device=config.device)
     finally:
         env.close()
 

@@ -28,6 +28,18 @@ def test_oracle_scores_what_the_goal_allows():
     assert curve.count.tolist() == [16] * 3
 
 
+def test_only_what_measures_an_episode_is_a_metric():
+    env = darkroom()
+    assert set(TrialEvaluator(env, 8, 4).run(OraclePolicy(env)).metrics) == {"return", "length", "num_steps", "success"}
+    env = make_vec_env(
+        "memenvs/ExtObjNav-v0", 1, seed=0, rooms=(2, 2), num_objects=(3, 4), obs_mode="symbolic", max_episode_steps=5
+    )
+    assert set(TrialEvaluator(env, 5, 1).run(RandomPolicy(env.action_space)).metrics) == {
+        "return", "length", "num_steps", "success", "geodesic", "spl", "spl_fixed", "soft_spl", "path_length", "collisions",
+        "path_failures",
+    }  # fmt: skip
+
+
 def test_more_trials_than_environments_and_unfinished_episodes():
     env = darkroom(3)
     results = TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1))

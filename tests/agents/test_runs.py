@@ -9,7 +9,7 @@ import pytest
 
 from agents.__main__ import main
 from agents.presets import PRESETS, RunConfig, find_preset, with_overrides
-from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, evaluate_run, train_run
+from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
@@ -21,6 +21,11 @@ SMALL = with_overrides(
 def test_presets_survive_json(name):
     config = find_preset(name)
     assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_can_be_made(name):
+    check_config(find_preset(name))
 
 
 def test_overrides_change_only_what_they_name():

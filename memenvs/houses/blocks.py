@@ -23,6 +23,10 @@ _intrinsic: Any = numba_intrinsic
 
 #: Pixels that are done at a time; rows of keys are padded to whole blocks.
 BLOCK = 16
+#: Rows whose pixels are found at a time.
+ROWS = 8
+#: Left edges, and right edges, that are looked at together.
+EDGES = 3
 
 _PAINT_BITS = 13
 #: Factor of a channel that leaves a texel as it is, as in `paint` of `flat_block`; less than eight times this is allowed.
@@ -82,6 +86,57 @@ def raise_block(typingctx: Any, keys: Any, at: Any, base: Any, step: Any, since:
         new = builder.select(inside, new, ir.Constant(ir.VectorType(whole, BLOCK), None))
         old = builder.load(place, align=8)
         builder.store(builder.select(builder.icmp_signed(">", new, old), new, old), place, align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@_intrinsic
+def span_rows(typingctx: Any, reals: Any, at: Any, row: Any, width: Any, spans: Any) -> Any:
+    """Finds the pixels between `EDGES` left and as many right edges in `ROWS` rows.
+
+    Args:
+        typingctx: Given by numba.
+        reals: float64, two axes; slope and start of each left edge, then of each right edge: columns as a function of the row.
+        at: uint64; the entry (counted through all rows of `reals`) at which they stand.
+        row: float64; the first row.
+        width: float64; W.
+        spans: int32, (2 * ROWS,); filled with the first pixel of each row, then with the ones to stop before.
+    """
+    signature = types.void(reals, types.uint64, types.float64, types.float64, spans)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """The vector code of `ROWS` rows."""
+        real, wholes = ir.VectorType(ir.DoubleType(), ROWS), ir.VectorType(ir.IntType(32), ROWS)
+        data, spans = (context.make_array(signature.args[k])(context, builder, arguments[k]).data for k in (0, 4))
+
+        def splat(value: Any) -> Any:
+            """All lanes the same."""
+            one = builder.insert_element(ir.Constant(real, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, ir.Constant(real, ir.Undefined), ir.Constant(wholes, None))
+
+        def entry(number: int) -> Any:
+            """All lanes one of the numbers."""
+            place = builder.add(arguments[1], ir.Constant(ir.IntType(64), number))
+            return splat(builder.load(builder.gep(data, [place])))
+
+        rows = builder.fadd(splat(arguments[2]), ir.Constant(real, [float(k) for k in range(ROWS)]))
+        ends = ir.Constant(real, None), splat(arguments[3])
+        for side, sign in enumerate("><"):
+            bound = ends[side]
+            for edge in range(EDGES):
+                slope, first = (entry(2 * (EDGES * side + edge) + k) for k in range(2))
+                new = builder.fadd(builder.fmul(slope, rows, flags=("contract",)), first, flags=("contract",))
+                bound = builder.select(builder.fcmp_ordered(sign, new, bound), new, bound)
+            bound = builder.select(builder.fcmp_ordered(sign, bound, ends[1 - side]), ends[1 - side], bound)
+            kind = ir.FunctionType(real, [real])
+            call = cgutils.get_or_insert_function(builder.module, kind, f"llvm.ceil.v{ROWS}f64")
+            place = builder.gep(spans, [ir.Constant(ir.IntType(64), ROWS * side)])
+            builder.store(
+                builder.fptosi(builder.call(call, [bound]), wholes),
+                builder.bitcast(place, wholes.as_pointer()),
+                align=4,
+            )
         return context.get_dummy_value()
 
     return signature, generate
@@ -185,10 +240,10 @@ class _Lanes:
 
     def high_product(self, a: Any, b: Any) -> Any:
         """The upper 16 bits of the products of lanes of 16 bits."""
-        wide = ir.VectorType(ir.IntType(32), 4 * BLOCK)
-        product = self.builder.mul(self.builder.zext(a, wide), self.builder.zext(b, wide))
-        high = self.builder.lshr(product, ir.Constant(wide, [16] * (4 * BLOCK)))
-        return self.builder.trunc(high, ir.VectorType(ir.IntType(16), 4 * BLOCK))
+        small = ir.IntType(32)
+        kind = ir.FunctionType(a.type, [a.type, a.type, small])
+        call = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.umul.fix.v{4 * BLOCK}i16")
+        return self.builder.call(call, [a, b, ir.Constant(small, 16)])
 
     def factors(self, light: Any, paint: Any) -> Any:
         """Light (float lanes, 0 to 1) times a colour (int64: four numbers of 16 bits), 4 * BLOCK lanes of 16 bits."""

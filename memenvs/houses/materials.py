@@ -347,6 +347,7 @@ def _number_of() -> np.ndarray:
     painting = CLASS_INDEX["painting"]
     table[painting, MATERIALS.index("label")] = names.index("class painting")
     table[painting, MATERIALS.index("paper")] = names.index("plain")  # one of the shapes that a picture is made of
+    table[CLASS_INDEX["lamp"], MATERIALS.index("paper")] = names.index("plain")  # nothing is written on its shade
     return table
 
 

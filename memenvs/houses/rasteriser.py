@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, compiled, raise_block
+from memenvs.houses.blocks import BLOCK, EDGES, ROWS, compiled, raise_block, span_rows
 from memenvs.houses.culling import (
     CENTRE_I,
     CENTRE_J,
@@ -39,16 +39,16 @@ from memenvs.houses.scene import COS, HALF_X, HALF_Y, KIND, PIECE_CORNERS, SIN, 
 #: Parts of a shape that are surfaces of their own; a floor is a TOP and a ceiling a BOTTOM.
 FRONT_X, BACK_X, FRONT_Y, BACK_Y, TOP, BOTTOM, ROUND = range(7)
 
-#: What describes the F surfaces of a view: whole numbers (int32, (F, 6)) and real ones (float64, (F, 35)). Columns of the first: row in
-#: the scene, part, first and last row of the picture (exclusive), how many left and right edges.
+#: What describes the F surfaces of a view: whole numbers (int32, (F, 5)) and real ones (float64, (F, REALS)). Columns of the first:
+#: row in the scene, part, first and last row of the picture (exclusive), how many groups of edges.
 Surfaces = tuple[np.ndarray, np.ndarray]
-ROW, PART, FIRST, LAST, LEFTS, RIGHTS = range(6)
-#: Columns of the second: one over depth at pixel (i, j) as NEAR_0 + NEAR_I i + NEAR_J j; slope and start of each left edge from LEFT on,
-#: of each right edge from RIGHT on. Round surfaces have other entries: the eye in the axes in which it is the unit cylinder or ball, the
-#: ray at pixel (0, 0) and its change along i and j in those axes, and the columns that it spans.
-NEAR_0, NEAR_I, NEAR_J, LEFT = range(4)
-RIGHT = LEFT + 2 * PIECE_CORNERS
-REALS = RIGHT + 2 * PIECE_CORNERS
+ROW, PART, FIRST, LAST, GROUPS = range(5)
+#: Columns of the second: one over depth at pixel (i, j) as NEAR_0 + NEAR_I i + NEAR_J j; from FIRST_EDGE on, slope and start of three
+#: left and three right edges, then of three more of each and so on. Round surfaces have other entries: the eye in the axes in which it
+#: is the unit cylinder or ball, the ray at pixel (0, 0) and its change along i and j in those axes, and the columns that it spans.
+NEAR_0, NEAR_I, NEAR_J, FIRST_EDGE = range(4)
+_GROUP = 4 * EDGES
+REALS = FIRST_EDGE + _GROUP * -(-PIECE_CORNERS // EDGES)
 EYE_U, EYE_V, EYE_W, RAY_U, RAY_V, RAY_W, RAY_U_I, RAY_V_I, RAY_U_J, RAY_V_J, RAY_W_J, FIRST_I, LAST_I, IS_BALL = range(
     14
 )
@@ -127,31 +127,54 @@ def _add_polygon(
             elif ej < 0:
                 last = min(last, math.floor(min(max(-ek / ej + _SLACK, -1.0), 1e6)) + 1)
         elif ei > 0:
-            reals[number, LEFT + 2 * lefts], reals[number, LEFT + 2 * lefts + 1] = -ej / ei, -ek / ei - _SLACK
+            _set_edge(reals, number, lefts, 0, -ej / ei, -ek / ei - _SLACK)
             lefts += 1
         else:
-            reals[number, RIGHT + 2 * rights], reals[number, RIGHT + 2 * rights + 1] = -ej / ei, -ek / ei + _SLACK
+            _set_edge(reals, number, rights, 1, -ej / ei, -ek / ei + _SLACK)
             rights += 1
-    wholes[number, FIRST], wholes[number, LAST] = first, last
-    wholes[number, LEFTS], wholes[number, RIGHTS] = lefts, rights
+    groups = (max(lefts, rights, 1) + EDGES - 1) // EDGES
+    for edge in range(lefts, groups * EDGES):
+        _set_edge(reals, number, edge, 0, 0.0, -1.0)
+    for edge in range(rights, groups * EDGES):
+        _set_edge(reals, number, edge, 1, 0.0, 1e6)
+    wholes[number, FIRST], wholes[number, LAST], wholes[number, GROUPS] = first, last, groups
 
 
 @compiled
-def _fill_polygon(wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray) -> None:
-    """Draws a polygon; `keys` int64, (>= H * stride,). See `Surfaces` for the other arrays."""
+def _set_edge(reals: np.ndarray, number: int, edge: int, side: int, slope: float, start: float) -> None:
+    """Writes the left (side 0) or right (side 1) edge `edge` of a surface."""
+    at = FIRST_EDGE + _GROUP * (edge // EDGES) + 2 * (EDGES * side + edge % EDGES)
+    reals[number, at], reals[number, at + 1] = slope, start
+
+
+@compiled
+def _find_rows(reals: np.ndarray, number: int, groups: int, row: int, width: int, spans: np.ndarray) -> None:
+    """Fills `spans`, int32, (4 * ROWS,), with the pixels of a polygon in rows from `row` on; see `span_rows`."""
+    at = number * REALS + FIRST_EDGE
+    span_rows(reals, np.uint64(at), float(row), float(width), spans)
+    for group in range(1, groups):
+        other = spans[2 * ROWS :]
+        span_rows(reals, np.uint64(at + group * _GROUP), float(row), float(width), other)
+        for k in range(ROWS):
+            spans[k], spans[ROWS + k] = max(spans[k], other[k]), min(spans[ROWS + k], other[ROWS + k])
+
+
+@compiled
+def _fill_polygon(
+    wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, spans: np.ndarray
+) -> None:
+    """Draws a polygon; `keys` int64, (>= H * stride,); `spans` as in `_find_rows`. See `Surfaces` for the other arrays."""
     _, width, stride = size
-    lefts, rights = wholes[number, LEFTS], wholes[number, RIGHTS]
     near_0, near_i, near_j = reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J]
     step, low_half = np.float32(near_i), np.int64(number)
-    for row in range(wholes[number, FIRST], wholes[number, LAST]):
-        low, high = 0.0, width - 1.0
-        for k in range(lefts):
-            low = max(low, reals[number, LEFT + 2 * k] * row + reals[number, LEFT + 2 * k + 1])
-        for k in range(rights):
-            high = min(high, reals[number, RIGHT + 2 * k] * row + reals[number, RIGHT + 2 * k + 1])
-        if low > high:
+    first, last, groups = wholes[number, FIRST], wholes[number, LAST], wholes[number, GROUPS]
+    for row in range(first, last):
+        k = (row - first) % ROWS
+        if k == 0:
+            _find_rows(reals, number, groups, row, width, spans)
+        start, stop = spans[k], spans[k + ROWS]
+        if start >= stop:
             continue
-        start, stop = math.ceil(low), math.floor(high) + 1
         block = start - start % BLOCK
         base = np.float32(near_0 + near_j * row + near_i * block)
         at = np.uint64(row * stride + block)
@@ -446,12 +469,12 @@ def set_up(
 
 
 @compiled
-def fill(surfaces: Surfaces, last: int, size: Size, keys: np.ndarray) -> None:
-    """Draws surfaces 1 to `last`; `keys` int64, (>= H * stride,)."""
+def fill(surfaces: Surfaces, last: int, size: Size, keys: np.ndarray, spans: np.ndarray) -> None:
+    """Draws surfaces 1 to `last` into `keys`, int64, (>= H * stride,); `spans`, int32, (4 * ROWS,), is room for pixels of rows."""
     keys[:] = 0
     wholes, reals = surfaces
     for number in range(1, last + 1):
         if wholes[number, PART] == ROUND:
             _fill_round(wholes, reals, number, size, keys)
         else:
-            _fill_polygon(wholes, reals, number, size, keys)
+            _fill_polygon(wholes, reals, number, size, keys, spans)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, compiled
+from memenvs.houses.blocks import BLOCK, ROWS, compiled
 from memenvs.houses.camera import Camera
 from memenvs.houses.culling import VIEW_SIZE, WEDGE_LEVELS, WEDGES, set_view
 from memenvs.houses.house import House
@@ -64,14 +64,14 @@ def _render_one(
 ) -> None:
     """Draws one environment into its images."""
     rgb, depth, semantic, instance = images
-    surfaces, listed, hidden, corners, desk, classes, instances, keys = work
+    surfaces, listed, hidden, corners, desk, classes, instances, keys, spans = work
     height, width, stride = size
     last = set_up(view, size, cull, scene, surfaces, listed, hidden, corners)
     for number in range(1, last + 1):
         classes[number] = scene[1][surfaces[0][number, ROW], SEMANTIC]
         instances[number] = scene[1][surfaces[0][number, ROW], INSTANCE]
         desk[0][number, READY] = 0.0
-    fill(surfaces, last, size, keys)
+    fill(surfaces, last, size, keys, spans)
     if wanted[0]:
         colour(view, size, scene, surfaces, keys, pictures[0], pictures[1], desk, rgb)
     if wanted[1]:
@@ -234,7 +234,7 @@ class Renderer:
             stride = -(-camera.width // BLOCK) * BLOCK
             count = 3 * self._forms.shape[1] + 1  # S + 2 P rows are in the arrays; a shape has at most three surfaces
             whole = np.int32
-            surfaces = (np.zeros((count, 6), whole), np.zeros((count, REALS)))
+            surfaces = (np.zeros((count, 5), whole), np.zeros((count, REALS)))
             desk = (
                 np.zeros((count, LOOK_SIZE), np.float32), np.zeros(count, np.int64), np.zeros(2 * LINE, whole),
                 np.zeros(2 * LINE, np.int64), np.zeros(4 * BLOCK, np.float32), np.zeros(3 * BLOCK, np.uint8),
@@ -242,6 +242,7 @@ class Renderer:
             work = (
                 surfaces, np.zeros(count, whole), np.zeros((WEDGE_LEVELS, WEDGES)), np.zeros((8, 4)),
                 desk, np.zeros(count, whole), np.zeros(count, whole), np.zeros(camera.height * stride + BLOCK, np.int64),
+                np.zeros(4 * ROWS, whole),
             )  # fmt: skip
             self._scratch[camera, place] = (np.zeros(VIEW_SIZE), work)
         return self._scratch[camera, place]

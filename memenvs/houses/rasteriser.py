@@ -1,9 +1,8 @@
 """Which surface is seen in each pixel, and how far away: a z-buffer of boxes, cylinders, ellipsoids, floors and ceilings.
 
 Everything here is compiled. `set_up` lists the surfaces that meet a view; they get numbers from 1 up. `fill` draws them into the
-z-buffer, which holds one whole number for each pixel, its key: the bits of the float32 of one over the depth along the optical axis
-above those of the surface's number; 0 where nothing is hit. The nearer surface has the larger key. Rows are done in whole blocks of
-pixels.
+z-buffer, which holds one key for each pixel (see `memenvs.houses.blocks.make_key`): the nearer surface has the larger key. Rows are
+done in whole blocks of pixels.
 
 For the frame and for views see `memenvs.houses.culling`.
 """
@@ -14,7 +13,7 @@ import math
 
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, EDGES, ROWS, compiled, raise_block, span_rows
+from memenvs.houses.blocks import BLOCK, EDGES, ROWS, compiled, make_key, raise_block, span_rows
 from memenvs.houses.culling import (
     CENTRE_I,
     CENTRE_J,
@@ -83,12 +82,13 @@ def _set_plane(
 
 @compiled
 def _project(forward: float, right: float, up: float, view: np.ndarray, corners: np.ndarray, k: int) -> float:
-    """Fills one row of corners, float64, (8, 4): column * depth, row * depth, depth, row. Returns the depth."""
+    """Fills one row of corners, float64, (8, 5): column * depth, row * depth, depth, row, column. Returns the depth."""
     depth = forward * view[COS_PITCH] + up * view[SIN_PITCH]
     rise = up * view[COS_PITCH] - forward * view[SIN_PITCH]
-    down = view[CENTRE_J] * depth - rise * view[FOCAL]
-    corners[k, 0], corners[k, 1], corners[k, 2] = right * view[FOCAL] + view[CENTRE_I] * depth, down, depth
-    corners[k, 3] = down / depth if depth > NEAR else 0.0
+    across, down = right * view[FOCAL] + view[CENTRE_I] * depth, view[CENTRE_J] * depth - rise * view[FOCAL]
+    scale = 1.0 / depth if depth > NEAR else 0.0
+    corners[k, 0], corners[k, 1], corners[k, 2] = across, down, depth
+    corners[k, 3], corners[k, 4] = down * scale, across * scale
     return depth
 
 
@@ -161,12 +161,12 @@ def _find_rows(reals: np.ndarray, number: int, groups: int, row: int, width: int
 
 @compiled
 def _fill_polygon(
-    wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, spans: np.ndarray
+    wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray
 ) -> None:
-    """Draws a polygon; `keys` int64, (>= H * stride,); `spans` as in `_find_rows`. See `Surfaces` for the other arrays."""
+    """Draws a polygon; `keys` uint32, (>= H * stride,); `mask` as in `fill`; `spans` as in `_find_rows`. See `Surfaces` for the other arrays."""
     _, width, stride = size
     near_0, near_i, near_j = reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J]
-    step, low_half = np.float32(near_i), np.int64(number)
+    step = np.float32(near_i)
     first, last, groups = wholes[number, FIRST], wholes[number, LAST], wholes[number, GROUPS]
     for row in range(first, last):
         k = (row - first) % ROWS
@@ -179,7 +179,8 @@ def _fill_polygon(
         base = np.float32(near_0 + near_j * row + near_i * block)
         at = np.uint64(row * stride + block)
         while block < stop:
-            raise_block(keys, at, base, step, np.int32(start - block), np.int32(stop - block), low_half)
+            since, until = np.int32(start - block), np.int32(stop - block)
+            raise_block(keys, at, base, step, since, until, np.uint32(number), mask)
             block += BLOCK
             at += np.uint64(BLOCK)
             base += step * np.float32(BLOCK)
@@ -220,7 +221,9 @@ def _add_round(
 
 
 @compiled
-def _fill_round(wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray) -> None:
+def _fill_round(
+    wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, mask: np.uint32
+) -> None:
     """As `_fill_polygon`, ray by ray; the flat part of a cylinder has the next number."""
     entries = reals[number]
     ex, ey, ez = np.float32(entries[EYE_U]), np.float32(entries[EYE_V]), np.float32(entries[EYE_W])
@@ -228,7 +231,6 @@ def _fill_round(wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, 
     is_ball = entries[IS_BALL] > 0
     zero, one, tiny = np.float32(0), np.float32(1), np.float32(1e-12)
     rest = ex * ex + ey * ey - one
-    curved, flat = np.int64(number), np.int64(number + 1)
     first, last = int(entries[FIRST_I]), int(entries[LAST_I])
     for row in range(wholes[number, FIRST], wholes[number, LAST]):
         dx0 = np.float32(entries[RAY_U] + entries[RAY_U_I] * first + entries[RAY_U_J] * row)
@@ -254,7 +256,7 @@ def _fill_round(wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, 
                 t = t if is_side else enter_slab
                 is_met = bool(root > zero) and bool(t < leave)
             if is_met and t > tiny:
-                key = np.int64(np.float32(one / t).view(np.int32)) << 32 | (curved if is_side else flat)
+                key = np.uint32(make_key(np.float32(one / t), number if is_side else number + 1, mask))
                 keys[at] = max(keys[at], key)
             at += np.uint64(1)
 
@@ -264,7 +266,7 @@ def _reach(corners: np.ndarray, size: Size) -> tuple[int, int, int, int]:
     """First and last row, first and last column (exclusive) that eight corners, all in front of the eye, span in the picture."""
     top, bottom, left, right = 1e30, -1e30, 1e30, -1e30
     for k in range(8):
-        i, j = corners[k, 0] / corners[k, 2], corners[k, 3]
+        i, j = corners[k, 4], corners[k, 3]
         top, bottom, left, right = min(top, j), max(bottom, j), min(left, i), max(right, i)
     top, left = min(max(top, -1.0), 1e6), min(max(left, -1.0), 1e6)
     bottom, right = min(max(bottom, -2.0), 1e6), min(max(right, -2.0), 1e6)
@@ -360,12 +362,19 @@ def _add_box(
             beyond, nf, nr, nu = -high if part == TOP else low, 0.0, 0.0, 1.0
         if beyond <= 1e-6:
             continue
-        first, last = reach[0], reach[1]
+        first, last, is_between = reach[0], reach[1], False
         if is_in_front:
-            a, b = corners[_ORDERS[part, 0], 3], corners[_ORDERS[part, 1], 3]
-            c, d = corners[_ORDERS[part, 2], 3], corners[_ORDERS[part, 3], 3]
+            p, q, r, s = _ORDERS[part, 0], _ORDERS[part, 1], _ORDERS[part, 2], _ORDERS[part, 3]
+            a, b, c, d = corners[p, 3], corners[q, 3], corners[r, 3], corners[s, 3]
             first = max(first, math.ceil(min(a, b, c, d, 1e6) - _SLACK))
             last = min(last, math.floor(max(a, b, c, d, -2.0) + _SLACK) + 1)
+            a, b, c, d = corners[p, 4], corners[q, 4], corners[r, 4], corners[s, 4]
+            left, right = max(min(a, b, c, d), -0.5), min(max(a, b, c, d), 1e6)
+            is_between = math.ceil(left - _SLACK) > min(
+                math.floor(right + _SLACK), reach[3] - 1
+            )  # two columns of pixels
+        if is_between:
+            continue
         if first < last:
             number += 1
             wholes[number, ROW], wholes[number, PART] = row, part
@@ -439,7 +448,7 @@ def set_up(
         surfaces: Filled from 1 on; 3 S + 2 P + 1 of them are enough.
         listed: int32, (>= S,); room for a list of shapes.
         hidden: float64, (WEDGE_LEVELS, WEDGES); room for what walls hide.
-        corners: float64, (8, 4); room for the corners of a shape.
+        corners: float64, (8, 5); room for the corners of a shape.
 
     Returns:
         The number of the last surface.
@@ -469,12 +478,21 @@ def set_up(
 
 
 @compiled
-def fill(surfaces: Surfaces, last: int, size: Size, keys: np.ndarray, spans: np.ndarray) -> None:
-    """Draws surfaces 1 to `last` into `keys`, int64, (>= H * stride,); `spans`, int32, (4 * ROWS,), is room for pixels of rows."""
+def fill(surfaces: Surfaces, last: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray) -> None:
+    """Draws surfaces 1 to `last`.
+
+    Args:
+        surfaces: As `set_up` fills them.
+        last: <= `mask`.
+        size: Of the picture.
+        keys: uint32, (>= H * stride,); filled.
+        mask: The bits of a key that hold the number of a surface.
+        spans: int32, (4 * ROWS,); room for the pixels of some rows.
+    """
     keys[:] = 0
     wholes, reals = surfaces
     for number in range(1, last + 1):
         if wholes[number, PART] == ROUND:
-            _fill_round(wholes, reals, number, size, keys)
+            _fill_round(wholes, reals, number, size, keys, mask)
         else:
-            _fill_polygon(wholes, reals, number, size, keys, spans)
+            _fill_polygon(wholes, reals, number, size, keys, mask, spans)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, ROWS, compiled
+from memenvs.houses.blocks import BLOCK, ROWS, compiled, read_depth
 from memenvs.houses.camera import Camera
 from memenvs.houses.culling import VIEW_SIZE, WEDGE_LEVELS, WEDGES, set_view
 from memenvs.houses.house import House
@@ -39,23 +39,22 @@ class Frame:
 
 
 @compiled
-def _write_depth(keys: np.ndarray, stride: int, out: np.ndarray) -> None:
-    """Depth of a picture; `keys` int64, (>= H * stride,), `out` float32, (H, W)."""
+def _write_depth(keys: np.ndarray, mask: np.uint32, stride: int, out: np.ndarray) -> None:
+    """Depth of a picture; `keys` uint32, (>= H * stride,), `out` float32, (H, W)."""
     for row in range(out.shape[0]):
         line, to = keys[row * stride : (row + 1) * stride], out[row]
         for k in range(to.shape[0]):
-            key = line[k]
-            depth = np.float32(1) / np.int32(key >> 32).view(np.float32)
-            to[k] = depth if key > 0 else np.float32(0)
+            depth = read_depth(line[k], mask)
+            to[k] = depth if line[k] > 0 else np.float32(0)
 
 
 @compiled
-def _write_numbers(keys: np.ndarray, stride: int, values: np.ndarray, out: np.ndarray) -> None:
+def _write_numbers(keys: np.ndarray, mask: np.uint32, stride: int, values: np.ndarray, out: np.ndarray) -> None:
     """Whole numbers that belong to surfaces; `keys` as in `_write_depth`, `values` int32, (F,), `out` (H, W)."""
     for row in range(out.shape[0]):
         line, to = keys[row * stride : (row + 1) * stride], out[row]
         for k in range(to.shape[0]):
-            to[k] = values[np.uint64(np.int32(line[k]))]
+            to[k] = values[np.uint64(line[k] & mask)]
 
 
 @compiled
@@ -71,15 +70,19 @@ def _render_one(
         classes[number] = scene[1][surfaces[0][number, ROW], SEMANTIC]
         instances[number] = scene[1][surfaces[0][number, ROW], INSTANCE]
         desk[0][number, READY] = 0.0
-    fill(surfaces, last, size, keys, spans)
+    possible, bits = 3 * scene[5] + 2 * len(scene[3]), 15  # of this home, so that pictures do not depend on other ones
+    while bits < possible:
+        bits = 2 * bits + 1
+    mask = np.uint32(bits)
+    fill(surfaces, last, size, keys, mask, spans)
     if wanted[0]:
-        colour(view, size, scene, surfaces, keys, pictures[0], pictures[1], desk, rgb)
+        colour(view, size, scene, surfaces, keys, mask, pictures[0], pictures[1], desk, rgb)
     if wanted[1]:
-        _write_depth(keys, stride, depth.reshape(height, width))
+        _write_depth(keys, mask, stride, depth.reshape(height, width))
     if wanted[2]:
-        _write_numbers(keys, stride, classes, semantic)
+        _write_numbers(keys, mask, stride, classes, semantic)
     if wanted[3]:
-        _write_numbers(keys, stride, instances, instance)
+        _write_numbers(keys, mask, stride, instances, instance)
 
 
 @compiled
@@ -240,8 +243,8 @@ class Renderer:
                 np.zeros(2 * LINE, np.int64), np.zeros(4 * BLOCK, np.float32), np.zeros(3 * BLOCK, np.uint8),
             )  # fmt: skip
             work = (
-                surfaces, np.zeros(count, whole), np.zeros((WEDGE_LEVELS, WEDGES)), np.zeros((8, 4)),
-                desk, np.zeros(count, whole), np.zeros(count, whole), np.zeros(camera.height * stride + BLOCK, np.int64),
+                surfaces, np.zeros(count, whole), np.zeros((WEDGE_LEVELS, WEDGES)), np.zeros((8, 5)),
+                desk, np.zeros(count, whole), np.zeros(count, whole), np.zeros(camera.height * stride + BLOCK, np.uint32),
                 np.zeros(4 * ROWS, whole),
             )  # fmt: skip
             self._scratch[camera, place] = (np.zeros(VIEW_SIZE), work)

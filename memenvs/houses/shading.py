@@ -18,6 +18,7 @@ from memenvs.houses.blocks import (
     flat_block,
     level_block,
     mix_block,
+    read_depth,
     run_length,
 )
 from memenvs.houses.culling import (
@@ -282,10 +283,10 @@ def _set_round_look(
 
 @compiled
 def _round_run(
-    look: np.ndarray, paint: int, row: int, first: int, last: int, keys: np.ndarray, block: np.ndarray, places: np.ndarray,
+    look: np.ndarray, paint: int, row: int, first: int, last: int, keys: np.ndarray, mask: np.uint32, block: np.ndarray, places: np.ndarray,
     factors: np.ndarray, line: int,
 ) -> None:  # fmt: skip
-    """As `_upright_run`, for the curved part of a cylinder and for an ellipsoid; `keys` int64, (>= W + BLOCK,), of the row."""
+    """As `_upright_run`, for the curved part of a cylinder and for an ellipsoid; `keys` uint32, (>= W + BLOCK,), of the row."""
     down = np.float32(row)
     x_row, y_row = look[U_J] * down + look[U_0], look[V_J] * down + look[V_0]
     z_row = look[W_J] * down + look[W_0]
@@ -293,7 +294,7 @@ def _round_run(
     base = np.int32(look[BASE])
     for start in range(first, last, BLOCK):
         for k in range(BLOCK):
-            far, column = one / np.int32(keys[start + k] >> 32).view(np.float32), np.float32(start + k)
+            far, column = read_depth(keys[start + k], mask), np.float32(start + k)
             x = look[U_EYE] + far * (x_row + look[U_I] * column)
             y = look[V_EYE] + far * (y_row + look[V_I] * column)
             z = look[W_EYE] + far * z_row
@@ -353,7 +354,7 @@ def _set_look(
 
 @compiled
 def colour(
-    view: np.ndarray, size: Size, scene: tuple, surfaces: Surfaces, keys: np.ndarray, textures: np.ndarray, atlas: np.ndarray,
+    view: np.ndarray, size: Size, scene: tuple, surfaces: Surfaces, keys: np.ndarray, mask: np.uint32, textures: np.ndarray, atlas: np.ndarray,
     desk: Desk, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Colours one view.
@@ -363,7 +364,8 @@ def colour(
         size: Of the picture.
         scene: As in `memenvs.houses.rasteriser.set_up`.
         surfaces: As `set_up` fills them.
-        keys: int64, (>= H * stride + BLOCK,); what is seen, as `memenvs.houses.rasteriser.fill` fills them.
+        keys: uint32, (>= H * stride + BLOCK,); what is seen, as `memenvs.houses.rasteriser.fill` fills them.
+        mask: As there.
         textures: See `memenvs.houses.materials.texture_table`.
         atlas: See `memenvs.houses.materials.atlas`.
         desk: See `Desk`; READY of the looks must be 0.
@@ -376,10 +378,10 @@ def colour(
         held, line = keys[row * stride : row * stride + width + BLOCK], row % 2 * LINE
         first = 0
         while first < width:
-            number = np.int32(held[first])
+            number = held[first] & mask
             last, same = first, BLOCK
             while same == BLOCK and last < width:
-                same = run_length(held, np.uint64(last), number)
+                same = run_length(held, np.uint64(last), number, mask)
                 last += same
             last = min(last, width)
             if number == 0:
@@ -390,7 +392,7 @@ def colour(
                     paints[number] = _set_look(number, view, scene, surfaces, textures, look)
                 part = wholes[number, PART]
                 if part == ROUND:
-                    _round_run(look, paints[number], row, first, last, held, block, places, factors, line)
+                    _round_run(look, paints[number], row, first, last, held, mask, block, places, factors, line)
                 else:
                     near = (reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J])
                     if part < TOP:

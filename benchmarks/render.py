@@ -16,6 +16,7 @@ is left out, with a line that says so, where that is not set. Takes about two mi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform

@@ -17,10 +17,15 @@ from numba.extending import intrinsic as numba_intrinsic
 
 from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
 
-#: Compiles a function of the renderer. Sums and products may be fused and reordered, division by zero gives infinity, and references to
-#: arrays are not counted: nothing is allocated in here, and counting takes a sixth of the time.
-compiled: Any = numba.njit(
-    nogil=True, cache=True, _nrt=False, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy"
+#: Compiles a function of the renderer. Sums and products may be fused and reordered, division by zero gives infinity. References to
+#: arrays are not counted (nothing is allocated in here), and all is one piece of code for each entry: a third faster together.
+compiled: Any = numba.njit(  # type: ignore[call-overload]
+    nogil=True,
+    cache=True,
+    _nrt=False,
+    forceinline=True,
+    fastmath={"contract", "reassoc", "nsz", "arcp"},
+    error_model="numpy",
 )
 _intrinsic: Any = numba_intrinsic
 

@@ -15,8 +15,8 @@ class Camera:
         width: Columns of an image, W; 1 to 4096.
         hfov_deg: Angle between the left and the right edge of the image, degrees; between 1 and 170.
         sample_of: None, or (rows, columns) of a larger image of the same field of view, both the same whole multiple k of
-            `height` and `width`. Drawn are then the rays through the centres of every k-th pixel of the larger image, so the
-            result equals `large[::k, ::k]` (the rays of a sensor whose image is thinned out, not averaged).
+            `height` and `width`. Drawn are then the rays through the centres of every k-th pixel of the larger image: depth, class
+            and instance equal `large[::k, ::k]`; in colour, patterns are as smooth as pixels of this size need.
     """
 
     height: int = 64

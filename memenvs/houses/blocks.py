@@ -17,16 +17,9 @@ from numba.extending import intrinsic as numba_intrinsic
 
 from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
 
-#: Compiles a function of the renderer. Sums and products may be fused and reordered, division by zero gives infinity. References to
-#: arrays are not counted (nothing is allocated in here), and all is one piece of code for each entry: a third faster together.
-compiled: Any = numba.njit(  # type: ignore[call-overload]
-    nogil=True,
-    cache=True,
-    _nrt=False,
-    forceinline=True,
-    fastmath={"contract", "reassoc", "nsz", "arcp"},
-    error_model="numpy",
-)
+#: Compiles a function of the renderer. No `fastmath` and no `contract` below: what the compiler then fuses depends on what it inlines, so a
+#: process that compiles and one that loads its cache (or two machines) would draw some pixels differently. Division by zero gives infinity.
+compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 _intrinsic: Any = numba_intrinsic
 
 #: Pixels that are done at a time; rows of keys are padded to whole blocks.
@@ -72,11 +65,11 @@ class _Lanes:
 
     def mul(self, a: Any, b: Any) -> Any:
         """The product; may be fused with a sum."""
-        return self.builder.fmul(self.real(a), self.real(b), flags=("contract",))
+        return self.builder.fmul(self.real(a), self.real(b))
 
     def add(self, a: Any, b: Any) -> Any:
         """The sum; may be fused with a product."""
-        return self.builder.fadd(self.real(a), self.real(b), flags=("contract",))
+        return self.builder.fadd(self.real(a), self.real(b))
 
     def least(self, a: Any, b: Any) -> Any:
         """The lesser of the two; b where a is not a number."""
@@ -246,7 +239,7 @@ def span_rows(typingctx: Any, reals: Any, at: Any, row: Any, width: Any, spans: 
             bound = ends[side]
             for edge in range(EDGES):
                 slope, first = (entry(2 * (EDGES * side + edge) + k) for k in range(2))
-                new = builder.fadd(builder.fmul(slope, rows, flags=("contract",)), first, flags=("contract",))
+                new = builder.fadd(builder.fmul(slope, rows), first)
                 bound = builder.select(builder.fcmp_ordered(sign, new, bound), new, bound)
             bound = builder.select(builder.fcmp_ordered(sign, bound, ends[1 - side]), ends[1 - side], bound)
             kind = ir.FunctionType(real, [real])

@@ -16,9 +16,11 @@ is left out, with a line that says so, where that is not set. Takes about two mi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,7 +123,8 @@ def main() -> None:
     if args.smoke:
         args.turns, args.seconds = 2, 0.1
     home = home_with_shapes(args.shapes, tries=5 if args.smoke else 40)
-    miniworld_ = make_miniworld()
+    with contextlib.redirect_stdout(sys.stderr):  # it prints what the display cannot do
+        miniworld_ = make_miniworld()
     rows: dict[str, dict[str, float]] = {}
     for name, camera, sensors in (
         ("64x48 colour+depth+class", SMALL, ("rgb", "depth", "semantic")),

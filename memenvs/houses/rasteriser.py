@@ -148,12 +148,10 @@ def _set_edge(reals: np.ndarray, number: int, edge: int, side: int, slope: float
 
 
 @compiled
-def _find_rows(reals: np.ndarray, number: int, groups: int, row: int, width: int, spans: np.ndarray) -> None:
-    """Fills `spans`, int32, (4 * ROWS,), with the pixels of a polygon in rows from `row` on; see `span_rows`."""
-    at = number * REALS + FIRST_EDGE
-    span_rows(reals, np.uint64(at), float(row), float(width), spans)
+def _narrow_rows(reals: np.ndarray, number: int, groups: int, row: int, width: int, spans: np.ndarray) -> None:
+    """Narrows `spans`, int32, (4 * ROWS,), by all groups of edges but the first; see `span_rows`."""
+    at, other = number * REALS + FIRST_EDGE, spans[2 * ROWS :]
     for group in range(1, groups):
-        other = spans[2 * ROWS :]
         span_rows(reals, np.uint64(at + group * _GROUP), float(row), float(width), other)
         for k in range(ROWS):
             spans[k], spans[ROWS + k] = max(spans[k], other[k]), min(spans[ROWS + k], other[ROWS + k])
@@ -163,19 +161,21 @@ def _find_rows(reals: np.ndarray, number: int, groups: int, row: int, width: int
 def _fill_polygon(
     wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray
 ) -> None:
-    """Draws a polygon; `keys` uint32, (>= H * stride,); `mask` as in `fill`; `spans` as in `_find_rows`. See `Surfaces` for the other arrays."""
+    """Draws a polygon; `keys` uint32, (>= H * stride,); `mask` as in `fill`; `spans` as in `fill`. See `Surfaces` for the other arrays."""
     _, width, stride = size
     near_0, near_i, near_j = reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J]
-    step = np.float32(near_i)
+    step, at_edges = np.float32(near_i), np.uint64(number * REALS + FIRST_EDGE)
     first, last, groups = wholes[number, FIRST], wholes[number, LAST], wholes[number, GROUPS]
     for row in range(first, last):
         k = (row - first) % ROWS
         if k == 0:
-            _find_rows(reals, number, groups, row, width, spans)
+            span_rows(reals, at_edges, float(row), float(width), spans)
+            if groups > 1:
+                _narrow_rows(reals, number, groups, row, width, spans)
         start, stop = spans[k], spans[k + ROWS]
         if start >= stop:
             continue
-        block = start - start % BLOCK
+        block = start & -BLOCK
         base = np.float32(near_0 + near_j * row + near_i * block)
         at = np.uint64(row * stride + block)
         while block < stop:

@@ -9,7 +9,7 @@ import io
 import json
 import zipfile
 from collections import deque
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,16 +22,18 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from agents.ppo_config import PPOConfig
 from memenvs.files import write_file
 
 if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
 
-    from agents.ppo import PartialUpdatePPO, PPOConfig
+    from agents.policies import MemoryPolicy
+    from agents.ppo import PartialUpdatePPO
 
 FORMAT = 1
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
-CONFIG_KEYS = ("config", "policy_kwargs", "observation_space", "action_space", "n_envs")
+CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "action_space", "n_envs")
 STATE_KEYS = (
     "num_timesteps", "n_updates", "seed", "resets_with_episode", "order_rng", "shuffle_rng", "recent_episodes", "recent_successes", "trials"
 )  # fmt: skip
@@ -44,7 +46,16 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
     Args:
         model: The learner. It resumes exactly if it is between two rollouts (`at_rollout_boundary`).
         path: The file; replaced if it is there.
+
+    Raises:
+        ValueError: A weight is NaN or infinite; what the file held stays.
     """
+    for name, parameter in model.policy.named_parameters():
+        if not bool(torch.isfinite(parameter).all()):
+            raise ValueError(
+                f"{path}: not written, weights must be finite, got NaN or infinity in {name!r} after {model.num_timesteps} "
+                f"environment steps and {model._n_updates} updates"
+            )
     config = {
         "format": FORMAT,
         "algorithm": type(model).__name__,
@@ -98,25 +109,27 @@ def load(
         cls: `PartialUpdatePPO` or a subclass.
         path: The file.
         env: Environment to go on in; its spaces must be those of the file.
-        device: Where to put it.
+        device: Where to put it; on another kind of device than it was saved on, actions are drawn anew from the seed.
         policy_kwargs: Changes to the saved ones; needed where the file names a features extractor class that is not ours.
         **overrides: Fields of the config to change, and `tensorboard_log`, `verbose`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is cut short, not ours, or does not fit the environment.
+        ValueError: The file is cut short, not ours, of another algorithm, or does not fit the environment or the settings.
     """
     members = read(path)
     config, state = (
         _plain(path, members, name, keys) for name, keys in zip(MEMBERS, (CONFIG_KEYS, STATE_KEYS), strict=False)
     )
-    from agents.ppo import PPOConfig  # here, because the learner imports this module
-
+    if config["algorithm"] != cls.__name__:
+        raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
+    known = [each.name for each in fields(PPOConfig)]
+    for name in config["config"]:
+        if name not in known:
+            raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
     try:
         settings = PPOConfig(**config["config"])
-    except TypeError as error:
-        raise ValueError(f"{path}: config.json has settings that this version does not know: {error}") from None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: config.json: {error}") from None
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
     observation_space, action_space = (
@@ -143,8 +156,13 @@ def load(
     model.observation_space, model.action_space = observation_space, action_space
     if env is None:
         model.n_envs = 1
-    model._setup_model()
-    _restore(model, state, members, Path(path))
+    try:
+        model._setup_model()
+        _restore(model, state, members)
+    except (TypeError, ValueError) as error:
+        given = [name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value]
+        other = f"; of policy_kwargs, {', '.join(given)} was given otherwise than it is saved" if given else ""
+        raise ValueError(f"{path}: {error}{other}") from None
     return model
 
 
@@ -251,24 +269,28 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
     )
 
 
-def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes], path: Path) -> None:
+def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes]) -> None:
     """Puts weights, optimiser, counters and generators of a file into a new learner."""
     try:
         weights, moments, generators = (load_tensors(members[name]) for name in MEMBERS[2:])
     except SafetensorError as error:
-        raise ValueError(f"{path}: its tensors cannot be read ({error}); was it cut short?") from None
-    for name in ("sampling", "memory")[: 1 if getattr(model.policy.memory, "generator", None) is None else 2]:
-        if name not in generators:
-            raise ValueError(f"{path}: {MEMBERS[4]} lacks {name!r}")
-    try:
-        model.policy.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(f"{path}: its weights do not fit the policy that its config describes: {error}") from None
-    _load_optimizer(model.policy.optimizer, moments, path)
-    model.policy.generator.set_state(generators["sampling"])
-    if "memory" in generators:
-        memory_generator: Any = model.policy.memory.generator  # only memories that draw have one
-        memory_generator.set_state(generators["memory"])
+        raise ValueError(f"its tensors cannot be read ({error}); was it cut short?") from None
+    _check_tensors("policy.safetensors", weights, model.policy.state_dict())
+    model.policy.load_state_dict(weights)
+    _load_optimizer(model.policy, moments)
+    own = {"sampling": model.policy.generator}
+    if getattr(model.policy.memory, "generator", None) is not None:
+        own["memory"] = model.policy.memory.generator  # type: ignore[assignment]  # only memories that draw have one
+    states = {name: generator.get_state() for name, generator in own.items()}
+    if "sampling" in generators and generators["sampling"].shape != states["sampling"].shape:
+        # of another kind of device, whose generators differ: actions are drawn anew from the seed
+        generators["sampling"] = states["sampling"]
+    _check_tensors("generators.safetensors", generators, states)
+    for name, generator in own.items():
+        try:
+            generator.set_state(generators[name])
+        except RuntimeError as error:
+            raise ValueError(f"generators.safetensors: {name!r} is no state of a generator ({error})") from None
     model._order_rng.bit_generator.state = state["order_rng"]
     model._shuffle_rng.bit_generator.state = state["shuffle_rng"]
     model.num_timesteps = state["num_timesteps"]
@@ -307,13 +329,30 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], path: Path) -> None:
+def _load_optimizer(policy: MemoryPolicy, tensors: dict[str, Tensor]) -> None:
+    """Puts the state of Adam into the policy's optimiser; parameters that had no gradient yet have none."""
+    trained = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+    begun = {key.partition(".")[0] for key in tensors}
+    expected: dict[str, Tensor] = {}
     state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        index, _, name = key.partition(".")
-        state.setdefault(int(index), {})[name] = value
-    own = optimizer.state_dict()
-    count = len(own["param_groups"][0]["params"])
-    if state and sorted(state) != [i for i in range(count) if i in state]:
-        raise ValueError(f"{path}: the optimiser must have at most {count} parameters, got {len(state)}")
-    optimizer.load_state_dict({"state": state, "param_groups": own["param_groups"]})
+    for i, parameter in enumerate(trained):
+        if str(i) in begun:
+            moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+            expected |= {f"{i}.{name}": like for name, like in moments.items()}
+            state[i] = {name: tensors[f"{i}.{name}"] for name in moments if f"{i}.{name}" in tensors}
+    _check_tensors("optimizer.safetensors", tensors, expected)
+    policy.optimizer.load_state_dict({"state": state, "param_groups": policy.optimizer.state_dict()["param_groups"]})
+
+
+def _check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Raises a ValueError that names the first tensor of a member that is missing, too many, or of another shape or dtype."""
+    for name, like in expected.items():
+        if name not in found:
+            raise ValueError(f"{member}: does not fit the policy, {name!r} is missing")
+        shape, dtype = tuple(like.shape), like.dtype
+        if tuple(found[name].shape) != shape or found[name].dtype != dtype:
+            got = f"{found[name].dtype} {tuple(found[name].shape)}"
+            raise ValueError(f"{member}: does not fit the policy, {name!r} must be {dtype} {shape}, got {got}")
+    for name in found:
+        if name not in expected:
+            raise ValueError(f"{member}: does not fit the policy, which has no {name!r}")

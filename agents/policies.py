@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,32 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
+
+
+@dataclass(frozen=True)
+class Acted:
+    """What a step of acting gave, for B environments.
+
+    Attributes:
+        features: float, (B, features_dim); of the observations.
+        previous: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
+        actions: As the distribution gives them: counted from 0, not clipped.
+        log_probs: float, (B,); of the actions.
+        values: float, (B,).
+        state: What to pass next, with the actions in it.
+    """
+
+    features: Tensor
+    previous: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    state: State
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no output of the policy is NaN or infinite."""
+        return bool(torch.isfinite(self.values + self.log_probs).all())
 
 
 class MemoryPolicy(BasePolicy):
@@ -200,11 +227,47 @@ class MemoryPolicy(BasePolicy):
         distribution, value = self.heads(latent)
         return distribution, value, memory | {PREVIOUS_ACTION: previous}
 
+    @torch.no_grad()
+    def act(
+        self,
+        observations: PyTorchObs,
+        state: State,
+        episode_start: Tensor,
+        trial_start: Tensor,
+        deterministic: bool = False,
+    ) -> Acted:
+        """Chooses and remembers an action for each of B environments, drawn from the policy's own generator.
+
+        Args:
+            observations: Tensor or dict of tensors, (B, ...).
+            state: As in `step`.
+            episode_start: bool, (B,).
+            trial_start: bool, (B,).
+            deterministic: The most likely action instead of a drawn one.
+        """
+        features = self.features(observations)
+        distribution, values, state = self.step(features, state, episode_start, trial_start)
+        actions = distribution.mode() if deterministic else distribution.sample(self.generator)
+        log_probs = distribution.log_prob(actions)
+        previous = state[PREVIOUS_ACTION]
+        return Acted(features, previous, actions, log_probs, values, self.remember_action(state, actions))
+
     def remember_action(self, state: State, actions: Tensor) -> State:
-        """The state with the action that was taken."""
+        """The state with the action that was taken; `actions` as in `Acted`."""
         if self.previous_action_dim == 0:
             return state
         return state | {PREVIOUS_ACTION: actions.long() + 1}
+
+    def remember_moves(self, state: State, moves: np.ndarray) -> State:
+        """The state with what was done instead of the action that `predict` gave.
+
+        Args:
+            state: From `predict`.
+            moves: As the environment takes them (`environment_actions`), (B, ...).
+        """
+        if not isinstance(self.action_space, spaces.Discrete):
+            return state  # only discrete actions are seen by the step after
+        return self.remember_action(state, torch.as_tensor(moves - self.action_space.start, device=self.device))
 
     def predict(  # type: ignore[override]
         self,
@@ -241,17 +304,14 @@ class MemoryPolicy(BasePolicy):
         if trial_start is None:
             trial_start = started if self.resets_with_episode else np.full(batch, fresh)
         began = torch.as_tensor(np.asarray(trial_start, bool).reshape(batch), device=self.device)
-        with torch.no_grad():
-            episode = torch.as_tensor(started, device=self.device) | began
-            distribution, value, state = self.step(self.features(tensors), state, episode, began)
-            actions = distribution.mode() if deterministic else distribution.sample(self.generator)
-        if not torch.isfinite(value + distribution.log_prob(actions)).all():
+        episode = torch.as_tensor(started, device=self.device) | began
+        acted = self.act(tensors, state, episode, began, deterministic)
+        if not acted.is_finite:
             raise ValueError(
                 "the policy's outputs must be finite, got NaN or infinity: its weights or the observation are broken"
             )
-        state = self.remember_action(state, actions)
-        moves = self.environment_actions(actions)
-        return (moves if vectorized else moves[0]), state
+        moves = self.environment_actions(acted.actions)
+        return (moves if vectorized else moves[0]), acted.state
 
     def environment_actions(self, actions: Tensor) -> np.ndarray:
         """Actions as the environment takes them: on the CPU, counted from the space's start, or clipped to the bounds of a `Box`."""

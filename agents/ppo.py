@@ -4,124 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
-from stable_baselines3.common.utils import obs_as_tensor
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.type_aliases import GymEnv
 from torch import Tensor
 
 from agents import checkpoint
-from agents.buffer import Sequences, TrialRolloutBuffer
+from agents.buffer import Sequences
 from agents.distributions import ActionDistribution
 from agents.memory import State
 from agents.policies import PREVIOUS_ACTION, MemoryPolicy
+from agents.ppo_config import PPOConfig
+from agents.rollouts import TrialAlgorithm
 
-PREFIX_GRADS = ("full", "detach", "window")
+__all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
+
 #: What an optimiser step reports, as logged.
 STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "grad_norm")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PPOConfig:
-    """Settings of partial-update PPO; the defaults are ReLIC's but for sizes.
-
-    Attributes:
-        learning_rate: Step size of Adam, > 0; the largest one where it changes.
-        warmup_steps: Environment steps over which it rises from a thousandth of `learning_rate`; >= 0.
-        final_learning_rate: Where a cosine takes it by the end of `learn`, > 0; None keeps it constant.
-        n_steps: Steps of a rollout in each environment, T; >= 2.
-        n_updates: Updates in a rollout, K; divides n_steps. K - 1 partial ones and a full one; 1 is ordinary PPO.
-        n_epochs: Passes over the data in each update; >= 1.
-        batch_size: Sequences (environments) in an optimiser step; >= 1.
-        micro_batch_tokens: Steps that go through the network at once; gradients of smaller pieces are added up; >= 1.
-        gamma: Discount, in [0, 1].
-        gae_lambda: Lambda of the advantages, in [0, 1].
-        clip_range: Clip of the probability ratio, > 0.
-        clip_range_vf: Clip of the value's change, > 0; None for none.
-        normalize_advantage: Whether the advantages of an update get mean 0 and standard deviation 1.
-        ent_coef: Weight of the entropy.
-        vf_coef: Weight of the squared error of the value.
-        max_grad_norm: Clip of the gradient's norm, > 0.
-        prefix_grad: How a partial update treats the steps before its segment: "full" lets gradients through all of them, "detach" takes
-            them from the memory's state as it was when the segment began, "window" recomputes them but lets gradients through
-            the last `prefix_window` only.
-        prefix_window: Steps, >= 1; for "window" only.
-        shuffle_episodes: Whether completed episodes are put into a random order after each partial update.
-        refresh_log_probs: Whether the log probabilities that the full update compares with are those of the weights and the order at the
-            last refresh, instead of those recorded when acting.
-        bootstrap_truncated: Whether an episode cut by the clock is credited with the value of what it did not see.
-        reset_each_rollout: Whether a rollout begins with a reset to a new trial. None: if the environment has trials, if n_updates > 1, or
-            if the memory keeps every step.
-    """
-
-    learning_rate: float = 2e-4
-    warmup_steps: int = 0
-    final_learning_rate: float | None = None
-    n_steps: int = 512
-    n_updates: int = 4
-    n_epochs: int = 4
-    batch_size: int = 32
-    micro_batch_tokens: int = 32_768
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip_range: float = 0.2
-    clip_range_vf: float | None = 0.2
-    normalize_advantage: bool = False
-    ent_coef: float = 0.01
-    vf_coef: float = 0.25
-    max_grad_norm: float = 0.2
-    prefix_grad: Literal["full", "detach", "window"] = "full"
-    prefix_window: int = 256
-    shuffle_episodes: bool = True
-    refresh_log_probs: bool = False
-    bootstrap_truncated: bool = False
-    reset_each_rollout: bool | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("n_updates", "n_epochs", "batch_size", "micro_batch_tokens", "prefix_window"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.n_steps < 2:
-            raise ValueError(f"n_steps must be at least 2, got {self.n_steps}")
-        if self.n_steps % self.n_updates:
-            raise ValueError(f"n_updates must divide n_steps ({self.n_steps}), got {self.n_updates}")
-        for name in ("gamma", "gae_lambda"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        for name in ("clip_range", "clip_range_vf", "max_grad_norm", "learning_rate", "final_learning_rate"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be > 0, got {value}")
-        if self.warmup_steps < 0:
-            raise ValueError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
-        if self.prefix_grad not in PREFIX_GRADS:
-            raise ValueError(f"unknown prefix_grad {self.prefix_grad!r}; choose from {list(PREFIX_GRADS)}")
-
-    @property
-    def segment(self) -> int:
-        """Steps between two updates, c."""
-        return self.n_steps // self.n_updates
-
-    def learning_rate_at(self, steps: int, total: int) -> float:
-        """Learning rate after `steps` of `total` environment steps."""
-        if steps < self.warmup_steps:
-            return self.learning_rate * (0.001 + 0.999 * steps / self.warmup_steps)
-        if self.final_learning_rate is None:
-            return self.learning_rate
-        done = min(1.0, (steps - self.warmup_steps) / max(1, total - self.warmup_steps))
-        span = self.learning_rate - self.final_learning_rate
-        return self.final_learning_rate + 0.5 * span * (1.0 + math.cos(math.pi * done))
-
-
-class PartialUpdatePPO(OnPolicyAlgorithm):
+class PartialUpdatePPO(TrialAlgorithm):
     """PPO with a memory, K updates in a rollout, as a Stable-Baselines3 algorithm.
 
     After every c = T / K steps the policy learns from the steps since the last update, with the whole rollout so far as its context; then the
@@ -146,10 +52,6 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
     Source:
         ReLIC, sections on partial updates and Sink-KV; order of operations as in its release.
     """
-
-    policy: MemoryPolicy  # type: ignore[assignment]
-    rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
-    policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
 
     def __init__(
         self,
@@ -191,234 +93,12 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
             supported_action_spaces=(spaces.Box, spaces.Discrete, spaces.MultiDiscrete),
         )
 
-    # ------------------------------------------------------------------ set-up
-
-    def _setup_model(self) -> None:
-        self._setup_lr_schedule()
-        seed = self.seed if self.seed is not None else int(np.random.default_rng().integers(2**31))
-        with torch.random.fork_rng(devices=[]):  # weights from the seed; the global generator stays as it was
-            torch.manual_seed(seed)
-            policy = self.policy_class(
-                self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
-            ).to(self.device)
-        assert isinstance(policy, MemoryPolicy)
-        self.policy = policy
-        self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
-        self.policy.generator = torch.Generator(self.device)
-        self.rollout_buffer = self._make_buffer()
-        self._state: State | None = None
-        self._has_trials = False
-        self._begun = False  # whether the environment was reset for the rollout that comes next
-        self._resume_options: list[dict[str, Any]] | None = None
-        self._log_due: int | None = None
-        self._seed_generators(seed)
-        if self.seed is not None and self.env is not None:
-            self.env.seed(self.seed)
-
-    def _make_buffer(self) -> TrialRolloutBuffer:
-        return TrialRolloutBuffer(
-            self.n_envs,
-            self.config.n_steps,
-            self.observation_space,
-            self.action_space,
-            self.device,
-            self.policy.features_dim if self.policy.freeze_features else None,
-        )
-
-    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Goes on in another environment, of any number of copies; the next rollout begins with a reset.
-
-        Args:
-            env: With the spaces of the model.
-            force_reset: Must be True: a rollout cannot go on in another environment.
-
-        Raises:
-            ValueError: Other spaces, or `force_reset` is False.
-        """
-        if not force_reset:
-            raise ValueError("force_reset must be True: a rollout cannot go on in another environment, got False")
-        env = self._wrap_env(env, self.verbose)
-        for name in ("observation_space", "action_space"):
-            if getattr(env, name) != getattr(self, name):
-                raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
-        if env.num_envs != self.n_envs:
-            self.n_envs = env.num_envs
-            self.rollout_buffer = self._make_buffer()
-        super().set_env(env)
-        self._state, self._has_trials, self._resume_options = None, False, None
-
-    def set_random_seed(self, seed: int | None = None) -> None:
-        """Seeds every generator of the learner, and the environment; None leaves them. Nothing global is touched."""
-        if seed is not None:
-            self._seed_generators(seed)
-            if self.env is not None:
-                self.env.seed(seed)
-
-    def _seed_generators(self, seed: int) -> None:
-        draws = np.random.SeedSequence(seed).generate_state(4)
-        self.policy.generator.manual_seed(int(draws[0]))
-        memory_generator = getattr(self.policy.memory, "generator", None)
-        if memory_generator is not None:
-            memory_generator.manual_seed(int(draws[1]))
-        self._order_rng = np.random.default_rng(int(draws[2]))
-        self._shuffle_rng = np.random.default_rng(int(draws[3]))
-        self.action_space.seed(seed)
-
-    def _setup_learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
-    ) -> tuple[int, BaseCallback]:
-        if self.env is None:
-            raise RuntimeError("learn was called without an environment; pass one to load, or call set_env")
-        if reset_num_timesteps or self._last_obs is None:  # these are reset by Stable-Baselines3
-            if self._resume_options is not None:
-                self.env.set_options(self._resume_options)
-                self._resume_options = None
-            elif self._has_trials:
-                self.env.set_options({"new_trial": True})
-            self._begun, self._state = True, None
-            self.rollout_buffer.reset()
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-
-    # ------------------------------------------------------------------ collecting
-
-    def collect_rollouts(self, env: VecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int) -> bool:
-        """Acts for one segment of c steps (not for `n_rollout_steps`, which is the whole rollout).
-
-        Returns:
-            False if the callback asked to stop.
-
-        Raises:
-            ValueError: The policy's outputs or a reward are not finite.
-        """
-        policy, buffer = self.policy, self.rollout_buffer
-        policy.set_training_mode(False)
-        if buffer.pos in (0, buffer.n_steps):
-            self._begin_rollout(env)
-        assert self._state is not None
-        self._segment_begin, self._segment_state, self._is_segment_kept = buffer.pos, self._state, False
-        callback.on_rollout_start()
-        for _ in range(self.config.segment):
-            observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
-            with torch.no_grad():
-                features = policy.features(observations)
-                distribution, values, state = policy.step(features, self._state, self._episode_start, self._trial_start)
-                actions = distribution.sample(policy.generator)
-                log_probs = distribution.log_prob(actions)
-            if not math.isfinite(float((log_probs + values).sum())):
-                raise ValueError(
-                    f"the policy's outputs must be finite, got NaN or infinity after {self.num_timesteps} steps; "
-                    "lower learning_rate or max_grad_norm, or look at the observations"
-                )
-            previous = state[PREVIOUS_ACTION]
-            episode_start, trial_start, last_obs = self._episode_start, self._trial_start, observations
-            new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
-            if not np.isfinite(rewards).all():
-                raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]}")
-            self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
-            if not callback.on_step():
-                self._drop_rollout()
-                return False
-            if dones.any():
-                self._update_info_buffer(infos, dones)
-            self._state = policy.remember_action(state, actions)
-            self._last_obs = new_obs  # type: ignore[assignment]
-            self._note_starts(env, dones)
-            if self.config.bootstrap_truncated:
-                rewards = rewards + self.gamma * self._truncated_values(dones, infos)
-            buffer.add(
-                last_obs, features, previous, episode_start, trial_start,
-                actions, torch.as_tensor(rewards, device=self.device), values, log_probs,
-            )  # fmt: skip
-        self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
-        callback.update_locals(locals())
-        callback.on_rollout_end()
-        return True
-
-    def _begin_rollout(self, env: VecEnv) -> None:
-        """Empties the buffer and, where rollouts are trials, the memory and the environment."""
-        self.rollout_buffer.reset()
-        if self._state is None:
-            self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
-            self.policy.resets_with_episode = not self._has_trials
-        wanted = self.config.reset_each_rollout
-        resets = self._has_trials or self.config.n_updates > 1 or not self.policy.memory.bounded
-        if wanted is not None:
-            if resets and not wanted and (self.config.n_updates > 1 or not self.policy.memory.bounded):
-                raise ValueError(
-                    f"reset_each_rollout must be True with n_updates {self.config.n_updates} and memory "
-                    f"{self.policy.memory_name!r}, got False"
-                )
-            resets = wanted
-        if self._state is None or resets:
-            if not self._begun and not self._trials_are_fresh():
-                if self._has_trials:
-                    env.set_options({"new_trial": True})
-                self._last_obs = env.reset()  # type: ignore[assignment]
-            self._state = self.policy.initial_state(env.num_envs, max_steps=self.config.n_steps + 1)
-            self._episode_start = torch.ones(env.num_envs, dtype=torch.bool, device=self.device)
-            self._trial_start = self._episode_start.clone()
-        self._begun = False
-
-    def _drop_rollout(self) -> None:
-        """Forgets a rollout that a callback has cut short; learning goes on with a reset."""
-        self.rollout_buffer.reset()
-        self._last_obs = None
-
-    def _trials_are_fresh(self) -> bool:
-        """Whether every environment has just begun a trial by itself."""
-        return self._has_trials and self._state is not None and bool(self._trial_start.all())
-
-    def _note_starts(self, env: VecEnv, dones: np.ndarray) -> None:
-        """Which environments start an episode, and a trial, with the observation that came last."""
-        self._last_episode_starts = dones
-        if not dones.any():
-            self._episode_start = self._trial_start = torch.zeros(len(dones), dtype=torch.bool, device=self.device)
-            return
-        trial = dones.copy()
-        if self._has_trials:
-            for i in np.flatnonzero(dones).tolist():
-                trial[i] = env.unwrapped.reset_infos[i]["trial_start"]
-        self._episode_start = torch.as_tensor(dones, device=self.device)
-        self._trial_start = torch.as_tensor(trial, device=self.device)
-        if self.config.prefix_grad == "detach" and trial.any() and not self._is_segment_kept:
-            # acting on in a new trial writes over the old one, which the update of this segment still looks back on
-            self._segment_state = {key: value.clone() for key, value in self._segment_state.items()}
-            self._is_segment_kept = True
-
-    def _value_of(self, observations: Any, episode_start: Tensor, trial_start: Tensor) -> Tensor:
-        """Value of the next observation, float (N,), without keeping it in memory: the state's counters stay as they are."""
-        with torch.no_grad():
-            features = self.policy.features(obs_as_tensor(observations, self.device))
-            assert self._state is not None
-            return self.policy.step(features, self._state, episode_start, trial_start)[1]
-
-    def _truncated_values(self, dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
-        """Value of the last observation of each episode that the clock cut, float32 (N,), 0 elsewhere."""
-        cut = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos]) & dones
-        if not cut.any():
-            return np.zeros(len(cut), np.float32)
-        if isinstance(self._last_obs, dict):
-            observations: Any = {key: value.copy() for key, value in self._last_obs.items()}
-            for i in np.flatnonzero(cut).tolist():
-                for key, value in infos[i]["terminal_observation"].items():
-                    observations[key][i] = value
-        else:
-            observations = np.array(self._last_obs)
-            for i in np.flatnonzero(cut).tolist():
-                observations[i] = infos[i]["terminal_observation"]
-        never = torch.zeros(len(cut), dtype=torch.bool, device=self.device)
-        return np.where(cut, self._value_of(observations, never, never).cpu().numpy(), 0.0).astype(np.float32)
-
-    # ------------------------------------------------------------------ learning
-
     def train(self) -> None:
-        """One update: partial on the last segment, or full at the end of the rollout."""
+        """One update: partial on the last segment, or full at the end of the rollout.
+
+        Raises:
+            ValueError: Loss or gradient are not finite; the message says when.
+        """
         config, buffer = self.config, self.rollout_buffer
         full = buffer.pos == config.n_steps
         begin, end = (0 if full else self._segment_begin), buffer.pos
@@ -481,6 +161,9 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
 
         Returns:
             float32, one of each of `STATISTICS`.
+
+        Raises:
+            ValueError: One of them is not finite; the weights are left as they were.
         """
         config = self.config
         self.policy.optimizer.zero_grad(set_to_none=True)
@@ -502,8 +185,16 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
                 outside = (ratio != clipped).float().mean()
                 stats += share * torch.stack([policy_loss, value_loss, entropy, outside])
         norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
+        stats = torch.cat([stats, norm[None]])
+        if not bool(torch.isfinite(stats).all()):
+            named = zip(STATISTICS, stats.tolist(), strict=True)
+            broken = ", ".join(f"{name} {value}" for name, value in named if not math.isfinite(value))
+            raise ValueError(
+                f"loss and gradient must be finite, got {broken} in update {self._n_updates + 1}, after {self.num_timesteps} "
+                "environment steps; lower learning_rate or max_grad_norm, or look at the rewards"
+            )
         self.policy.optimizer.step()
-        return torch.cat([stats, norm[None]])
+        return stats
 
     def evaluate(self, rows: Tensor, begin: int, end: int) -> tuple[ActionDistribution, Tensor, Tensor]:
         """Policy and values at positions `begin` to `end` of the rollout, given everything before, with the present weights.
@@ -589,21 +280,6 @@ class PartialUpdatePPO(OnPolicyAlgorithm):
         return float((log_ratio.exp() - 1.0 - log_ratio).mean())
 
     # ------------------------------------------------------------------ use
-
-    def predict(  # type: ignore[override]
-        self,
-        observation: np.ndarray | dict[str, np.ndarray],
-        state: State | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray, State]:
-        """Actions and the next state; see `MemoryPolicy.predict`."""
-        return self.policy.predict(observation, state, episode_start, deterministic)
-
-    @property
-    def at_rollout_boundary(self) -> bool:
-        """Whether the model can be saved so that it resumes exactly: no rollout is half done."""
-        return self.rollout_buffer.pos in (0, self.config.n_steps)
 
     def save(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         """Writes weights, optimiser, generators and settings to one file, without pickle; see `agents.checkpoint`."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from agents.ppo import PPOConfig
+from agents.ppo_config import PPOConfig
+from memenvs.checks import check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,10 @@ class RunConfig:
         eval_all_layouts: Whether evaluation goes through the layouts 0, 1, 2, ... in turn instead of drawing them.
         score: Metric that the in-context curve shows.
         checkpoint_rollouts: Rollouts between two checkpoints; >= 1.
+
+    Raises:
+        TypeError: A value of another type.
+        ValueError: A value out of range.
     """
 
     env: str = "memenvs/Darkroom-v0"
@@ -48,6 +52,7 @@ class RunConfig:
     checkpoint_rollouts: int = 10
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("n_envs", "total_steps", "eval_steps", "eval_trials", "checkpoint_rollouts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -221,12 +226,13 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
         pairs: (dotted name, value), such as ("ppo.n_epochs", 2) or ("env_kwargs.size", 6).
 
     Raises:
-        ValueError: A name does not exist, or a value has a wrong type or is out of range.
+        ValueError: A name does not exist, or a value is out of range.
+        TypeError: A value has a wrong type.
     """
     for name, value in pairs:
         head, _, rest = name.replace("-", "_").partition(".")
         if head == "ppo" and rest:
-            config = replace(config, ppo=replace(config.ppo, **{rest: _checked(config.ppo, rest, value)}))
+            config = replace(config, ppo=replace(config.ppo, **{_known(config.ppo, rest): value}))
         elif rest:
             table = getattr(config, head, None)
             if not isinstance(table, dict):
@@ -234,34 +240,16 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
             part: dict[str, Any] = {head: _nested(table, rest.split("."), value)}
             config = replace(config, **part)
         else:
-            config = replace(config, **{head: _checked(config, head, value)})
+            config = replace(config, **{_known(config, head): value})
     return config
 
 
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
-    "float": ("a number", lambda v: isinstance(v, (int, float)) and not isinstance(v, bool)),
-    "float | None": (
-        "a number or null",
-        lambda v: v is None or (isinstance(v, (int, float)) and not isinstance(v, bool)),
-    ),
-    "bool": ("true or false", lambda v: isinstance(v, bool)),
-    "bool | None": ("true, false or null", lambda v: v is None or isinstance(v, bool)),
-    "str": ("text", lambda v: isinstance(v, str)),
-    "dict[str, Any]": ("a JSON object", lambda v: isinstance(v, dict)),
-}
-
-
-def _checked(owner: Any, name: str, value: Any) -> Any:
-    """The value, if the dataclass has such a field of such a type."""
-    types = {each.name: str(each.type) for each in fields(owner)}
-    if name not in types or name == "ppo":
-        raise ValueError(f"unknown setting {name!r}; choose from {sorted(types)}")
-    kind = types[name]
-    what, fits = _KINDS.get(kind, ("text", lambda v: isinstance(v, str)))
-    if not fits(value):
-        raise ValueError(f"{name} must be {what}, got {value!r}")
-    return float(value) if kind == "float" else value
+def _known(owner: Any, name: str) -> str:
+    """The name, if the dataclass has such a field that can be set as a whole."""
+    names = sorted(each.name for each in fields(owner))
+    if name not in names or name == "ppo":
+        raise ValueError(f"unknown setting {name!r}; choose from {names}")
+    return name
 
 
 def _nested(table: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:

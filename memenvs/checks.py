@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -25,3 +28,43 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer of Python or NumPy; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def check_fields(settings: Any) -> None:
+    """Compares every field of a dataclass with the type that it is declared to have.
+
+    Whole numbers are numbers too; True and False are neither, and NumPy's integers are no `int`: settings are written as JSON.
+
+    Raises:
+        TypeError: A field has another type.
+        ValueError: A number is NaN or infinite, or a field is none of the choices of its `Literal`.
+    """
+    hints = get_type_hints(type(settings))
+    for name in (each.name for each in fields(settings)):
+        value, hint = getattr(settings, name), hints[name]
+        if get_origin(hint) is Literal:
+            if value not in get_args(hint):
+                raise ValueError(f"unknown {name} {value!r}; choose from {list(get_args(hint))}")
+            continue
+        kinds = [get_origin(kind) or kind for kind in (get_args(hint) if isinstance(hint, UnionType) else (hint,))]
+        if not any(_has_type(value, kind) for kind in kinds):
+            allowed = " or ".join(_TYPE_NAMES.get(kind, kind.__name__) for kind in kinds)
+            raise TypeError(f"{name} must be {allowed}, got {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value}")
+
+
+_TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    dict: "a dict",
+    NoneType: "None",
+}
+
+
+def _has_type(value: Any, kind: type) -> bool:
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)

@@ -10,6 +10,7 @@ from agents.memory.base import Memory, State, StepInputs
 from agents.memory.none import NoMemory, NoMemoryConfig
 from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
 from agents.memory.relic import RelicConfig, RelicMemory
+from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 
 __all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "make_memory"]
 
@@ -40,6 +41,12 @@ MEMORIES = (
         RelicMemory,
         RelicConfig,
         "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)",
+    ),
+    Row(
+        "trxl",
+        TransformerXLMemory,
+        TransformerXLConfig,
+        "a transformer over the newest steps and hidden states of those before (Transformer-XL)",
     ),
 )
 

@@ -9,13 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import Window, attend, rotate
+from agents.attention import Window, attend
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from agents.memory.clock import Clock
+from agents.memory.transformer import Block, Rotation, TransformerConfig
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
-Rotation = tuple[Tensor, Tensor]
-"""Cosine and sine, float (B, T, width / 2)."""
 PREFILL_STEPS = 1024
 """Steps that `RelicMemory.prefill` runs at a time."""
 FIRST_ROOM = 256
@@ -23,14 +22,11 @@ FIRST_ROOM = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelicConfig:
+class RelicConfig(TransformerConfig):
     """Settings of ReLIC's memory; the defaults are the article's main network.
 
     Attributes:
-        layers: Transformer blocks; >= 1.
-        heads: Attention heads; divides `dim` into even widths.
-        dim: Width of a token and of the features; >= 2.
-        mlp_dim: Inner width of the gated MLP; >= 1.
+        layers, heads, dim, mlp_dim: See `TransformerConfig`.
         sink: What every query can attend to besides the past: nothing, a learned token, or a key and a value per layer and head of which
             K and V are learned and K0 and V0 are zero.
         inter_episode: Attend to earlier episodes of the trial. Without it each episode stands alone and there is no episode rotation.
@@ -40,10 +36,6 @@ class RelicConfig:
         cache_dtype: Of keys and values kept while acting.
     """
 
-    layers: int = 4
-    heads: int = 8
-    dim: int = 256
-    mlp_dim: int = 1024
     sink: Sink = "kv0"
     inter_episode: bool = True
     max_episode_steps: int = 511
@@ -52,11 +44,9 @@ class RelicConfig:
     cache_dtype: Literal["float32", "bfloat16", "float16", "float64"] = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "mlp_dim", "max_episode_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.dim < 2 or self.dim % (2 * self.heads):
-            raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")
+        super().__post_init__()
+        if self.max_episode_steps < 1:
+            raise ValueError(f"max_episode_steps must be at least 1, got {self.max_episode_steps}")
         if self.sink not in get_args(Sink):
             raise ValueError(f"unknown sink {self.sink!r}; choose from {', '.join(map(repr, get_args(Sink)))}")
         if not 0 <= self.depth_dropout < 1:
@@ -67,66 +57,19 @@ class RelicConfig:
             choices = "'float32', 'bfloat16', 'float16', 'float64'"
             raise ValueError(f"unknown cache_dtype {self.cache_dtype!r}; choose from {choices}")
 
-    @property
-    def head_dim(self) -> int:
-        """Width of one head."""
-        return self.dim // self.heads
 
-
-class Block(nn.Module):
-    """One pre-norm transformer block without biases: attention, then a gated MLP.
+class SinkBlock(Block):
+    """A block with a sink: a key and a value that every query can attend to.
 
     Args:
         config: Sizes, and whether the sink's key and value are learned.
-
-    Source:
-        Elawady et al., ReLIC; block of LLaMA (Touvron et al., 2023) with a tanh-approximated GELU.
     """
 
     def __init__(self, config: RelicConfig) -> None:
-        super().__init__()
-        self.config = config
-        dim, mlp_dim, heads, width = config.dim, config.mlp_dim, config.heads, config.head_dim
-        self.attention_norm = nn.RMSNorm(dim, eps=1e-6)
-        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
-        self.attention_out = nn.Linear(dim, dim, bias=False)
-        self.mlp_norm = nn.RMSNorm(dim, eps=1e-6)
-        self.gate_up = nn.Linear(dim, 2 * mlp_dim, bias=False)
-        self.down = nn.Linear(mlp_dim, dim, bias=False)
-        self.sink_key = nn.Parameter(torch.zeros(heads, width)) if config.sink in ("kv", "kv0") else None
-        self.sink_value = nn.Parameter(torch.zeros(heads, width)) if config.sink in ("kv", "k0v") else None
-        for layer in (self.qkv, self.attention_out, self.gate_up, self.down):
-            nn.init.normal_(layer.weight, std=0.02)
-
-    def project(self, x: Tensor, rotation: Rotation | None, queries: int) -> tuple[Tensor, Tensor]:
-        """Queries of the last steps; keys and values of all.
-
-        Args:
-            x: float, (B, T, D); the residual stream.
-            rotation: Of the T steps' episodes; None leaves keys and queries as they are.
-            queries: How many last steps ask.
-
-        Returns:
-            float (B, heads, `queries`, width), and float (B, 2, heads, T, width).
-        """
-        heads, width, dim = self.config.heads, self.config.head_dim, self.config.dim
-        batch, steps, _ = x.shape
-        h = self.attention_norm(x)
-        if queries == steps:
-            qkv = self.qkv(h).view(batch, steps, 3, heads, width)
-            qk, v = qkv[:, :, :2], qkv[:, :, 2]
-            if rotation is not None:
-                qk = rotate(qk, *rotation)
-            q, k = qk.unbind(2)
-        else:
-            q = F.linear(h[:, steps - queries :], self.qkv.weight[:dim]).view(batch, queries, 1, heads, width)
-            k, v = F.linear(h, self.qkv.weight[dim:]).view(batch, steps, 2, heads, width).split(1, dim=2)
-            if rotation is not None:
-                cos, sin = rotation
-                q = rotate(q, cos[:, steps - queries :], sin[:, steps - queries :])
-                k = rotate(k, cos, sin)
-            q, k, v = q[:, :, 0], k[:, :, 0], v[:, :, 0]
-        return q.transpose(1, 2), torch.stack([k, v], dim=1).transpose(2, 3)
+        super().__init__(config)
+        shape = (config.heads, config.head_dim)
+        self.sink_key = nn.Parameter(torch.zeros(shape)) if config.sink in ("kv", "kv0") else None
+        self.sink_value = nn.Parameter(torch.zeros(shape)) if config.sink in ("kv", "k0v") else None
 
     def finish(self, x: Tensor, heard: Tensor, keep: Tensor | None) -> Tensor:
         """The residual stream after attention and MLP.
@@ -136,15 +79,14 @@ class Block(nn.Module):
             heard: float, (B, heads, T, width); what attention gave.
             keep: float, (B, 1, 1); 0 where the sequence skips this block; None keeps all.
         """
-        heard = self.attention_out(heard.transpose(1, 2).flatten(2))
-        x = x + (heard if keep is None else keep * heard)
-        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
-        out = self.down(F.gelu(gate, approximate="tanh") * up)
-        return x + (out if keep is None else keep * out)
+        added = self.mix(heard)
+        x = x + (added if keep is None else keep * added)
+        added = self.mlp(x)
+        return x + (added if keep is None else keep * added)
 
     def sink(self) -> Tensor:
         """Key and value of the sink, float (1, 2, heads, 1, width); learned or zero."""
-        zero = self.qkv.weight.new_zeros(self.config.heads, self.config.head_dim)
+        zero = self.qkv.weight.new_zeros(self.heads, self.head_dim)
         key = zero if self.sink_key is None else self.sink_key
         value = zero if self.sink_value is None else self.sink_value
         return torch.stack([key, value])[None, :, :, None]
@@ -196,7 +138,7 @@ class RelicMemory(Memory):
         self.sinks = 0 if config.sink == "none" else 1
         self.input = nn.Identity() if input_dim == config.dim else nn.Linear(input_dim, config.dim)
         self.positions = nn.Parameter(torch.empty(1 + config.max_episode_steps, config.dim))
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(SinkBlock(config) for _ in range(config.layers))
         self.norm = nn.RMSNorm(config.dim, eps=1e-6)
         self.output = nn.Linear(config.dim, config.dim)
         self.sink_token = nn.Parameter(torch.zeros(config.dim)) if config.sink == "token" else None
@@ -287,7 +229,7 @@ class RelicMemory(Memory):
         rotation = self._rotation(clock.episode_index) if self.config.inter_episode else None
         sinks = self._sinks(keep)
         for i, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
+            assert isinstance(block, SinkBlock)
             asking = kept if i == self.config.layers - 1 else steps
             q, new = block.project(h, rotation, asking)
             keys, values = self._context(i, new, sinks[i] if sinks else None, plan, cache).unbind(1)
@@ -356,11 +298,11 @@ class RelicMemory(Memory):
             keep: float, (layers, B, 1, 1); as drawn for the sequences, which a sink token goes along with.
         """
         if self.sink_token is None:
-            return [block.sink() for block in self.blocks if isinstance(block, Block)] if self.sinks else None
+            return [block.sink() for block in self.blocks if isinstance(block, SinkBlock)] if self.sinks else None
         h = (self.sink_token + self.positions[0])[None, None]  # (1, 1, D); index 0 turns by nothing
         sinks = []
         for i, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
+            assert isinstance(block, SinkBlock)
             _, kv = block.project(h, None, 1)
             sinks.append(kv)
             h = block.finish(h, kv[:, 1], None if keep is None else keep[i])  # alone, it hears its own value

@@ -24,12 +24,14 @@ SMALL = {
         "cache_dtype": "float64",
         "max_episode_steps": T,
     },
+    "trxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
 }
 VARIANTS = [
     *[(row.name, {}) for row in MEMORIES],
     ("lstm", {"reset_on": "episode"}),
     ("relic", {"inter_episode": False}),
     *[("relic", {"sink": sink}) for sink in ("none", "token", "k0v0", "kv0", "k0v")],
+    ("trxl", {"memory_length": 2 * T, "layers": 1}),
 ]
 STARTS = {
     "one trial": ({0}, {0}),
@@ -186,7 +188,7 @@ def test_registry() -> None:
     names = [row.name for row in MEMORIES]
     assert names == list(SMALL)
     assert all(row.line for row in MEMORIES)
-    with pytest.raises(ValueError, match=r"unknown memory 'lstn'; choose from 'none', 'gru', 'lstm', 'relic'"):
+    with pytest.raises(ValueError, match=r"unknown memory 'lstn'; choose from 'none', 'gru', 'lstm', 'relic', 'trxl'"):
         make_memory("lstn", 4)
     with pytest.raises(
         ValueError, match=r"unknown setting 'heads' of the memory 'gru'; choose from 'hidden_dim', 'layers', 'reset_on'"

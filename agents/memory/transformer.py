@@ -1,0 +1,113 @@
+"""What the transformers among the memories share: sizes, and a pre-norm block of attention and a gated MLP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from agents.attention import rotate
+
+Rotation = tuple[Tensor, Tensor]
+"""Cosine and sine, float (B, T, width / 2)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Sizes of a transformer; the defaults are those of ReLIC's main network.
+
+    Attributes:
+        layers: Transformer blocks; >= 1.
+        heads: Attention heads; divides `dim` into even widths.
+        dim: Width of a token and of the features; >= 2.
+        mlp_dim: Inner width of the gated MLP; >= 1.
+    """
+
+    layers: int = 4
+    heads: int = 8
+    dim: int = 256
+    mlp_dim: int = 1024
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "heads", "mlp_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.dim < 2 or self.dim % (2 * self.heads):
+            raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")
+
+    @property
+    def head_dim(self) -> int:
+        """Width of one head."""
+        return self.dim // self.heads
+
+
+class Block(nn.Module):
+    """One pre-norm transformer block without biases: attention, then a gated MLP.
+
+    Args:
+        config: Sizes.
+
+    Source:
+        Elawady et al., ReLIC; block of LLaMA (Touvron et al., 2023) with a tanh-approximated GELU.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.heads, self.head_dim = config.heads, config.head_dim
+        dim, mlp_dim = config.dim, config.mlp_dim
+        self.attention_norm = nn.RMSNorm(dim, eps=1e-6)
+        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.attention_out = nn.Linear(dim, dim, bias=False)
+        self.mlp_norm = nn.RMSNorm(dim, eps=1e-6)
+        self.gate_up = nn.Linear(dim, 2 * mlp_dim, bias=False)
+        self.down = nn.Linear(mlp_dim, dim, bias=False)
+        for layer in (self.qkv, self.attention_out, self.gate_up, self.down):
+            nn.init.normal_(layer.weight, std=0.02)
+
+    def project(self, x: Tensor, rotation: Rotation | None, queries: int) -> tuple[Tensor, Tensor]:
+        """Queries of the last steps; keys and values of all.
+
+        Args:
+            x: float, (B, T, D); the residual stream.
+            rotation: Of the T steps' episodes; None leaves keys and queries as they are.
+            queries: How many last steps ask.
+
+        Returns:
+            float (B, heads, `queries`, width), and float (B, 2, heads, T, width).
+        """
+        heads, width = self.heads, self.head_dim
+        batch, steps, dim = x.shape
+        h = self.attention_norm(x)
+        if queries == steps:
+            qkv = self.qkv(h).view(batch, steps, 3, heads, width)
+            qk, v = qkv[:, :, :2], qkv[:, :, 2]
+            if rotation is not None:
+                qk = rotate(qk, *rotation)
+            q, k = qk.unbind(2)
+        else:
+            q = F.linear(h[:, steps - queries :], self.qkv.weight[:dim]).view(batch, queries, 1, heads, width)
+            k, v = F.linear(h, self.qkv.weight[dim:]).view(batch, steps, 2, heads, width).split(1, dim=2)
+            if rotation is not None:
+                cos, sin = rotation
+                q = rotate(q, cos[:, steps - queries :], sin[:, steps - queries :])
+                k = rotate(k, cos, sin)
+            q, k, v = q[:, :, 0], k[:, :, 0], v[:, :, 0]
+        return q.transpose(1, 2), torch.stack([k, v], dim=1).transpose(2, 3)
+
+    def mix(self, heard: Tensor) -> Tensor:
+        """What attention adds to the residual stream.
+
+        Args:
+            heard: float, (B, heads, T, width); what each head heard.
+
+        Returns:
+            float, (B, T, D).
+        """
+        return self.attention_out(heard.transpose(1, 2).flatten(2))
+
+    def mlp(self, x: Tensor) -> Tensor:
+        """What the gated MLP adds to the residual stream, float (B, T, D)."""
+        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
+        return self.down(F.gelu(gate, approximate="tanh") * up)

@@ -65,6 +65,16 @@ ENVIRONMENTS = (
         random_below=5.0,
         defaults={"trial_episodes": 10},
     ),
+    Row(
+        name="FourBoxes-v0",
+        task="memenvs.boxes.four_boxes:FourBoxes",
+        family="boxes",
+        remembers="the colour that paid in earlier episodes",
+        score_key="return",
+        oracle_at_least=41.0,
+        random_below=5.0,
+        defaults={"trial_episodes": 10},
+    ),
 )
 
 

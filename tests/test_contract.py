@@ -45,8 +45,9 @@ def make(env_row: Row) -> Iterator[Make]:
         env.close()
 
 
-# Positions have no bounds; what remains of Gymnasium's advice on spaces is an error.
+# Positions have no bounds, and an image may be too small for the default encoder; what remains of the advice on spaces is an error.
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is -?infinity.*")
+@pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36 for the default `CnnPolicy`")
 def test_checkers(make):
     env = make(render_mode="rgb_array")
     check_gymnasium(env.unwrapped)
@@ -142,7 +143,7 @@ def test_other_seed_other_world(make):
         for each in rows:
             del each[4]["seed"]
         worlds.add(digest(rows))
-    assert len(worlds) >= 8
+    assert len(worlds) >= min(8, env.unwrapped.task.num_layouts - 1)  # ten seeds may miss one of few layouts
 
 
 @pytest.mark.parametrize("num_envs", [None, 2])

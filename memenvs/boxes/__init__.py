@@ -1,0 +1,1 @@
+"""Tasks in a room with coloured boxes (FourBoxes)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import carray, njit, types
@@ -13,40 +14,35 @@ SEED_REACH = 4
 #: The front is sorted into a ring of buckets of this many per cell; the ring must be longer than one step of the front.
 BUCKETS_PER_CELL, BUCKETS = 16, 128
 
-
-@njit(nogil=True, cache=True)
-def _eikonal(values: np.ndarray, is_done: np.ndarray, at: int, width: int) -> float:
-    """Smallest u with sum of weight * (u - value)^2 over both axes = 1, from the neighbours that are done; lengths in cells."""
-    total = mean = square = 0.0
-    single = np.inf
-    highest = 0.0
-    for axis in range(2):
-        step = width if axis else 1
-        low = values[at - step] if is_done[at - step] else np.inf
-        high = values[at + step] if is_done[at + step] else np.inf
-        near = min(low, high)
-        if near == np.inf:
-            continue
-        weight = 1.0
-        beyond = at - 2 * step if low <= high else at + 2 * step
-        if is_done[beyond] and values[beyond] <= near:  # second-order difference
-            near = (4.0 * near - values[beyond]) / 3.0
-            weight = 2.25
-        total += weight
-        mean += weight * near
-        square += weight * near * near
-        single = min(single, near + (1.0 if weight == 1.0 else 2.0 / 3.0))
-        highest = max(highest, near)
-    mean /= total
-    root = mean * mean - (square - 1.0) / total
-    if root >= 0.0:
-        u = mean + math.sqrt(root)
-        if u >= highest:
-            return u
-    return single
+#: Compiles a part of `march`. References to arrays are not counted (nothing is allocated in here), which halves the time.
+_compiled: Any = njit(nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy")  # type: ignore[call-overload]
 
 
-@njit(nogil=True, cache=True)
+@_compiled
+def _upwind(values: np.ndarray, at: int, step: int) -> tuple[float, float]:
+    """Value and weight of the upwind difference weight * (u - value)^2 of a cell along one axis; the value is inf if there is none."""
+    low, high = values[at - step], values[at + step]
+    near, beyond = (low, values[at - 2 * step]) if low <= high else (high, values[at + 2 * step])
+    if beyond <= near and near < np.inf:  # second order
+        return (4.0 * near - beyond) * (1.0 / 3.0), 2.25
+    return near, 1.0
+
+
+@_compiled
+def _eikonal(values: np.ndarray, at: int, width: int) -> float:
+    """Smallest u with sum of weight * (u - value)^2 over both axes = 1, from neighbours whose value is not inf; lengths in cells."""
+    low, weight = _upwind(values, at, 1)
+    high, other = _upwind(values, at, width)
+    if low > high:
+        low, weight, high, other = high, other, low, weight
+    gap = high - low
+    if weight * gap * gap >= 1.0:  # u is not above the higher value, which then has no part in it
+        return low + (1.0 if weight == 1.0 else 2.0 / 3.0)
+    total = weight + other
+    return low + (other * gap + math.sqrt(total - weight * other * gap * gap)) / total
+
+
+@_compiled
 def _is_clear(free: np.ndarray, width: int, start: int, rows: int, columns: int) -> bool:
     """Whether the straight way from a cell to the one `rows`, `columns` further meets free cells only."""
     samples = 2 * max(abs(rows), abs(columns))
@@ -58,7 +54,6 @@ def _is_clear(free: np.ndarray, width: int, start: int, rows: int, columns: int)
     return True
 
 
-@njit(nogil=True, cache=True)
 def march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.ndarray:
     """Walking distance from every free cell to the nearest goal.
 
@@ -76,15 +71,29 @@ def march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.nd
         buckets instead of a heap (Yatziv, Bartesaghi and Sapiro, 2006). Cells near a goal start from the exact straight
         distance, where the differences are worst.
     """
-    values = np.full(len(free), np.inf, np.float32)
-    is_done = np.zeros(len(free), np.bool_)
-    # Each bucket is a list of nodes; a cell has a node for each value it ever had, of which the first out counts.
-    first = np.full(BUCKETS, -1, np.int32)
-    after = np.empty(1024, np.int32)
-    cells = np.empty(1024, np.int32)
-    used = 0
-    spare = -1
-    waiting = 0
+    done = np.full(len(free), np.inf, np.float32)
+    front = np.where(free, np.float32(np.inf), np.float32(-1))
+    _march(free, width, goals, done, front, np.empty(5 * len(free), np.int32), np.full(BUCKETS, -1, np.int32))
+    done *= np.float32(cell)
+    return done
+
+
+@_compiled
+def _march(
+    free: np.ndarray, width: int, goals: np.ndarray, done: np.ndarray, front: np.ndarray, after: np.ndarray, first: np.ndarray
+) -> None:  # fmt: skip
+    """Lets the front pass over all cells.
+
+    Args:
+        free: As in `march`.
+        width: As in `march`.
+        goals: As in `march`.
+        done: float32, (H * W,), inf; written: values that the front has passed, in cells.
+        front: float32, (H * W,); smallest values so far: inf, and -1 where blocked; becomes -1 where the front has passed.
+        after: int32, (5 * H * W,); working memory. A bucket is a list of nodes: node 5 * c + 4 is cell c as it starts, node 5 * c + k is
+            cell c as it is after its neighbour k was passed; of the nodes of a cell the first out counts.
+        first: int32, (BUCKETS,), -1; first node of each bucket.
+    """
     for goal in goals:
         for i in range(-SEED_REACH, SEED_REACH + 1):
             for j in range(-SEED_REACH, SEED_REACH + 1):
@@ -92,58 +101,37 @@ def march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.nd
                 if i * i + j * j > SEED_REACH * SEED_REACH or at < 0 or at >= len(free):
                     continue
                 straight = np.float32(math.sqrt(float(i * i + j * j)))
-                if straight < values[at] and _is_clear(free, width, goal, i, j):
-                    values[at] = straight
+                if straight < front[at] and _is_clear(free, width, goal, i, j):
+                    front[at] = straight
+    waiting = 0
     for at in range(len(free)):
-        if values[at] < np.inf:
-            if used == len(cells):
-                after, cells = _grown(after), _grown(cells)
-            bucket = int(values[at] * BUCKETS_PER_CELL) % BUCKETS
-            cells[used], after[used], first[bucket] = at, first[bucket], used
-            used += 1
+        if 0 <= front[at] < np.inf:
+            bucket = int(front[at] * BUCKETS_PER_CELL) & (BUCKETS - 1)
+            after[5 * at + 4], first[bucket] = first[bucket], 5 * at + 4
             waiting += 1
     turn = 0
     while waiting > 0:
-        node = first[turn % BUCKETS]
+        node = first[turn & (BUCKETS - 1)]
         if node < 0:
             turn += 1
             continue
-        first[turn % BUCKETS] = after[node]
-        after[node], spare = spare, node
+        first[turn & (BUCKETS - 1)] = after[node]
         waiting -= 1
-        at = cells[node]
-        if is_done[at]:
+        at = node // 5
+        value = front[at]
+        if value < 0:
             continue
-        is_done[at] = True
-        for step in (-1, 1, -width, width):
-            near = at + step
-            if not free[near] or is_done[near] or values[near] <= values[at]:
+        done[at], front[at] = value, -1
+        for k in range(4):
+            near = at + ((k & 1) * 2 - 1) * (width if k & 2 else 1)
+            if front[near] <= value:
                 continue
-            u = np.float32(_eikonal(values, is_done, near, width))
-            if u < values[near]:
-                values[near] = u
-                node = spare
-                if node >= 0:
-                    spare = after[node]
-                else:
-                    if used == len(cells):
-                        after, cells = _grown(after), _grown(cells)
-                    node = used
-                    used += 1
-                bucket = max(int(u * BUCKETS_PER_CELL), turn) % BUCKETS
-                cells[node], after[node], first[bucket] = near, first[bucket], node
+            u = np.float32(_eikonal(done, near, width))
+            if u < front[near]:
+                front[near] = u
+                bucket = max(int(u * BUCKETS_PER_CELL), turn) & (BUCKETS - 1)
+                after[5 * near + k], first[bucket] = first[bucket], 5 * near + k
                 waiting += 1
-    for at in range(len(values)):
-        values[at] *= cell
-    return values
-
-
-@njit(nogil=True, cache=True)
-def _grown(array: np.ndarray) -> np.ndarray:
-    """A copy with room for twice as many."""
-    larger = np.empty(2 * len(array), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 @njit(nogil=True, cache=True)

@@ -46,13 +46,13 @@ class GaussianNoise:
         heading_sd: Standard deviation for the heading, rad; >= 0.
 
     Raises:
-        ValueError: A standard deviation is negative or not finite.
+        ValueError: A standard deviation is negative, not finite or no number.
     """
 
     def __init__(self, *, position_sd: float, heading_sd: float) -> None:
         for name, value in (("position_sd", position_sd), ("heading_sd", heading_sd)):
-            if not 0.0 <= value < np.inf:
-                raise ValueError(f"{name} must be finite and at least 0, got {value}")
+            if not isinstance(value, (int, float, np.number)) or not 0.0 <= value < np.inf:
+                raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
         self._sd = np.array([position_sd, position_sd, heading_sd])
         self._rng = np.random.default_rng(0)
 

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
+from memenvs.checks import check_whole
 from wrappers.clustering import nearest_centre
 from wrappers.key import KeyWrapper
 from wrappers.truth import truth_of
@@ -26,7 +27,7 @@ class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
     Args:
         env: An environment with `info["place"]` (with `centres`: `info["pose"]`), or one of Minigrid or Miniworld.
         num_places: Places are 0 ... num_places - 1; >= 1; None asks the environment. Not together with `centres`.
-        centres: float, (k, 2); x and y of the middle of each place, m; None for the true place.
+        centres: float, (k, 2), finite; x and y of the middle of each place, m; None for the true place.
 
     Raises:
         ValueError: A setting is not allowed, or the number of places is unknown; at `reset`: the environment does not tell its place.
@@ -50,13 +51,14 @@ class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
                 raise ValueError(f"num_places follows from the centres and must be None with them, got {num_places}")
             if self._centres.ndim != 2 or self._centres.shape[1] != 2 or len(self._centres) == 0:
                 raise ValueError(f"centres must have the shape (k, 2) with k >= 1, got {self._centres.shape}")
+            if not np.isfinite(self._centres).all():
+                raise ValueError(f"centres must be finite, got {self._centres.tolist()}")
             count: int | None = len(self._centres)
         else:
             count = self._truth.num_places() if num_places is None else num_places
         if count is None:
             raise ValueError(f"the number of places of {env} is unknown; pass num_places")
-        if count < 1:
-            raise ValueError(f"num_places must be at least 1, got {count}")
+        check_whole("num_places", count)
         super().__init__(env, "place", gym.spaces.Discrete(count))
         self._count = count
 

@@ -33,8 +33,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
     Args:
         env: An environment with `info["pose"]`, as all of `memenvs` have, or one of Minigrid or Miniworld.
         frame: "world", "start" or "camera".
-        origin: Which start: that of the "episode", or that of the "trial", so that poses can be compared between its episodes
-            (`info["trial_start"]` says when).
+        origin: Which start, for the frame "start": that of the "episode", or that of the "trial", so that poses can be compared
+            between its episodes (`info["trial_start"]` says when).
         noise: "none" or "gaussian".
         position_sd: Standard deviation of the noise of x and of y, m; >= 0.
         heading_sd: Standard deviation of the noise of the heading, rad; >= 0.
@@ -63,6 +63,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         ):
             if value not in choices:
                 raise ValueError(f"unknown {name} {value!r}; choose from {', '.join(map(repr, choices))}")
+        if origin != "episode" and frame != "start":
+            raise ValueError(f"origin {origin!r} needs frame 'start', got frame {frame!r}")
         far = np.array([np.inf, np.inf, np.pi], np.float32)
         super().__init__(env, "pose", gym.spaces.Box(-far, far, dtype=np.float32))
         self._frame, self._origin = frame, origin

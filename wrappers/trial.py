@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
+from memenvs.checks import check_whole
 from wrappers.key import KeyWrapper
 
 #: Reset options of `memenvs` that hold for one reset only.
@@ -36,7 +37,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
             seed of trial 0 is the one given to `reset`, that of trial t a function of it and t.
 
     Raises:
-        ValueError: A limit is below 1, or there is none.
+        ValueError: A limit is no integer or below 1, or there is none.
     """
 
     def __init__(
@@ -47,12 +48,11 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         trial_steps: int | None = None,
         same_world: bool = True,
     ) -> None:
+        for name, value in (("trial_episodes", trial_episodes), ("trial_steps", trial_steps)):
+            check_whole(name, value, or_none=True)
         RecordConstructorArgs.__init__(
             self, trial_episodes=trial_episodes, trial_steps=trial_steps, same_world=same_world
         )
-        for name, value in (("trial_episodes", trial_episodes), ("trial_steps", trial_steps)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1 or None, got {value}")
         self._has_trials = hasattr(env.unwrapped, "trial_over")
         limits = [trial_episodes, trial_steps]
         if self._has_trials:

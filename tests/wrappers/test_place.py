@@ -82,7 +82,7 @@ def test_as_good_as_scikit_learn():
 def test_as_many_places_as_positions():
     points = np.array([[0.0, 0], [1, 0], [1, 0], [2, 0]])
     np.testing.assert_array_equal(fit_places(points, 3), [[0, 0], [1, 0], [2, 0]])
-    with pytest.raises(ValueError, match=r"num_places must be in 1 \.\.\. 3, .* got 4"):
+    with pytest.raises(ValueError, match=r"num_places must be an integer in 1 \.\.\. 3, .* got 4"):
         fit_places(points, 4)
 
 
@@ -91,7 +91,8 @@ def test_as_many_places_as_positions():
     [
         (((np.zeros((3, 3))), 1), r"shape \(P, 2\), got shape \(3, 3\)"),
         ((np.full((3, 2), np.nan), 1), "positions must be finite"),
-        ((np.zeros((3, 2)), 0), r"num_places must be in 1 \.\.\. 1"),
+        ((np.zeros((3, 2)), 0), r"num_places must be an integer in 1 \.\.\. 1"),
+        ((np.eye(2), 1.5), r"num_places must be an integer in 1 \.\.\. 2, .* got 1.5"),
     ],
 )
 def test_bad_positions(arguments, message):
@@ -101,8 +102,11 @@ def test_bad_positions(arguments, message):
 
 def test_bad_settings(make):
     env = make("darkroom")
-    with pytest.raises(ValueError, match="num_places must be at least 1, got 0"):
-        PlaceWrapper(env, num_places=0)
+    for value in (0, 1.5, "3"):
+        with pytest.raises(ValueError, match=f"num_places must be an integer of at least 1, got {value!r}"):
+            PlaceWrapper(env, num_places=value)
+    with pytest.raises(ValueError, match=r"centres must be finite, got \[\[nan, 1.0\]\]"):
+        PlaceWrapper(env, centres=[[np.nan, 1.0]])
     with pytest.raises(ValueError, match=r"centres must have the shape \(k, 2\)"):
         PlaceWrapper(env, centres=[1.0, 2.0])
     with pytest.raises(ValueError, match="must be None with them, got 4"):
@@ -113,5 +117,6 @@ def test_bad_settings(make):
         PlaceWrapper(make("cartpole"), num_places=3).reset()
     with pytest.raises(RuntimeError, match=r"place 99 is outside 0 \.\.\. 4"):
         PlaceWrapper(env, num_places=5).reset(seed=0, options={"start": (9, 9)})
-    with pytest.raises(ValueError, match="num_steps must be at least 1, got 0"):
-        collect_positions(env, 0, seed=0)
+    for value in (0, 2.5):
+        with pytest.raises(ValueError, match=f"num_steps must be an integer of at least 1, got {value}"):
+            collect_positions(env, value, seed=0)

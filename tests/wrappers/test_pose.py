@@ -91,8 +91,8 @@ def test_origins_around_a_trial_wrapper():
     for origin, frame, second in (
         ("episode", "start", 0.0),
         ("trial", "start", 0.0),
-        ("trial", "camera", 0.0),
-        ("trial", "world", 3.0),
+        ("episode", "camera", 0.0),
+        ("episode", "world", 3.0),
     ):
         env = PoseWrapper(TrialWrapper(Walker(SQUARE, 2), trial_episodes=2), frame=frame, origin=origin)
         poses = walk(env, 2)
@@ -184,6 +184,9 @@ def test_noise_of_an_episode_depends_on_its_number_alone(make):
         ({"noise": "pink"}, "unknown noise 'pink'; choose from 'none', 'gaussian'"),
         ({"noise": "gaussian", "position_sd": -1.0}, "position_sd must be finite and at least 0, got -1.0"),
         ({"noise": "gaussian", "heading_sd": float("nan")}, "heading_sd must be finite and at least 0, got nan"),
+        ({"noise": "gaussian", "heading_sd": "0.1"}, "heading_sd must be finite and at least 0, got '0.1'"),
+        ({"frame": "world", "origin": "trial"}, "origin 'trial' needs frame 'start', got frame 'world'"),
+        ({"frame": "camera", "origin": "trial"}, "origin 'trial' needs frame 'start', got frame 'camera'"),
         ({"position_sd": 1.0}, "position_sd must be 0 without noise, got 1.0; pass noise='gaussian'"),
     ],
 )

@@ -181,5 +181,6 @@ def test_bad_settings(make):
     with pytest.raises(ValueError, match="would never end"):
         TrialWrapper(make("darkroom", trial_episodes=None))
     for name in ("trial_episodes", "trial_steps"):
-        with pytest.raises(ValueError, match=f"{name} must be at least 1 or None, got 0"):
-            TrialWrapper(Countdown(), **{name: 0})
+        for value in (0, 2.5, "3", True):
+            with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1 or None, got {value!r}"):
+                TrialWrapper(Countdown(), **{name: value})

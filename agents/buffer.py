@@ -151,7 +151,14 @@ class TrialRolloutBuffer:
         store[rows[:, None], self.order[rows, :end]] = values
 
     def advantages(
-        self, begin: int, end: int, last_values: Tensor, last_start: Tensor, gamma: float, gae_lambda: float
+        self,
+        begin: int,
+        end: int,
+        last_values: Tensor,
+        last_start: Tensor,
+        gamma: float,
+        gae_lambda: float,
+        across_episodes: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """Generalised advantages and returns of positions `begin` to `end`.
 
@@ -159,9 +166,10 @@ class TrialRolloutBuffer:
             begin: First position.
             end: One after the last; what follows it is given by the next two arguments.
             last_values: float, (N,); value of the observation at `end`.
-            last_start: bool, (N,); whether an episode starts at `end`.
+            last_start: bool, (N,); whether an episode starts at `end`; a trial, if `across_episodes`.
             gamma: Discount.
             gae_lambda: Lambda.
+            across_episodes: Whether only the start of a trial stops the flow.
 
         Returns:
             float32, (N, end - begin) each.
@@ -174,6 +182,8 @@ class TrialRolloutBuffer:
             self.ordered(store, rows, begin, end).cpu().numpy()
             for store in (self.rewards, self.values, self.episode_start)
         )
+        if across_episodes:
+            start = self.trial_start[:, begin:end].cpu().numpy()
         next_start = np.concatenate([start[:, 1:], last_start.cpu().numpy()[:, None]], 1)
         advantages = generalized_advantages(rewards, values, next_start, last_values.cpu().numpy(), gamma, gae_lambda)
         return (

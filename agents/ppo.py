@@ -100,15 +100,18 @@ class PartialUpdatePPO(TrialAlgorithm):
             ValueError: Loss or gradient are not finite; the message says when.
         """
         config, buffer = self.config, self.rollout_buffer
-        full = buffer.pos == config.n_steps
+        is_last = buffer.pos == config.n_steps
+        full = is_last and config.full_update
         begin, end = (0 if full else self._segment_begin), buffer.pos
         learning_rate = config.learning_rate_at(
             self.num_timesteps - self.n_envs * config.segment, self._total_timesteps
         )
         for group in self.policy.optimizer.param_groups:
             group["lr"] = learning_rate
+        across = config.credit_across_episodes
+        last_start = self._trial_start if across else self._episode_start
         advantages, returns = buffer.advantages(
-            begin, end, self._last_values, self._episode_start, config.gamma, config.gae_lambda
+            begin, end, self._last_values, last_start, config.gamma, config.gae_lambda, across
         )
         if config.normalize_advantage:
             advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
@@ -128,10 +131,12 @@ class PartialUpdatePPO(TrialAlgorithm):
         explained = 1.0 - (returns - targets[..., 1]).var(correction=0) / spread
         self.logger.record("train/explained_variance", float(explained) if float(spread) > 0 else float("nan"))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        if not full:
+        if not is_last:
             if config.shuffle_episodes:
                 buffer.shuffle_episodes(end, self._shuffle_rng)
-            self._refresh(end, last_of_rollout=end + config.segment == config.n_steps)
+            self._refresh(end, last_of_rollout=config.full_update and end + config.segment == config.n_steps)
+        elif self._carries_on:
+            self._refresh(end, last_of_rollout=False)
         if self._log_due is not None:
             super().dump_logs(self._log_due)
             self._log_due = None
@@ -253,12 +258,16 @@ class PartialUpdatePPO(TrialAlgorithm):
     def _refresh(self, end: int, last_of_rollout: bool) -> None:
         """Refills the memory with the present weights and order of episodes and, if the full update comes next, the stored values."""
         assert self._state is not None
+        if self._state.keys() == {PREVIOUS_ACTION} and not last_of_rollout:
+            return  # there is no memory to refill
         policy, buffer = self.policy, self.rollout_buffer
         parts: list[State] = []
         for rows in self._all_rows().split(max(1, self.config.micro_batch_tokens // end)):
             with torch.no_grad():
                 x, sequences = self._inputs(rows, 0, end)
-                state = policy.memory.initial_state(len(rows), max_steps=self.config.n_steps + 1)
+                state = self._carried_state(rows)
+                if state is None:
+                    state = policy.memory.initial_state(len(rows), max_steps=self.config.n_steps + 1)
                 latent, state = policy.memory.prefill(x, state, last=None if last_of_rollout else 1)
                 parts.append(state)
                 if last_of_rollout:

@@ -34,10 +34,13 @@ class PPOConfig:
             them from the memory's state as it was when the segment began, "window" recomputes them but lets gradients through
             the last `prefix_window` only.
         prefix_window: Steps, >= 1; for "window" only.
+        full_update: Whether the last update of a rollout learns from all of it; without, from its segment, as the others.
         shuffle_episodes: Whether completed episodes are put into a random order after each partial update.
         refresh_log_probs: Whether the log probabilities that the full update compares with are those of the weights and the order at the
             last refresh, instead of those recorded when acting.
         bootstrap_truncated: Whether an episode cut by the clock is credited with the value of what it did not see.
+        credit_across_episodes: Whether advantages flow from an episode back into those before it in its trial (RL2). Needs episodes
+            in the order in which they were played, and no `bootstrap_truncated`.
         reset_each_rollout: Whether a rollout begins with a reset to a new trial. None: if the environment has trials, if n_updates > 1, or
             if the memory keeps every step.
 
@@ -64,9 +67,11 @@ class PPOConfig:
     max_grad_norm: float = 0.2
     prefix_grad: Literal["full", "detach", "window"] = "full"
     prefix_window: int = 256
+    full_update: bool = True
     shuffle_episodes: bool = True
     refresh_log_probs: bool = False
     bootstrap_truncated: bool = False
+    credit_across_episodes: bool = False
     reset_each_rollout: bool | None = None
 
     def __post_init__(self) -> None:
@@ -87,6 +92,10 @@ class PPOConfig:
                 raise ValueError(f"{name} must be > 0, got {value}")
         if self.warmup_steps < 0:
             raise ValueError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
+        if self.credit_across_episodes and (self.bootstrap_truncated or (self.shuffle_episodes and self.n_updates > 1)):
+            raise ValueError(
+                "credit_across_episodes must be False with bootstrap_truncated and where episodes are shuffled, got True"
+            )
 
     @property
     def segment(self) -> int:

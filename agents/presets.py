@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, get_args
 
+from agents.memory.relic import Sink
 from agents.ppo_config import PPOConfig
 from memenvs.checks import check_fields
 
@@ -78,6 +79,50 @@ class RunConfig:
         return RunConfig(**{**data, "ppo": PPOConfig(**data["ppo"])})
 
 
+def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
+    """A config with some fields changed.
+
+    Args:
+        config: Where to start from.
+        pairs: (dotted name, value), such as ("ppo.n_epochs", 2) or ("env_kwargs.size", 6).
+
+    Raises:
+        ValueError: A name does not exist, or a value is out of range.
+        TypeError: A value has a wrong type.
+    """
+    for name, value in pairs:
+        head, _, rest = name.replace("-", "_").partition(".")
+        if head == "ppo" and rest:
+            config = replace(config, ppo=replace(config.ppo, **{_known(config.ppo, rest): value}))
+        elif rest:
+            table = getattr(config, head, None)
+            if not isinstance(table, dict):
+                raise ValueError(f"unknown setting {name!r}; only env_kwargs, eval_kwargs, policy and ppo have parts")
+            part: dict[str, Any] = {head: _nested(table, rest.split("."), value)}
+            config = replace(config, **part)
+        else:
+            config = replace(config, **{_known(config, head): value})
+    return config
+
+
+def _known(owner: Any, name: str) -> str:
+    """The name, if the dataclass has such a field that can be set as a whole."""
+    names = sorted(each.name for each in fields(owner))
+    if name not in names or name == "ppo":
+        raise ValueError(f"unknown setting {name!r}; choose from {names}")
+    return name
+
+
+def _nested(table: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    """A copy of a nested dict with one entry changed."""
+    if len(path) == 1:
+        return {**table, path[0]: value}
+    inner = table.get(path[0], {})
+    if not isinstance(inner, dict):
+        raise ValueError(f"{path[0]!r} must be an object to have a part {path[1]!r}, got {inner!r}")
+    return {**table, path[0]: _nested(inner, path[1:], value)}
+
+
 def _relic(layers: int, heads: int, dim: int, mlp_dim: int, sink: str, steps: int, **more: Any) -> dict[str, Any]:
     """Policy settings of a ReLIC memory."""
     memory = {
@@ -100,6 +145,94 @@ def _darkroom(size: int, horizon: int, episodes: int) -> dict[str, Any]:
         "eval_all_layouts": True,
         "eval_steps": episodes * horizon,
     }
+
+
+Changes = list[tuple[str, Any]]
+"""What a preset has otherwise than another one, as `with_overrides` takes it."""
+
+
+def _derived(base: str, changes: dict[str, tuple[str, Changes]]) -> dict[str, tuple[str, RunConfig]]:
+    """Presets that are another one with some changes."""
+    return {name: (what, with_overrides(PRESETS[base][1], pairs)) for name, (what, pairs) in changes.items()}
+
+
+def _baselines(base: str, chunk: int, rl2: Changes) -> dict[str, tuple[str, RunConfig]]:
+    """What ReLIC is compared with: the same observations, environment steps and evaluation, other memories.
+
+    Args:
+        base: Preset with a ReLIC memory whose rollouts are whole trials.
+        chunk: Steps between two updates of the memories that are carried on from rollout to rollout within a trial; divides the trial.
+        rl2: Further changes for RL2.
+
+    Source:
+        ReLIC, section on baselines, without the defects of its release: trials advance, the memory is emptied where they do, and
+        gradient passes see the memory that acting saw.
+    """
+    config = PRESETS[base][1]
+    memory, trial = config.policy["memory_kwargs"], config.ppo.n_steps
+    sizes = {key: memory[key] for key in ("layers", "heads", "dim", "mlp_dim")}
+    carried: Changes = [
+        ("env_kwargs.trial_steps", trial),
+        ("eval_kwargs.trial_steps", None),
+        ("ppo.n_updates", 1),
+        ("ppo.n_steps", chunk),
+        ("ppo.reset_each_rollout", False),
+        (
+            "checkpoint_rollouts",
+            config.checkpoint_rollouts * trial // chunk,
+        ),  # only between trials a run resumes exactly
+    ]
+    lstm: Changes = [
+        ("policy.memory", "lstm"),
+        ("policy.memory_kwargs", {"hidden_dim": 2 * memory["dim"], "layers": 2}),
+    ]
+    xl = {**sizes, "memory_length": chunk, "dropout": memory.get("depth_dropout", 0.1)}
+    alone: Changes = [("policy.memory_kwargs.inter_episode", False)]
+    return _derived(
+        base,
+        {
+            f"{base}-rl2": (
+                "RL2: two LSTM layers over the trial, credit across its episodes",
+                [*carried, *lstm, ("ppo.credit_across_episodes", True), *rl2],
+            ),
+            f"{base}-trxl": (
+                "Transformer-XL over the trial, hidden states of the chunk before as its memory",
+                [*carried, ("policy.memory", "trxl"), ("policy.memory_kwargs", xl)],
+            ),
+            f"{base}-no-iea": ("ReLIC without attention to earlier episodes", alone),
+            f"{base}-transformer-se": (
+                "a transformer for single episodes, each in a layout of its own; learns from every step once",
+                [
+                    *alone,
+                    ("env_kwargs.trial_episodes", 1),
+                    ("eval_kwargs.trial_episodes", None),
+                    ("ppo.full_update", False),
+                    ("ppo.shuffle_episodes", False),
+                ],
+            ),
+        },
+    )
+
+
+def _ablations(base: str) -> dict[str, tuple[str, RunConfig]]:
+    """A preset with a ReLIC memory without one of its parts, or with another sink."""
+    own = PRESETS[base][1].policy["memory_kwargs"]["sink"]
+    sinks = {
+        f"{base}-sink-{sink}": (f"ReLIC with sink {sink!r}", [("policy.memory_kwargs.sink", sink)])
+        for sink in get_args(Sink)
+        if sink != own
+    }
+    return _derived(
+        base,
+        {
+            f"{base}-k1": ("ReLIC without partial updates", [("ppo.n_updates", 1)]),
+            f"{base}-no-shuffle": (
+                "ReLIC with episodes in the order they were played",
+                [("ppo.shuffle_episodes", False)],
+            ),
+            **sinks,
+        },
+    )
 
 
 _RELIC_ENCODER = {"features_extractor_kwargs": {"widths": {"goal": 256, "gps": 32}}, "previous_action_dim": 256}
@@ -174,20 +307,6 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             eval_trials=100,
         ),
     ),
-    "lstm-darkroom": (
-        "RL2 on the 10 x 10 Darkroom: one recurrent vector over the trial",
-        RunConfig(
-            **_darkroom(10, 100, 40),
-            total_steps=5_000_000,
-            ppo=replace(_LAPTOP, n_steps=500, n_updates=1, batch_size=16, vf_coef=0.005),
-            policy={
-                "memory": "lstm",
-                "memory_kwargs": {"hidden_dim": 128},
-                "features_extractor_kwargs": {"one_hot": {"position": 10}},
-            },
-            eval_trials=100,
-        ),
-    ),
     "extobjnav": (
         "ExtObjNav with symbolic sight: T = 4096, K = 16, the article's network",
         RunConfig(
@@ -206,6 +325,42 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
     ),
 }
 
+PRESETS |= _derived(
+    "extobjnav",
+    {
+        "relic-hssd": ("the article's longest run: as extobjnav for 1e9 steps", [("total_steps", 1_000_000_000)]),
+        "relic-replicacad": (
+            "the article's ablations in small homes: T = 4096, K = 4",
+            [("env_kwargs.rooms", [2, 4]), ("ppo.n_updates", 4)],
+        ),
+        "relic-64k": (
+            "trials of 65,536 steps, an update every 256; the prefix detached in partial updates",
+            [
+                ("total_steps", 1_000_000_000),
+                ("env_kwargs.trial_steps", 65_536),
+                ("ppo.n_steps", 65_536),
+                ("ppo.n_updates", 256),
+                ("ppo.prefix_grad", "detach"),
+                ("eval_steps", 65_536),
+            ],
+        ),
+    },
+)
+PRESETS |= _baselines("darkroom", 250, []) | _ablations("darkroom")
+PRESETS |= _baselines(
+    "extobjnav",
+    256,
+    [
+        ("ppo.learning_rate", 2.5e-4),
+        ("ppo.batch_size", 40),
+        ("ppo.max_grad_norm", 0.2),  # two mini-batches: nothing is added up here
+        ("policy.adam_eps", 1e-5),
+        ("policy.previous_action_dim", 512),
+        ("policy.features_extractor_kwargs.widths.goal", 512),
+    ],
+)
+PRESETS |= _ablations("relic-replicacad")
+
 
 def find_preset(name: str) -> RunConfig:
     """The settings of a preset.
@@ -216,47 +371,3 @@ def find_preset(name: str) -> RunConfig:
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}; choose from {list(PRESETS)}")
     return PRESETS[name][1]
-
-
-def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
-    """A config with some fields changed.
-
-    Args:
-        config: Where to start from.
-        pairs: (dotted name, value), such as ("ppo.n_epochs", 2) or ("env_kwargs.size", 6).
-
-    Raises:
-        ValueError: A name does not exist, or a value is out of range.
-        TypeError: A value has a wrong type.
-    """
-    for name, value in pairs:
-        head, _, rest = name.replace("-", "_").partition(".")
-        if head == "ppo" and rest:
-            config = replace(config, ppo=replace(config.ppo, **{_known(config.ppo, rest): value}))
-        elif rest:
-            table = getattr(config, head, None)
-            if not isinstance(table, dict):
-                raise ValueError(f"unknown setting {name!r}; only env_kwargs, eval_kwargs, policy and ppo have parts")
-            part: dict[str, Any] = {head: _nested(table, rest.split("."), value)}
-            config = replace(config, **part)
-        else:
-            config = replace(config, **{_known(config, head): value})
-    return config
-
-
-def _known(owner: Any, name: str) -> str:
-    """The name, if the dataclass has such a field that can be set as a whole."""
-    names = sorted(each.name for each in fields(owner))
-    if name not in names or name == "ppo":
-        raise ValueError(f"unknown setting {name!r}; choose from {names}")
-    return name
-
-
-def _nested(table: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
-    """A copy of a nested dict with one entry changed."""
-    if len(path) == 1:
-        return {**table, path[0]: value}
-    inner = table.get(path[0], {})
-    if not isinstance(inner, dict):
-        raise ValueError(f"{path[0]!r} must be an object to have a part {path[1]!r}, got {inner!r}")
-    return {**table, path[0]: _nested(inner, path[1:], value)}

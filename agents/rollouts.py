@@ -51,6 +51,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         self.rollout_buffer = self._make_buffer()
         self._state: State | None = None
         self._has_trials = False
+        self._carries_on = False  # whether the next rollout goes on with the memory of this one
         self._begun = False  # whether the environment was reset for the rollout that comes next
         self._resume_options: list[dict[str, Any]] | None = None
         self._log_due: int | None = None
@@ -210,6 +211,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
                     f"{self.policy.memory_name!r}, got False"
                 )
             resets = wanted
+        self._carries_on = not resets
         if self._state is None or resets:
             if not self._begun and not self._trials_are_fresh():
                 if self._has_trials:

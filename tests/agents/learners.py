@@ -14,6 +14,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "gru": {"hidden_dim": 8},
     "lstm": {"hidden_dim": 8},
     "relic": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "depth_dropout": 0.0, "max_episode_steps": 8},
+    "trxl": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "memory_length": 6, "dropout": 0.0},
 }
 STEPS, SEGMENT, N = 24, 8, 4
 

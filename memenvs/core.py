@@ -319,8 +319,8 @@ class TrialVectorEnv(VectorEnv):
             raise TypeError(f"seed must be an int, a sequence of {self.num_envs} of them or None, got {seed!r}")
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed must be an int or {self.num_envs} of them, got {len(seeds)}")
-        if any(value is not None and value < 0 for value in seeds):
-            raise ValueError(f"seed must be >= 0, got {seed}")
+        if any(value is not None and not 0 <= value < 2**62 for value in seeds):
+            raise ValueError(f"seed must be at least 0 and below 2^62, got {seed}")
         return seeds
 
     def _split_options(self, options: Options | Sequence[Options] | None) -> tuple[list[dict[str, Any]], np.ndarray]:

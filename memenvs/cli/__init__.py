@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -57,7 +58,7 @@ def _make_parser() -> argparse.ArgumentParser:
         return command
 
     listing = add("list", "listing", "every id, what it asks of memory, and what it needs beyond the core install")
-    listing.add_argument("--markdown", action="store_true", help="print the table of the README")
+    listing.add_argument("--markdown", action="store_true", help="print the table of the README; not with --json")
 
     rollout = add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     _add_environment(rollout)
@@ -101,7 +102,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--steps", type=_positive_int, metavar="T", help="stop after this many steps (default: no limit)"
     )
     record.add_argument(
-        "--fps", type=_positive_float, default=10.0, metavar="F", help="frames a second (default: %(default)s)"
+        "--fps", type=_frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
     )
     return parser
 
@@ -128,16 +129,28 @@ def _positive_int(text: str) -> int:
 
 
 def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0, got {text!r}")
+    if not text.isdecimal() or int(text) >= 2**62:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0 and below 2^62, got {text!r}")
     return int(text)
 
 
 def _positive_float(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < float("inf"):
+    value = _float(text)
+    if not 0.0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
     return value
+
+
+def _frame_rate(text: str) -> float:
+    value = _float(text)
+    if not 0.1 <= value <= 50.0:  # GIF counts in hundredths of a second, and viewers slow down what is below two
+        raise argparse.ArgumentTypeError(f"must be a number from 0.1 to 50, got {text!r}")
+    return value
+
+
+def _float(text: str) -> float:
+    """The number, or NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

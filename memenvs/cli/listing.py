@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from memenvs.cli.common import print_json
+from memenvs.cli.common import UserError, print_json
 from memenvs.registry import ENVIRONMENTS
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Prints the registry."""
+    if arguments.json and arguments.markdown:
+        raise UserError("argument --markdown: not allowed with argument --json")
     rows = [
         {"id": row.id, "family": row.family, "remembers": row.remembers, "needs": row.needs} for row in ENVIRONMENTS
     ]

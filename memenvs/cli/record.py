@@ -69,8 +69,7 @@ def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
     from PIL import Image
 
     images = [Image.fromarray(frame).quantize(256, dither=Image.Dither.NONE) for frame in frames]
-    duration = max(20, round(1000 / fps))  # ms; viewers slow down what is shorter
-    images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0)
+    images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
 
 
 def _write_mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:

@@ -155,9 +155,7 @@ def draw_plan(
     best: FloorPlan | None = None
     for _ in range(_TRIES):
         rooms = _arrange(rng, _room_types(rng, num_rooms), area)
-        if rooms is None:
-            continue
-        plan = _with_openings(rng, rooms, passages, extra_doors)
+        plan = None if rooms is None else _with_openings(rng, rooms, passages, extra_doors)
         if plan is not None and (best is None or plan.cost < best.cost):
             best = plan
         if best is not None and best.cost < 4.2:
@@ -170,9 +168,8 @@ def _room_types(rng: np.random.Generator, num_rooms: int) -> list[str]:
     types = list(_BASE[: min(num_rooms, 4)])
     num_hallways = 0 if num_rooms < 6 else 2 if num_rooms >= 11 and rng.random() < 0.5 else 1
     weights = np.array([weight for _, weight in _EXTRAS])
-    num_extras = num_rooms - len(types) - num_hallways
     keys = rng.exponential(size=len(_EXTRAS)) / weights
-    types += [_EXTRAS[i][0] for i in np.argsort(keys)[:num_extras]]
+    types += [_EXTRAS[i][0] for i in np.argsort(keys)[: num_rooms - len(types) - num_hallways]]
     return types + ["hallway"] * num_hallways
 
 
@@ -266,8 +263,7 @@ def _are_wide(rooms: list[PlanRoom], slack: float) -> bool:
     """Whether no room is narrower than its type allows by more than `slack` (m) or much longer than wide."""
     for room in rooms:
         short, long = sorted(room.size)
-        longest = 12.0 if room.type == "hallway" else 2.2
-        if short < SMALLEST_SIDE[room.type] - slack or long > longest * short:
+        if short < SMALLEST_SIDE[room.type] - slack or long > (12.0 if room.type == "hallway" else 2.2) * short:
             return False
     return True
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from memenvs.checks import check_fields, check_pair, check_whole
 from memenvs.houses.building import Leaf, add_door, add_entrance, add_walls, add_window, find_leaf
 from memenvs.houses.classes import MATERIAL_INDEX
 from memenvs.houses.house import Door, House, Receptacle, Room, ShapeBuilder
@@ -65,6 +66,9 @@ class HouseConfig:
     wall_thickness: float = 0.12
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("rooms", "furniture"):
+            check_pair(name, getattr(self, name), "fewest and most")
         if not 2 <= self.rooms[0] <= self.rooms[1] <= 14:
             raise ValueError(f"rooms must be a range within 2 to 14, got {self.rooms}")
         if not 0 < self.area[0] <= self.area[1] or self.area[1] < 10.0 * self.rooms[1]:
@@ -93,11 +97,10 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
         A home in which a robot with a radius of 0.30 m gets from each room to each other; named "procedural-<seed>".
 
     Raises:
-        ValueError: `seed` is negative.
+        ValueError: `seed` is no integer or negative.
         RuntimeError: No such home was found, which a very small `config.area` can cause.
     """
-    if seed < 0:
-        raise ValueError(f"seed must be at least 0, got {seed}")
+    check_whole("seed", seed, 0)
     best: House | None = None
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])

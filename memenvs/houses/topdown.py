@@ -44,13 +44,11 @@ class Marker:
     Attributes:
         position: (x, y), m.
         colour: sRGB.
-        label: Text beside it; may be empty.
         radius: m.
     """
 
     position: tuple[float, float]
     colour: Colour = _END
-    label: str = ""
     radius: float = 0.12
 
 
@@ -132,10 +130,12 @@ def draw_topdown(
         `pixels_per_metre` and row (y1 + margin - y) * `pixels_per_metre` with `house.bounds` (x0, y0), (x1, y1).
 
     Raises:
-        ValueError: `pixels_per_metre` is not positive, or a trajectory has the wrong shape.
+        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory has the wrong shape.
     """
     if not pixels_per_metre > 0:
         raise ValueError(f"pixels_per_metre must be > 0, got {pixels_per_metre}")
+    if not margin >= 0:
+        raise ValueError(f"margin must be at least 0 m, got {margin}")
     low, high = house.bounds
     canvas = _Canvas(low - margin, high + margin, pixels_per_metre)
     for room in house.rooms:
@@ -155,8 +155,6 @@ def draw_topdown(
         _draw_scale(canvas, low, margin)
     for marker in markers:
         canvas.disc(marker.position, marker.radius, marker.colour, _PAPER, 0.03)
-        if marker.label:
-            canvas.text((marker.position[0] + 1.4 * marker.radius, marker.position[1]), marker.label, 0.22, _INK, "lm")
     return canvas.finish()
 
 

@@ -127,6 +127,8 @@ class ProcthorWorld(World):
                     f"set to a folder with {PROCTHOR_FILE}; got neither"
                 )
             houses = Path(os.environ[DATA_VARIABLE]) / PROCTHOR_FILE
+        elif not isinstance(houses, (str, os.PathLike)):
+            raise ValueError(f"houses must be the path of a file or None, got {houses!r}")
         self._path = Path(houses)
         if not self._path.is_file():
             raise FileNotFoundError(f"no file of ProcTHOR houses at {self._path}")

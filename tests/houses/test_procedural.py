@@ -221,13 +221,20 @@ def test_connection_check_sees_a_closed_door():
     [
         {"rooms": (1, 3)}, {"rooms": (4, 15)}, {"rooms": (5, 4)}, {"area": (60.0, 130.0)}, {"area": (90.0, 80.0)},
         {"furniture": (-1, 4)}, {"passages": 1.5}, {"extra_doors": -0.1}, {"height": 2.0}, {"wall_thickness": 0.5},
+        {"rooms": (4.5, 6)}, {"rooms": (4, 5, 6)}, {"furniture": (5, 9.5)}, {"height": float("nan")}, {"height": float("inf")},
     ],
 )  # fmt: skip
 def test_wrong_configs_are_refused(values):
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match=f"{next(iter(values))} must be"):
         HouseConfig(**values)
 
 
-def test_negative_seed_is_refused():
-    with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
-        procedural_house(-1)
+def test_a_setting_of_a_wrong_type_is_refused():
+    with pytest.raises(TypeError, match=r"height must be a number, got '2\.7'"):
+        HouseConfig(height="2.7")
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "3"])
+def test_wrong_seeds_are_refused(seed):
+    with pytest.raises(ValueError, match=f"seed must be an integer of at least 0, got {seed!r}"):
+        procedural_house(seed)

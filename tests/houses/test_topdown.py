@@ -80,6 +80,8 @@ def test_wrong_trajectories_are_refused(way):
 def test_wrong_scale_is_refused():
     with pytest.raises(ValueError, match="pixels_per_metre must be > 0, got 0"):
         draw_topdown(l_shaped_home(), pixels_per_metre=0)
+    with pytest.raises(ValueError, match="margin must be at least 0 m, got -1"):
+        draw_topdown(l_shaped_home(), margin=-1)
 
 
 def test_navigable_cells_are_tinted():

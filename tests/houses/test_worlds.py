@@ -59,6 +59,7 @@ def test_houses_that_are_none_are_named_by_the_environment(tmp_path, name, conte
         ({"split": "test"}, ValueError, r"unknown split 'test'; choose from \['train', 'validation', 'all'\]"),
         ({"houses": "x.jsonl"}, ValueError, "houses must be None in world 'procedural', got 'x.jsonl'"),
         ({"world": "procthor", "houses": "x.jsonl"}, FileNotFoundError, r"x\.jsonl"),
+        ({"world": "procthor", "houses": 3}, ValueError, "houses must be the path of a file or None, got 3"),
         ({"hauses": "x.jsonl"}, TypeError, r"unknown setting 'hauses' of ExtObjNav; choose from .*'houses'"),
     ],
 )

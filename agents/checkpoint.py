@@ -123,14 +123,7 @@ def load(
     )
     if config["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
-    known = [each.name for each in fields(PPOConfig)]
-    for name in config["config"]:
-        if name not in known:
-            raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
-    try:
-        settings = PPOConfig(**config["config"])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: config.json: {error}") from None
+    settings = _settings(path, config["config"])
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
     observation_space, action_space = (
         space_from_json(config["observation_space"]),
@@ -176,6 +169,7 @@ def check_run(path: str | PathLike[str], settings: PPOConfig, policy: dict[str, 
         n_envs: Number of environments.
     """
     saved = _plain(path, read(path), MEMBERS[0], CONFIG_KEYS)
+    saved["config"] = asdict(_settings(path, saved["config"]))  # settings newer than the file have their defaults
     wanted = json.loads(json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": policy}))
     if saved["n_envs"] != wanted["n_envs"]:
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
@@ -183,6 +177,18 @@ def check_run(path: str | PathLike[str], settings: PPOConfig, policy: dict[str, 
         for key, value in wanted[part].items():
             if value is not None and saved[part].get(key) != value:
                 raise ValueError(f"{path}: is of another run: {key} must be {value}, got {saved[part].get(key)}")
+
+
+def _settings(path: str | PathLike[str], saved: dict[str, Any]) -> PPOConfig:
+    """The settings of a file; those that it lacks have their defaults."""
+    known = [each.name for each in fields(PPOConfig)]
+    for name in saved:
+        if name not in known:
+            raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
+    try:
+        return PPOConfig(**saved)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: config.json: {error}") from None
 
 
 def _plain(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
 from agents import PartialUpdatePPO, make_vec_env
-from agents.checkpoint import MEMBERS, space_from_json, space_to_json
+from agents.checkpoint import MEMBERS, check_run, space_from_json, space_to_json
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
 
 ROLLOUT = N * STEPS
@@ -224,8 +225,14 @@ def test_members_that_do_not_fit(saved: Path) -> None:
         PartialUpdatePPO.load(damaged(saved, policy=b"nothing"))
     with pytest.raises(ValueError, match="damaged: format must be 1, got 99"):
         PartialUpdatePPO.load(changed(format=99))
-    with pytest.raises(ValueError, match=r"damaged: config.json has settings that this version does not know"):
+    with pytest.raises(
+        ValueError, match=r"damaged: config.json has a setting that this version does not know, 'new_setting'"
+    ):
         PartialUpdatePPO.load(changed(config=config["config"] | {"new_setting": 1}))
+    with pytest.raises(ValueError, match=r"damaged: config.json: n_epochs must be a whole number, got '2'"):
+        PartialUpdatePPO.load(changed(config=config["config"] | {"n_epochs": "2"}))
+    with pytest.raises(ValueError, match="damaged: algorithm must be 'PartialUpdatePPO', got 'Other'"):
+        PartialUpdatePPO.load(changed(algorithm="Other"))
     partial = {key: value for key, value in config.items() if key != "action_space"}
     with pytest.raises(ValueError, match=r"damaged: config.json lacks 'action_space'"):
         PartialUpdatePPO.load(damaged(saved, config=json.dumps(partial).encode()))
@@ -233,10 +240,103 @@ def test_members_that_do_not_fit(saved: Path) -> None:
     for state, message in ((b"{}", "state.json lacks 'num_timesteps'"), (b"[", "state.json is not JSON")):
         with pytest.raises(ValueError, match=f"damaged: {message}"):
             PartialUpdatePPO.load(damaged(saved, state=state))
-    with pytest.raises(ValueError, match=r"damaged: generators\.safetensors lacks 'sampling'"):
+    with pytest.raises(ValueError, match=r"damaged: generators\.safetensors: does not fit .* 'sampling' is missing"):
         PartialUpdatePPO.load(damaged(saved, generators=save_tensors({})))
-    with pytest.raises(ValueError, match="damaged: its weights do not fit"):
+    nothing = save_tensors({"sampling": torch.zeros_like(torch.Generator().get_state())})
+    with pytest.raises(ValueError, match=r"damaged: generators\.safetensors: 'sampling' is no state of a generator"):
+        PartialUpdatePPO.load(damaged(saved, generators=nothing))
+    with pytest.raises(
+        ValueError, match=r"damaged: policy\.safetensors: does not fit the policy, 'memory\..*' must be"
+    ):
         PartialUpdatePPO.load(changed(policy_kwargs=other))
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"memory": "gru"}, r"'memory\.network\.weight_ih_l0' must be .* \(24, \d+\), got .*; of policy_kwargs, memory was"),
+        ({"net_arch": [8]}, r"'mlp_extractor\..*' is missing; of policy_kwargs, net_arch was given otherwise than it is saved"),
+        ({"previous_action_dim": 0}, r"of policy_kwargs, previous_action_dim was given otherwise"),
+        (
+            {"memory_kwargs": {"hidden_dim": 8}, "features_extractor_kwargs": {"one_hot": {"position": 3}}},
+            r"must be .*, got .*; of policy_kwargs, features_extractor_kwargs was given otherwise",
+        ),
+        ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*; of policy_kwargs, memory was"),
+        ({"nets": 3}, r"model: .*unexpected keyword argument 'nets'; of policy_kwargs, nets was"),
+    ],
+)  # fmt: skip
+def test_weights_of_another_policy(saved: Path, policy: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PartialUpdatePPO.load(saved, device="cpu", policy_kwargs=policy)
+
+
+def test_settings_newer_than_the_file_have_their_defaults(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        config = json.loads(archive.read("config.json"))
+    assert config["config"].pop("prefix_window") == 256
+    older = damaged(saved, config=json.dumps(config).encode())
+    model = PartialUpdatePPO.load(older, device="cpu")
+    assert model.config.prefix_window == 256
+    check_run(older, model.config, {"memory": "lstm"}, N)
+    with pytest.raises(ValueError, match="damaged: is of another run: prefix_window must be 8, got 256"):
+        check_run(older, replace(model.config, prefix_window=8), {}, N)
+
+
+def test_moments_of_the_optimiser_that_do_not_fit(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        moments = load_tensors(archive.read("optimizer.safetensors"))
+    largest = max(moments, key=lambda name: moments[name].numel())
+    shape = tuple(moments[largest].shape)
+
+    def changed(**changes: Tensor) -> Path:
+        return damaged(saved, optimizer=save_tensors(moments | changes))
+
+    for value, got in (
+        (torch.zeros(3), r"torch\.float32 \(3,\)"),
+        (torch.zeros(shape, dtype=torch.float64), "float64"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"damaged: optimizer\.safetensors: .* '{largest}' must be .*, got .*{got}"
+        ):
+            PartialUpdatePPO.load(changed(**{largest: value}), device="cpu")
+    with pytest.raises(ValueError, match=r"optimizer\.safetensors: .* '0\.step' must be .*, got .*int64"):
+        PartialUpdatePPO.load(changed(**{"0.step": torch.zeros((), dtype=torch.int64)}), device="cpu")
+    for name in ("99.exp_avg", "x.exp_avg", "0.exp_avg_cube"):
+        with pytest.raises(ValueError, match=rf"optimizer\.safetensors: .* has no '{name}'"):
+            PartialUpdatePPO.load(changed(**{name: torch.zeros(1)}), device="cpu")
+    part = save_tensors({name: value for name, value in moments.items() if name != "0.exp_avg"})
+    with pytest.raises(ValueError, match=r"optimizer\.safetensors: .* '0\.exp_avg' is missing"):
+        PartialUpdatePPO.load(damaged(saved, optimizer=part), device="cpu")
+
+
+def test_a_subclass_is_another_algorithm(saved: Path) -> None:
+    class Other(PartialUpdatePPO):
+        pass
+
+    with pytest.raises(ValueError, match="model: algorithm must be 'Other', got 'PartialUpdatePPO'"):
+        Other.load(saved)
+
+
+def test_broken_weights_do_not_replace_a_good_file(saved: Path) -> None:
+    before = saved.read_bytes()
+    model = PartialUpdatePPO.load(saved, device="cpu")
+    with torch.no_grad():
+        model.policy.critic.bias.fill_(float("nan"))
+    with pytest.raises(
+        ValueError, match=r"not written, weights must be finite, .* 'critic\.bias' after 32 env.* 1 updates"
+    ):
+        model.save(saved)
+    assert saved.read_bytes() == before
+
+
+def test_a_file_of_another_kind_of_device_draws_anew(saved: Path) -> None:
+    """A generator of a GPU has a state of 16 bytes; the actions then follow from the seed."""
+    with zipfile.ZipFile(saved) as archive:
+        generators = load_tensors(archive.read("generators.safetensors"))
+    other = damaged(saved, generators=save_tensors(generators | {"sampling": torch.zeros(16, dtype=torch.uint8)}))
+    states = [PartialUpdatePPO.load(other, device="cpu").policy.generator.get_state() for _ in range(2)]
+    assert torch.equal(*states)
+    assert torch.equal(states[0], learner("lstm").policy.generator.get_state())
 
 
 def test_other_spaces(saved: Path) -> None:

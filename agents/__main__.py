@@ -1,4 +1,4 @@
-"""Command line of the agents: `python -m agents train | evaluate | report | presets`."""
+"""Command line of the agents: `python -m agents train | evaluate | probe | report | presets`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.presets import PRESETS, find_preset, with_overrides
-from agents.report import Report, add_maps, add_runs, add_settings, image_png, read_evaluation
-from agents.runs import EVALUATION, RunDirectory, check_config, evaluate_run, train_run
-from agents.vec_env import TrialVecEnv, make_vec_env
+from agents.probe import probe_run
+from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
+from agents.runs import EVALUATION, RunDirectory, check_config, evaluate_run, evaluation_env, train_run
+from agents.vec_env import TrialVecEnv
 from memenvs.files import write_file
 
 
@@ -61,6 +61,23 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
     evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
     evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
+    evaluate.add_argument(
+        "--demonstrations",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is evaluated then",
+    )
+
+    probe = _command(
+        commands, "probe", _probe, "show where the attention of a run's relic memory goes: attention.png and .json"
+    )
+    probe.add_argument("folder", type=Path, help="folder of the run")
+    probe.add_argument("--steps", type=int, help="steps of the trial; default the preset's")
+    probe.add_argument("--count", type=int, default=100, help="steps at which attention is recorded (default 100)")
+    probe.add_argument("--layout", type=int, help="number of the layout; default drawn")
+    probe.add_argument("--seed", type=int, default=1, help="of the trial (default 1)")
+    probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
 
     report = _command(commands, "report", _report, "write report.html of one or more runs")
     report.add_argument(
@@ -104,11 +121,31 @@ def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     changes = {"eval_steps": options.steps, "eval_trials": options.trials}
     with RunDirectory(options.folder) as run:
-        result = evaluate_and_compare(
-            run, options.seed, **{key: value for key, value in changes.items() if value is not None}
-        )
+        given = {key: value for key, value in changes.items() if value is not None}
+        if options.demonstrations == 0:
+            result = evaluate_and_compare(run, options.seed, **given)
+        else:
+            result = evaluate_demonstrated(run, options.demonstrations, options.seed, **given)
         if not options.json:
             _print_curves(result, run.config.score)
+    return result
+
+
+def _probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    with RunDirectory(options.folder) as run:
+        result = probe_run(
+            run,
+            options.out or options.folder,
+            steps=options.steps,
+            count=options.count,
+            layout=options.layout,
+            seed=options.seed,
+        )
+    if not options.json:
+        for head in result["heads"]:
+            shares = ", ".join(f"{name} {head[name]:.2f}" for name in ("sink", "own", "earlier", "invariance"))
+            print(f"layer {head['layer']} head {head['head']}: {head['pattern']:17} {shares}")
+        print("\n".join(result["files"]))
     return result
 
 
@@ -158,11 +195,29 @@ def evaluate_and_compare(run: RunDirectory, seed: int = 1, **changes: Any) -> di
     return results
 
 
+def evaluate_demonstrated(run: RunDirectory, demonstrations: int, seed: int = 1, **changes: Any) -> dict[str, Any]:
+    """Evaluates a run's policy after demonstrations of the oracle; writes `demonstrations_N.json`.
+
+    Args:
+        run: The folder.
+        demonstrations: Episodes of the oracle at the start of each trial, N.
+        seed: Of the evaluation.
+        **changes: As `evaluate_run`.
+
+    Returns:
+        "agent" -> `TrialResults.to_json`.
+    """
+    agent = evaluate_run(run, seed=seed, demonstrations=demonstrations, **changes)
+    results = {"agent": agent.to_json()}
+    write_file(run.path / f"demonstrations_{demonstrations}.json", json.dumps(results).encode())
+    return results
+
+
 def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
     """Random or oracle, for fewer trials: they do not learn, so a few are enough."""
     config = run.config
     trials = min(changes.get("eval_trials", config.eval_trials), 40)
-    env = make_vec_env(config.env, trials, seed=1_000_000 + seed, **{**config.env_kwargs, **config.eval_kwargs})
+    env = evaluation_env(config, trials, seed)
     assert isinstance(env, TrialVecEnv)
     layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
     policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
@@ -176,6 +231,7 @@ def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
     """Writes `report.html` with its pictures and returns its path."""
     report = Report(", ".join(run.path.name for run in runs), folder)
     add_runs(report, runs)
+    add_demonstrations(report, runs)
     add_maps(report, runs[0])
     add_settings(report, runs)
     return report.write(folder / "report.html")
@@ -198,10 +254,13 @@ def _pairs(rest: list[str]) -> list[tuple[str, Any]]:
 def _print_curves(evaluation: dict[str, Any], score: str) -> None:
     for name, data in evaluation.items():
         curve = data["metrics"].get(score, {"mean": []})["mean"]
-        print(f"{name:8} {score} by episode: " + " ".join(f"{value:.3g}" for value in np.array(curve)))
+        shown = data["demonstrations"].get(score, [])
+        if shown:
+            print(f"{'oracle':8} {score} by demonstration: " + " ".join(f"{value:.3g}" for value in shown))
+        print(f"{name:8} {score} by episode: " + " ".join(f"{value:.3g}" for value in curve))
 
 
-__all__ = ["evaluate_and_compare", "main", "read_evaluation", "write_report"]
+__all__ = ["evaluate_and_compare", "evaluate_demonstrated", "main", "read_evaluation", "write_report"]
 
 if __name__ == "__main__":
     sys.exit(main())

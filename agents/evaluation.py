@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.vec_env import TrialVecEnv
+from memenvs.checks import check_whole
 from memenvs.cli.common import BOOKKEEPING
 
 #: Keys of the final info that describe an episode and do not measure it; beside those that end in "_id" and those of reset options.
@@ -89,7 +90,9 @@ class TrialResults:
     """Every metric of every finished episode of every trial.
 
     Attributes:
-        metrics: Name -> float64, (trials, E); NaN where a trial had no such episode. `return` and `length` are always there.
+        metrics: Name -> float64, (trials, E); NaN where a trial had no such episode. `return` and `length` are always there. Episode 0 is
+            the first after the demonstrations.
+        demonstrated: The same of the demonstrations, (trials, N); empty without.
         layouts: int64, (trials,); the layout of each trial.
         pictures: Row of the last wave -> pictures of its episodes, uint8 (H, W, 3), first and last first.
     """
@@ -97,6 +100,7 @@ class TrialResults:
     metrics: dict[str, np.ndarray]
     layouts: np.ndarray
     pictures: dict[str, np.ndarray]
+    demonstrated: dict[str, np.ndarray] = field(default_factory=dict)
 
     def curve(self, metric: str, *, complete: bool = True) -> Curve:
         """The curve of a metric.
@@ -126,11 +130,15 @@ class TrialResults:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: for every metric the complete curve."""
+        """Plain data: for every metric the complete curve, and its mean in each demonstration."""
         curves = {name: self.curve(name) for name in sorted(self.metrics)}
         return {
             "trials": len(self.layouts),
             "layouts": len(np.unique(self.layouts)),
+            "demonstrations": {
+                name: [_mean(values[:, e]) for e in range(values.shape[1])]
+                for name, values in sorted(self.demonstrated.items())
+            },
             "metrics": {
                 name: {
                     "mean": curve.mean.tolist(),
@@ -146,20 +154,25 @@ class TrialResults:
 class TrialEvaluator:
     """Plays trials of a fixed number of steps, each in one layout and with an empty memory, and keeps what every finished episode scored.
 
+    With demonstrations the oracle acts in the first episodes of a trial. The policy is called at each of their steps too, so that its memory
+    takes in what it would have seen; the oracle's action takes the place of its own, also as the previous action of the step after.
+
     Args:
         env: N environments; trials must not end before `n_steps` (`trial_steps=None, trial_episodes=None`).
-        n_steps: Steps of a trial; may be far beyond the training context; >= 1.
+        n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1.
         n_trials: Trials to play, in waves of N; >= 1.
         layouts: Layout of each trial, in turn and from the start again; None takes those of the environment's own trials.
         deterministic: The most likely action instead of a drawn one.
         pictures: Whether to keep maps with the way taken in an early and a late episode of the first environment.
+        demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0. Compare with
+            as many episodes played by the policy itself.
 
     Raises:
-        ValueError: A number is too small.
+        ValueError: A number is too small, or demonstrations are asked of an environment without an oracle.
 
     Source:
         ReLIC, section on evaluation: fresh memory, one layout, sampled actions, records of finished episodes only, mean over trials of the
-        i-th finished episode restricted to the i that every trial reached.
+        i-th finished episode restricted to the i that every trial reached. Demonstrations: section on few-shot imitation.
     """
 
     def __init__(
@@ -171,23 +184,32 @@ class TrialEvaluator:
         layouts: Sequence[int] | None = None,
         deterministic: bool = False,
         pictures: bool = False,
+        demonstrations: int = 0,
     ) -> None:
-        for name, value in (("n_steps", n_steps), ("n_trials", n_trials)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        check_whole("n_steps", n_steps)
+        check_whole("n_trials", n_trials)
+        check_whole("demonstrations", demonstrations, 0)
+        if demonstrations > 0 and not hasattr(env, "oracle_actions"):
+            raise ValueError(
+                f"demonstrations must be 0 for an environment without oracle_actions, got {demonstrations} for a {type(env).__name__}"
+            )
         if layouts is not None and len(layouts) == 0:
             raise ValueError("layouts must be None or have at least one entry, got none")
         if pictures and not isinstance(env, TrialVecEnv):
             raise ValueError(f"pictures needs a TrialVecEnv, got {type(env).__name__}")
         self.env, self.n_steps, self.n_trials = env, n_steps, n_trials
         self.layouts, self.deterministic, self.pictures = layouts, deterministic, pictures
+        self.demonstrations = demonstrations
 
     def run(self, policy: Policy, progress: Callable[[int], None] | None = None) -> TrialResults:
         """Plays all trials.
 
         Args:
-            policy: What acts.
+            policy: What acts. If the action before is part of its state, it has `remember_moves(state, moves)`, as `MemoryPolicy`.
             progress: Called with the number of environment steps after each step of a wave.
+
+        Raises:
+            ValueError: A trial ended within the demonstrations.
         """
         episodes: list[list[dict[str, float]]] = []
         layouts: list[int] = []
@@ -197,14 +219,18 @@ class TrialEvaluator:
             records, played, pictures = self._wave(policy, first, progress)
             episodes += records[:wave]
             layouts += played[:wave]
-        longest = max(len(trial) for trial in episodes)
-        names = sorted({name for trial in episodes for episode in trial for name in episode})
-        metrics = {name: np.full((len(episodes), longest), np.nan) for name in names}
-        for i, trial in enumerate(episodes):
-            for e, episode in enumerate(trial):
-                for name, value in episode.items():
-                    metrics[name][i, e] = value
-        return TrialResults(metrics, np.array(layouts, np.int64), pictures)
+        shown = self.demonstrations
+        shortest = min(len(trial) for trial in episodes)
+        if shortest < shown:
+            raise ValueError(
+                f"trials must go on after their {shown} demonstrations, one ended after {shortest} episodes"
+            )
+        return TrialResults(
+            _by_name([trial[shown:] for trial in episodes]),
+            np.array(layouts, np.int64),
+            pictures,
+            _by_name([trial[:shown] for trial in episodes]),
+        )
 
     def _wave(
         self, policy: Policy, first: int, progress: Callable[[int], None] | None
@@ -220,24 +246,32 @@ class TrialEvaluator:
         played = [int(info.get("layout_id", 0)) for info in env.reset_infos]
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # whose first trial goes on
+        left = np.full(count, self.n_steps)  # steps that the policy still has
+        remember = getattr(policy, "remember_moves", None)
         state, start = None, np.ones(count, bool)
         bare = env.unwrapped
         options_of_task = bare.env.task.option_names if isinstance(bare, TrialVecEnv) else ()
         ways: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
-        for _ in range(self.n_steps):
+        while (left > 0).any():
             actions, state = policy.predict(observation, state, start, self.deterministic)
+            shown = running & (np.array([len(trial) for trial in records]) < self.demonstrations)
+            if shown.any():
+                actions = _where(shown, env.oracle_actions(), actions)  # type: ignore[attr-defined]
+                if remember is not None:
+                    state = remember(state, actions)
             observation, _, start, infos = env.step(actions)
+            left -= ~shown
             for i in np.flatnonzero(start).tolist():
-                if running[i]:
+                if running[i] and left[i] >= 0:
                     records[i].append(_measures(infos[i], options_of_task))
                     running[i] = not env.reset_infos[i].get("trial_start", False)
-            if self.pictures and running[0]:
+            if self.pictures and running[0] and left[0] >= 0:
                 if start[0]:
                     ways.append([])
                 ways[-1].append(self._pose())
             if progress is not None:
                 progress(count)
-        return records, played, self._draw(ways[:-1]) if running[0] else {}
+        return records, played, self._draw(ways[self.demonstrations : -1]) if running[0] else {}
 
     def _pose(self) -> np.ndarray:
         """float, (3,); where the first environment is."""
@@ -267,6 +301,25 @@ def _measures(info: dict[str, Any], option_names: Sequence[str]) -> dict[str, fl
     if episode:
         measures |= {"return": float(episode["r"]), "length": float(episode["l"])}
     return measures
+
+
+def _by_name(trials: list[list[dict[str, float]]]) -> dict[str, np.ndarray]:
+    """Name -> float64, (trials, E), of the measures of each episode of each trial; NaN where there is none."""
+    longest = max(len(trial) for trial in trials)
+    names = sorted({name for trial in trials for episode in trial for name in episode})
+    table = {name: np.full((len(trials), longest), np.nan) for name in names}
+    for i, trial in enumerate(trials):
+        for e, episode in enumerate(trial):
+            for name, value in episode.items():
+                table[name][i, e] = value
+    return table
+
+
+def _where(rows: np.ndarray, these: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """`these` in the rows (bool, (N,)), `others` elsewhere."""
+    chosen = others.copy()
+    chosen[rows] = these[rows]
+    return chosen
 
 
 def _mean(values: np.ndarray) -> float:

@@ -165,6 +165,40 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
         report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
 
 
+def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """What the agent scores in its first episode after N demonstrations, beside what it scores there after N episodes of its own.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    rows = []
+    for run in runs:
+        score = run.config.score
+        own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
+        files = run.path.glob("demonstrations_*.json")
+        for file in sorted(files, key=lambda file: int(file.stem.split("_")[1])):
+            agent = _read_json(file)["agent"]
+            count, curve = int(file.stem.split("_")[1]), agent["metrics"][score]
+            if curve["mean"]:
+                self_played = own[count] if count < len(own) else "-"
+                shown = float(np.mean(agent["demonstrations"][score]))
+                rows.append([run.path.name, count, shown, curve["mean"][0], curve["stderr"][0], self_played])
+    if rows:
+        report.heading("After demonstrations")
+        report.text(
+            "The oracle plays the first N episodes of a trial while the agent's memory looks on; then the agent acts."
+        )
+        header = [
+            "run",
+            "N",
+            "demonstrations",
+            "first episode of the agent",
+            "standard error",
+            "after N episodes of its own",
+        ]
+        report.table(header, rows)
+
+
 def add_maps(report: Report, run: RunDirectory) -> None:
     """The maps that the evaluation of a run drew, early episodes first."""
     maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
@@ -191,6 +225,10 @@ def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
     file = run.path / "evaluation.json"
     if not file.is_file():
         return {}
+    return _read_json(file)
+
+
+def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text())
     except json.JSONDecodeError as error:

@@ -24,9 +24,11 @@ from rich.progress import (
 from rich.text import Text
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.vec_env import VecEnv
 
 from agents import checkpoint
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
+from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO
 from agents.presets import RunConfig
 from agents.vec_env import make_vec_env
@@ -279,8 +281,33 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
     return model
 
 
+def trained_policy(run: RunDirectory, seed: int) -> MemoryPolicy:
+    """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+        ValueError: Its checkpoint is not whole, or of other settings.
+    """
+    config = run.config
+    checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
+    policy = PartialUpdatePPO.load(run.path / CHECKPOINT, device=config.device).policy
+    policy.generator.manual_seed(seed)
+    return policy
+
+
+def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
+    """Copies of the environment that a run is evaluated in, seeded apart from those of its training."""
+    return make_vec_env(config.env, count, seed=1_000_000 + seed, **{**config.env_kwargs, **config.eval_kwargs})
+
+
 def evaluate_run(
-    run: RunDirectory, policy: Policy | None = None, *, pictures: bool = False, seed: int = 1, **changes: Any
+    run: RunDirectory,
+    policy: Policy | None = None,
+    *,
+    pictures: bool = False,
+    seed: int = 1,
+    demonstrations: int = 0,
+    **changes: Any,
 ) -> TrialResults:
     """Plays the evaluation trials of a run.
 
@@ -289,26 +316,25 @@ def evaluate_run(
         policy: What plays; None: the run's checkpoint.
         pictures: Whether to keep maps of an early and a late episode.
         seed: Of the evaluation environments and of the actions drawn.
+        demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.
         **changes: Fields of the config to change, such as `eval_steps`.
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
-        ValueError: Its checkpoint is not whole, or of other settings.
+        ValueError: Its checkpoint is not whole, or of other settings; or the environment has no oracle to demonstrate.
     """
     config = run.config
     steps, trials = changes.get("eval_steps", config.eval_steps), changes.get("eval_trials", config.eval_trials)
     if policy is None:
-        checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
-        model = PartialUpdatePPO.load(run.path / CHECKPOINT, device=config.device)
-        model.policy.generator.manual_seed(seed)
-        policy = model.policy
-    env = make_vec_env(
-        config.env, min(config.n_envs, trials), seed=1_000_000 + seed, **{**config.env_kwargs, **config.eval_kwargs}
-    )
+        policy = trained_policy(run, seed)
+    env = evaluation_env(config, min(config.n_envs, trials), seed)
     layouts = None
     if config.eval_all_layouts:
         layouts = range(env.get_attr("task")[0].num_layouts)
     try:
-        return TrialEvaluator(env, steps, trials, layouts=layouts, pictures=pictures).run(policy)
+        evaluator = TrialEvaluator(
+            env, steps, trials, layouts=layouts, pictures=pictures, demonstrations=demonstrations
+        )
+        return evaluator.run(policy)
     finally:
         env.close()

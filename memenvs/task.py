@@ -115,6 +115,23 @@ class BatchTask(ABC):
             uint8, (H, W, 3).
         """
 
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Where poses lie on the picture that `draw_map` gives.
+
+        Args:
+            i: Which environment.
+            poses: float, (T, 3); as in `info["pose"]`.
+
+        Returns:
+            float, (T, 2); column and row, pixels.
+
+        Raises:
+            NotImplementedError: The task does not say.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no map_pixels: it does not say where a pose lies on its map"
+        )
+
     @property
     def num_places(self) -> int | None:
         """`info["place"]` is in 0 ... num_places - 1; None for a task without places, or if their number is unknown."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.checks import check_whole
 from memenvs.core import BatchTask, Observation, Options
-from memenvs.grids.drawing import draw_grid
+from memenvs.grids.drawing import draw_grid, grid_pixels
 
 SPLITS = ("train", "test", "all")
 #: Change of (x, y) by action: +x, -x, +y, -y, stay.
@@ -149,6 +149,10 @@ class Darkroom(BatchTask):
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The board with the cells passed through, from blue to red; 320 x 320."""
         return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, way)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """The middles of the cells."""
+        return grid_pixels(self.config.size, poses)
 
     def _cell(self, name: str, value: object, default: np.ndarray) -> np.ndarray:
         if value is None:

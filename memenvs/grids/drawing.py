@@ -9,9 +9,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 Colour = tuple[int, int, int]
+SIDE = 320
+"""Side of a picture, pixels."""
 
 
-def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarray, side: int = 320) -> np.ndarray:
+def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarray, side: int = SIDE) -> np.ndarray:
     """A square board seen from above, x to the right and y up, with an agent and the way it came.
 
     Args:
@@ -36,7 +38,7 @@ def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarra
             draw.rectangle(box(x, y, 1), fill=(58, 61, 70))
     for (x, y), colour in cells.items():
         draw.rectangle(box(int(x), int(y), 1), fill=colour)
-    points = [((x + 0.5) * step, side - (y + 0.5) * step) for x, y in np.asarray(way)[:, :2].tolist()]
+    points = [(x, y) for x, y in grid_pixels(size, way, side).tolist()]
     for t, (start, end) in enumerate(itertools.pairwise(points)):
         share = t / max(1, len(points) - 2)
         draw.line(
@@ -45,3 +47,9 @@ def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarra
     x, y = (int(value) for value in np.asarray(way)[-1, :2])
     draw.ellipse(box(x, y, step * 0.2), fill=(226, 80, 70))
     return np.asarray(image)
+
+
+def grid_pixels(size: int, cells: np.ndarray, side: int = SIDE) -> np.ndarray:
+    """Column and row, float (T, 2), of the middles of cells (T, 2) or more columns, on a picture of `draw_grid`."""
+    middles = (np.asarray(cells, np.float64)[:, :2] + 0.5) * (side / size)
+    return np.stack([middles[:, 0], side - middles[:, 1]], 1)

@@ -19,7 +19,7 @@ from memenvs.houses.simulator import PixelCounter, Simulator
 from memenvs.houses.worlds import WORLDS, World, make_world
 from memenvs.navigation.expert import Expert
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
-from memenvs.navigation.picture import SIDE, draw_picture, draw_plan
+from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
 from memenvs.navigation.robot import (
     DOWN,
     FORWARD,
@@ -45,6 +45,7 @@ SENSORS = ("rgb", "depth", "semantic")
 GPS_FRAMES = ("layout", "episode")
 #: Without `layout_pool` layouts have numbers below this one.
 MANY_LAYOUTS = 2**31
+_MAP_SCALE = 40.0  # pixels per metre
 #: Layouts kept ready beyond one for each environment.
 SPARE_LAYOUTS = 16
 
@@ -330,7 +331,11 @@ class ExtObjNav(BatchTask):
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The home from above with the way and the goals."""
-        return draw_plan(self.layout(i).house, way, self._goal_places(i), pixels_per_metre=40.0)
+        return draw_plan(self.layout(i).house, way, self._goal_places(i), pixels_per_metre=_MAP_SCALE)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Positions on the floor plan."""
+        return plan_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stops the drawing threads."""

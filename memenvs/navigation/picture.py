@@ -10,6 +10,7 @@ from memenvs.houses.topdown import Marker, draw_topdown
 #: Sides of the view and of the square that the map beside it is fitted into, pixels.
 SIDE = 384
 _BACKGROUND = 250
+_MARGIN = 0.3  # m; around the home
 _GOAL, _LOOKS_AT = (236, 170, 20), (30, 30, 34)
 
 
@@ -29,14 +30,21 @@ def draw_plan(house: House, way: np.ndarray, goals: np.ndarray, *, pixels_per_me
     markers = [Marker((goal[0], goal[1]), _GOAL, radius=0.18) for goal in goals.tolist()]
     markers.append(Marker((x + 0.35 * np.cos(heading), y + 0.35 * np.sin(heading)), _LOOKS_AT, radius=0.07))
     return draw_topdown(
-        house, pixels_per_metre=pixels_per_metre, trajectories=[way], markers=markers, margin=0.3, has_labels=False
+        house, pixels_per_metre=pixels_per_metre, trajectories=[way], markers=markers, margin=_MARGIN, has_labels=False
     )
+
+
+def plan_pixels(house: House, points: np.ndarray, *, pixels_per_metre: float) -> np.ndarray:
+    """Column and row, float (Q, 2), of points (Q, 2) or more columns, m, on a picture of `draw_plan`."""
+    low, high = house.bounds
+    x, y = np.asarray(points, np.float64)[:, :2].T
+    return np.stack([x - low[0] + _MARGIN, high[1] + _MARGIN - y], 1) * pixels_per_metre
 
 
 def draw_picture(view: np.ndarray, house: House, way: np.ndarray, goals: np.ndarray) -> np.ndarray:
     """The view, uint8 (384, 384, 3), and right of it the plan (see `draw_plan`). Returns uint8, (384, 768, 3)."""
     low, high = house.bounds
-    plan = draw_plan(house, way, goals, pixels_per_metre=SIDE / (float(np.max(high - low)) + 0.6))
+    plan = draw_plan(house, way, goals, pixels_per_metre=SIDE / (float(np.max(high - low)) + 2 * _MARGIN))
     plan = plan[:SIDE, :SIDE]  # rounding may have added a pixel
     picture = np.full((SIDE, 2 * SIDE, 3), _BACKGROUND, np.uint8)
     picture[:, :SIDE] = view

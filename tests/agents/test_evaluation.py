@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
+from agents.memory import StepInputs
 from agents.vec_env import make_vec_env
 from memenvs.grids.darkroom import goal_cells
+from tests.agents.learners import darkroom as small_darkroom
+from tests.agents.learners import learner
 
 
 def darkroom(count: int = 4, **kwargs):
@@ -81,6 +85,80 @@ def test_a_memory_is_emptied_between_trials_only():
     assert fresh == [t == 0 for _ in range(2) for t in range(20)]
 
 
+def house(count: int):
+    settings = {"rooms": (2, 2), "num_objects": (3, 4), "obs_mode": "symbolic", "trial_episodes": None}
+    return make_vec_env("memenvs/ExtObjNav-v0", count, seed=3, max_episode_steps=30, **settings)
+
+
+@pytest.mark.parametrize("make", [darkroom, house])
+def test_demonstrations_are_what_the_oracle_does(make):
+    """In the home, episodes of the two environments end at different steps."""
+    env = make(2)
+    shown = TrialEvaluator(env, 40, 2, demonstrations=2).run(RandomPolicy(env.action_space, 0))
+    env = make(2)
+    oracle = TrialEvaluator(env, 100, 2).run(OraclePolicy(env))
+    assert set(shown.demonstrated) == set(shown.metrics) == set(oracle.metrics)
+    for name, values in oracle.metrics.items():
+        np.testing.assert_array_equal(shown.demonstrated[name], values[:, :2], name)
+    assert shown.metrics["return"][:, 0].mean() < oracle.metrics["return"][:, 2].mean()
+    played = np.nansum(shown.metrics["length"], 1)
+    assert (played <= 40).all()
+    assert (played > 40 - env.env.max_episode_steps).all()  # the steps of the policy come after the demonstrations
+    assert shown.to_json()["demonstrations"]["return"] == oracle.metrics["return"][:, :2].mean(0).tolist()
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm", "relic"])
+def test_demonstrations_are_remembered_as_if_fed_by_hand(memory):
+    """Two demonstrations of 5 steps: what the memory holds is what its own steps give for the oracle's observations and actions."""
+    model = learner(memory)
+    policy = model.policy
+    policy.resets_with_episode = False
+    states = []
+
+    class Spy:
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            states.append(None if state is None else {key: value.clone() for key, value in state.items()})
+            return model.predict(observation, state, episode_start, deterministic)
+
+        def remember_moves(self, state, moves):
+            return model.remember_moves(state, moves)
+
+    env = small_darkroom(seed=7)
+    TrialEvaluator(env, 1, env.num_envs, demonstrations=2).run(Spy())
+    assert len(states) == 11
+
+    env = small_darkroom(seed=7)
+    env.set_options({"new_trial": True})
+    observation, memory_state = env.reset(), policy.memory.initial_state(env.num_envs)
+    previous = torch.zeros(env.num_envs, dtype=torch.int64)
+    for t in range(10):
+        moves = env.oracle_actions()
+        starts = torch.full((env.num_envs, 1), t % 5 == 0)
+        with torch.no_grad():
+            x = policy.features({key: torch.as_tensor(value) for key, value in observation.items()})
+            if memory != "none":
+                x = torch.cat([x, policy.previous_action.weight[torch.where(starts[:, 0], 0, previous)]], -1)
+            trial = torch.full_like(starts, t == 0)
+            _, memory_state = policy.memory.step(StepInputs(x[:, None], starts, trial), memory_state)
+        previous = torch.as_tensor(moves) + 1
+        observation, *_ = env.step(moves)
+    assert len(set(previous.tolist())) > 1 or int(previous[0]) != 0
+    for key, value in memory_state.items():
+        assert torch.equal(states[10][key], value), key
+    if memory != "none":
+        assert torch.equal(states[10]["previous_action"], previous)
+
+
+def test_demonstrations_need_an_oracle_and_room():
+    with pytest.raises(
+        ValueError, match="demonstrations must be 0 for an environment without oracle_actions, got 1 for a Dum"
+    ):
+        TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, demonstrations=1)
+    env = darkroom(2, trial_episodes=2)
+    with pytest.raises(ValueError, match="trials must go on after their 3 demonstrations, one ended after 2 episodes"):
+        TrialEvaluator(env, 40, 2, demonstrations=3).run(RandomPolicy(env.action_space))
+
+
 def test_pictures_show_the_first_and_the_last_episode():
     env = darkroom()
     results = TrialEvaluator(env, 24, 4, pictures=True).run(OraclePolicy(env))
@@ -91,7 +169,14 @@ def test_pictures_show_the_first_and_the_last_episode():
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "message"), [({"n_steps": 0}, "n_steps"), ({"n_trials": 0}, "n_trials"), ({"layouts": []}, "layouts")]
+    ("kwargs", "message"),
+    [
+        ({"n_steps": 0}, "n_steps"),
+        ({"n_trials": 0}, "n_trials"),
+        ({"layouts": []}, "layouts"),
+        ({"demonstrations": -1}, "demonstrations must be an integer of at least 0, got -1"),
+        ({"demonstrations": 1.0}, "demonstrations must be an integer of at least 0, got 1.0"),
+    ],
 )
 def test_wrong_settings_are_named(kwargs, message):
     with pytest.raises(ValueError, match=message):

@@ -5,8 +5,12 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import gymnasium as gym
+import numpy as np
 import pytest
+import torch
 
+from agents import PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
 from agents.presets import PRESETS, RunConfig, find_preset, with_overrides
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run
@@ -41,7 +45,6 @@ def test_overrides_change_only_what_they_name():
     [
         ("ppo.n_epoch", 2, "unknown setting 'n_epoch'"),
         ("seeds", 2, "unknown setting 'seeds'"),
-        ("n_envs", "many", "n_envs must be a whole number, got 'many'"),
         ("n_envs", 0, "n_envs must be at least 1, got 0"),
         ("ppo.gamma", 2.0, r"gamma must be in \[0, 1\], got 2.0"),
         ("ppo.prefix_grad", "half", "unknown prefix_grad 'half'"),
@@ -52,6 +55,28 @@ def test_overrides_change_only_what_they_name():
 def test_wrong_overrides_are_named(name, value, message):
     with pytest.raises(ValueError, match=message):
         with_overrides(SMALL, [(name, value)])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_envs", "many", "n_envs must be a whole number, got 'many'"),
+        ("total_steps", 1e6, "total_steps must be a whole number, got 1000000.0"),
+        ("env_kwargs", "x", "env_kwargs must be a dict, got 'x'"),
+        ("eval_all_layouts", 1, "eval_all_layouts must be true or false, got 1"),
+        ("ppo.gamma", "x", "gamma must be a number, got 'x'"),
+    ],
+)
+def test_overrides_of_wrong_types_are_named(name, value, message):
+    with pytest.raises(TypeError, match=message):
+        with_overrides(SMALL, [(name, value)])
+
+
+def test_settings_of_wrong_types_are_named():
+    with pytest.raises(TypeError, match="n_envs must be a whole number, got True"):
+        RunConfig(n_envs=True)
+    with pytest.raises(TypeError, match=r"ppo must be PPOConfig, got \{\}"):
+        RunConfig(ppo={})
 
 
 def test_unknown_preset_lists_all():
@@ -118,6 +143,49 @@ def test_killed_run_goes_on_with_the_same_bits(tmp_path):
             assert resumed[name] == expected[name], name
 
 
+class Fragile(gym.Env):
+    """Episodes of 4 steps; while `breaks_at` is set, the reward of that step of its life is NaN."""
+
+    observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    breaks_at: int | None = None
+
+    def __init__(self):
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        reward = float("nan") if self.steps == self.breaks_at else 1.0
+        return np.zeros(1, np.float32), reward, self.steps % 4 == 0, False, {}
+
+
+def test_a_run_that_breaks_goes_on_from_its_last_good_checkpoint(tmp_path, monkeypatch):
+    config = RunConfig(
+        env="tests/Fragile-v0", n_envs=2, total_steps=80, threads=1, checkpoint_rollouts=1, device="cpu",
+        ppo=PPOConfig(n_steps=8, n_updates=2, n_epochs=1), policy={"memory": "none"},
+    )  # fmt: skip
+    gym.register("tests/Fragile-v0", Fragile, disable_env_checker=True)
+    try:
+        with RunDirectory(tmp_path, config) as run:
+            monkeypatch.setattr(Fragile, "breaks_at", 21)  # the third rollout, in its second segment
+            with pytest.raises(
+                ValueError, match=r"rewards must be finite, got \[nan nan\] after 40 env.* and 5 updates"
+            ):
+                train_run(run, quiet=True)
+            good = PartialUpdatePPO.load(run.path / CHECKPOINT, device="cpu")
+            assert good.num_timesteps == 32
+            assert all(bool(torch.isfinite(each).all()) for each in good.policy.parameters())
+            monkeypatch.setattr(Fragile, "breaks_at", None)
+            assert train_run(run, quiet=True).num_timesteps == 80
+            assert max(step for points in run.metrics().values() for step, _ in points) == 80
+    finally:
+        del gym.registry["tests/Fragile-v0"]
+
+
 def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     folder = tmp_path / "run"
     assert (
@@ -143,7 +211,15 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
 
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
+    before = (folder / "evaluation.json").read_bytes()
+    assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--demonstrations", "1"]) == 0
+    shown, played = capsys.readouterr().out.splitlines()
+    assert shown.startswith("oracle   return by demonstration: ")
+    assert played.startswith("agent    return by episode: ")
+    assert (folder / "evaluation.json").read_bytes() == before
+    assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
     assert main(["report", str(folder), "--json"]) == 0
+    assert "<h2>After demonstrations</h2>" in (folder / "report.html").read_text()
     assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html")}
 
 

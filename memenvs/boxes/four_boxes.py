@@ -226,7 +226,7 @@ def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoo
         from memenvs.boxes.miniworld import MiniworldRoom
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"world 'miniworld' needs {error.name}; install it with: pip install 'memenvs[miniworld]'"
+            "world 'miniworld' needs the package miniworld; install it with: pip install 'memenvs[miniworld]'"
         ) from error
     except Exception as error:  # pyglet has its own error for a missing display, which cannot be imported without one
         raise ImportError(

@@ -31,6 +31,8 @@ MATERIALS = (
     "wood", "fabric", "leather", "metal", "glass", "paper", "stripes", "label", "books", "leaves",
     "grass", "screen", "ceramic",
 )  # fmt: skip
+#: A shape of class "painting" made of one of these shows a picture of its own, another one for each.
+PAINTING_MATERIALS = ("label", "leaves", "checker", "marble", "stripes")
 MATERIAL_INDEX = {name: index for index, name in enumerate(MATERIALS)}
 
 ROOM_TYPES = ("living_room", "kitchen", "bedroom", "bathroom", "dining_room", "study", "hallway", "laundry", "other")

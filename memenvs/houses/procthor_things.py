@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
+
+from memenvs.houses.classes import PAINTING_MATERIALS
 from memenvs.houses.procthor_parts import BLACK, BRASS, DARK, GREEN, STEEL, TERRACOTTA, WHITE, WOOD, Parts
 
 
@@ -78,8 +81,8 @@ def hollow(p: Parts) -> None:
 
 
 def picture(p: Parts) -> None:
-    """A frame around a picture that hangs with its back to -y."""
-    p.whole()
+    """A framed picture that hangs with its back to -y; which one, the asset's id says."""
+    p.whole(PAINTING_MATERIALS[zlib.crc32(p.asset.encode()) % len(PAINTING_MATERIALS)])
 
 
 def desk_lamp(p: Parts) -> None:

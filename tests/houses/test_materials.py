@@ -21,10 +21,14 @@ def test_every_material_has_a_picture() -> None:
 
 
 def test_panes_and_paintings_have_their_own() -> None:
-    material = np.array([MATERIAL_INDEX[name] for name in ("glass", "glass", "label", "paper", "label")])
-    semantic = np.array([CLASS_INDEX[name] for name in ("window", "shower", "painting", "painting", "food")])
+    material = np.array(
+        [MATERIAL_INDEX[name] for name in ("glass", "glass", "label", "leaves", "paper", "wood", "label")]
+    )
+    semantic = np.array(
+        [CLASS_INDEX[name] for name in ("window", "shower", "painting", "painting", "painting", "painting", "food")]
+    )
     names = [list(TEXTURES)[number] for number in texture_numbers(material, semantic)]
-    assert names == ["class window", "glass", "class painting", "plain", "label"]
+    assert names == ["class window", "glass", "painting label", "painting leaves", "plain", "wood", "label"]
 
 
 def test_a_coarser_texel_is_the_mean_of_finer_ones() -> None:

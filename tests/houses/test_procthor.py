@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX
-from memenvs.houses.house import House, polygon_area
+from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS, PAINTING_MATERIALS
+from memenvs.houses.house import House, ShapeBuilder, polygon_area
 from memenvs.houses.procthor import count_procthor, load_procthor
+from memenvs.houses.procthor_assets import ASSET_TYPES
+from memenvs.houses.procthor_parts import Parts
 from tests.houses.plan_checks import blocked, span
 
 SIZES = {
@@ -348,3 +350,15 @@ def test_loading_changes_nothing(tmp_path):
     assert house == before
     for name in ("centre", "half", "yaw", "colour", "semantic", "instance"):
         assert np.array_equal(getattr(first.shapes, name), getattr(second.shapes, name))
+
+
+def test_paintings_show_different_things():
+    def material(asset: str) -> str:
+        builder = ShapeBuilder()
+        painting = CLASS_INDEX["painting"]
+        parts = Parts((0, 0, 1.5), (0.6, 0.02, 0.4), 0.0, asset, (), builder, painting, 1, "label", (200, 60, 60))
+        ASSET_TYPES["Painting"].form(parts)
+        return MATERIALS[builder.build().material[0]]
+
+    assert {material(f"Wall_Decor_Painting_{k}") for k in range(1, 30)} == set(PAINTING_MATERIALS)
+    assert material("Wall_Decor_Painting_3") == material("Wall_Decor_Painting_3")

@@ -216,11 +216,6 @@ class NavigationMap:
 
 
 @njit(nogil=True, cache=True)
-def _is_free(free: np.ndarray, width: int, origin: np.ndarray, cell: float, x: float, y: float) -> bool:
-    return free[int((y - origin[1]) / cell) * width + int((x - origin[0]) / cell)]
-
-
-@njit(nogil=True, cache=True)
 def _slide(
     free: np.ndarray, width: int, origin: np.ndarray, cell: float, x: float, y: float, dx: float, dy: float
 ) -> tuple[float, float, bool]:
@@ -229,17 +224,22 @@ def _slide(
     What is in the way takes the part of the motion that goes against it, one axis at a time; the sides of cells are the obstacles.
     """
     parts = math.ceil(math.sqrt(dx * dx + dy * dy) / (SUBSTEP * cell))
-    if parts == 0 or not _is_free(free, width, origin, cell, x, y):
-        return x, y, parts > 0
+    if parts == 0:
+        return x, y, False
+    row, column = int((y - origin[1]) / cell), int((x - origin[0]) / cell)
+    if not free[row * width + column]:
+        return x, y, True
     dx, dy = dx / parts, dy / parts
     blocked = False
     for _ in range(parts):
-        if _is_free(free, width, origin, cell, x + dx, y):
-            x += dx
+        to = int((x + dx - origin[0]) / cell)
+        if free[row * width + to]:
+            x, column = x + dx, to
         else:
             blocked = True
-        if _is_free(free, width, origin, cell, x, y + dy):
-            y += dy
+        to = int((y + dy - origin[1]) / cell)
+        if free[to * width + column]:
+            y, row = y + dy, to
         else:
             blocked = True
     return x, y, blocked

@@ -110,15 +110,15 @@ class Simulator:
         Returns:
             bool, (N,); whether something was in the way.
         """
-        direction = np.column_stack([np.cos(self.heading), np.sin(self.heading)])
-        steps = direction * np.where(which, distance, 0.0)[:, None]
+        lengths = which * distance
+        steps = np.stack([lengths * np.cos(self.heading), lengths * np.sin(self.heading)], axis=1)
         collided = np.empty(self.num_robots, bool)
         slide_many(self._free, self._width, self._origin, self._cell, self.position, steps, collided)
         return collided
 
     def turn(self, angles: np.ndarray) -> None:
         """Turns every robot by an angle (rad, (N,)), counter-clockwise."""
-        self.heading = np.where(angles != 0.0, (self.heading + angles) % (2 * math.pi), self.heading)
+        self.heading = (self.heading + angles) % (2 * math.pi)
 
     def set_goals(self, i: int, field: np.ndarray) -> float:
         """Gives robot `i` a field of walking distances, float32, (H * W,), as `NavigationMap.field` makes it.
@@ -165,15 +165,9 @@ class Simulator:
         Returns:
             bool, (R, K); True where a thing of up to `THING_RADIUS` might have pixels.
         """
-        position, heading, pitch = self.position[rows, None], self.heading[rows, None], self.pitch[rows, None]
-        offset = places[..., :2] - position
-        near = (offset**2).sum(-1) <= distance**2
-        x, y, z = np.where(near, np.moveaxis(places, -1, 0), 0.0)
-        x, y = x - position[..., 0], y - position[..., 1]
-        cos, sin = np.cos(heading), np.sin(heading)
-        depth = (cos * x + sin * y - CAMERA_AHEAD) * np.cos(pitch) + (z - CAMERA_HEIGHT) * np.sin(pitch)
-        aside = np.abs(cos * y - sin * x)
-        return near & (depth - aside > -THING_RADIUS * math.sqrt(2.0))
+        out = np.zeros(places.shape[:2], bool)
+        _may_see(rows, self.position, self.heading, self.pitch, places, distance, out)
+        return out
 
     def count_pixels(self, which: np.ndarray, instances: np.ndarray) -> np.ndarray:
         """How many pixels things have in the 256 x 256 images of head cameras with a field of view of 90 degrees.
@@ -257,6 +251,28 @@ def head_camera(position: np.ndarray, heading: np.ndarray, pitch: np.ndarray) ->
     poses[:, 3] = heading
     poses[:, 4] = pitch
     return poses
+
+
+@njit(nogil=True, cache=True)
+def _may_see(
+    rows: np.ndarray,
+    positions: np.ndarray,
+    headings: np.ndarray,
+    pitches: np.ndarray,
+    places: np.ndarray,
+    distance: float,
+    out: np.ndarray,
+) -> None:
+    """See `Simulator.may_see`; `out` is bool, (R, K), False."""
+    for r in range(len(rows)):
+        i = rows[r]
+        cos, sin = math.cos(headings[i]), math.sin(headings[i])
+        for k in range(places.shape[1]):
+            x, y = places[r, k, 0] - positions[i, 0], places[r, k, 1] - positions[i, 1]
+            if x * x + y * y <= distance * distance:
+                ahead, up = cos * x + sin * y - CAMERA_AHEAD, places[r, k, 2] - CAMERA_HEIGHT
+                depth = ahead * math.cos(pitches[i]) + up * math.sin(pitches[i])
+                out[r, k] = depth - abs(cos * y - sin * x) > -THING_RADIUS * math.sqrt(2.0)
 
 
 @njit(nogil=True, cache=True)

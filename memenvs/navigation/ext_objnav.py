@@ -21,14 +21,14 @@ from memenvs.navigation.expert import Expert
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
 from memenvs.navigation.robot import (
-    DOWN,
     FORWARD,
     FORWARD_DISTANCE,
     LEFT,
     RIGHT,
     STOP,
     TILT_MODES,
-    UP,
+    TILT_OF,
+    WAIT,
     pitch_of,
     start_tilt,
     tilt,
@@ -189,6 +189,8 @@ class ExtObjNav(BatchTask):
         self._layouts: OrderedDict[int, Layout] = OrderedDict()
         self._layout: list[Layout | None] = [None] * num_envs
         self._turn = math.radians(config.turn_deg)
+        self._turn_of = np.zeros(WAIT + 1)
+        self._turn_of[[LEFT, RIGHT]] = self._turn, -self._turn
         self.observation_space = self._make_space()
         self._symbolic_images = (
             (np.zeros((num_envs, 64, 64), np.uint8), np.zeros((num_envs, 64, 64, 1), np.float32))
@@ -200,6 +202,7 @@ class ExtObjNav(BatchTask):
         self._tilt = np.full(num_envs, self._start_tilt)
         self._start = np.zeros((num_envs, 3))
         self._goal = np.zeros(num_envs, np.int64)
+        self._goal_one_hot = np.zeros((num_envs, len(YCB_CLASSES)), np.float32)
         self._trial_goal: list[int | None] = [None] * num_envs
         self._trial_starts: list[list[Pose] | None] = [None] * num_envs
         # Goal things of each environment; fewer than TOO_MANY, the rest is -1 and infinitely far.
@@ -211,8 +214,10 @@ class ExtObjNav(BatchTask):
         self._collisions = np.zeros(num_envs, np.int64)
         self._path_failures = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
-        self._trail = np.zeros((num_envs, config.max_episode_steps + 1, 3))  # poses, for pictures
-        self._trail_length = np.zeros(num_envs, np.int64)
+        # Poses, for pictures: those after step t are row t modulo the length of an episode.
+        self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
+        self._steps = 0
+        self._first_step = np.zeros(num_envs, np.int64)  # at which the episode began
         self._scene_id = np.zeros(num_envs, "U64")
         self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
 
@@ -243,6 +248,8 @@ class ExtObjNav(BatchTask):
         if options.get("start") is not None:
             start = self._check_start(layout, options["start"])
         self._goal[i] = goal
+        self._goal_one_hot[i] = 0.0
+        self._goal_one_hot[i, goal] = 1.0
         self._goal_position[i], self._goal_instance[i] = layout.targets[goal]
         self._tilt[i] = self._start_tilt
         self._start[i] = start
@@ -251,30 +258,33 @@ class ExtObjNav(BatchTask):
         self._path_length[i] = 0.0
         self._collisions[i] = self._path_failures[i] = 0
         self._success[i] = False
-        self._trail[i, 0], self._trail_length[i] = start, 1
+        self._trail[self._steps % len(self._trail), i], self._first_step[i] = start, self._steps
         self._expert.reset(i)
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Moves, turns, tilts; pays progress and success."""
         sim = self._sim
+        actions = np.where(active, actions, WAIT)
         before = sim.position.copy()
-        self._collisions += sim.forward(active & (actions == FORWARD), FORWARD_DISTANCE)
+        self._collisions += sim.forward(actions == FORWARD, FORWARD_DISTANCE)
         self._path_length += np.hypot(*(sim.position - before).T)
-        sim.turn(np.where(active, ((actions == LEFT) - 1.0 * (actions == RIGHT)) * self._turn, 0.0))
-        self._trail_length += active & (self._trail_length < self._trail.shape[1])
-        self._trail[np.arange(self.num_envs), self._trail_length - 1] = sim.pose
-        up = np.where(active, 1 * (actions == UP) - 1 * (actions == DOWN), 0)
-        self._tilt = np.where(up != 0, tilt(self.config.tilt_mode, self._tilt, up), self._tilt)
+        sim.turn(self._turn_of[actions])
+        self._tilt = tilt(self.config.tilt_mode, self._tilt, TILT_OF[actions])
         sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
-        stopped = active & (actions == STOP)
-        self._success |= self._sees_goal(stopped)
+        self._steps += 1
+        self._trail[self._steps % len(self._trail)] = sim.pose
+        stopped = actions == STOP
         now = sim.geodesic()
-        failed = active & ~np.isfinite(now)
-        self._path_failures += failed
-        now = np.where(active & ~failed, now, self._geodesic)
-        reward = STEP_REWARD + (self._geodesic - now) + SUCCESS_REWARD * (self._success & stopped)
+        is_known = np.isfinite(now)
+        self._path_failures += active & ~is_known
+        now = np.where(active & is_known, now, self._geodesic)
+        reward = np.where(active, STEP_REWARD + (self._geodesic - now), 0.0)
         self._geodesic = now
-        return np.where(active, reward, 0.0), stopped
+        if stopped.any():
+            won = self._sees_goal(stopped)
+            self._success |= won
+            reward += SUCCESS_REWARD * won
+        return reward, stopped
 
     def observe(self, out: Observation, which: np.ndarray) -> None:
         """What the robots see, want and where they are."""
@@ -284,10 +294,8 @@ class ExtObjNav(BatchTask):
             summarise(semantic, depth, which, out["symbolic"])
         else:
             self._sim.render(which, {name: out[name] for name in self.config.sensors})
-        rows = np.flatnonzero(which)
-        out["goal"][rows] = 0.0
-        out["goal"][rows, self._goal[rows]] = 1.0
-        out["gps"][rows] = self._gps()[rows]
+        np.copyto(out["goal"], self._goal_one_hot, where=which[:, None])
+        np.copyto(out["gps"], self._gps(), where=which[:, None], casting="same_kind")
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth and metrics; see the class."""
@@ -326,7 +334,8 @@ class ExtObjNav(BatchTask):
         """What the robot sees and a map with its way and the goals; 384 x 768."""
         view = np.zeros((self.num_envs, SIDE, SIDE, 3), np.uint8)
         self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=SIDE, width=SIDE))
-        way = self._trail[i, : self._trail_length[i]]
+        steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
+        way = self._trail[steps % len(self._trail), i]
         return draw_picture(view[i], self.layout(i).house, way, self._goal_places(i))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
@@ -424,6 +433,8 @@ class ExtObjNav(BatchTask):
         sees = np.zeros(self.num_envs, bool)
         rows = np.flatnonzero(which)
         near = self._sim.may_see(rows, self._goal_position[rows], SUCCESS_DISTANCE)
+        if not near.any():
+            return sees
         rows, near = rows[near.any(1)], near[near.any(1)]
         if len(rows):
             sees[rows] = True

@@ -9,6 +9,10 @@ import numpy as np
 from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT
 
 STOP, FORWARD, LEFT, RIGHT, UP, DOWN = range(6)
+#: What a robot does that makes no step; behind the actions, so that a table of them can have a row for it.
+WAIT = 6
+#: By how much an action looks up, in steps.
+TILT_OF = np.array([0, 0, 0, 0, 1, -1, 0])
 #: Length of a step forward, m.
 FORWARD_DISTANCE = 0.25
 TILT_MODES = ("ladder", "nominal")
@@ -28,8 +32,10 @@ def start_tilt(mode: str) -> float:
 def tilt(mode: str, state: np.ndarray, up: np.ndarray) -> np.ndarray:
     """State after a look up (+1), down (-1) or neither (0); `state` float64 (N,) degrees, `up` int (N,)."""
     if mode == "ladder":
-        return np.clip(state - LADDER_STEP_DEG * up, *LADDER_RANGE_DEG)
-    return np.clip(state + NOMINAL_STEP_DEG * up, *NOMINAL_RANGE_DEG)
+        lowest, highest, moved = *LADDER_RANGE_DEG, state - LADDER_STEP_DEG * up
+    else:
+        lowest, highest, moved = *NOMINAL_RANGE_DEG, state + NOMINAL_STEP_DEG * up
+    return np.minimum(np.maximum(moved, lowest), highest)  # np.clip takes twice as long
 
 
 def pitch_of(mode: str, state: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from memenvs.checks import check_whole, is_whole
+from memenvs.checks import check_whole
+from memenvs.resets import split_options, split_seed
 from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task, make_task, setting_names
 
 __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "TrialVectorEnv", "load_task"]
@@ -68,12 +69,9 @@ class TrialVectorEnv(VectorEnv):
         **kwargs: Any,
     ) -> None:
         check_whole("num_envs", num_envs)
-        for name, value in (
-            ("trial_episodes", trial_episodes),
-            ("trial_steps", trial_steps),
-            ("max_episode_steps", max_episode_steps),
-        ):
-            check_whole(name, value, or_none=True)
+        check_whole("trial_episodes", trial_episodes, or_none=True)
+        check_whole("trial_steps", trial_steps, or_none=True)
+        check_whole("max_episode_steps", max_episode_steps, or_none=True)
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"unknown render_mode {render_mode!r}; choose from None, 'rgb_array'")
         try:
@@ -134,8 +132,10 @@ class TrialVectorEnv(VectorEnv):
         """
         if self.closed:
             raise RuntimeError("reset was called after close")
-        per_env, mask = self._split_options(options)
-        seeds = self._split_seed(seed)
+        per_env, mask = split_options(options, self.task)
+        seeds = split_seed(seed, self.num_envs)
+        if not self._is_reset and not mask.all():
+            raise ValueError("reset_mask must be all True at the first reset")
         self._is_reset = False  # and so it stays if the task refuses an option half-way
         for i in np.flatnonzero(mask).tolist():
             own_seed = seeds[i]
@@ -171,10 +171,8 @@ class TrialVectorEnv(VectorEnv):
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             for i in np.flatnonzero(self._ended).tolist():
                 self._begin(i, {})
-            self._ended = done
-            return self._observe(self._everyone), rewards, terminated, truncated, self._info()
         self._ended = done.copy()  # `_begin` changes it, and `done` is handed out
-        if self.autoreset_mode is AutoresetMode.DISABLED or not done.any():
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not done.any():
             return self._observe(self._everyone), rewards, terminated, truncated, self._info()
         final_info = self._info()
         final_obs = self._final_observations(done)
@@ -307,60 +305,6 @@ class TrialVectorEnv(VectorEnv):
         if bad.any():
             raise ValueError(f"actions must be in 0 ... {count - 1}, got {actions[bad].tolist()}")
         return actions.astype(np.int64, copy=False)
-
-    def _split_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
-        if is_whole(seed):
-            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]  # type: ignore[arg-type]
-        elif isinstance(seed, (list, tuple, np.ndarray)) and all(each is None or is_whole(each) for each in seed):
-            seeds = [None if each is None else int(each) for each in seed]
-        else:
-            raise TypeError(f"seed must be an int, a sequence of {self.num_envs} of them or None, got {seed!r}")
-        if len(seeds) != self.num_envs:
-            raise ValueError(f"seed must be an int or {self.num_envs} of them, got {len(seeds)}")
-        if any(value is not None and not 0 <= value < 2**62 for value in seeds):
-            raise ValueError(f"seed must be at least 0 and below 2^62, got {seed}")
-        return seeds
-
-    def _split_options(self, options: Options | Sequence[Options] | None) -> tuple[list[dict[str, Any]], np.ndarray]:
-        """Options for each environment, checked, and which environments to reset."""
-        if options is None or isinstance(options, Mapping):
-            shared = dict(options or {})
-            mask = shared.pop("reset_mask", None)
-            per_env = [shared] * self.num_envs
-        else:
-            if not isinstance(options, (list, tuple)) or not all(isinstance(each, Mapping) for each in options):
-                raise TypeError(
-                    f"options must be a dict, a sequence of {self.num_envs} of them or None, got {options!r}"
-                )
-            mask, per_env = None, [dict(each) for each in options]
-            if len(per_env) != self.num_envs:
-                raise ValueError(f"options must be one dict or {self.num_envs} of them, got {len(per_env)}")
-        for each in per_env[:1] if len(per_env) > 1 and per_env[0] is per_env[-1] else per_env:
-            self._check_options(each)
-        if mask is None:
-            mask = self._everyone
-        mask = np.asarray(mask)
-        if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
-            raise ValueError(
-                f"reset_mask must be a bool array of shape ({self.num_envs},) with a True in it, got {mask!r}"
-            )
-        if not self._is_reset and not mask.all():
-            raise ValueError("reset_mask must be all True at the first reset")
-        return per_env, mask
-
-    def _check_options(self, options: dict[str, Any]) -> None:
-        allowed = (*TRIAL_OPTIONS, *self.task.option_names)
-        for key, value in options.items():
-            if key not in allowed:
-                raise ValueError(f"unknown reset option {key!r}; choose from {list(allowed)}")
-            if key == "new_trial" and not isinstance(value, (bool, np.bool_)):
-                raise ValueError(f"option 'new_trial' must be True or False, got {value!r}")
-            if key in ("trial", "episode_index", "layout"):
-                top = self.task.num_layouts if key == "layout" else 2**62
-                if not is_whole(value) or not 0 <= value < top:
-                    raise ValueError(f"option {key!r} must be an integer in 0 ... {top - 1}, got {value!r}")
 
 
 class TrialEnv(gym.Env):

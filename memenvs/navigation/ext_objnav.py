@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import check_pair, check_whole
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.simulator import PixelCounter, Simulator
-from memenvs.houses.worlds import WORLDS, World, make_world
+from memenvs.houses.worlds import make_world
+from memenvs.navigation.config import ExtObjNavConfig, category_number
 from memenvs.navigation.expert import Expert
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
@@ -26,7 +23,6 @@ from memenvs.navigation.robot import (
     LEFT,
     RIGHT,
     STOP,
-    TILT_MODES,
     TILT_OF,
     WAIT,
     pitch_of,
@@ -35,113 +31,18 @@ from memenvs.navigation.robot import (
 )
 from memenvs.navigation.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
 
+__all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]
+
 #: x (m), y (m) and heading (rad) of a robot.
 Pose = tuple[float, float, float]
 #: A stop succeeds within this distance on the floor plan, m.
 SUCCESS_DISTANCE = 2.0
 STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
-OBS_MODES = ("rgb", "symbolic")
-SENSORS = ("rgb", "depth", "semantic")
-GPS_FRAMES = ("layout", "episode")
 #: Without `layout_pool` layouts have numbers below this one.
 MANY_LAYOUTS = 2**31
 _MAP_SCALE = 40.0  # pixels per metre
 #: Layouts kept ready beyond one for each environment.
 SPARE_LAYOUTS = 16
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExtObjNavConfig:
-    """Settings of ExtObjNav.
-
-    Attributes:
-        world: "procedural" (made up, needs nothing), "procthor" (houses of a file), or a `World`.
-        split: "train", "validation" or "all"; which homes. Ignored if `world` is a `World`.
-        houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
-        rooms: Fewest and most rooms of a procedural home; 2 to 14. Other worlds have the rooms they have.
-        num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
-            40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
-        categories: Names or numbers of the kinds of things to place; None for all 20.
-        obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.navigation.symbolic`).
-        sensors: Which images, any of "rgb", "depth" and "semantic".
-        image_size: Rows and columns of the images; the horizontal field of view is 90 degrees. Symbolic observations use neither this nor `sensors`.
-        turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
-        tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
-        gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
-        fixed_goal_per_trial: Whether all episodes of a trial have the same goal.
-        max_start_poses: Number of start poses of a trial, re-used at random, >= 1; None for a new one each episode.
-        layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
-        max_episode_steps: Steps after which an episode is truncated; >= 1.
-        threads: Threads that draw; >= 1. Results do not depend on it.
-
-    Source:
-        ReLIC, section on ExtObjNav, and its release; table of what the two say differently in `turn_deg`, `tilt_mode`, `gps_frame`.
-    """
-
-    world: str | World = "procedural"
-    split: str = "train"
-    houses: str | Path | None = None
-    rooms: tuple[int, int] = (6, 14)
-    num_objects: tuple[int, int] = (20, 27)
-    categories: Sequence[str | int] | None = None
-    obs_mode: str = "rgb"
-    sensors: Sequence[str] = ("rgb",)
-    image_size: tuple[int, int] = (256, 256)
-    turn_deg: float = 30.0
-    tilt_mode: str = "ladder"
-    gps_frame: str = "layout"
-    fixed_goal_per_trial: bool = False
-    max_start_poses: int | None = None
-    layout_pool: int | None = None
-    max_episode_steps: int = 500
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
-        if not isinstance(self.world, (str, World)):
-            raise ValueError(f"world must be one of {list(WORLDS)} or a World, got {self.world!r}")
-        if isinstance(self.world, World) and self.houses is not None:
-            raise ValueError(f"houses must be None with a World, which has its own, got {str(self.houses)!r}")
-        for name in ("rooms", "num_objects"):
-            low, high = check_pair(name, getattr(self, name), "fewest and most")
-            if not 1 <= low <= high:
-                raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
-            object.__setattr__(self, name, (low, high))
-        sensors = self.sensors
-        is_list = isinstance(sensors, (list, tuple))
-        if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
-            raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
-        object.__setattr__(self, "sensors", tuple(sensors))
-        height, width = check_pair("image_size", self.image_size, "rows and columns")
-        Camera(height=height, width=width)  # raises if they are out of range
-        object.__setattr__(self, "image_size", (height, width))
-        wanted = range(len(YCB_CLASSES)) if self.categories is None else self.categories
-        if not isinstance(wanted, (list, tuple, range)) or not wanted:
-            raise ValueError(f"categories must be None or a list of at least one name or number, got {wanted!r}")
-        object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in wanted})))
-        if isinstance(self.turn_deg, (bool, str)) or not 0 < self.turn_deg <= 180:
-            raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")
-        if not isinstance(self.fixed_goal_per_trial, bool):
-            raise ValueError(f"fixed_goal_per_trial must be True or False, got {self.fixed_goal_per_trial!r}")
-        for name in ("max_episode_steps", "threads"):
-            check_whole(name, getattr(self, name))
-        for name in ("max_start_poses", "layout_pool"):
-            check_whole(name, getattr(self, name), or_none=True)
-
-
-def category_number(value: object) -> int:
-    """Number of a category given by number or name.
-
-    Raises:
-        ValueError: There is none.
-    """
-    if isinstance(value, str) and value in YCB_CLASSES:
-        return YCB_CLASSES.index(value)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < len(YCB_CLASSES):
-        return int(value)
-    raise ValueError(f"unknown category {value!r}; choose from 0 ... {len(YCB_CLASSES) - 1} or {list(YCB_CLASSES)}")
 
 
 class ExtObjNav(BatchTask):

@@ -11,7 +11,9 @@ from memenvs.houses.classes import FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder, Shapes
 from memenvs.houses.objects import PlacedObject, object_height, object_shapes
 from memenvs.houses.worlds import World
-from memenvs.navigation.ext_objnav import ExtObjNav, ExtObjNavConfig, category_number
+from memenvs.navigation import ext_objnav
+from memenvs.navigation.config import ExtObjNavConfig, category_number
+from memenvs.navigation.ext_objnav import ExtObjNav
 from memenvs.navigation.layout import TOO_MANY, goal_categories
 from memenvs.navigation.robot import DOWN, FORWARD, LEFT, RIGHT, STOP, UP, ladder_pitch, pitch_of, start_tilt, tilt
 from memenvs.navigation.symbolic import RAY_RANGE
@@ -538,3 +540,21 @@ def test_made_by_id_it_is_the_same_task():
     assert env.render().shape == (384, 768, 3)
     assert info["trial_start"] and info["episode_index"] == 0
     env.close()
+
+
+def test_pictures_show_the_way_of_this_episode_only(monkeypatch):
+    ways = []
+    monkeypatch.setattr(ext_objnav, "draw_picture", lambda view, house, way, goals: ways.append(way.copy()))
+    env = TrialVectorEnv(
+        ExtObjNav, 2, world=ToyWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
+    )
+    _, info = env.reset(seed=0)
+    poses = [[pose] for pose in info["pose"]]
+    for step in range(23):
+        _, _, _, _, info = env.step(np.array([STOP if step % 4 == 2 else FORWARD, LEFT]))
+        for own, pose, steps in zip(poses, info["pose"], info["num_steps"], strict=True):
+            own[:] = [*own, pose] if steps else [pose]
+        ways.clear()
+        env.render()
+        for way, own in zip(ways, poses, strict=True):
+            np.testing.assert_allclose(way, own, atol=1e-5)

@@ -1,0 +1,76 @@
+"""What `reset` is asked for: a seed and options for each environment, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from memenvs.checks import is_whole
+from memenvs.task import TRIAL_OPTIONS, BatchTask, Options
+
+
+def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
+    """A seed for each of `num_envs` environments: s + i from a number s; None where an environment is not seeded.
+
+    Raises:
+        TypeError: Neither a number nor a sequence of numbers and None.
+        ValueError: A seed is out of range, or there are not as many as environments.
+    """
+    if seed is None:
+        return [None] * num_envs
+    if is_whole(seed):
+        seeds: list[int | None] = [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
+    elif isinstance(seed, (list, tuple, np.ndarray)) and all(each is None or is_whole(each) for each in seed):
+        seeds = [None if each is None else int(each) for each in seed]
+    else:
+        raise TypeError(f"seed must be an int, a sequence of {num_envs} of them or None, got {seed!r}")
+    if len(seeds) != num_envs:
+        raise ValueError(f"seed must be an int or {num_envs} of them, got {len(seeds)}")
+    if any(value is not None and not 0 <= value < 2**62 for value in seeds):
+        raise ValueError(f"seed must be at least 0 and below 2^62, got {seed}")
+    return seeds
+
+
+def split_options(
+    options: Options | Sequence[Options] | None, task: BatchTask
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Options for each environment of a task, and which environments to reset: bool, (N,).
+
+    Raises:
+        TypeError: Neither options nor a sequence of them.
+        ValueError: An option is unknown or not allowed, or there are not as many as environments.
+    """
+    num_envs = task.num_envs
+    mask: Any = None
+    if options is None or isinstance(options, Mapping):
+        shared = dict(options or {})
+        mask = shared.pop("reset_mask", None)
+        _check_options(shared, task)
+        per_env = [shared] * num_envs
+    else:
+        if not isinstance(options, (list, tuple)) or not all(isinstance(each, Mapping) for each in options):
+            raise TypeError(f"options must be a dict, a sequence of {num_envs} of them or None, got {options!r}")
+        per_env = [dict(each) for each in options]
+        if len(per_env) != num_envs:
+            raise ValueError(f"options must be one dict or {num_envs} of them, got {len(per_env)}")
+        for each in per_env:
+            _check_options(each, task)
+    mask = np.ones(num_envs, bool) if mask is None else np.asarray(mask)
+    if mask.shape != (num_envs,) or mask.dtype != bool or not mask.any():
+        raise ValueError(f"reset_mask must be a bool array of shape ({num_envs},) with a True in it, got {mask!r}")
+    return per_env, mask
+
+
+def _check_options(options: dict[str, Any], task: BatchTask) -> None:
+    allowed = (*TRIAL_OPTIONS, *task.option_names)
+    for key, value in options.items():
+        if key not in allowed:
+            raise ValueError(f"unknown reset option {key!r}; choose from {list(allowed)}")
+        if key == "new_trial" and not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"option 'new_trial' must be True or False, got {value!r}")
+        if key in ("trial", "episode_index", "layout"):
+            top = task.num_layouts if key == "layout" else 2**62
+            if not is_whole(value) or not 0 <= value < top:
+                raise ValueError(f"option {key!r} must be an integer in 0 ... {top - 1}, got {value!r}")

@@ -5,6 +5,7 @@ The defects of the release (ReLIC specification, B14 to B17) are named where a t
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -19,7 +20,7 @@ from agents import PartialUpdatePPO, PPOConfig, make_vec_env
 from agents.buffer import TrialRolloutBuffer
 from agents.memory import State
 from agents.policies import PREVIOUS_ACTION
-from tests.agents.learners import N, darkroom, learner
+from tests.agents.learners import N, darkroom, learner, weights
 
 CHUNK, HORIZON, TRIAL = 8, 5, 16  # episodes end at 5, 10, 15 and 16: within chunks
 CARRIED = ["lstm", "trxl"]
@@ -158,6 +159,19 @@ def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
     torch.testing.assert_close(buffer.values, torch.stack(values, 1), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("memory", CARRIED)
+def test_between_two_trials_a_run_resumes_exactly(memory: str, tmp_path: Path) -> None:
+    kwargs = {"memory_kwargs": {"dropout": 0.2}} if memory == "trxl" else {}
+    whole, first = (carried(memory, **kwargs) for _ in range(2))
+    whole.learn(2 * N * TRIAL)
+    first.learn(N * TRIAL)
+    first.save(tmp_path / "model.zip")
+    second = PartialUpdatePPO.load(tmp_path / "model.zip", carried(memory).env, "cpu")
+    second.learn(N * TRIAL, reset_num_timesteps=False)
+    assert not torch.equal(weights(first), weights(second))
+    assert torch.equal(weights(whole), weights(second))
+
+
 class Cue(gym.Env):
     """A cue in the first observation of a trial; every later step pays 1 for the action of that number. Episodes of 2 steps, trials of 8."""
 
@@ -193,7 +207,7 @@ def test_what_an_earlier_chunk_held_is_learned_and_used(memory: str) -> None:
         credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
         policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
     )  # fmt: skip
-    model.learn(120 * 32 * 4)
+    model.learn(80 * 32 * 4)
     paid = []
     for _ in range(10):
         collect(model)

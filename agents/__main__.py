@@ -17,6 +17,7 @@ from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.runs import EVALUATION, RunDirectory, check_config, evaluate_run, evaluation_env, train_run
 from agents.vec_env import TrialVecEnv
+from memenvs.checks import check_whole
 from memenvs.files import write_file
 
 
@@ -200,13 +201,14 @@ def evaluate_demonstrated(run: RunDirectory, demonstrations: int, seed: int = 1,
 
     Args:
         run: The folder.
-        demonstrations: Episodes of the oracle at the start of each trial, N.
+        demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
         seed: Of the evaluation.
         **changes: As `evaluate_run`.
 
     Returns:
         "agent" -> `TrialResults.to_json`.
     """
+    check_whole("demonstrations", demonstrations)
     agent = evaluate_run(run, seed=seed, demonstrations=demonstrations, **changes)
     results = {"agent": agent.to_json()}
     write_file(run.path / f"demonstrations_{demonstrations}.json", json.dumps(results).encode())

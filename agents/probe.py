@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -29,10 +30,10 @@ from memenvs.files import write_file
 ON_SINK, OFF_SINK = 0.9, 0.5
 #: Share of what is not on the sink that lies within the episode, or before it.
 MOSTLY = 0.8
-#: Overlap with other episodes' attention from which a head is "episode-invariant".
-SAME = 0.8
-#: Two steps are compared only where half of what each has off the sink lies on steps that both see, and that is a tenth of its mass.
-SHARED, ENOUGH = 0.5, 0.1
+#: Overlap of the attention of different episodes from which a head is "episode-invariant".
+SAME = 0.5
+#: Mass off the sink that a step must have to be compared with another one.
+ENOUGH = 0.1
 
 
 @torch.no_grad()
@@ -160,9 +161,9 @@ class Head:
         sink_later: The same over the later episodes; as `sink_first` if there are none.
         own: Of the mass off the sink in later episodes, the share on steps of the same episode.
         earlier: The rest of it: on steps of earlier episodes.
-        invariance: How alike steps of different episodes attend: mean overlap (sum of minima) of two distributions over the steps
-            that both see, each scaled to 1 there; over all pairs of recorded steps that have their attention there; 0 without any.
-        pattern: "all-on-sink" if `sink` >= 0.9; else "episode-invariant" if `invariance` >= 0.8; else "intra-episode" if `own` >= 0.8; else
+        invariance: How much of their attention steps of different episodes pay to the very same steps: overlap (sum of minima) of two
+            distributions, each scaled to 1 off the sink; mean over all pairs of recorded steps that have a tenth off the sink; 0 without any.
+        pattern: "all-on-sink" if `sink` >= 0.9; else "episode-invariant" if `invariance` >= 0.5; else "intra-episode" if `own` >= 0.8; else
             "inter-episode" if `earlier` >= 0.8; else "mixed".
         sink_at_first: Whether everything is on the sink in the first episode only: `sink_first` >= 0.9 and `sink_later` < 0.5.
 
@@ -224,17 +225,12 @@ def _describe(recording: Recording, layer: int, head: int) -> Head:
 
 def _invariance(rows: dict[int, np.ndarray], episodes: np.ndarray) -> float:
     """Mean overlap of the attention of steps of different episodes; `rows` has what is off the sink by step."""
-    overlaps = []
-    times = sorted(rows)
-    for i, early in enumerate(times):
-        for late in times[i + 1 :]:
-            if episodes[late] == episodes[early]:
-                continue
-            pair = rows[early], rows[late][: early + 1]
-            masses = [float(part.sum()) for part in pair]
-            totals = [float(rows[t].sum()) for t in (early, late)]
-            if min(masses) >= ENOUGH and all(mass >= SHARED * of for mass, of in zip(masses, totals, strict=True)):
-                overlaps.append(float(np.minimum(pair[0] / masses[0], pair[1] / masses[1]).sum()))
+    scaled = {t: row / row.sum() for t, row in sorted(rows.items()) if row.sum() >= ENOUGH}
+    overlaps = [
+        np.minimum(scaled[early], scaled[late][: early + 1]).sum()
+        for early, late in itertools.combinations(scaled, 2)
+        if episodes[early] != episodes[late]
+    ]
     return float(np.mean(overlaps)) if overlaps else 0.0
 
 

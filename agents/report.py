@@ -175,10 +175,10 @@ def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
     for run in runs:
         score = run.config.score
         own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
-        files = run.path.glob("demonstrations_*.json")
-        for file in sorted(files, key=lambda file: int(file.stem.split("_")[1])):
+        files = {int(file.stem.split("_")[1]): file for file in run.path.glob("demonstrations_*.json")}
+        for count, file in sorted(files.items()):
             agent = _read_json(file)["agent"]
-            count, curve = int(file.stem.split("_")[1]), agent["metrics"][score]
+            curve = agent["metrics"].get(score, {"mean": []})
             if curve["mean"]:
                 self_played = own[count] if count < len(own) else "-"
                 shown = float(np.mean(agent["demonstrations"][score]))

@@ -40,7 +40,8 @@ CONFIG, CHECKPOINT, METRICS, EVALUATION = "config.json", "checkpoint.zip", "metr
 class RunDirectory:
     """The folder of a run, held by one process at a time.
 
-    `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`.
+    `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; on
+    request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
 
     Args:
         path: The folder; made if it is not there.

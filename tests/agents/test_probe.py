@@ -162,7 +162,9 @@ def test_each_pattern_by_hand() -> None:
     assert (inside.own, inside.earlier, inside.sink) == pytest.approx((1.0, 0.0, 0.1))
     assert (look_back.own, look_back.earlier, look_back.sink_later) == pytest.approx((0.0, 1.0, 0.2))
     assert look_back.sink_first == pytest.approx(0.7)
-    assert same.invariance == pytest.approx(1.0)
+    # Of 40 pairs, the 8 with step 1 overlap by 0.75 (it does not see step 2 yet), the others wholly; step 0 sees none of the two.
+    assert same.invariance == pytest.approx((8 * 0.75 + 32) / 40)
+    assert look_back.invariance == pytest.approx(4 / 48)  # step t of the first episode and step t + 4
     assert (half.own, half.earlier) == pytest.approx((0.45 / 0.85, 0.4 / 0.85))
     assert (late.sink_first, late.sink_later) == pytest.approx((0.95, 0.2))
 
@@ -172,11 +174,12 @@ def test_invariance_by_hand() -> None:
         rows = {1: np.array([[[0.0, *early]]]), 3: np.array([[[0.0, *late]]])}
         return describe_heads(Recording(1, np.array(episodes), np.zeros((4, 3)), rows, []))[0].invariance
 
-    # the later step scaled to 1 over the two steps that both see: 0.375, 0.625
-    assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(0.375 + 0.5)
+    assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(0.3 + 0.5)
+    assert of([0.2, 0.2], [0.1, 0.2, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(
+        0.2 + 0.4
+    )  # scaled: 0.5, 0.5 and 0.2, 0.4, 0.2, 0.2
     assert of([1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0, 0, 1, 1]) == 0.0
     assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 0, 0]) == 0.0  # of one episode
-    assert of([0.5, 0.5], [0.2, 0.2, 0.3, 0.3], [0, 0, 1, 1]) == 0.0  # most of the later one is elsewhere
     assert of([0.04, 0.04], [0.5, 0.5, 0.0, 0.0], [0, 0, 1, 1]) == 0.0  # nearly everything is on the sink
     with pytest.raises(ValueError, match="at least one step"):
         describe_heads(Recording(1, np.array([0]), np.zeros((1, 3)), {}, []))

@@ -239,6 +239,7 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
         (["train", "ci-smoke", "--n_envs"], "settings must come as --name value"),
         (["train", "ci-smoke", "--n_envs", "x"], "n_envs must be a whole number, got 'x'"),
         (["evaluate", "nowhere"], "no run in nowhere"),
+        (["probe", "nowhere"], "no run in nowhere"),
         (["presets", "nope"], "unknown preset 'nope'"),
     ],
 )

@@ -52,6 +52,7 @@ class FourBoxesConfig:
     Attributes:
         world: "builtin" (our renderer, needs nothing) or "miniworld" (the Miniworld package, extra `miniworld`; needs a display).
         image_size: Rows and columns of the images, which are drawn with 60 x 80 pixels and made smaller; at most that.
+            Encoders made for larger images, such as Stable-Baselines3's own, need (36, 36) at least.
         max_episode_steps: Horizon, steps; >= 1.
         threads: Threads that draw in our world; >= 1. Results do not depend on it.
     """

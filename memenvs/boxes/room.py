@@ -39,7 +39,7 @@ LARGE_SIZE = (288, 384)
 # turned by a quarter, so that our light comes from the side that Miniworld's comes from, and one square aside, so that the same
 # squares are black.
 _DRAWN_SCALE, _DRAWN_TURN, _DRAWN_ASIDE = 1.6, math.pi / 2, 0.25
-_BOX_BRIGHTNESS = 245
+_BOX_COLOURS = ((0, 0, 245), (245, 0, 0), (0, 245, 0), (245, 245, 0))
 # Greys that are as bright in our light as Miniworld's textures are in its light.
 _WALLS = (
     ((-0.1, 0.0), (SIZE + 0.1, 0.1), 146),
@@ -92,19 +92,13 @@ def make_house() -> House:
         add(
             (x - half, y - half, 0.0),
             (x + half, y + half, BOX_SIDE),
-            box_colour(k, _BOX_BRIGHTNESS),
+            _BOX_COLOURS[k],
             "box",
             instance=k + 1,
         )
     polygon = np.array([(0.0, -SIZE), (SIZE, -SIZE), (SIZE, 0.0), (0.0, 0.0)])
     room = Room("other", polygon, MATERIAL_INDEX["checker"], (_FLOOR_GREY,) * 3)
     return House("four boxes", builder.build(), (room,), (), (), ("building", *COLOURS), height=top)
-
-
-def box_colour(k: int, brightness: int = 255) -> tuple[int, int, int]:
-    """The colour of box `k`, sRGB."""
-    red, green, blue = ((0, 0, 1), (1, 0, 0), (0, 1, 0), (1, 1, 0))[k]
-    return brightness * red, brightness * green, brightness * blue
 
 
 def make_camera(height: int, width: int) -> Camera:

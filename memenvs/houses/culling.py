@@ -8,15 +8,12 @@ focal * up` of the pitched camera.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from memenvs.houses.blocks import compiled
+from memenvs.houses.lanes import compiled
 from memenvs.houses.scene import COS, HALF_X, HALF_Y, RADIUS, SIN, Z0, Z1, X, Y
-
-#: Entries of a view: eye, cosine and sine of heading and pitch, focal length and principal point in pixels.
-EYE_X, EYE_Y, EYE_Z, COS_HEADING, SIN_HEADING, COS_PITCH, SIN_PITCH, FOCAL, CENTRE_I, CENTRE_J = range(10)
-VIEW_SIZE = 10
 
 #: The field of view is cut into this many upright wedges to find out what walls hide; a table has the least of 1, 2, 4, ... of them.
 WEDGES, WEDGE_LEVELS = 128, 8
@@ -27,30 +24,43 @@ NEAR = 1e-3
 _LOG2 = np.array([max(count.bit_length() - 1, 0) for count in range(WEDGES + 1)])
 
 
-@compiled
-def set_view(pose: np.ndarray, focal: float, centre_i: float, centre_j: float, view: np.ndarray) -> None:
-    """Fills `view`, float64, (10,), from a pose (x, y, z, heading, pitch)."""
-    view[EYE_X], view[EYE_Y], view[EYE_Z] = pose[0], pose[1], pose[2]
-    view[COS_HEADING], view[SIN_HEADING] = math.cos(pose[3]), math.sin(pose[3])
-    view[COS_PITCH], view[SIN_PITCH] = math.cos(pose[4]), math.sin(pose[4])
-    view[FOCAL], view[CENTRE_I], view[CENTRE_J] = focal, centre_i, centre_j
+class View(NamedTuple):
+    """From where a picture is taken, and how. Eye in m, cosine and sine of heading and pitch, focal length and centre in pixels."""
+
+    eye_x: float
+    eye_y: float
+    eye_z: float
+    cos_heading: float
+    sin_heading: float
+    cos_pitch: float
+    sin_pitch: float
+    focal: float
+    centre_i: float
+    centre_j: float
 
 
 @compiled
-def widest_slope(view: np.ndarray, height: int, width: int) -> float:
+def view_from(pose: np.ndarray, focal: float, centre_i: float, centre_j: float) -> View:
+    """The view from a pose: float64, (5,), x, y, z, heading, pitch."""
+    ch, sh, cp, sp = math.cos(pose[3]), math.sin(pose[3]), math.cos(pose[4]), math.sin(pose[4])
+    return View(pose[0], pose[1], pose[2], ch, sh, cp, sp, focal, centre_i, centre_j)
+
+
+@compiled
+def widest_slope(view: View, height: int, width: int) -> float:
     """Largest right / forward over all rays of a picture; 0 if some ray does not go forward enough to say."""
-    across = max(view[CENTRE_I], width - 1 - view[CENTRE_I]) / view[FOCAL]
-    tall = max(view[CENTRE_J], height - 1 - view[CENTRE_J]) / view[FOCAL]
-    ahead = view[COS_PITCH] - tall * abs(view[SIN_PITCH])
+    across = max(view.centre_i, width - 1 - view.centre_i) / view.focal
+    tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal
+    ahead = view.cos_pitch - tall * abs(view.sin_pitch)
     return across / ahead * 1.0001 + 1e-4 if ahead > 0.15 else 0.0
 
 
 @compiled
-def find_hidden(view: np.ndarray, widest: float, blockers: np.ndarray, hidden: np.ndarray) -> None:
+def find_hidden(view: View, widest: float, blockers: np.ndarray, hidden: np.ndarray) -> None:
     """Fills `hidden`: one over the forward distance from which on nothing is seen in a wedge; 0 if all is seen.
 
     Args:
-        view: float64, (10,).
+        view: The view.
         widest: See `widest_slope`.
         blockers: See `memenvs.houses.scene.Scene`.
         hidden: float64, (WEDGE_LEVELS, WEDGES); row l holds the least of the 2**l wedges from each one on, so that the least of any
@@ -67,11 +77,11 @@ def find_hidden(view: np.ndarray, widest: float, blockers: np.ndarray, hidden: n
 
 
 @compiled
-def _hide_behind(view: np.ndarray, widest: float, blocker: np.ndarray, hidden: np.ndarray) -> None:
+def _hide_behind(view: View, widest: float, blocker: np.ndarray, hidden: np.ndarray) -> None:
     """Raises `hidden` (WEDGES,) in the wedges that the centre line of one blocker spans all of."""
-    ch, sh = view[COS_HEADING], view[SIN_HEADING]
-    ax, ay = blocker[0] - view[EYE_X], blocker[1] - view[EYE_Y]
-    bx, by = blocker[2] - view[EYE_X], blocker[3] - view[EYE_Y]
+    ch, sh = view.cos_heading, view.sin_heading
+    ax, ay = blocker[0] - view.eye_x, blocker[1] - view.eye_y
+    bx, by = blocker[2] - view.eye_x, blocker[3] - view.eye_y
     af, ar = ax * ch + ay * sh, ax * sh - ay * ch
     bf, br = bx * ch + by * sh, bx * sh - by * ch
     near = 0.02
@@ -120,20 +130,20 @@ def is_hidden(low: float, high: float, nearest: float, widest: float, hidden: np
 def list_shapes(
     forms: np.ndarray,
     shapes: int,
-    view: np.ndarray,
+    view: View,
     widest: float,
     ceiling: float,
     hidden: np.ndarray,
     listed: np.ndarray,
 ) -> int:
     """Lists the shapes that may be seen in `listed`; returns how many. Each corner test is on the plan, so pitch does not matter."""
-    ch, sh = view[COS_HEADING], view[SIN_HEADING]
+    ch, sh = view.cos_heading, view.sin_heading
     slant = math.sqrt(1.0 + widest * widest)
     highest = ceiling + 1e-3
     count = 0
     for row in range(shapes):
         form = forms[row]
-        dx, dy = form[X] - view[EYE_X], form[Y] - view[EYE_Y]
+        dx, dy = form[X] - view.eye_x, form[Y] - view.eye_y
         cf, cr = dx * ch + dy * sh, dx * sh - dy * ch
         radius = form[RADIUS]
         if cf < -radius or abs(cr) - widest * cf > radius * slant:
@@ -155,16 +165,16 @@ def list_shapes(
 
 
 @compiled
-def list_around(forms: np.ndarray, shapes: int, view: np.ndarray, height: int, width: int, listed: np.ndarray) -> int:
+def list_around(forms: np.ndarray, shapes: int, view: View, height: int, width: int, listed: np.ndarray) -> int:
     """As `list_shapes`, for a camera so steep that it sees what is behind it: a ball around each shape against the picture's edges."""
-    across = max(view[CENTRE_I], width - 1 - view[CENTRE_I]) / view[FOCAL] * 1.0001 + 1e-4
-    tall = max(view[CENTRE_J], height - 1 - view[CENTRE_J]) / view[FOCAL] * 1.0001 + 1e-4
+    across = max(view.centre_i, width - 1 - view.centre_i) / view.focal * 1.0001 + 1e-4
+    tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal * 1.0001 + 1e-4
     slant_across, slant_tall = math.sqrt(1.0 + across * across), math.sqrt(1.0 + tall * tall)
-    ch, sh, cp, sp = view[COS_HEADING], view[SIN_HEADING], view[COS_PITCH], view[SIN_PITCH]
+    ch, sh, cp, sp = view.cos_heading, view.sin_heading, view.cos_pitch, view.sin_pitch
     count = 0
     for row in range(shapes):
         form = forms[row]
-        dx, dy, dz = form[X] - view[EYE_X], form[Y] - view[EYE_Y], 0.5 * (form[Z0] + form[Z1]) - view[EYE_Z]
+        dx, dy, dz = form[X] - view.eye_x, form[Y] - view.eye_y, 0.5 * (form[Z0] + form[Z1]) - view.eye_z
         half = 0.5 * (form[Z1] - form[Z0])
         radius = math.sqrt(form[RADIUS] * form[RADIUS] + half * half) + 1e-4
         forward, right = dx * ch + dy * sh, dx * sh - dy * ch

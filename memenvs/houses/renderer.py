@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.houses.blocks import BLOCK, ROWS, compiled, read_depth
 from memenvs.houses.camera import Camera
-from memenvs.houses.culling import VIEW_SIZE, WEDGE_LEVELS, WEDGES, set_view
+from memenvs.houses.culling import WEDGE_LEVELS, WEDGES, View, view_from
 from memenvs.houses.house import House
+from memenvs.houses.lanes import compiled
 from memenvs.houses.materials import atlas, texture_table
-from memenvs.houses.rasteriser import REALS, ROW, Size, fill, set_up
+from memenvs.houses.rasteriser import SPANS_ROOM, fill
 from memenvs.houses.scene import INSTANCE, PIECE_CORNERS, SEMANTIC, Scene
-from memenvs.houses.shading import LINE, LOOK_SIZE, READY, colour
+from memenvs.houses.shading import LINE, colour
+from memenvs.houses.surfaces import REALS, ROW, Size, set_up
+from memenvs.houses.texels import LOOK_SIZE, READY
+from memenvs.houses.zbuffer import BLOCK, SPANS_SIZE, depth_block, read_depth
 
 __all__ = ["Camera", "Frame", "Renderer", "Scene", "render_frame"]
 
@@ -41,9 +44,12 @@ class Frame:
 @compiled
 def _write_depth(keys: np.ndarray, mask: np.uint32, stride: int, out: np.ndarray) -> None:
     """Depth of a picture; `keys` uint32, (>= H * stride,), `out` float32, (H, W)."""
+    whole = out.shape[1] - out.shape[1] % BLOCK
     for row in range(out.shape[0]):
         line, to = keys[row * stride : (row + 1) * stride], out[row]
-        for k in range(to.shape[0]):
+        for first in range(0, whole, BLOCK):
+            depth_block(line, np.uint64(first), mask, to, np.uint64(first))
+        for k in range(whole, to.shape[0]):
             depth = read_depth(line[k], mask)
             to[k] = depth if line[k] > 0 else np.float32(0)
 
@@ -59,7 +65,7 @@ def _write_numbers(keys: np.ndarray, mask: np.uint32, stride: int, values: np.nd
 
 @compiled
 def _render_one(
-    view: np.ndarray, size: Size, cull: bool, scene: tuple, pictures: tuple, wanted: tuple, images: tuple, work: tuple
+    view: View, size: Size, cull: bool, scene: tuple, pictures: tuple, wanted: tuple, images: tuple, work: tuple
 ) -> None:
     """Draws one environment into its images."""
     rgb, depth, semantic, instance = images
@@ -94,12 +100,11 @@ def _render(
     height, width, focal, centre_i, centre_j = camera
     forms, looks, pieces, corners, blockers, counts, ceilings = scenes
     rgb, depth, semantic, instance = outputs
-    view = work[0]
     size = (height, width, -(-width // BLOCK) * BLOCK)
     for k in range(len(envs)):
         env = envs[k]
         shapes, floors, walls = counts[env]
-        set_view(poses[env], focal, centre_i, centre_j, view)
+        view = view_from(poses[env], focal, centre_i, centre_j)
         scene = (
             forms[env], looks[env], pieces[env, :floors], corners[env, :floors], blockers[env, :walls], shapes,
             ceilings[env],
@@ -108,7 +113,7 @@ def _render(
             rgb[env if wanted[0] else 0], depth[env if wanted[1] else 0], semantic[env if wanted[2] else 0],
             instance[env if wanted[3] else 0],
         )  # fmt: skip
-        _render_one(view, size, cull, scene, pictures, wanted, images, work[1])
+        _render_one(view, size, cull, scene, pictures, wanted, images, work)
 
 
 class Renderer:
@@ -240,14 +245,13 @@ class Renderer:
             surfaces = (np.zeros((count, 5), whole), np.zeros((count, REALS)))
             desk = (
                 np.zeros((count, LOOK_SIZE), np.float32), np.zeros(count, np.int64), np.zeros(2 * LINE, whole),
-                np.zeros(2 * LINE, np.int64), np.zeros(4 * BLOCK, np.float32), np.zeros(3 * BLOCK, np.uint8),
+                np.zeros(2 * LINE, np.int64), np.zeros(3 * BLOCK, np.uint8),
             )  # fmt: skip
-            work = (
-                surfaces, np.zeros(count, whole), np.zeros((WEDGE_LEVELS, WEDGES)), np.zeros((8, 5)),
+            self._scratch[camera, place] = (
+                surfaces, np.zeros(count, whole), np.zeros((WEDGE_LEVELS, WEDGES)), np.zeros((5, 8)),
                 desk, np.zeros(count, whole), np.zeros(count, whole), np.zeros(camera.height * stride + BLOCK, np.uint32),
-                np.zeros(4 * ROWS, whole),
+                np.zeros((SPANS_ROOM, SPANS_SIZE), whole),
             )  # fmt: skip
-            self._scratch[camera, place] = (np.zeros(VIEW_SIZE), work)
         return self._scratch[camera, place]
 
     def close(self) -> None:

@@ -10,45 +10,10 @@ import math
 
 import numpy as np
 
-from memenvs.houses.blocks import (
-    BLOCK,
-    PAINT_ONE,
-    any_block,
-    compiled,
-    flat_block,
-    level_block,
-    mix_block,
-    read_depth,
-    run_length,
-)
-from memenvs.houses.culling import (
-    CENTRE_I,
-    CENTRE_J,
-    COS_HEADING,
-    COS_PITCH,
-    EYE_X,
-    EYE_Y,
-    EYE_Z,
-    FOCAL,
-    SIN_HEADING,
-    SIN_PITCH,
-)
+from memenvs.houses.culling import View
 from memenvs.houses.house import SPHERE
+from memenvs.houses.lanes import compiled
 from memenvs.houses.materials import ATLAS_WIDTH, LEVELS, TILE
-from memenvs.houses.rasteriser import (
-    BACK_X,
-    FRONT_X,
-    FRONT_Y,
-    NEAR_0,
-    NEAR_I,
-    NEAR_J,
-    PART,
-    ROUND,
-    ROW,
-    TOP,
-    Size,
-    Surfaces,
-)
 from memenvs.houses.scene import (
     BLUE,
     CEILING,
@@ -66,22 +31,63 @@ from memenvs.houses.scene import (
     X,
     Y,
 )
-
-# Columns of a surface's look. U_EYE..V_0: texel coordinates at the eye, and what they change by along the ray, as a function of the
-# pixel. DETAIL, BASE: level of detail and place of the picture. LOW_0..HIGH_V: how light falls off towards floor and ceiling.
-U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0 = range(8)
-DETAIL, BASE, LOW_0, LOW_V, HIGH_0, HIGH_V, READY = range(8, 15)
-# Curved surfaces have coordinates u, v, w in which they are the unit cylinder or ball; more of them, the light from its normal, and how
-# often the picture goes around and down.
-W_EYE, W_J, W_0, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = range(15, 26)
-LOOK_SIZE = 26
+from memenvs.houses.surfaces import (
+    BACK_X,
+    FRONT_X,
+    FRONT_Y,
+    NEAR_0,
+    NEAR_I,
+    NEAR_J,
+    PART,
+    ROUND,
+    ROW,
+    TOP,
+    Size,
+    Surfaces,
+)
+from memenvs.houses.texels import (
+    BASE,
+    DETAIL,
+    HIGH_0,
+    HIGH_V,
+    LIT_0,
+    LIT_X,
+    LIT_Y,
+    LIT_Z,
+    LONG_X,
+    LONG_Y,
+    LONG_Z,
+    LOW_0,
+    LOW_V,
+    PAINT_ONE,
+    READY,
+    RUN,
+    TIMES_U,
+    TIMES_V,
+    U_0,
+    U_EYE,
+    U_I,
+    U_J,
+    V_0,
+    V_EYE,
+    V_I,
+    V_J,
+    W_0,
+    W_EYE,
+    W_J,
+    flat_block,
+    level_block,
+    mix_block,
+    round_block,
+)  # fmt: skip
+from memenvs.houses.zbuffer import BLOCK, run_length
 
 #: Room for two rows of pixels: each is as long as the widest picture and some blocks more.
 LINE = 4096 + 16 * BLOCK
 
 #: Looks of surfaces (float32, (>= F, LOOK_SIZE)); their paints (int64); places in the atlas (int32) and factors (int64) of two rows,
-#: (2 * LINE,); numbers of one block (float32, (4 * BLOCK,)); bytes of one block (uint8, (3 * BLOCK,)).
-Desk = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+#: (2 * LINE,); bytes of one block (uint8, (3 * BLOCK,)).
+Desk = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 _LIGHT = (0.36, 0.21, 0.91)  # from where most light comes
 _AMBIENT, _DIRECT = 0.80, 0.21
@@ -100,23 +106,24 @@ def _shade(nx: float, ny: float, nz: float) -> float:
 
 @compiled
 def _paint(red: float, green: float, blue: float) -> int:
-    """Three factors of texels as one whole number; see `memenvs.houses.blocks.flat_block`."""
+    """Three factors of texels as one whole number; see `memenvs.houses.texels.flat_block`."""
     return int(red * PAINT_ONE) | int(green * PAINT_ONE) << 16 | int(blue * PAINT_ONE) << 32
 
 
 @compiled
 def _set_axis(
-    look: np.ndarray, at: int, axis: tuple[float, float, float], offset: float, scale: float, view: np.ndarray
+    look: np.ndarray, at: int, axis: tuple[float, float, float], offset: float, scale: float, view: View
 ) -> None:
     """Writes one coordinate, (axis . point - offset) * scale, as a function of pixel and depth into look[at : at + 4]."""
-    ch, sh, cp, sp = view[COS_HEADING], view[SIN_HEADING], view[COS_PITCH], view[SIN_PITCH]
+    ch, sh, cp, sp = view.cos_heading, view.sin_heading, view.cos_pitch, view.sin_pitch
     ax, ay, az = axis
     forward, right = ax * ch + ay * sh, ax * sh - ay * ch
     along, upward = forward * cp + az * sp, az * cp - forward * sp
-    di, dj = right / view[FOCAL] * scale, -upward / view[FOCAL] * scale
-    look[at] = (ax * view[EYE_X] + ay * view[EYE_Y] + az * view[EYE_Z] - offset) * scale
+    per_pixel = scale / view.focal
+    di, dj = right * per_pixel, -upward * per_pixel
+    look[at] = (ax * view.eye_x + ay * view.eye_y + az * view.eye_z - offset) * scale
     look[at + 1], look[at + 2] = di, dj
-    look[at + 3] = along * scale - di * view[CENTRE_I] - dj * view[CENTRE_J]
+    look[at + 3] = along * scale - di * view.centre_i - dj * view.centre_j
 
 
 @compiled
@@ -124,17 +131,17 @@ def _texels(texture: int, wide: float, tall: float, textures: np.ndarray) -> tup
     """Texels per metre across and down a face of so many metres."""
     size_u, size_v = float(textures[texture, 0]), float(textures[texture, 1])
     if textures[texture, 2] > 0 and wide > 0:  # a whole number of times; a floor has no width of its own
-        size_u = wide / max(1.0, math.floor(wide / size_u + 0.5))
-        size_v = tall / max(1.0, math.floor(tall / size_v + 0.5))
+        times_u, times_v = max(1.0, math.floor(wide / size_u + 0.5)), max(1.0, math.floor(tall / size_v + 0.5))
+        return TILE * times_u / wide, TILE * times_v / tall
     return TILE / size_u, TILE / size_v
 
 
 @compiled
-def _finish_look(look: np.ndarray, texture: int, scale: tuple[float, float], distance: float, view: np.ndarray) -> None:
+def _finish_look(look: np.ndarray, texture: int, scale: tuple[float, float], distance: float, view: View) -> None:
     """What upright and level surfaces have in common."""
     look[U_EYE] += _FAR_TILE
     look[V_EYE] += _FAR_TILE
-    look[DETAIL] = scale[0] * scale[1] / (view[FOCAL] * view[FOCAL]) / max(abs(distance), 1e-6)
+    look[DETAIL] = scale[0] * scale[1] / (view.focal * view.focal * max(abs(distance), 1e-6))
     look[BASE] = texture * TILE * ATLAS_WIDTH
     look[READY] = 1.0
 
@@ -146,7 +153,7 @@ def _set_upright_look(
     kinds: np.ndarray,
     part: int,
     ceiling: float,
-    view: np.ndarray,
+    view: View,
     textures: np.ndarray,
 ) -> int:
     """Fills the look of an upright face of a box for one view; returns its paint."""
@@ -163,10 +170,11 @@ def _set_upright_look(
     top = float(ceiling if in_world else form[Z1])
     _set_axis(look, U_EYE, (-ny, nx, 0.0), left, scale_u, view)
     _set_axis(look, V_EYE, (0.0, 0.0, -1.0), -top, scale_v, view)
-    look[LOW_V], look[HIGH_V] = -0.65 / scale_v, 0.5 / scale_v
+    per_texel = 1.0 / scale_v  # m
+    look[LOW_V], look[HIGH_V] = -0.65 * per_texel, 0.5 * per_texel
     look[LOW_0] = 0.74 + 0.65 * top - _FAR_TILE * look[LOW_V]
     look[HIGH_0] = 0.86 + 0.5 * (ceiling - top) - _FAR_TILE * look[HIGH_V]
-    distance = nx * (form[X] - view[EYE_X]) + ny * (form[Y] - view[EYE_Y]) + beyond
+    distance = nx * (form[X] - view.eye_x) + ny * (form[Y] - view.eye_y) + beyond
     _finish_look(look, texture, (scale_u, scale_v), distance, view)
     light = _shade(nx, ny, 0.0)
     return _paint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
@@ -174,7 +182,7 @@ def _set_upright_look(
 
 @compiled
 def _set_level_look(
-    look: np.ndarray, form: np.ndarray, kinds: np.ndarray, part: int, view: np.ndarray, textures: np.ndarray
+    look: np.ndarray, form: np.ndarray, kinds: np.ndarray, part: int, view: View, textures: np.ndarray
 ) -> int:
     """Fills the look of a top, a bottom, a floor or a ceiling for one view; returns its paint."""
     c, s, hx, hy = float(form[COS]), float(form[SIN]), float(form[HALF_X]), float(form[HALF_Y])
@@ -187,7 +195,7 @@ def _set_level_look(
     back = 0.0 if in_world else s * form[X] - c * form[Y] - hy
     _set_axis(look, U_EYE, (c, s, 0.0), left, scale_u, view)
     _set_axis(look, V_EYE, (s, -c, 0.0), back, scale_v, view)
-    distance = (form[Z1] if part == TOP else form[Z0]) - view[EYE_Z]
+    distance = (form[Z1] if part == TOP else form[Z0]) - view.eye_z
     _finish_look(look, texture, (scale_u, scale_v), distance, view)
     light = _CEILING_LIGHT if kinds[KIND] == CEILING else _shade(0.0, 0.0, 1.0 if part == TOP else -1.0)
     return _paint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
@@ -199,18 +207,11 @@ def _upright_run(
     line: int,
 ) -> None:  # fmt: skip
     """Fills `places` and `factors`, from `line` on, for a run of pixels of an upright face, and up to a block more behind it."""
-    down, start, wide = np.float32(row), np.float32(first), np.float32(BLOCK)
-    iz, iz_i = np.float32(near[0] + near[1] * first + near[2] * row), np.float32(near[1])
-    u = look[U_I] * start + look[U_J] * down + look[U_0]
-    v = look[V_I] * start + look[V_J] * down + look[V_0]
-    u_i, v_i = look[U_I], look[V_I]
-    eye, light = (look[U_EYE], look[V_EYE]), (look[LOW_0], look[LOW_V], look[HIGH_0], look[HIGH_V])
-    detail, base = look[DETAIL], np.int32(look[BASE])
-    at = np.uint64(line + first)
-    for _ in range(first, last, BLOCK):
-        flat_block((iz, iz_i, u, u_i, v, v_i), eye, light, detail, base, paint, places, factors, at)
-        iz, u, v = iz + iz_i * wide, u + u_i * wide, v + v_i * wide
-        at += np.uint64(BLOCK)
+    base, step = near[0] + near[2] * row, np.float32(near[1])
+    for column in range(first, last, RUN):
+        start = (np.float32(base + near[1] * column), step)
+        at = np.uint64(line + column)
+        flat_block(look, start, np.float32(row), np.float32(column), paint, places, factors, at)
 
 
 @compiled
@@ -219,37 +220,21 @@ def _level_run(
     line: int,
 ) -> None:  # fmt: skip
     """As `_upright_run`, for a floor, a ceiling or another level surface: all of it in one row is equally deep."""
-    down, start, wide = np.float32(row), np.float32(first), np.float32(BLOCK)
+    down, start, wide = np.float32(row), np.float32(first), np.float32(RUN)
     z = np.float32(1.0 / (near[0] + near[2] * row))
     bits = int(np.float32(look[DETAIL] * z * z * z).view(np.int32))
     level = min(max(((bits >> 23) - 126) >> 1, 0), LEVELS - 1)
-    scale, size = np.float32(1.0 / (1 << level)), TILE >> level
+    scale, size = np.float32(1.0 / (1 << level)), np.int32(TILE >> level)
     u = (look[U_EYE] + z * (look[U_I] * start + look[U_J] * down + look[U_0])) * scale
     v = (look[V_EYE] + z * (look[V_I] * start + look[V_J] * down + look[V_0])) * scale
-    u_i, v_i = z * look[U_I] * scale, z * look[V_I] * scale
-    base, mask, column = np.int32(look[BASE]), np.int32(size - 1), np.int32(ATLAS_WIDTH - 2 * size)
-    at = np.uint64(line + first)
-    for _ in range(first, last, BLOCK):
-        level_block(u, u_i, v, v_i, mask, column, base, paint, places, factors, at)
+    u_i, v_i, base = z * look[U_I] * scale, z * look[V_I] * scale, np.int32(look[BASE])
+    for column in range(first, last, RUN):
+        level_block((u, u_i), (v, v_i), size, base, paint, places, factors, np.uint64(line + column))
         u, v = u + u_i * wide, v + v_i * wide
-        at += np.uint64(BLOCK)
 
 
 @compiled
-def _turn_of(y: np.float32, x: np.float32) -> np.float32:
-    """Angle of (x, y) as a part of a full turn, -0.5 to 0.5; good to 1e-3."""
-    steep = abs(y) > abs(x)
-    q = abs(x) / abs(y) if steep else abs(y) / (abs(x) + np.float32(1e-12))
-    angle = q * (np.float32(0.15915) - q * q * (np.float32(0.0517) - q * q * np.float32(0.0185)))
-    angle = np.float32(0.25) - angle if steep else angle
-    angle = np.float32(0.5) - angle if x < 0 else angle
-    return -angle if y < 0 else angle
-
-
-@compiled
-def _set_round_look(
-    look: np.ndarray, form: np.ndarray, kinds: np.ndarray, view: np.ndarray, textures: np.ndarray
-) -> int:
+def _set_round_look(look: np.ndarray, form: np.ndarray, kinds: np.ndarray, view: View, textures: np.ndarray) -> int:
     """Fills the look of the curved part of a cylinder or of an ellipsoid for one view; returns its paint.
 
     The three coordinates are those in which it is the unit cylinder or ball, so a normal is (x / hx, y / hy, z / hz), normalised.
@@ -259,10 +244,11 @@ def _set_round_look(
     middle = float(form[Z0]) + hz
     _set_axis(look, U_EYE, (c, s, 0.0), c * cx + s * cy, 1 / hx, view)
     _set_axis(look, V_EYE, (-s, c, 0.0), c * cy - s * cx, 1 / hy, view)
-    look[W_EYE] = (view[EYE_Z] - middle) / hz
-    look[W_J] = -view[COS_PITCH] / view[FOCAL] / hz
-    look[W_0] = view[SIN_PITCH] / hz - look[W_J] * view[CENTRE_J]
+    look[W_EYE] = (view.eye_z - middle) / hz
+    look[W_J] = -view.cos_pitch / view.focal / hz
+    look[W_0] = view.sin_pitch / hz - look[W_J] * view.centre_j
     ball = 1.0 if kinds[KIND] == SPHERE else 0.0
+    look[LIT_0] = _AMBIENT
     look[LIT_X] = _DIRECT * (c * _LIGHT[0] + s * _LIGHT[1]) / hx
     look[LIT_Y] = _DIRECT * (c * _LIGHT[1] - s * _LIGHT[0]) / hy
     look[LIT_Z] = _DIRECT * _LIGHT[2] / hz * ball
@@ -274,7 +260,7 @@ def _set_round_look(
     times_v = tall / textures[texture, 1]
     if textures[texture, 2] > 0:
         times_v = max(1.0, math.floor(times_v + 0.5))
-    spread = max(times_u / wide, times_v / tall) * TILE / view[FOCAL]
+    spread = max(times_u / wide, times_v / tall) * TILE / view.focal
     look[TIMES_U], look[TIMES_V], look[DETAIL] = times_u * TILE, times_v * TILE, 2 * spread * spread
     look[BASE] = texture * TILE * ATLAS_WIDTH
     look[READY] = 1.0
@@ -283,39 +269,22 @@ def _set_round_look(
 
 @compiled
 def _round_run(
-    look: np.ndarray, paint: int, row: int, first: int, last: int, keys: np.ndarray, mask: np.uint32, block: np.ndarray, places: np.ndarray,
-    factors: np.ndarray, line: int,
+    look: np.ndarray, paint: int, row: int, first: int, last: int, keys: np.ndarray, mask: np.uint32, places: np.ndarray, factors: np.ndarray,
+    line: int,
 ) -> None:  # fmt: skip
     """As `_upright_run`, for the curved part of a cylinder and for an ellipsoid; `keys` uint32, (>= W + BLOCK,), of the row."""
-    down = np.float32(row)
-    x_row, y_row = look[U_J] * down + look[U_0], look[V_J] * down + look[V_0]
-    z_row = look[W_J] * down + look[W_0]
-    one, half = np.float32(1), np.float32(0.5)
-    base = np.int32(look[BASE])
-    for start in range(first, last, BLOCK):
-        for k in range(BLOCK):
-            far, column = read_depth(keys[start + k], mask), np.float32(start + k)
-            x = look[U_EYE] + far * (x_row + look[U_I] * column)
-            y = look[V_EYE] + far * (y_row + look[V_I] * column)
-            z = look[W_EYE] + far * z_row
-            length = math.sqrt(x * x * look[LONG_X] + y * y * look[LONG_Y] + z * z * look[LONG_Z])
-            light = np.float32(_AMBIENT) + (x * look[LIT_X] + y * look[LIT_Y] + z * look[LIT_Z]) / length
-            low = look[LOW_0] + look[LOW_V] * z
-            low = low if low < one else one
-            block[k] = (_turn_of(y, x) + half) * look[TIMES_U]
-            block[k + BLOCK] = (one - z) * half * look[TIMES_V]
-            block[k + 2 * BLOCK] = look[DETAIL] * far * far
-            light *= low if low > half else half
-            block[k + 3 * BLOCK] = light if light < one else one
-        any_block(block, base, paint, places, factors, np.uint64(line + start))
+    for column in range(first, last, RUN):
+        round_block(
+            look, keys, np.uint64(column), mask, np.float32(row), np.float32(column), paint, places, factors, np.uint64(line + column)
+        )  # fmt: skip
 
 
 @compiled
 def _outside_run(
-    row: int, first: int, last: int, view: np.ndarray, places: np.ndarray, factors: np.ndarray, line: int
+    row: int, first: int, last: int, view: View, places: np.ndarray, factors: np.ndarray, line: int
 ) -> None:
     """As `_upright_run`, for what is not part of the home: lawn below the horizon, sky above."""
-    rise = view[SIN_PITCH] - (row - view[CENTRE_J]) / view[FOCAL] * view[COS_PITCH]
+    rise = view.sin_pitch - (row - view.centre_j) / view.focal * view.cos_pitch
     part = min(1.0, abs(rise) * 2.5)
     far, near = _HORIZON, _SKY if rise > 0 else _GRASS
     r, g, b = far[0] + (near[0] - far[0]) * part, far[1] + (near[1] - far[1]) * part, far[2] + (near[2] - far[2]) * part
@@ -339,9 +308,7 @@ def _mix(
 
 
 @compiled
-def _set_look(
-    number: int, view: np.ndarray, scene: tuple, surfaces: Surfaces, textures: np.ndarray, look: np.ndarray
-) -> int:
+def _set_look(number: int, view: View, scene: tuple, surfaces: Surfaces, textures: np.ndarray, look: np.ndarray) -> int:
     """Fills the look of a surface for one view; returns its paint."""
     shape, part = surfaces[0][number, ROW], surfaces[0][number, PART]
     form, kinds = scene[0][shape], scene[1][shape]
@@ -354,13 +321,13 @@ def _set_look(
 
 @compiled
 def colour(
-    view: np.ndarray, size: Size, scene: tuple, surfaces: Surfaces, keys: np.ndarray, mask: np.uint32, textures: np.ndarray, atlas: np.ndarray,
+    view: View, size: Size, scene: tuple, surfaces: Surfaces, keys: np.ndarray, mask: np.uint32, textures: np.ndarray, atlas: np.ndarray,
     desk: Desk, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Colours one view.
 
     Args:
-        view: float64, (10,); see `memenvs.houses.culling`.
+        view: From where.
         size: Of the picture.
         scene: As in `memenvs.houses.rasteriser.set_up`.
         surfaces: As `set_up` fills them.
@@ -372,7 +339,7 @@ def colour(
         out: uint8, (H, W, 3).
     """
     height, width, stride = size
-    looks, paints, places, factors, block, rest = desk
+    looks, paints, places, factors, rest = desk
     wholes, reals = surfaces
     for row in range(height):
         held, line = keys[row * stride : row * stride + width + BLOCK], row % 2 * LINE
@@ -392,7 +359,7 @@ def colour(
                     paints[number] = _set_look(number, view, scene, surfaces, textures, look)
                 part = wholes[number, PART]
                 if part == ROUND:
-                    _round_run(look, paints[number], row, first, last, held, mask, block, places, factors, line)
+                    _round_run(look, paints[number], row, first, last, held, mask, places, factors, line)
                 else:
                     near = (reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J])
                     if part < TOP:

@@ -31,7 +31,7 @@ from _peer import Play, commit, make_miniworld
 
 from memenvs.houses.house import House
 from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.procedural import procedural_house
+from memenvs.houses.procedural import HouseConfig, procedural_house
 from memenvs.houses.procthor import count_procthor, load_procthor
 from memenvs.houses.renderer import Camera, Renderer, Scene
 
@@ -98,7 +98,7 @@ def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, 
 
 def home_with_shapes(wanted: int, tries: int = 40) -> House:
     """The procedural home among some whose number of shapes is nearest to `wanted`."""
-    homes = [procedural_house(seed) for seed in range(tries)]
+    homes = [procedural_house(seed, HouseConfig(rooms=(4, 14))) for seed in range(tries)]
     return min(homes, key=lambda home: abs(len(home.shapes) - wanted))
 
 

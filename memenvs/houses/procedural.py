@@ -45,7 +45,7 @@ _DOOR_WOOD: tuple[Colour, ...] = ((236, 234, 228), (160, 116, 76), (112, 76, 50)
 
 @dataclass(frozen=True, kw_only=True)
 class HouseConfig:
-    """What homes a generator makes.
+    """What homes a generator makes; by default those of ExtObjNav.
 
     Attributes:
         rooms: Fewest and most rooms; 2 to 14. From 4 on there are a living room, kitchen, bedroom and bathroom.
@@ -57,7 +57,7 @@ class HouseConfig:
         wall_thickness: Of inner walls, m; 0.06 to 0.2. Outer walls show their inner half only.
     """
 
-    rooms: tuple[int, int] = (4, 14)
+    rooms: tuple[int, int] = (6, 14)
     area: tuple[float, float] = (60.0, 200.0)
     furniture: tuple[int, int] = (15, 40)
     passages: float = 0.5

@@ -92,7 +92,7 @@ def test_small_homes(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sizes(seed):
     house = home(seed)
-    assert 4 <= len(house.rooms) <= 14
+    assert 6 <= len(house.rooms) <= 14
     assert 60.0 <= house.area <= 200.0
     assert 15 <= count_furniture(house) <= 40
     assert len(house.shapes) >= 300
@@ -103,7 +103,7 @@ def test_sizes(seed):
 
 def test_sizes_are_spread():
     homes = [home(seed) for seed in SEEDS]
-    assert {len(house.rooms) for house in homes} >= set(range(5, 14))
+    assert {len(house.rooms) for house in homes} >= set(range(6, 14))
     assert np.std([house.area for house in homes]) > 30
     assert np.std([count_furniture(house) for house in homes]) > 4
     assert {room.type for house in homes for room in house.rooms} == set(ROOM_TYPES) - {"other"}

@@ -4,9 +4,11 @@ import gzip
 import json
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.procedural import procedural_house
 from memenvs.houses.worlds import make_world
 from tests.houses.test_procthor import thing, two_rooms, write
 
@@ -66,6 +68,14 @@ def test_houses_that_are_none_are_named_by_the_environment(tmp_path, name, conte
 def test_unknown_settings_are_named_by_the_environment(settings, error, message):
     with pytest.raises(error, match=message):
         gym.make("memenvs/ExtObjNav-v0", **settings)
+
+
+def test_homes_of_the_environment_are_those_of_their_seeds():
+    world = make_world("procedural", split="validation")
+    home, same = world.make_house(3), procedural_house(1003)
+    assert home.name == same.name == "procedural-1003"
+    assert home.instances == same.instances
+    np.testing.assert_array_equal(home.shapes.centre, same.shapes.centre)
 
 
 def test_a_file_without_homes_for_the_split(tmp_path):

@@ -228,7 +228,7 @@ def main() -> None:
         for kind in ("dummy", "batch"):
             if args.memory not in (None, setting.memory) or args.env not in (None, kind):
                 continue
-            total = 1 if args.smoke else args.steps or setting.total
+            total = 1 if args.smoke else setting.total if args.steps is None else args.steps
             row = compare(replace(setting, n_epochs=1) if args.smoke else setting, kind, total, args.seed)
             rows.append(row)
             if not args.json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +12,7 @@ from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 import memenvs
+from agents.encoders import FrozenEncoder, make_encoder
 from memenvs.core import TrialVectorEnv
 
 
@@ -25,17 +26,20 @@ class TrialVecEnv(VecEnv):
 
     Args:
         env: Batch-native environment with `autoreset_mode` "SameStep".
+        encoder: Puts `visual`, features, in the place of `rgb`, pictures; None leaves observations as they are.
 
     Raises:
-        ValueError: Another autoreset mode.
+        ValueError: Another autoreset mode, or an encoder without pictures.
     """
 
-    def __init__(self, env: TrialVectorEnv) -> None:
+    def __init__(self, env: TrialVectorEnv, encoder: FrozenEncoder | None = None) -> None:
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode must be 'SameStep', got {env.autoreset_mode.value!r}")
         self.env = env
         self.render_mode = env.render_mode
-        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+        self._encoder = encoder
+        space = env.single_observation_space
+        super().__init__(env.num_envs, space if encoder is None else encoder.space(space), env.single_action_space)
         self._actions: np.ndarray | None = None
         self._returns = np.zeros(env.num_envs)
 
@@ -47,7 +51,7 @@ class TrialVecEnv(VecEnv):
         self._reset_options()
         self._returns[:] = 0.0
         self.reset_infos = [self._row(infos, i) for i in range(self.num_envs)]
-        return observations
+        return self._encoded(observations, [])[0]
 
     def step_async(self, actions: np.ndarray) -> None:
         """Keeps the actions for `step_wait`."""
@@ -61,10 +65,12 @@ class TrialVecEnv(VecEnv):
         done = terminated | truncated
         self._returns += rewards
         rows: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        if done.any():
-            for i in np.flatnonzero(done).tolist():
+        ended = np.flatnonzero(done).tolist()
+        observations, last = self._encoded(observations, [infos["final_obs"][i] for i in ended])
+        if ended:
+            for i, observation in zip(ended, last, strict=True):
                 rows[i] = self._row(infos["final_info"], i)
-                rows[i]["terminal_observation"] = infos["final_obs"][i]
+                rows[i]["terminal_observation"] = observation
                 rows[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
                 rows[i]["episode"] = {"r": float(self._returns[i]), "l": rows[i]["num_steps"]}
                 self.reset_infos[i] = self._row(infos, i)
@@ -121,6 +127,13 @@ class TrialVecEnv(VecEnv):
         """One picture for each environment."""
         return self.env.render() or [None] * self.num_envs
 
+    def _encoded(self, observations: Any, last: list[Any]) -> tuple[Any, list[Any]]:
+        """Observations of all and the last ones of ended episodes, with features in place of pictures if there is an encoder."""
+        if self._encoder is None:
+            return observations, last
+        now, *then = self._encoder.replace([observations, *({k: v[None] for k, v in each.items()} for each in last)])
+        return now, [{key: value[0] for key, value in each.items()} for each in then]
+
     @staticmethod
     def _row(infos: dict[str, Any], i: int) -> dict[str, Any]:
         """Info of environment `i`: Python scalars, and arrays where the truth is a vector."""
@@ -131,23 +144,39 @@ class TrialVecEnv(VecEnv):
         }
 
 
-def make_vec_env(id: str, num_envs: int, *, seed: int | None = None, **kwargs: Any) -> VecEnv:
+def make_vec_env(
+    id: str,
+    num_envs: int,
+    *,
+    seed: int | None = None,
+    encoder: str | None = None,
+    encoder_kwargs: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> VecEnv:
     """N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`: batch-native if the id is ours, else one object for each.
 
     Args:
         id: Gymnasium id.
         num_envs: N, >= 1.
         seed: Environment i gets seed + i.
+        encoder: Name of a frozen encoder (`agents.encoders.make_encoder`) that turns `rgb` into `visual`; None for none.
+        encoder_kwargs: Its settings.
         **kwargs: Settings of the environment.
+
+    Raises:
+        ValueError: An encoder for an id that is not ours or whose observations have no pictures, or an unknown encoder.
     """
     if id in {row.id for row in memenvs.ENVIRONMENTS}:
         batch = gym.make_vec(
             id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
         )
-        env: VecEnv = TrialVecEnv(_as_trial_env(batch))
+        frozen = None if encoder is None else make_encoder(encoder, **(encoder_kwargs or {}))
+        env: VecEnv = TrialVecEnv(_as_trial_env(batch), frozen)
         if seed is not None:  # Stable-Baselines3 would draw one from NumPy's global generator, here and below
             env.seed(seed)
         return env
+    if encoder is not None:
+        raise ValueError(f"encoder must be None for {id!r}, which is not one of our ids, got {encoder!r}")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))
     return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs)

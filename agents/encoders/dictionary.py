@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_image_space
@@ -14,58 +15,87 @@ from torch import Tensor, nn
 class DictEncoder(BaseFeaturesExtractor):
     """Encodes every key by its kind and concatenates the parts.
 
-    Images go through a convolutional network and a ReLU, a key named in `widths` through a linear layer, a key named in `one_hot` (whole
-    numbers) becomes a one-hot vector for each of its entries; every other key is taken as it is, flattened.
+    Images go through a convolutional network and a ReLU, a key named in `widths` through a linear layer (and a ReLU if it is named in
+    `rectified` too), every other key is taken flattened: from -1 (its lower bound) to 1 (its upper bound) if it is named in `scaled`,
+    else as it is.
 
     Args:
         observation_space: What comes in; a `Dict` (after Stable-Baselines3's preprocessing: images scaled to 0 ... 1,
             `Discrete` one-hot).
         widths: Key -> width of its linear layer.
-        one_hot: Key -> number of values n; its entries must be whole numbers 0 ... n - 1.
+        scaled: Keys of `Box` spaces with finite bounds that are brought to -1 ... 1.
         image_dim: Width that each image is encoded to.
+        rectified: Keys of `widths` whose linear layer has a ReLU behind it.
 
     Raises:
-        ValueError: A key of `widths` or `one_hot` is not in the space.
+        ValueError: A key of `widths` or `scaled` is not in the space, one of `scaled` has no finite bounds, or one of `rectified` is
+            not in `widths`.
 
     Source:
-        ReLIC release: goal and position pass a linear layer each; one-dimensional sensors of the Darkroom are concatenated raw.
+        ReLIC release: goal and position pass a linear layer each, features of a frozen visual encoder one with a ReLU; one-dimensional
+        sensors of the Darkroom are concatenated raw.
     """
 
     def __init__(
         self,
         observation_space: spaces.Dict,
         widths: Mapping[str, int] | None = None,
-        one_hot: Mapping[str, int] | None = None,
+        scaled: Sequence[str] = (),
         image_dim: int = 256,
+        rectified: Sequence[str] = (),
     ) -> None:
-        widths, self.one_hot = dict(widths or {}), dict(one_hot or {})
-        for name, keys in (("widths", widths), ("one_hot", self.one_hot)):
+        widths = dict(widths or {})
+        for name, keys in (("widths", widths), ("scaled", scaled)):
             for key in keys:
                 if key not in observation_space.spaces:
                     raise ValueError(f"unknown key {key!r} in {name}; choose from {list(observation_space.spaces)}")
+        for key in rectified:
+            if key not in widths:
+                raise ValueError(f"unknown key {key!r} in rectified; choose from those of widths, {list(widths)}")
         parts: dict[str, nn.Module] = {}
         total = 0
         for key, space in observation_space.spaces.items():
-            flat = get_flattened_obs_dim(space) * self.one_hot.get(key, 1)
+            flat = get_flattened_obs_dim(space)
             if is_image_space(space):
                 assert isinstance(space, spaces.Box)
                 parts[key] = NatureCNN(space, features_dim=image_dim)  # ends in a ReLU
                 total += image_dim
             elif key in widths:
-                parts[key] = nn.Sequential(nn.Flatten(), nn.Linear(flat, widths[key]))
+                after = [nn.ReLU()] if key in rectified else []
+                parts[key] = nn.Sequential(nn.Flatten(), nn.Linear(flat, widths[key]), *after)
                 total += widths[key]
             else:
                 parts[key] = nn.Flatten()
                 total += flat
         super().__init__(observation_space, features_dim=total)
         self.parts = nn.ModuleDict(parts)
+        self._scaled = tuple(scaled)
+        for key in scaled:
+            low, high = _bounds(key, observation_space[key])
+            self.register_buffer(f"_low_{key}", low, persistent=False)  # known from the space: not part of the weights
+            self.register_buffer(f"_scale_{key}", 2.0 / (high - low), persistent=False)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
         """float, (B, features_dim)."""
         encoded = []
         for key, part in self.parts.items():
             value = observations[key]
-            if key in self.one_hot:
-                value = nn.functional.one_hot(value.long(), self.one_hot[key]).to(value.dtype)
+            if key in self._scaled:
+                value = (value - self.get_buffer(f"_low_{key}")) * self.get_buffer(f"_scale_{key}") - 1.0
             encoded.append(part(value))
         return torch.cat(encoded, -1)
+
+
+def _bounds(key: str, space: spaces.Space) -> tuple[Tensor, Tensor]:
+    """Lower and upper bounds of a space to be scaled.
+
+    Raises:
+        ValueError: It has none, or they are equal.
+    """
+    if (
+        not isinstance(space, spaces.Box)
+        or not np.all(np.isfinite([space.low, space.high]))
+        or np.any(space.low >= space.high)
+    ):
+        raise ValueError(f"scaled key {key!r} must be a Box with finite bounds, got {space}")
+    return torch.as_tensor(space.low), torch.as_tensor(space.high)

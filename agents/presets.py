@@ -253,7 +253,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             ppo=replace(_LAPTOP, n_steps=125, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.02),
             policy={
                 **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
-                "features_extractor_kwargs": {"one_hot": {"position": 5}},
+                "features_extractor_kwargs": {"scaled": ["position"]},
             },
             eval_trials=100,
         ),
@@ -275,13 +275,12 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         "the 10 x 10 Darkroom for two cores: T = 500, K = 5, prefix detached in partial updates",
         RunConfig(
             **_darkroom(10, 100, 10),
-            n_envs=32,
-            total_steps=2_000_000,
+            total_steps=4_000_000,
             threads=1,
-            ppo=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=8, prefix_grad="detach", vf_coef=0.005),
+            ppo=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.005),
             policy={
                 **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
-                "features_extractor_kwargs": {"one_hot": {"position": 10}},
+                "features_extractor_kwargs": {"scaled": ["position"]},
             },
             eval_trials=100,
         ),

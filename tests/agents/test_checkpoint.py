@@ -258,8 +258,8 @@ def test_members_that_do_not_fit(saved: Path) -> None:
         ({"net_arch": [8]}, r"'mlp_extractor\..*' is missing; of policy_kwargs, net_arch was given otherwise than it is saved"),
         ({"previous_action_dim": 0}, r"of policy_kwargs, previous_action_dim was given otherwise"),
         (
-            {"memory_kwargs": {"hidden_dim": 8}, "features_extractor_kwargs": {"one_hot": {"position": 3}}},
-            r"must be .*, got .*; of policy_kwargs, features_extractor_kwargs was given otherwise",
+            {"memory_kwargs": {"hidden_dim": 8}, "features_extractor_kwargs": {"widths": {"position": 3}}},
+            r"'features_extractor\..*' is missing; of policy_kwargs, features_extractor_kwargs was given otherwise",
         ),
         ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*; of policy_kwargs, memory was"),
         ({"nets": 3}, r"model: .*unexpected keyword argument 'nets'; of policy_kwargs, nets was"),

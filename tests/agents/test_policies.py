@@ -122,8 +122,8 @@ def test_settings_are_checked() -> None:
         policy(features_extractor_class="Cnn")
     with pytest.raises(ValueError, match="use_sde must be False"):
         policy(use_sde=True)
-    with pytest.raises(ValueError, match="unknown key 'place' in one_hot; choose from"):
-        policy(features_extractor_kwargs={"one_hot": {"place": 4}})
+    with pytest.raises(ValueError, match="unknown key 'place' in scaled; choose from"):
+        policy(features_extractor_kwargs={"scaled": ["place"]})
     with pytest.raises(RuntimeError, match="acts through predict"):
         policy()._predict(torch.zeros(1))
 
@@ -178,19 +178,23 @@ def test_the_first_policy_is_nearly_uniform() -> None:
 def test_dict_encoder_by_hand() -> None:
     space = spaces.Dict(
         {
-            "cell": spaces.Box(0.0, 2.0, (2,), np.float32),
+            "cell": spaces.Box(np.float32([0, 2]), np.float32([4, 6]), (2,)),
             "goal": spaces.Box(-1.0, 1.0, (3,), np.float32),
             "reward": spaces.Box(0.0, 1.0, (1,), np.float32),
         }
     )
-    made = DictEncoder(space, widths={"goal": 4}, one_hot={"cell": 3})
-    assert made.features_dim == 6 + 4 + 1
+    made = DictEncoder(space, widths={"goal": 4}, scaled=["cell"])
+    assert made.features_dim == 2 + 4 + 1
     goal = torch.tensor([[0.1, 0.2, 0.3]])
-    out = made({"cell": torch.tensor([[2.0, 0.0]]), "goal": goal, "reward": torch.tensor([[0.5]])})
-    assert out[0, :6].tolist() == [0, 0, 1, 1, 0, 0]
+    out = made({"cell": torch.tensor([[3.0, 2.0]]), "goal": goal, "reward": torch.tensor([[0.5]])})
+    assert out[0, :2].tolist() == [0.5, -1.0]
     linear: Any = made.parts["goal"][1]  # type: ignore[index]
-    torch.testing.assert_close(out[:, 6:10], goal @ linear.weight.T + linear.bias)
-    assert out[0, 10] == 0.5
+    torch.testing.assert_close(out[:, 2:6], goal @ linear.weight.T + linear.bias)
+    assert out[0, 6] == 0.5
+    assert not any("cell" in name for name in made.state_dict())  # bounds are known from the space
+    unbounded = spaces.Dict({"cell": spaces.Box(-np.inf, 2.0, (2,), np.float32)})
+    with pytest.raises(ValueError, match="scaled key 'cell' must be a Box with finite bounds"):
+        DictEncoder(unbounded, scaled=["cell"])
 
 
 def test_actions_for_the_environment() -> None:

@@ -36,7 +36,7 @@ def in_context(memory: str, memory_kwargs: dict[str, Any], total: int, **setting
     policy = {
         "memory": memory,
         "memory_kwargs": memory_kwargs,
-        "features_extractor_kwargs": {"one_hot": {"position": SIZE}},
+        "features_extractor_kwargs": {"scaled": ["position"]},
     }
     model = PartialUpdatePPO(
         "MemoryPolicy", darkroom(64, 0), n_steps=HORIZON * EPISODES, n_updates=1, batch_size=16, learning_rate=1e-3,

@@ -31,7 +31,7 @@ from memenvs.boxes.room import (
 )
 from memenvs.checks import check_pair, check_whole, is_whole
 from memenvs.core import BatchTask, Observation, Options
-from memenvs.navigation.picture import SIDE, draw_picture, draw_plan
+from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
 
 if TYPE_CHECKING:
     from memenvs.boxes.miniworld import MiniworldRoom
@@ -41,6 +41,7 @@ WORLDS = ("builtin", "miniworld")
 NEAR = BOX_RADIUS + ROBOT_RADIUS + 1.5 * FORWARD_DISTANCE
 FACING_DEG = 30.0
 _TIE = 1e-6  # degrees; headings are multiples of 15 degrees, so some are off by 30 degrees but for rounding
+_MAP_SCALE = 40.0  # pixels per metre
 #: Turns in a full circle.
 _HEADINGS = round(360 / TURN_DEG)
 
@@ -191,7 +192,11 @@ class FourBoxes(BatchTask):
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The room from above with the way and the box that pays."""
-        return draw_plan(self._house, way, self._goal_positions()[i : i + 1], pixels_per_metre=40.0)
+        return draw_plan(self._house, way, self._goal_positions()[i : i + 1], pixels_per_metre=_MAP_SCALE)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Positions on the floor plan."""
+        return plan_pixels(self._house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stops the drawing threads, or closes the Miniworld environment."""

@@ -158,15 +158,19 @@ class ProcthorWorld(World):
 
 
 def make_world(
-    world: str, *, split: str = "train", houses: str | Path | None = None, rooms: tuple[int, int] = (6, 14)
+    world: str,
+    *,
+    split: str | None = None,
+    houses: str | Path | None = None,
+    rooms: tuple[int, int] | None = None,
 ) -> World:
     """A set of homes by name.
 
     Args:
         world: One of `WORLDS`.
-        split: One of `SPLITS`.
+        split: One of `SPLITS`; None for "train".
         houses: File of homes, for "procthor" only.
-        rooms: Fewest and most rooms of a home, for "procedural" only; each room adds 12 to 17 square metres.
+        rooms: Fewest and most rooms of a home, for "procedural" only; None for 6 to 14. Each room adds 12 to 17 square metres.
 
     Returns:
         The world; homes are made when they are first used.
@@ -175,11 +179,17 @@ def make_world(
         ValueError: Unknown world or split, or a setting does not suit the world.
         FileNotFoundError: The file of homes is not there.
     """
+    split = "train" if split is None else split
     if world == "procedural":
+        rooms = (6, 14) if rooms is None else rooms
         if houses is not None:
             raise ValueError(f"houses must be None in world 'procedural', got {str(houses)!r}")
         return ProceduralWorld(split, config=HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0)))
     if world == "procthor":
+        if rooms is not None:
+            raise ValueError(
+                f"rooms must be None in world 'procthor', whose homes have the rooms they have, got {rooms!r}"
+            )
         return ProcthorWorld(split, houses=houses)
     raise ValueError(f"unknown world {world!r}; choose from {list(WORLDS)}")
 

@@ -25,15 +25,16 @@ class ExtObjNavConfig:
 
     Attributes:
         world: "procedural" (made up, needs nothing), "procthor" (houses of a file), or a `World`.
-        split: "train", "validation" or "all"; which homes. Ignored if `world` is a `World`.
+        split: "train" (None), "validation" or "all"; which homes. None with a `World`.
         houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
-        rooms: Fewest and most rooms of a procedural home; 2 to 14. Other worlds have the rooms they have.
+        rooms: Fewest and most rooms of a procedural home, 2 to 14; None for 6 to 14. None in other worlds, which have the rooms they have.
         num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
             40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
         categories: Names or numbers of the kinds of things to place; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.navigation.symbolic`).
-        sensors: Which images, any of "rgb", "depth" and "semantic".
-        image_size: Rows and columns of the images; the horizontal field of view is 90 degrees. Symbolic observations use neither this nor `sensors`.
+        sensors: Which images, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in `obs_mode="symbolic"`.
+        image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None in
+            `obs_mode="symbolic"`.
         turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
         tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
         gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
@@ -48,14 +49,14 @@ class ExtObjNavConfig:
     """
 
     world: str | World = "procedural"
-    split: str = "train"
+    split: str | None = None
     houses: str | Path | None = None
-    rooms: tuple[int, int] = (6, 14)
+    rooms: tuple[int, int] | None = None
     num_objects: tuple[int, int] = (20, 27)
     categories: Sequence[str | int] | None = None
     obs_mode: str = "rgb"
-    sensors: Sequence[str] = ("rgb",)
-    image_size: tuple[int, int] = (256, 256)
+    sensors: Sequence[str] | None = None
+    image_size: tuple[int, int] | None = None
     turn_deg: float = 30.0
     tilt_mode: str = "ladder"
     gps_frame: str = "layout"
@@ -71,26 +72,36 @@ class ExtObjNavConfig:
                 raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
         if not isinstance(self.world, (str, World)):
             raise ValueError(f"world must be one of {list(WORLDS)} or a World, got {self.world!r}")
-        if isinstance(self.world, World) and self.houses is not None:
-            raise ValueError(f"houses must be None with a World, which has its own, got {str(self.houses)!r}")
+        for name in ("split", "houses", "rooms") if isinstance(self.world, World) else ():
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} must be None with a World, which has its own, got {getattr(self, name)!r}")
+        for name, default in (("sensors", ("rgb",)), ("image_size", (256, 256))):
+            if self.obs_mode == "rgb" and getattr(self, name) is None:
+                object.__setattr__(self, name, default)
+            elif self.obs_mode != "rgb" and getattr(self, name) is not None:
+                raise ValueError(f"{name} must be None in obs_mode 'symbolic', got {getattr(self, name)!r}")
         for name in ("rooms", "num_objects"):
-            low, high = check_pair(name, getattr(self, name), "fewest and most")
-            if not 1 <= low <= high:
-                raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
-            object.__setattr__(self, name, (low, high))
-        sensors = self.sensors
-        is_list = isinstance(sensors, (list, tuple))
-        if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
-            raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
-        object.__setattr__(self, "sensors", tuple(sensors))
-        height, width = check_pair("image_size", self.image_size, "rows and columns")
-        Camera(height=height, width=width)  # raises if they are out of range
-        object.__setattr__(self, "image_size", (height, width))
+            if getattr(self, name) is not None:
+                low, high = check_pair(name, getattr(self, name), "fewest and most")
+                if not 1 <= low <= high:
+                    raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
+                object.__setattr__(self, name, (low, high))
+        if self.sensors is not None:
+            sensors = self.sensors
+            is_list = isinstance(sensors, (list, tuple))
+            if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
+                raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
+            object.__setattr__(self, "sensors", tuple(sensors))
+        if self.image_size is not None:
+            height, width = check_pair("image_size", self.image_size, "rows and columns")
+            Camera(height=height, width=width)  # raises if they are out of range
+            object.__setattr__(self, "image_size", (height, width))
         wanted = range(len(YCB_CLASSES)) if self.categories is None else self.categories
         if not isinstance(wanted, (list, tuple, range)) or not wanted:
             raise ValueError(f"categories must be None or a list of at least one name or number, got {wanted!r}")
         object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in wanted})))
-        if isinstance(self.turn_deg, (bool, str)) or not 0 < self.turn_deg <= 180:
+        is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
+        if not is_number or not 0 < self.turn_deg <= 180:
             raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")
         if not isinstance(self.fixed_goal_per_trial, bool):
             raise ValueError(f"fixed_goal_per_trial must be True or False, got {self.fixed_goal_per_trial!r}")

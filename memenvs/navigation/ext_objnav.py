@@ -82,9 +82,10 @@ class ExtObjNav(BatchTask):
             if isinstance(config.world, str)
             else config.world
         )
-        is_symbolic = config.obs_mode == "symbolic"
-        height, width = config.image_size
-        camera = SYMBOLIC_CAMERA if is_symbolic else Camera(height=height, width=width)
+        is_symbolic = config.image_size is None
+        camera = SYMBOLIC_CAMERA
+        if config.image_size is not None:
+            camera = Camera(height=config.image_size[0], width=config.image_size[1])
         self._sim = Simulator(num_envs, camera, threads=config.threads)
         self._counter = PixelCounter()
         self._layouts: OrderedDict[int, Layout] = OrderedDict()
@@ -194,7 +195,7 @@ class ExtObjNav(BatchTask):
             self._sim.render(which, {"semantic": semantic, "depth": depth})
             summarise(semantic, depth, which, out["symbolic"])
         else:
-            self._sim.render(which, {name: out[name] for name in self.config.sensors})
+            self._sim.render(which, {name: out[name] for name in self.config.sensors or ()})
         np.copyto(out["goal"], self._goal_one_hot, where=which[:, None])
         np.copyto(out["gps"], self._gps(), where=which[:, None], casting="same_kind")
 
@@ -273,14 +274,15 @@ class ExtObjNav(BatchTask):
 
     def _make_space(self) -> gym.spaces.Dict:
         box, size = gym.spaces.Box, self.config.image_size
-        images = {
-            "rgb": box(0, 255, (*size, 3), np.uint8),
-            "depth": box(0.0, np.inf, (*size, 1), np.float32),
-            "semantic": box(0, len(CLASSES) - 1, size, np.uint8),
-        }
-        spaces = {name: images[name] for name in self.config.sensors}
-        if self.config.obs_mode == "symbolic":
+        if size is None or self.config.sensors is None:
             spaces = {"symbolic": box(0.0, 1.0, (SYMBOLIC_SIZE,), np.float32)}
+        else:
+            images = {
+                "rgb": box(0, 255, (*size, 3), np.uint8),
+                "depth": box(0.0, np.inf, (*size, 1), np.float32),
+                "semantic": box(0, len(CLASSES) - 1, size, np.uint8),
+            }
+            spaces = {name: images[name] for name in self.config.sensors}
         spaces["goal"] = box(0.0, 1.0, (len(YCB_CLASSES),), np.float32)
         spaces["gps"] = box(-np.inf, np.inf, (2,), np.float32)
         return gym.spaces.Dict(spaces)  # type: ignore[arg-type]

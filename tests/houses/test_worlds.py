@@ -83,6 +83,11 @@ def test_a_file_without_homes_for_the_split(tmp_path):
         make_world("procthor", split="validation", houses=write(tmp_path, two_rooms()))
 
 
+def test_rooms_of_a_file_are_as_they_are(tmp_path):
+    with pytest.raises(ValueError, match=r"rooms must be None in world 'procthor', .*, got \(2, 3\)"):
+        make_world("procthor", houses=write(tmp_path, two_rooms()), rooms=(2, 3))
+
+
 def test_most_rooms(tmp_path):
     one = two_rooms()
     one["rooms"] = one["rooms"][:1]

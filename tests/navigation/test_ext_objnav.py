@@ -61,7 +61,8 @@ class ToyWorld(World):
 
 
 def make_toy(world: World | None = None, **kwargs) -> TrialEnv:
-    return TrialEnv(ExtObjNav, world=world or ToyWorld(), **{"image_size": (24, 32)} | kwargs)
+    size = {} if kwargs.get("obs_mode") == "symbolic" else {"image_size": (24, 32)}
+    return TrialEnv(ExtObjNav, world=world or ToyWorld(), **size | kwargs)
 
 
 def go(env: TrialEnv, *actions: int) -> tuple:
@@ -435,6 +436,11 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"turn_deg": 0}, "turn_deg must be"),
         ({"turn_deg": math.nan}, "turn_deg must be"),
         ({"turn_deg": "30"}, "turn_deg must be .*, got '30'"),
+        ({"world": ToyWorld(), "split": "train"}, "split must be None with a World, which has its own, got 'train'"),
+        ({"world": ToyWorld(), "rooms": (2, 3)}, r"rooms must be None with a World, which has its own, got \(2, 3\)"),
+        ({"obs_mode": "symbolic", "sensors": ["rgb"]}, r"sensors must be None in obs_mode 'symbolic', got \['rgb'\]"),
+        ({"obs_mode": "symbolic", "image_size": (8, 8)}, r"image_size must be None in obs_mode 'symbolic', got \(8, 8\)"),
+        ({"turn_deg": None}, "turn_deg must be above 0 and at most 180 degrees, got None"),
         ({"image_size": (0, 4)}, "height must be"),
         ({"image_size": 5}, "image_size must be two integers, rows and columns, got 5"),
         ({"image_size": (4, 4, 3)}, "image_size must be two integers"),

@@ -439,7 +439,10 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"world": ToyWorld(), "split": "train"}, "split must be None with a World, which has its own, got 'train'"),
         ({"world": ToyWorld(), "rooms": (2, 3)}, r"rooms must be None with a World, which has its own, got \(2, 3\)"),
         ({"obs_mode": "symbolic", "sensors": ["rgb"]}, r"sensors must be None in obs_mode 'symbolic', got \['rgb'\]"),
-        ({"obs_mode": "symbolic", "image_size": (8, 8)}, r"image_size must be None in obs_mode 'symbolic', got \(8, 8\)"),
+        (
+            {"obs_mode": "symbolic", "image_size": (8, 8)},
+            r"image_size must be None in obs_mode 'symbolic', got \(8, 8\)",
+        ),
         ({"turn_deg": None}, "turn_deg must be above 0 and at most 180 degrees, got None"),
         ({"image_size": (0, 4)}, "height must be"),
         ({"image_size": 5}, "image_size must be two integers, rows and columns, got 5"),

@@ -274,10 +274,11 @@ class ExtObjNav(BatchTask):
 
     def _make_space(self) -> gym.spaces.Dict:
         box, size = gym.spaces.Box, self.config.image_size
+        spaces: dict[str, gym.Space]
         if size is None or self.config.sensors is None:
             spaces = {"symbolic": box(0.0, 1.0, (SYMBOLIC_SIZE,), np.float32)}
         else:
-            images = {
+            images: dict[str, gym.Space] = {
                 "rgb": box(0, 255, (*size, 3), np.uint8),
                 "depth": box(0.0, np.inf, (*size, 1), np.float32),
                 "semantic": box(0, len(CLASSES) - 1, size, np.uint8),
@@ -285,7 +286,7 @@ class ExtObjNav(BatchTask):
             spaces = {name: images[name] for name in self.config.sensors}
         spaces["goal"] = box(0.0, 1.0, (len(YCB_CLASSES),), np.float32)
         spaces["gps"] = box(-np.inf, np.inf, (2,), np.float32)
-        return gym.spaces.Dict(spaces)  # type: ignore[arg-type]
+        return gym.spaces.Dict(spaces)
 
     def _find_layout(self, number: int) -> Layout:
         if number not in self._layouts:

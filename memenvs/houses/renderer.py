@@ -218,12 +218,13 @@ class Renderer:
             )
         parts = [part for part in np.array_split(envs, min(self.threads, len(envs)) or 1) if len(part)]
         jobs = [self._arguments(camera, part, place, poses, wanted, outputs) for place, part in enumerate(parts)]
-        if len(jobs) > 1:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="render")
-            list(self._pool.map(lambda arguments: _render(*arguments), jobs))
-        elif jobs:
-            _render(*jobs[0])
+        if len(jobs) > 1 and self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="render")
+        others = [self._pool.submit(_render, *job) for job in jobs[1:]] if self._pool is not None else []
+        if jobs:
+            _render(*jobs[0])  # in this thread, which has nothing else to do
+        for other in others:
+            other.result()
 
     def _arguments(
         self, camera: Camera, envs: np.ndarray, place: int, poses: np.ndarray, wanted: tuple, outputs: tuple

@@ -101,9 +101,10 @@ def pretrain(
         encoder.train()
         for k in range(steps):
             rows = torch.from_numpy(order[k * batch : (k + 1) * batch])
-            seen, in_cells = images[rows], cells[rows]
+            seen, in_cells, target = images[rows], cells[rows], present[rows]
             if epoch < config.cut_out_epochs:
                 seen, in_cells = cut_out(seen, in_cells, rng)
+                target = (in_cells.sum((1, 2)) > PRESENCE_PIXELS).float()
             seen, in_cells = mirror(seen, mirrored[rows]), mirror(in_cells, mirrored[rows])
             optimizer.param_groups[0]["lr"] = config.learning_rate * one_cycle(
                 (epoch * steps + k) / (config.epochs * steps)
@@ -112,9 +113,8 @@ def pretrain(
                 features = encoder.cells(channels_first(seen))
                 cell_logits = encoder.presence(features)
                 logits = encoder.present(encoder.pool(features))
-            loss = presence_loss(cell_logits.float().flatten(1), share_seen(in_cells).flatten(1))
-            if epoch >= config.cut_out_epochs:
-                loss = loss + presence_loss(logits.float(), present[rows])
+            loss = presence_loss(logits.float(), target)
+            loss = loss + presence_loss(cell_logits.float().flatten(1), share_seen(in_cells).flatten(1))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -1,4 +1,4 @@
-"""ReLIC in the 10 x 10 Darkroom, goals held out: return by episode of the trial over three seeds; about 20 minutes a seed on one core.
+"""ReLIC in the 10 x 10 Darkroom, goals held out: return by episode of the trial over three seeds; about half an hour a seed on one core.
 
 Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import numpy as np
@@ -89,6 +90,7 @@ class ExtObjNav(BatchTask):
         self._sim = Simulator(num_envs, camera, threads=config.threads)
         self._counter = PixelCounter()
         self._layouts: OrderedDict[int, Layout] = OrderedDict()
+        self._background: ThreadPoolExecutor | None = None
         self._layout: list[Layout | None] = [None] * num_envs
         self._turn = math.radians(config.turn_deg)
         self._turn_of = np.zeros(WAIT + 1)
@@ -156,7 +158,7 @@ class ExtObjNav(BatchTask):
         self._tilt[i] = self._start_tilt
         self._start[i] = start
         self._sim.place(i, start[:2], start[2], self._start_pitch)
-        self._geodesic[i] = self._geodesic_start[i] = self._sim.set_goals(i, layout.field(goal))
+        self._geodesic[i] = self._geodesic_start[i] = self._sim.set_goals(i, self._field(layout, goal))
         self._path_length[i] = 0.0
         self._collisions[i] = self._path_failures[i] = 0
         self._success[i] = False
@@ -249,8 +251,14 @@ class ExtObjNav(BatchTask):
         return plan_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
-        """Stops the drawing threads."""
+        """Stops the threads."""
         self._sim.close()
+        if self._background is not None:
+            self._background.shutdown(cancel_futures=True)
+            self._background = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_background": None}
 
     # ------------------------------------------------------------------ beyond the rules
 
@@ -287,6 +295,15 @@ class ExtObjNav(BatchTask):
         spaces["goal"] = box(0.0, 1.0, (len(YCB_CLASSES),), np.float32)
         spaces["gps"] = box(-np.inf, np.inf, (2,), np.float32)
         return gym.spaces.Dict(spaces)
+
+    def _field(self, layout: Layout, goal: int) -> np.ndarray:
+        """Distances to a goal; in a long trial those to the other goals are made beside the steps, before they are needed."""
+        field = layout.field(goal)
+        if layout.is_used_for_long():
+            if self._background is None:
+                self._background = ThreadPoolExecutor(1, thread_name_prefix="fields")
+            self._background.submit(layout.make_fields)
+        return field
 
     def _find_layout(self, number: int) -> Layout:
         if number not in self._layouts:

@@ -25,6 +25,9 @@ TRIES = 20
 #: The robot is tried around a thing in so many directions, at the viewpoint nearest to this distance, m.
 DIRECTIONS, TRY_DISTANCE = 6, 1.0
 
+#: From so many different goals on, a layout is taken to be in use for long.
+FEW_FIELDS = 3
+
 
 class Layout:
     """A home with small things in it that stay where they are.
@@ -72,6 +75,7 @@ class Layout:
         self.targets = {int(goal): self._targets(goal) for goal in self.goals}
         self._stands = stands
         self._fields: dict[int, np.ndarray] = {}
+        self._is_long = False
         self._stand_fields: dict[int, np.ndarray] = {}
 
     def things(self, category: int) -> np.ndarray:
@@ -85,6 +89,17 @@ class Layout:
             self._fields[category] = self.navmap.field(cells)
         return self._fields[category]
 
+    def is_used_for_long(self) -> bool:
+        """True once, when fields of `FEW_FIELDS` goals have been asked for: the others will be too."""
+        is_first = not self._is_long and len(self._fields) >= FEW_FIELDS
+        self._is_long |= is_first
+        return is_first
+
+    def make_fields(self) -> None:
+        """Makes the fields of all goals; may run in another thread."""
+        for category in self.goals.tolist():
+            self.field(category)
+
     def stand_field(self, thing: int) -> np.ndarray:
         """Walking distance from every cell to one from which a thing is known to be seen well, float32, (H * W,), m."""
         if thing not in self._stand_fields:
@@ -92,7 +107,7 @@ class Layout:
         return self._stand_fields[thing]
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_fields": {}, "_stand_fields": {}}  # large, and soon made again
+        return {**self.__dict__, "_fields": {}, "_stand_fields": {}, "_is_long": False}  # large, and soon made again
 
     def _targets(self, category: int) -> tuple[np.ndarray, np.ndarray]:
         things = self.things(category)

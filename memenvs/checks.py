@@ -25,6 +25,17 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
     return int(value[0]), int(value[1])
 
 
+def check_start(value: Any) -> tuple[float, float, float]:
+    """A start pose given as option, as numbers; a ValueError says what it must be."""
+    try:
+        start = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        start = np.zeros(0)
+    if start.shape != (3,) or not np.isfinite(start).all():
+        raise ValueError(f"option 'start' must be three finite numbers (x m, y m, heading rad), got {value!r}")
+    return float(start[0]), float(start[1]), float(start[2])
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer of Python or NumPy; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -29,7 +29,7 @@ from memenvs.boxes.room import (
     is_blocked,
     make_house,
 )
-from memenvs.checks import check_pair, check_whole, is_whole
+from memenvs.checks import check_pair, check_start, check_whole, is_whole
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
 
@@ -250,15 +250,10 @@ def _check_goal(value: object) -> int:
 
 
 def _check_start(value: object, goal: int) -> tuple[float, float, float]:
-    try:
-        start = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        start = np.zeros(0)
-    if start.shape != (3,) or not np.isfinite(start).all():
-        raise ValueError(f"option 'start' must be three finite numbers (x m, y m, heading rad), got {value!r}")
-    if is_blocked(start[:2], BOX_POSITIONS[goal]):
+    start = check_start(value)
+    if is_blocked(np.array(start[:2]), BOX_POSITIONS[goal]):
         raise ValueError(
             f"option 'start' must be at least {ROBOT_RADIUS} m from the walls of the room, (0, -6) to (6, 0), and "
             f"{ROBOT_RADIUS + BOX_RADIUS:.3f} m from the middle of the {COLOURS[goal]} box, got {value!r}"
         )
-    return float(start[0]), float(start[1]), float(start[2] % (2 * math.pi))
+    return start[0], start[1], start[2] % (2 * math.pi)

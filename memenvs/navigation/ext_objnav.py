@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import gymnasium as gym
 import numpy as np
 
+from memenvs.checks import check_start
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
@@ -302,7 +303,9 @@ class ExtObjNav(BatchTask):
         if layout.is_used_for_long():
             if self._background is None:
                 self._background = ThreadPoolExecutor(1, thread_name_prefix="fields")
-            self._background.submit(layout.make_fields)
+            self._background.submit(
+                layout.make_fields
+            )  # what fails there fails again, and is raised, when it is needed
         return field
 
     def _find_layout(self, number: int) -> Layout:
@@ -335,19 +338,15 @@ class ExtObjNav(BatchTask):
 
     @staticmethod
     def _check_start(layout: Layout, value: object) -> Pose:
-        try:
-            start = np.asarray(value, np.float64)
-        except (TypeError, ValueError):
-            start = np.zeros(0)
-        if start.shape != (3,) or not np.isfinite(start).all():
-            raise ValueError(f"option 'start' must be three finite numbers (x m, y m, heading rad), got {value!r}")
-        if layout.navmap.islands(start[None, :2])[0] != 0:
-            near = layout.navmap.snap(start[None, :2])[0].round(3).tolist()
+        start = check_start(value)
+        point = np.array([start[:2]])
+        if layout.navmap.islands(point)[0] != 0:
+            near = layout.navmap.snap(point)[0].round(3).tolist()
             raise ValueError(
                 f"option 'start' must lie on the largest navigable island of {layout.house.name!r}, got {value!r}; "
                 f"the nearest point there is {near}"
             )
-        return float(start[0]), float(start[1]), float(start[2])
+        return start
 
     def _sees_goal(self, which: np.ndarray) -> np.ndarray:
         """bool, (N,); whether a stop would succeed, of those in `which`."""

@@ -359,6 +359,25 @@ def test_a_pool_of_layouts(small):
         env.reset(options={"layout": 3})
 
 
+def test_fields_of_a_long_trial_are_made_beside_it():
+    """All goals of the layout get theirs after three of them were asked for, the same as when they are asked for."""
+    env = TrialEnv(ExtObjNav, rooms=(2, 2), num_objects=(12, 14), obs_mode="symbolic", trial_steps=None)
+    env.reset(seed=0)
+    task = env.task
+    layout = task.layout(0)
+    goals = layout.goals.tolist()
+    assert len(goals) > 4
+    for goal in goals[:3]:
+        env.reset(options={"goal": goal})
+    task._background.submit(int).result()  # comes after what was asked for before
+    env.close()
+    assert set(layout._fields) == set(goals)
+    again = task._world.home(layout.home_index).navmap
+    for goal in goals:
+        cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.things(goal)]))
+        np.testing.assert_array_equal(layout._fields[goal], again.field(cells))
+
+
 # ---------------------------------------------------------------- settings
 
 

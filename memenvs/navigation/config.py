@@ -38,6 +38,7 @@ class ExtObjNavConfig:
         turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
         tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
         gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
+        compass: Whether `compass` is observed: cosine and sine of the robot's heading in `gps_frame`. The article's robot has none.
         fixed_goal_per_trial: Whether all episodes of a trial have the same goal.
         max_start_poses: Number of start poses of a trial, re-used at random, >= 1; None for a new one each episode.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
@@ -60,6 +61,7 @@ class ExtObjNavConfig:
     turn_deg: float = 30.0
     tilt_mode: str = "ladder"
     gps_frame: str = "layout"
+    compass: bool = False
     fixed_goal_per_trial: bool = False
     max_start_poses: int | None = None
     layout_pool: int | None = None
@@ -103,8 +105,9 @@ class ExtObjNavConfig:
         is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
         if not is_number or not 0 < self.turn_deg <= 180:
             raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")
-        if not isinstance(self.fixed_goal_per_trial, bool):
-            raise ValueError(f"fixed_goal_per_trial must be True or False, got {self.fixed_goal_per_trial!r}")
+        for name in ("compass", "fixed_goal_per_trial"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         for name in ("max_episode_steps", "threads"):
             check_whole(name, getattr(self, name))
         for name in ("max_start_poses", "layout_pool"):

@@ -53,7 +53,7 @@ class ExtObjNav(BatchTask):
     Observation (`Dict`), `obs_mode="rgb"`: for each of `sensors` what the head camera sees: `rgb` uint8 (H, W, 3), `depth`
     float32 (H, W, 1) m, `semantic` uint8 (H, W) class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal` float32 (20,),
     one-hot; `gps` float32 (2,), the robot's (x, y), m. In a Habitat scene x is its x and y its -z; the article's sensor gives the
-    same pair as (y, x).
+    same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
     Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
     Reward: -0.001, plus by how much the walking distance d to the nearest viewpoint of any goal thing fell, plus 2 for success.
     Ends: stop terminates; 500 steps truncate. Success: stop, with a goal thing within 2.0 m of the robot that has at least 10
@@ -201,6 +201,10 @@ class ExtObjNav(BatchTask):
             self._sim.render(which, {name: out[name] for name in self.config.sensors or ()})
         np.copyto(out["goal"], self._goal_one_hot, where=which[:, None])
         np.copyto(out["gps"], self._gps(), where=which[:, None], casting="same_kind")
+        if self.config.compass:
+            heading = self._sim.heading - (self._start[:, 2] if self.config.gps_frame == "episode" else 0.0)
+            compass = np.column_stack([np.cos(heading), np.sin(heading)])
+            np.copyto(out["compass"], compass, where=which[:, None], casting="same_kind")
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth and metrics; see the class."""
@@ -295,6 +299,8 @@ class ExtObjNav(BatchTask):
             spaces = {name: images[name] for name in self.config.sensors}
         spaces["goal"] = box(0.0, 1.0, (len(YCB_CLASSES),), np.float32)
         spaces["gps"] = box(-np.inf, np.inf, (2,), np.float32)
+        if self.config.compass:
+            spaces["compass"] = box(-1.0, 1.0, (2,), np.float32)
         return gym.spaces.Dict(spaces)
 
     def _field(self, layout: Layout, goal: int) -> np.ndarray:

@@ -395,6 +395,16 @@ def test_start_poses_can_be_few():
     assert len(starts) == 2
 
 
+@pytest.mark.parametrize(("frame", "began"), [("layout", 0.5), ("episode", 0.0)])
+def test_the_compass_turns_with_the_robot(frame, began):
+    env = make_toy(compass=True, gps_frame=frame)
+    observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
+    assert env.observation_space.contains(observation)
+    assert observation["compass"] == pytest.approx([math.cos(began), math.sin(began)])
+    turned = began + 2 * math.pi / 6
+    assert go(env, LEFT, LEFT)[0]["compass"] == pytest.approx([math.cos(turned), math.sin(turned)])
+
+
 def test_gps_from_the_start_of_the_episode():
     env = make_toy(gps_frame="episode")
     observation, _ = env.reset(seed=0, options={"start": (2.0, 2.0, math.pi / 2)})
@@ -468,6 +478,7 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"image_size": (4, 4, 3)}, "image_size must be two integers"),
         ({"image_size": (4.0, 4.0)}, "image_size must be two integers"),
         ({"fixed_goal_per_trial": 1}, "fixed_goal_per_trial must be True or False, got 1"),
+        ({"compass": "yes"}, "compass must be True or False, got 'yes'"),
         ({"layout_pool": 0}, "layout_pool must be an integer of at least 1 or None, got 0"),
         ({"max_start_poses": 0}, "max_start_poses must be an integer of at least 1 or None, got 0"),
         ({"threads": 0}, "threads must be an integer of at least 1, got 0"),

@@ -12,9 +12,10 @@ from typing import Any
 import gymnasium as gym
 
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
-from agents.presets import PRESETS, find_preset, with_overrides
+from agents.presets import PRESETS, find_preset
 from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
+from agents.run_config import with_overrides
 from agents.runs import EVALUATION, RunDirectory, check_config, evaluate_run, evaluation_env, train_run
 from agents.vec_env import TrialVecEnv
 from memenvs.checks import check_whole

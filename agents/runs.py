@@ -30,7 +30,7 @@ from agents import checkpoint
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
 from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO
-from agents.presets import RunConfig
+from agents.run_config import RunConfig
 from agents.vec_env import make_vec_env
 from memenvs.files import write_file
 

@@ -12,7 +12,8 @@ from gymnasium import spaces
 from agents import PartialUpdatePPO, make_vec_env
 from agents.memory import make_memory
 from agents.policies import MemoryPolicy
-from agents.presets import PRESETS, find_preset, with_overrides
+from agents.presets import PRESETS, find_preset
+from agents.run_config import with_overrides
 
 #: T, K, sink, layers / heads / width / MLP, environments: ReLIC specification, section 9.7.
 PUBLISHED = {

@@ -15,8 +15,9 @@ from agents import PartialUpdatePPO, make_vec_env
 from agents.__main__ import main
 from agents.memory import StepInputs
 from agents.memory.relic import RelicConfig, RelicMemory, Sink
-from agents.presets import find_preset, with_overrides
+from agents.presets import find_preset
 from agents.probe import Recording, attention_weights, describe_heads, record
+from agents.run_config import with_overrides
 from agents.runs import RunDirectory, train_run
 from tests.agents.learners import darkroom, learner
 

@@ -12,7 +12,8 @@ import torch
 
 from agents import PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
-from agents.presets import PRESETS, RunConfig, find_preset, with_overrides
+from agents.presets import PRESETS, find_preset
+from agents.run_config import RunConfig, with_overrides
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run
 
 SMALL = with_overrides(

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from agents.presets import PRESETS, find_preset
 from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.run_config import with_overrides
-from agents.runs import EVALUATION, RunDirectory, check_config, evaluate_run, evaluation_env, train_run
+from agents.runs import RunDirectory, check_config, evaluate_run, evaluation_env, train_run
 from agents.vec_env import TrialVecEnv
 from memenvs.checks import check_whole
 from memenvs.files import write_file
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0, 2 after a one-line error, or 130 after Ctrl-C."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
-    if rest and options.command != "train":
+    if rest and options.command not in ("train", "evaluate"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         result = options.run(options, rest)
@@ -63,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
     evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
     evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
+    evaluate.add_argument(
+        "--name", default="evaluation", help="NAME.json is written (default evaluation, which the report shows)"
+    )
+    evaluate.epilog = (
+        "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
+        "--name procthor --eval_kwargs.world procthor --eval_kwargs.split all --eval_kwargs.rooms null."
+    )
     evaluate.add_argument(
         "--demonstrations",
         type=int,
@@ -123,9 +131,11 @@ def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     changes = {"eval_steps": options.steps, "eval_trials": options.trials}
     with RunDirectory(options.folder) as run:
-        given = {key: value for key, value in changes.items() if value is not None}
+        given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
+        if rest:
+            given["eval_kwargs"] = with_overrides(run.config, _pairs(rest, "eval_kwargs.")).eval_kwargs
         if options.demonstrations == 0:
-            result = evaluate_and_compare(run, options.seed, **given)
+            result = evaluate_and_compare(run, options.seed, options.name, **given)
         else:
             result = evaluate_demonstrated(run, options.demonstrations, options.seed, **given)
         if not options.json:
@@ -176,22 +186,23 @@ def _presets(options: argparse.Namespace, rest: list[str]) -> Any:
     return rows
 
 
-def evaluate_and_compare(run: RunDirectory, seed: int = 1, **changes: Any) -> dict[str, Any]:
-    """Evaluates a run's policy, and random and oracle on the same layouts; writes `evaluation.json` and the maps.
+def evaluate_and_compare(run: RunDirectory, seed: int = 1, name: str = "evaluation", **changes: Any) -> dict[str, Any]:
+    """Evaluates a run's policy, and random and oracle on the same layouts; writes `NAME.json` and the maps.
 
     Args:
         run: The folder.
         seed: Of the evaluation.
+        name: Of the file; the report shows `evaluation.json`, and the maps are drawn for it only.
         **changes: As `evaluate_run`.
 
     Returns:
         Policy name -> `TrialResults.to_json`.
     """
-    agent = evaluate_run(run, pictures=True, seed=seed, **changes)
+    agent = evaluate_run(run, pictures=name == "evaluation", seed=seed, **changes)
     results = {"agent": agent.to_json()}
-    for name in ("random", "oracle"):
-        results[name] = _baseline(run, name, seed, **changes).to_json()
-    write_file(run.path / EVALUATION, json.dumps(results).encode())
+    for policy in ("random", "oracle"):
+        results[policy] = _baseline(run, policy, seed, **changes).to_json()
+    write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
     return results
@@ -218,14 +229,14 @@ def evaluate_demonstrated(run: RunDirectory, demonstrations: int, seed: int = 1,
 
 def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
     """Random or oracle, for fewer trials: they do not learn, so a few are enough."""
-    config = run.config
-    trials = min(changes.get("eval_trials", config.eval_trials), 40)
+    config = replace(run.config, **changes)
+    trials = min(config.eval_trials, 40)
     env = evaluation_env(config, trials, seed)
     assert isinstance(env, TrialVecEnv)
     layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
     policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
     try:
-        return TrialEvaluator(env, changes.get("eval_steps", config.eval_steps), trials, layouts=layouts).run(policy)
+        return TrialEvaluator(env, config.eval_steps, trials, layouts=layouts).run(policy)
     finally:
         env.close()
 
@@ -240,12 +251,16 @@ def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
     return report.write(folder / "report.html")
 
 
-def _pairs(rest: list[str]) -> list[tuple[str, Any]]:
-    """("name", value) of `--name value`; a value that is not JSON is text."""
+def _pairs(rest: list[str], prefix: str = "") -> list[tuple[str, Any]]:
+    """("name", value) of `--name value`; a value that is not JSON is text.
+
+    Raises:
+        ValueError: Something else is there, or a name does not begin with the prefix.
+    """
     pairs = []
     for i in range(0, len(rest), 2):
-        if not rest[i].startswith("--") or i + 1 == len(rest):
-            raise ValueError(f"settings must come as --name value, got {' '.join(rest[i:])!r}")
+        if not rest[i].startswith(f"--{prefix}") or i + 1 == len(rest):
+            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(rest[i:])!r}")
         try:
             value = json.loads(rest[i + 1])
         except json.JSONDecodeError:

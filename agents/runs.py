@@ -34,7 +34,7 @@ from agents.run_config import RunConfig
 from agents.vec_env import make_vec_env
 from memenvs.files import write_file
 
-CONFIG, CHECKPOINT, METRICS, EVALUATION = "config.json", "checkpoint.zip", "metrics.csv", "evaluation.json"
+CONFIG, CHECKPOINT, METRICS = "config.json", "checkpoint.zip", "metrics.csv"
 
 
 class RunDirectory:
@@ -318,23 +318,28 @@ def evaluate_run(
         pictures: Whether to keep maps of an early and a late episode.
         seed: Of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.
-        **changes: Fields of the config to change, such as `eval_steps`.
+        **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
+        TypeError: A field of `changes` does not exist.
         ValueError: Its checkpoint is not whole, or of other settings; or the environment has no oracle to demonstrate.
     """
-    config = run.config
-    steps, trials = changes.get("eval_steps", config.eval_steps), changes.get("eval_trials", config.eval_trials)
+    config = replace(run.config, **changes)
     if policy is None:
         policy = trained_policy(run, seed)
-    env = evaluation_env(config, min(config.n_envs, trials), seed)
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     layouts = None
     if config.eval_all_layouts:
         layouts = range(env.get_attr("task")[0].num_layouts)
     try:
         evaluator = TrialEvaluator(
-            env, steps, trials, layouts=layouts, pictures=pictures, demonstrations=demonstrations
+            env,
+            config.eval_steps,
+            config.eval_trials,
+            layouts=layouts,
+            pictures=pictures,
+            demonstrations=demonstrations,
         )
         return evaluator.run(policy)
     finally:

@@ -219,6 +219,13 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert played.startswith("agent    return by episode: ")
     assert (folder / "evaluation.json").read_bytes() == before
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
+    short = ["--name", "short", "--eval_kwargs.max_episode_steps", "8"]
+    assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", *short]) == 0
+    capsys.readouterr()
+    assert len(json.loads((folder / "short.json").read_text())["agent"]["metrics"]["return"]["mean"]) == 4
+    assert (folder / "evaluation.json").read_bytes() == before
+    assert main(["evaluate", str(folder), "--ppo.n_epochs", "2"]) == 2
+    assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
     assert main(["report", str(folder), "--json"]) == 0
     assert "<h2>After demonstrations</h2>" in (folder / "report.html").read_text()
     assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html")}

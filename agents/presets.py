@@ -34,6 +34,15 @@ def _darkroom(size: int, horizon: int, episodes: int) -> dict[str, Any]:
     }
 
 
+#: Fields that all FourBoxes runs share: trials in turn for each of the four boxes, 20 episodes long.
+_FOUR_BOXES: dict[str, Any] = {
+    "env": "memenvs/FourBoxes-v0",
+    "env_kwargs": {"trial_episodes": None},
+    "eval_all_layouts": True,
+    "eval_steps": 1000,
+    "eval_trials": 100,
+}
+
 Changes = list[tuple[str, Any]]
 """What a preset has otherwise than another one, as `with_overrides` takes it."""
 
@@ -191,6 +200,28 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             ppo=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=4, warmup_steps=10_000, max_grad_norm=0.05),
             policy=_relic(2, 8, 64, 256, "kv", 128, depth_dropout=0.0),
             eval_trials=100,
+        ),
+    ),
+    "fourboxes": (
+        "FourBoxes for one core, T = 500, K = 5, prefix detached in partial updates",
+        RunConfig(
+            **_FOUR_BOXES,
+            total_steps=2_000_000,
+            threads=1,
+            ppo=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.005),
+            policy={
+                **_relic(2, 2, 64, 256, "k0v0", 64, depth_dropout=0.0),
+                "features_extractor_kwargs": {"image_dim": 64},
+            },
+        ),
+    ),
+    "relic-miniworld": (
+        "the article's Miniworld: T = 512, K = 2, images encoded to 8 features (steps are our choice)",
+        RunConfig(
+            **_FOUR_BOXES,
+            total_steps=10_000_000,
+            ppo=replace(_RELEASE, n_steps=512, n_updates=2, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
+            policy={**_relic(2, 8, 64, 256, "k0v0", 64), "features_extractor_kwargs": {"image_dim": 8}},
         ),
     ),
     "extobjnav": (

@@ -12,11 +12,50 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, NatureC
 from torch import Tensor, nn
 
 
+#: Rows and columns from which the strides of `NatureCNN` leave something of an image.
+NATURE_CNN_SIZE = 36
+
+
+class SmallCNN(BaseFeaturesExtractor):
+    """Two convolutions of 16 channels (3 x 3, strides 2 and 1) and a linear layer, a ReLU after each; for images of 7 x 7 and more.
+
+    Args:
+        observation_space: Images, channels first (C, H, W), scaled to 0 ... 1 by Stable-Baselines3's preprocessing.
+        features_dim: Width of the linear layer.
+
+    Raises:
+        ValueError: Images are smaller than 7 x 7.
+
+    Source:
+        Decision-Pretrained Transformer, network for Miniworld, which ReLIC takes too (there 8 features of images of 25 x 25 pixels).
+    """
+
+    def __init__(self, observation_space: spaces.Box, features_dim: int = 256) -> None:
+        super().__init__(observation_space, features_dim)
+        channels, height, width = observation_space.shape
+        if min(height, width) < 7:
+            raise ValueError(f"images must have at least 7 x 7 pixels, got {height} x {width}")
+        left = ((height - 3) // 2 - 1) * ((width - 3) // 2 - 1)  # pixels after both convolutions
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, 16, 3, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(16, 16, 3),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(16 * left, features_dim),
+            nn.ReLU(),
+        )
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """float, (B, features_dim)."""
+        return self.layers(observations)
+
+
 class DictEncoder(BaseFeaturesExtractor):
     """Encodes every key by its kind and concatenates the parts.
 
-    Images go through a convolutional network and a ReLU, a key named in `widths` through a linear layer (and a ReLU if it is named in
-    `rectified` too), every other key is taken flattened: from -1 (its lower bound) to 1 (its upper bound) if it is named in `scaled`,
+    Images go through a convolutional network that ends in a ReLU (`SmallCNN` if they are too small for Stable-Baselines3's `NatureCNN`), a
+    key named in `widths` through a linear layer (and a ReLU if it is named in `rectified` too), every other key is taken flattened: from -1 (its lower bound) to 1 (its upper bound) if it is named in `scaled`,
     else as it is.
 
     Args:
@@ -28,8 +67,8 @@ class DictEncoder(BaseFeaturesExtractor):
         rectified: Keys of `widths` whose linear layer has a ReLU behind it.
 
     Raises:
-        ValueError: A key of `widths` or `scaled` is not in the space, one of `scaled` has no finite bounds, or one of `rectified` is
-            not in `widths`.
+        ValueError: A key of `widths` or `scaled` is not in the space, one of `scaled` has no finite bounds, one of `rectified` is
+            not in `widths`, or an image is smaller than 7 x 7.
 
     Source:
         ReLIC release: goal and position pass a linear layer each, features of a frozen visual encoder one with a ReLU; one-dimensional
@@ -58,7 +97,8 @@ class DictEncoder(BaseFeaturesExtractor):
             flat = get_flattened_obs_dim(space)
             if is_image_space(space):
                 assert isinstance(space, spaces.Box)
-                parts[key] = NatureCNN(space, features_dim=image_dim)  # ends in a ReLU
+                cnn = SmallCNN if min(space.shape[1:]) < NATURE_CNN_SIZE else NatureCNN
+                parts[key] = cnn(space, features_dim=image_dim)
                 total += image_dim
             elif key in widths:
                 after = [nn.ReLU()] if key in rectified else []

@@ -12,12 +12,13 @@ from typing import Any
 
 import gymnasium as gym
 
+from agents.distributed import launched
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.presets import PRESETS, find_preset
 from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.run_config import with_overrides
-from agents.runs import RunDirectory, check_config, evaluate_run, evaluation_env, train_run
+from agents.runs import RunDirectory, check_config, evaluate_run, evaluation_env, read_config, train_run
 from agents.vec_env import TrialVecEnv
 from memenvs.checks import check_whole
 from memenvs.files import write_file
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:  # what was trained up to the last checkpoint is kept
         return 130
-    if options.json:
+    if options.json and result is not None:
         print(json.dumps(result))
     return 0
 
@@ -109,15 +110,21 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
     return parser
 
 
-def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None:
     config = with_overrides(find_preset(options.preset), _pairs(rest))
     folder = options.out or Path("runs") / f"{options.preset}-{config.seed}"
-    if options.resume and rest:
-        raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
-    if not options.resume:
-        check_config(config)  # before there is a folder
-    with RunDirectory(folder, None if options.resume else config) as run:
+    if options.resume:
+        if rest:
+            raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
+        config = read_config(folder)
+    processes = launched(config.device)
+    with processes.agreed():
+        check_config(config, processes)  # before there is a folder
+    with RunDirectory(folder, None if options.resume else config, processes) as run:
         model = train_run(run, quiet=options.json)
+        processes.close()
+        if not processes.is_first:
+            return None
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not options.no_evaluate:
             result["evaluation"] = evaluate_and_compare(run)
@@ -154,9 +161,11 @@ def _probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             seed=options.seed,
         )
     if not options.json:
-        for head in result["heads"]:
-            shares = ", ".join(f"{name} {head[name]:.2f}" for name in ("sink", "own", "earlier", "invariance"))
-            print(f"layer {head['layer']} head {head['head']}: {head['pattern']:17} {shares}")
+        for head in [*result["heads"], result["uniform"]]:
+            name = "for comparison" if head is result["uniform"] else f"layer {head['layer']} head {head['head']}"
+            shares = ", ".join(f"{key} {head[key]:.2f}" for key in ("sink", "own", "earlier", "evenness", "invariance"))
+            print(f"{name}: {head['pattern']:17} {shares}")
+        print("own + earlier = 1: shares of what is off the sink, on steps of the same episode and of those before it")
         print("\n".join(result["files"]))
     return result
 
@@ -181,8 +190,9 @@ def _presets(options: argparse.Namespace, rest: list[str]) -> Any:
         return settings
     rows = [{"name": name, "what": what} for name, (what, _) in PRESETS.items()]
     if not options.json:
+        width = max(map(len, PRESETS))
         for row in rows:
-            print(f"{row['name']:24} {row['what']}")
+            print(f"{row['name']:{width}} {row['what']}")
     return rows
 
 

@@ -1,6 +1,7 @@
 """One file for a whole learner: weights, optimiser, generators, settings. Nothing in it is ever executed.
 
 The file is a zip archive of JSON and safetensors. It is written under a temporary name and renamed, so it is whole or not there.
+Of several processes the first writes it; what the others have of their own (generators, environments) is in members with their numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import zipfile
 from collections import deque
 from dataclasses import asdict, fields
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +24,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from agents.distributed import Processes
 from agents.ppo_config import PPOConfig
 from memenvs.files import write_file
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
+OWN = ("state.json", "generators.safetensors")  # what differs between processes; those of the first are called so
 CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "action_space", "n_envs")
 STATE_KEYS = (
     "num_timesteps", "n_updates", "seed", "resets_with_episode", "order_rng", "shuffle_rng", "recent_episodes", "recent_successes", "trials"
@@ -41,7 +45,7 @@ Model = TypeVar("Model", bound="PartialUpdatePPO")
 
 
 def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
-    """Writes a learner to `path`.
+    """Writes a learner to `path`; every one of its processes must call this.
 
     Args:
         model: The learner. It resumes exactly if it is between two rollouts (`at_rollout_boundary`).
@@ -49,6 +53,7 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
 
     Raises:
         ValueError: A weight is NaN or infinite; what the file held stays.
+        OSError: The file cannot be written. In other processes than the first a RuntimeError.
     """
     for name, parameter in model.policy.named_parameters():
         if not bool(torch.isfinite(parameter).all()):
@@ -63,7 +68,8 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
         "policy_kwargs": model.policy.json_kwargs(),
         "observation_space": space_to_json(model.observation_space),
         "action_space": space_to_json(model.action_space),
-        "n_envs": model.n_envs,
+        "n_envs": model.processes.count * model.n_envs,
+        "processes": model.processes.count,
     }
     state = {
         "num_timesteps": model.num_timesteps,
@@ -80,18 +86,29 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
     memory_generator = getattr(model.policy.memory, "generator", None)
     if memory_generator is not None:
         generators["memory"] = memory_generator.get_state()
-    content = (
-        json.dumps(config, indent=1).encode(),
-        json.dumps(state).encode(),
-        save_tensors(_cpu(model.policy.state_dict())),
-        save_tensors(_cpu(_optimizer_tensors(model.policy.optimizer))),
-        save_tensors(generators),
-    )
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in zip(MEMBERS, content, strict=True):
-            archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
-    write_file(Path(path), buffer.getvalue())
+    owned = model.processes.gather((json.dumps(state).encode(), save_tensors(generators)))
+    with model.processes.agreed():
+        if model.processes.is_first:
+            parts = (
+                json.dumps(config, indent=1).encode(),
+                owned[0][0],
+                save_tensors(_cpu(model.policy.state_dict())),
+                save_tensors(_cpu(_optimizer_tensors(model.policy.optimizer))),
+                owned[0][1],
+            )
+            content = dict(zip(MEMBERS, parts, strict=True))
+            for rank, own in enumerate(owned[1:], 1):
+                content |= zip(_own_members(rank), own, strict=True)
+            buffer = io.BytesIO()
+            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+                for name, data in content.items():
+                    archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
+            write_file(Path(path), buffer.getvalue())
+
+
+def _own_members(rank: int) -> tuple[str, ...]:
+    """Names of the members that belong to one process."""
+    return OWN if rank == 0 else tuple(name.replace(".", f".{rank}.") for name in OWN)
 
 
 def load(
@@ -101,6 +118,7 @@ def load(
     device: torch.device | str = "auto",
     *,
     policy_kwargs: dict[str, Any] | None = None,
+    processes: Processes | None = None,
     **overrides: Any,
 ) -> Model:
     """The learner of a file, ready to act, and to go on learning if an environment is given.
@@ -111,16 +129,23 @@ def load(
         env: Environment to go on in; its spaces must be those of the file.
         device: Where to put it; on another kind of device than it was saved on, actions are drawn anew from the seed.
         policy_kwargs: Changes to the saved ones; needed where the file names a features extractor class that is not ours.
+        processes: Those that go on learning together; as many as wrote the file. None: this one alone.
         **overrides: Fields of the config to change, and `tensorboard_log`, `verbose`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is cut short, not ours, of another algorithm, or does not fit the environment or the settings.
+        ValueError: The file is cut short, not ours, of another algorithm or another number of processes, or does not fit the environment or
+            the settings.
     """
-    members = read(path)
-    config, state = (
-        _plain(path, members, name, keys) for name, keys in zip(MEMBERS, (CONFIG_KEYS, STATE_KEYS), strict=False)
-    )
+    members, processes = read(path), processes or Processes()
+    config = _plain(path, members, "config.json", CONFIG_KEYS)
+    written_by = config.get("processes", 1)  # files of early versions do not say so
+    if env is not None and written_by != processes.count:
+        raise ValueError(
+            f"{path}: number of processes must be that of the file, {written_by}, to go on learning, got {processes.count}"
+        )
+    state_member, generators_member = _own_members(processes.rank if env is not None else 0)
+    state = _plain(path, members, state_member, STATE_KEYS)
     if config["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
     settings = _settings(path, config["config"])
@@ -142,6 +167,7 @@ def load(
         policy_kwargs={**config["policy_kwargs"], **(policy_kwargs or {})},
         seed=state["seed"],
         device=device,
+        processes=processes,
         _init_setup_model=False,
         **arguments,
         **overrides,
@@ -151,7 +177,7 @@ def load(
         model.n_envs = 1
     try:
         model._setup_model()
-        _restore(model, state, members)
+        _restore(model, state, members, generators_member)
     except (TypeError, ValueError) as error:
         given = [name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value]
         other = f"; of policy_kwargs, {', '.join(given)} was given otherwise than it is saved" if given else ""
@@ -166,7 +192,7 @@ def check_run(path: str | PathLike[str], settings: PPOConfig, policy: dict[str, 
         path: The file.
         settings: Of the learner.
         policy: Settings of the policy; those left out are not compared.
-        n_envs: Number of environments.
+        n_envs: Number of environments, of all processes together.
     """
     saved = _plain(path, read(path), MEMBERS[0], CONFIG_KEYS)
     saved["config"] = asdict(_settings(path, saved["config"]))  # settings newer than the file have their defaults
@@ -219,11 +245,15 @@ def read(path: str | PathLike[str]) -> dict[str, bytes]:
         for name in MEMBERS:
             if name not in members:
                 raise ValueError(f"{path}: a checkpoint must have {list(MEMBERS)}, {name!r} is missing")
-        found = dict(json.loads(members["config.json"])).get("format")
+        config = dict(json.loads(members["config.json"]))
+        owned = [_own_members(rank) for rank in range(config.get("processes", 1))]
     except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, TypeError, EOFError) as error:
         raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
-    if found != FORMAT:
-        raise ValueError(f"{path}: format must be {FORMAT}, got {found}")
+    if config.get("format") != FORMAT:
+        raise ValueError(f"{path}: format must be {FORMAT}, got {config.get('format')}")
+    for name in chain(*owned):
+        if name not in members:
+            raise ValueError(f"{path}: a checkpoint of {len(owned)} processes must have {name!r}, which is missing")
     return members
 
 
@@ -275,10 +305,11 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
     )
 
 
-def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes]) -> None:
+def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
     """Puts weights, optimiser, counters and generators of a file into a new learner."""
+    names = ("policy.safetensors", "optimizer.safetensors", generators_member)
     try:
-        weights, moments, generators = (load_tensors(members[name]) for name in MEMBERS[2:])
+        weights, moments, generators = (load_tensors(members[name]) for name in names)
     except SafetensorError as error:
         raise ValueError(f"its tensors cannot be read ({error}); was it cut short?") from None
     _check_tensors("policy.safetensors", weights, model.policy.state_dict())
@@ -291,12 +322,12 @@ def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, 
     if "sampling" in generators and generators["sampling"].shape != states["sampling"].shape:
         # of another kind of device, whose generators differ: actions are drawn anew from the seed
         generators["sampling"] = states["sampling"]
-    _check_tensors("generators.safetensors", generators, states)
+    _check_tensors(generators_member, generators, states)
     for name, generator in own.items():
         try:
             generator.set_state(generators[name])
         except RuntimeError as error:
-            raise ValueError(f"generators.safetensors: {name!r} is no state of a generator ({error})") from None
+            raise ValueError(f"{generators_member}: {name!r} is no state of a generator ({error})") from None
     model._order_rng.bit_generator.state = state["order_rng"]
     model._shuffle_rng.bit_generator.state = state["shuffle_rng"]
     model.num_timesteps = state["num_timesteps"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from itertools import chain
 from os import PathLike
 from typing import Any, Self
 
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from agents import checkpoint
 from agents.buffer import Sequences
+from agents.distributed import Processes
 from agents.distributions import ActionDistribution
 from agents.memory import State
 from agents.policies import PREVIOUS_ACTION, MemoryPolicy
@@ -43,10 +46,13 @@ class PartialUpdatePPO(TrialAlgorithm):
         verbose: 0 silent, 1 prints training logs.
         seed: Of everything random. No global generator is seeded.
         device: "auto", "cpu", "cuda".
+        processes: Those that learn together, `agents.distributed.launched()`, each with as many environments of its own in `env`; None: this
+            one alone. Together they make the optimiser steps of one process with all their environments and the same `batch_size`,
+            but each takes its share of a batch from its own environments.
         **overrides: Fields of the config to change.
 
     Raises:
-        ValueError: A setting is not allowed.
+        ValueError: A setting is not allowed, or `batch_size` cannot be split evenly over the processes.
         TypeError: A setting does not exist.
 
     Source:
@@ -64,6 +70,7 @@ class PartialUpdatePPO(TrialAlgorithm):
         verbose: int = 0,
         seed: int | None = None,
         device: torch.device | str = "auto",
+        processes: Processes | None = None,
         _init_setup_model: bool = True,
         **overrides: Any,
     ) -> None:
@@ -72,6 +79,8 @@ class PartialUpdatePPO(TrialAlgorithm):
             if name not in known:
                 raise TypeError(f"unknown setting {name!r}; choose from {known}")
         self.config = replace(config or PPOConfig(), **overrides)
+        self.processes = processes or Processes()
+        self._batch_size = self.processes.share("batch_size", self.config.batch_size)
         super().__init__(
             policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]
@@ -84,9 +93,9 @@ class PartialUpdatePPO(TrialAlgorithm):
             max_grad_norm=self.config.max_grad_norm,
             use_sde=False,
             sde_sample_freq=-1,
-            tensorboard_log=tensorboard_log,
+            tensorboard_log=tensorboard_log if self.processes.is_first else None,
             policy_kwargs=policy_kwargs,
-            verbose=verbose,
+            verbose=verbose if self.processes.is_first else 0,
             seed=seed,
             device=device,
             _init_setup_model=_init_setup_model,
@@ -99,13 +108,12 @@ class PartialUpdatePPO(TrialAlgorithm):
         Raises:
             ValueError: Loss or gradient are not finite; the message says when.
         """
-        config, buffer = self.config, self.rollout_buffer
+        config, buffer, processes = self.config, self.rollout_buffer, self.processes
         is_last = buffer.pos == config.n_steps
         full = is_last and config.full_update
         begin, end = (0 if full else self._segment_begin), buffer.pos
-        learning_rate = config.learning_rate_at(
-            self.num_timesteps - self.n_envs * config.segment, self._total_timesteps
-        )
+        new = processes.count * self.n_envs * config.segment
+        learning_rate = config.learning_rate_at(self.num_timesteps - new, self._total_timesteps)
         for group in self.policy.optimizer.param_groups:
             group["lr"] = learning_rate
         across = config.credit_across_episodes
@@ -114,7 +122,8 @@ class PartialUpdatePPO(TrialAlgorithm):
             begin, end, self._last_values, last_start, config.gamma, config.gae_lambda, across
         )
         if config.normalize_advantage:
-            advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
+            mean, std = processes.moments(advantages)
+            advantages = (advantages - mean) / (std + 1e-8)
         self.policy.set_training_mode(True)
         rows = self._all_rows()
         acted = (buffer.ordered(store, rows, begin, end) for store in (buffer.log_probs, buffer.values))
@@ -126,9 +135,11 @@ class PartialUpdatePPO(TrialAlgorithm):
         for key, value in zip(STATISTICS, stats.tolist(), strict=True):
             self.logger.record(f"train/{key}", value)
         kind = "full" if full else "partial"
-        self.logger.record(f"train/approx_kl_{kind}", self._approximate_kl(begin, end))
-        spread = returns.var(correction=0)
-        explained = 1.0 - (returns - targets[..., 1]).var(correction=0) / spread
+        divergences = processes.gather(self._approximate_kl(begin, end))
+        self.logger.record(f"train/approx_kl_{kind}", sum(divergences) / len(divergences))
+        _, spread = processes.moments(returns)
+        _, unexplained = processes.moments(returns - targets[..., 1])
+        explained = 1.0 - (unexplained / spread).square()
         self.logger.record("train/explained_variance", float(explained) if float(spread) > 0 else float("nan"))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         if not is_last:
@@ -138,25 +149,33 @@ class PartialUpdatePPO(TrialAlgorithm):
         elif self._carries_on:
             self._refresh(end, last_of_rollout=False)
         if self._log_due is not None:
-            super().dump_logs(self._log_due)
+            self._write_logs(self._log_due)
             self._log_due = None
 
     def dump_logs(self, iteration: int = 0) -> None:
         """Asks for a log; `learn` asks before the update and it is written after it, with what the update measured."""
         self._log_due = iteration
 
+    def _write_logs(self, iteration: int) -> None:
+        """Writes a log, with the latest episodes of every process."""
+        own = self.ep_info_buffer, self.ep_success_buffer
+        everyones = zip(*self.processes.gather(own), strict=True)
+        self.ep_info_buffer, self.ep_success_buffer = (deque(chain(*buffers)) for buffers in everyones)
+        super().dump_logs(iteration)
+        self.ep_info_buffer, self.ep_success_buffer = own
+
     def _all_rows(self) -> Tensor:
         return torch.arange(self.n_envs, device=self.device)
 
     def _batches(self) -> Iterator[Tensor]:
-        """Environments of each optimiser step, int64 (B,), over all epochs."""
-        size = min(self.config.batch_size, self.n_envs)
+        """Environments of each optimiser step, int64 (B,), over all epochs: this process's share of it."""
+        size = min(self._batch_size, self.n_envs)
         for _ in range(self.config.n_epochs):
             order = torch.as_tensor(self._order_rng.permutation(self.n_envs), device=self.device)
             yield from order.split(size)
 
     def _optimise(self, rows: Tensor, begin: int, end: int, targets: Tensor) -> Tensor:
-        """One optimiser step on the loss positions `begin` to `end` of some environments.
+        """One optimiser step on the loss positions `begin` to `end` of some environments of each process.
 
         Args:
             rows: int64, (B,); environments.
@@ -189,6 +208,8 @@ class PartialUpdatePPO(TrialAlgorithm):
             with torch.no_grad():
                 outside = (ratio != clipped).float().mean()
                 stats += share * torch.stack([policy_loss, value_loss, entropy, outside])
+        gradients = [parameter.grad for parameter in self._trained if parameter.grad is not None]
+        self.processes.average([*gradients, stats])  # each has as many rows: the mean over those of all
         norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
         stats = torch.cat([stats, norm[None]])
         if not bool(torch.isfinite(stats).all()):

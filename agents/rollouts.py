@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from agents.buffer import TrialRolloutBuffer
+from agents.distributed import Processes
 from agents.memory import State
 from agents.policies import MemoryPolicy
 from agents.ppo_config import PPOConfig
@@ -25,9 +26,13 @@ class TrialAlgorithm(OnPolicyAlgorithm):
 
     After every c = T / K steps `train` of the subclass is called. A rollout of T steps begins with a new trial and an empty memory, unless the
     environment has no trials and the memory can be carried on.
+
+    Of several processes each acts in its own copies of the environment, `n_envs` of them, for as many steps as the others; `num_timesteps` counts
+    the steps of all. Process r has the copies r * n_envs ... (r + 1) * n_envs - 1 and their seeds.
     """
 
     config: PPOConfig
+    processes: Processes
     policy: MemoryPolicy  # type: ignore[assignment]
     rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
     policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
@@ -44,6 +49,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
             ).to(self.device)
         assert isinstance(policy, MemoryPolicy)
         self.policy = policy
+        self.processes.broadcast(list(policy.state_dict().values()))
         if self.env is not None:
             self._check_horizon(self.env)
         self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
@@ -57,7 +63,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         self._log_due: int | None = None
         self._seed_generators(seed)
         if self.seed is not None and self.env is not None:
-            self.env.seed(self.seed)
+            self._seed_env(self.env, self.seed)
 
     def _make_buffer(self) -> TrialRolloutBuffer:
         return TrialRolloutBuffer(
@@ -108,10 +114,14 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         if seed is not None:
             self._seed_generators(seed)
             if self.env is not None:
-                self.env.seed(seed)
+                self._seed_env(self.env, seed)
+
+    def _seed_env(self, env: VecEnv, seed: int) -> None:
+        env.seed(seed + self.processes.rank * env.num_envs)
 
     def _seed_generators(self, seed: int) -> None:
-        draws = np.random.SeedSequence(seed).generate_state(4)
+        rank = self.processes.rank
+        draws = np.random.SeedSequence(seed, spawn_key=(rank,) if rank > 0 else ()).generate_state(4)
         self.policy.generator.manual_seed(int(draws[0]))
         memory_generator = getattr(self.policy.memory, "generator", None)
         if memory_generator is not None:
@@ -151,43 +161,51 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         Raises:
             ValueError: The policy's outputs or a reward are not finite; the message says when.
         """
-        policy, buffer = self.policy, self.rollout_buffer
+        policy, buffer, processes = self.policy, self.rollout_buffer, self.processes
         policy.set_training_mode(False)
         if buffer.pos in (0, buffer.n_steps):
-            self._begin_rollout(env)
+            with processes.agreed():
+                self._begin_rollout(env)
         assert self._state is not None
         self._segment_begin, self._segment_state, self._is_segment_kept = buffer.pos, self._state, False
         callback.on_rollout_start()
-        for _ in range(self.config.segment):
-            observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
-            episode_start, trial_start = self._episode_start, self._trial_start
-            acted = policy.act(observations, self._state, episode_start, trial_start)
-            actions, values, log_probs = acted.actions, acted.values, acted.log_probs
-            if not acted.is_finite:
-                raise ValueError(
-                    f"the policy's outputs must be finite, got NaN or infinity {self._when()}; "
-                    "lower learning_rate or max_grad_norm, or look at the observations"
-                )
-            new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
-            if not np.isfinite(rewards).all():
-                raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
-            self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
-            if not callback.on_step():
-                self._drop_rollout()
-                return False
-            if dones.any():
-                self._update_info_buffer(infos, dones)
-            self._state = acted.state
-            self._last_obs = new_obs  # type: ignore[assignment]
-            self._note_starts(env, dones)
-            if self.config.bootstrap_truncated:
-                rewards = rewards + self.gamma * self._truncated_values(dones, infos)
-            buffer.add(
-                observations, acted.features, acted.previous, episode_start, trial_start,
-                actions, torch.as_tensor(rewards, device=self.device), values, log_probs,
-            )  # fmt: skip
-        self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
+        goes_on = True
+        with processes.agreed():
+            for _ in range(self.config.segment):
+                observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
+                episode_start, trial_start = self._episode_start, self._trial_start
+                acted = policy.act(observations, self._state, episode_start, trial_start)
+                actions, values, log_probs = acted.actions, acted.values, acted.log_probs
+                if not acted.is_finite:
+                    raise ValueError(
+                        f"the policy's outputs must be finite, got NaN or infinity {self._when()}; "
+                        "lower learning_rate or max_grad_norm, or look at the observations"
+                    )
+                new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
+                if not np.isfinite(rewards).all():
+                    raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
+                self.num_timesteps += processes.count * env.num_envs
+                callback.update_locals(locals())
+                goes_on = callback.on_step()
+                if not goes_on:
+                    break
+                if dones.any():
+                    self._update_info_buffer(infos, dones)
+                self._state = acted.state
+                self._last_obs = new_obs  # type: ignore[assignment]
+                self._note_starts(env, dones)
+                if self.config.bootstrap_truncated:
+                    rewards = rewards + self.gamma * self._truncated_values(dones, infos)
+                buffer.add(
+                    observations, acted.features, acted.previous, episode_start, trial_start,
+                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs,
+                )  # fmt: skip
+            else:
+                self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
+        if not all(processes.gather(goes_on)):
+            self.num_timesteps = max(processes.gather(self.num_timesteps))  # the same in all, whoever asked to stop
+            self._drop_rollout()
+            return False
         callback.update_locals(locals())
         callback.on_rollout_end()
         return True

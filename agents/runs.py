@@ -27,6 +27,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents import checkpoint
+from agents.distributed import Processes
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
 from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO
@@ -38,7 +39,7 @@ CONFIG, CHECKPOINT, METRICS = "config.json", "checkpoint.zip", "metrics.csv"
 
 
 class RunDirectory:
-    """The folder of a run, held by one process at a time.
+    """The folder of a run, held by one process at a time, or by the processes of one launch.
 
     `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; on
     request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
@@ -46,6 +47,7 @@ class RunDirectory:
     Args:
         path: The folder; made if it is not there.
         config: Settings of a new run; None opens a run that is there.
+        processes: Those of a launch, which all must call this; the first holds the folder and writes. None: this one alone.
 
     Raises:
         FileExistsError: A new run in a folder that has one.
@@ -54,8 +56,22 @@ class RunDirectory:
         RuntimeError: Another process is working in it.
     """
 
-    def __init__(self, path: str | Path, config: RunConfig | None = None) -> None:
+    def __init__(self, path: str | Path, config: RunConfig | None = None, processes: Processes | None = None) -> None:
         self.path = Path(path)
+        self.processes = processes or Processes()
+        self._lock: IO[str] | None = None
+        with self.processes.agreed():
+            if self.processes.is_first:
+                self._take(config)
+        try:
+            with self.processes.agreed():
+                self.config = read_config(self.path)
+        except Exception:
+            self.close()
+            raise
+
+    def _take(self, config: RunConfig | None) -> None:
+        """Locks the folder, and begins a new run in it if settings are given."""
         file = self.path / CONFIG
         if config is not None:
             if file.exists():
@@ -63,25 +79,22 @@ class RunDirectory:
                     f"{self.path} already holds a run; choose another folder, or resume it with --resume"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
-        elif not file.is_file():
-            raise FileNotFoundError(f"no run in {self.path}: {CONFIG} is missing")
-        self._lock: IO[str] = (self.path / ".lock").open("w")
+        else:
+            read_config(self.path)  # there is no lock to leave behind where there is no run
+        lock = (self.path / ".lock").open("w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._lock.close()
+            lock.close()
             raise RuntimeError(f"{self.path} is in use by another process") from None
+        self._lock = lock
         if config is not None:
             write_file(file, json.dumps(config.to_json(), indent=1).encode())
-        try:
-            self.config = RunConfig.from_json(json.loads(file.read_text()))
-        except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
-            self._lock.close()
-            raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
     def close(self) -> None:
         """Lets another process have the folder."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def __enter__(self) -> RunDirectory:
         return self
@@ -119,6 +132,22 @@ class RunDirectory:
         kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
         lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings of the run in a folder.
+
+    Raises:
+        FileNotFoundError: There is no run.
+        ValueError: They cannot be read.
+    """
+    file = path / CONFIG
+    if not file.is_file():
+        raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
+    try:
+        return RunConfig.from_json(json.loads(file.read_text()))
+    except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 
 class MetricsWriter(KVWriter):
@@ -215,13 +244,20 @@ def progress_bar() -> Progress:
     )
 
 
-def check_config(config: RunConfig) -> None:
+def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     """Makes one environment for training, one for evaluation and the learner, so that a wrong setting is known before a run begins.
 
+    Args:
+        config: The settings.
+        processes: Those that are to train together; None: this one alone.
+
     Raises:
-        ValueError: A setting of the environment, the policy or the learner is not allowed.
+        ValueError: A setting of the environment, the policy or the learner is not allowed, or cannot be split over the processes.
         TypeError: It does not exist.
     """
+    if processes is not None:
+        processes.share("n_envs", config.n_envs)
+        processes.share("ppo.batch_size", config.ppo.batch_size)
     make_vec_env(config.env, 1, **{**config.env_kwargs, **config.eval_kwargs}).close()
     env = make_vec_env(config.env, 1, **config.env_kwargs)
     short = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
@@ -234,7 +270,8 @@ def check_config(config: RunConfig) -> None:
 def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
     """Trains a run to its end, from its checkpoint if it has one.
 
-    A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads).
+    A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads). Of several processes
+    all must call this; each has its share of the environments.
 
     Args:
         run: The folder.
@@ -244,30 +281,38 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
         The learner.
 
     Raises:
-        ValueError: The run's checkpoint is not whole, or of other settings.
+        ValueError: The run's checkpoint is not whole, of other settings or of another number of processes, or the environments cannot be
+            split over the processes.
+        RuntimeError: Another process has failed.
     """
-    config = run.config
+    config, processes = run.config, run.processes
+    n_envs, device = processes.share("n_envs", config.n_envs), processes.device or config.device
     if run.has_checkpoint:
         checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
     if config.threads > 0:
         torch.set_num_threads(config.threads)
-    env = make_vec_env(config.env, config.n_envs, seed=config.seed, **config.env_kwargs)
+    with processes.agreed():
+        env = make_vec_env(config.env, n_envs, seed=config.seed + processes.rank * n_envs, **config.env_kwargs)
     file = run.path / CHECKPOINT
     if run.has_checkpoint:
-        model = PartialUpdatePPO.load(file, env, config.device)
-        run.drop_metrics_after(model.num_timesteps)
+        model = PartialUpdatePPO.load(file, env, device, processes=processes)
     else:
-        run.drop_metrics_after(0)
         model = PartialUpdatePPO(
-            "MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, seed=config.seed, device=config.device
+            "MemoryPolicy",
+            env,
+            config.ppo,
+            policy_kwargs=config.policy,
+            seed=config.seed,
+            device=device,
+            processes=processes,
         )
-    writers: list[KVWriter] = [
-        MetricsWriter(run.path / METRICS),
-        TensorBoardOutputFormat(str(run.path / "tensorboard")),
-    ]
+    writers: list[KVWriter] = []
+    if processes.is_first:
+        run.drop_metrics_after(model.num_timesteps)
+        writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
     model.set_logger(Logger(str(run.path), writers))
     remaining = config.total_steps - model.num_timesteps
-    progress = None if quiet else progress_bar()
+    progress = progress_bar() if processes.is_first and not quiet else None
     try:
         if remaining > 0:
             if progress is not None:

@@ -1,11 +1,11 @@
-"""Where the attention of a relic memory goes: recorded over a trial, told apart by pattern, drawn on the map."""
+"""Where the attention of a relic memory goes: recorded over a trial, told apart by pattern; `probe_figures.py` draws it."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from agents.memory import State, StepInputs
 from agents.memory.clock import Clock
 from agents.memory.relic import RelicMemory, SinkBlock
 from agents.policies import PREVIOUS_ACTION, MemoryPolicy
+from agents.probe_figures import attention_figure, goals_figure
 from agents.report import figure_png
 from agents.runs import RunDirectory, evaluation_env, trained_policy
 from agents.vec_env import TrialVecEnv
@@ -30,6 +31,8 @@ from memenvs.files import write_file
 ON_SINK, OFF_SINK = 0.9, 0.5
 #: Share of what is not on the sink that lies within the episode, or before it.
 MOSTLY = 0.8
+#: Overlap with uniform attention from which a head is "uniform", as one that has not been trained is.
+EVEN = 0.9
 #: Overlap of the attention of different episodes from which a head is "episode-invariant".
 SAME = 0.5
 #: Mass off the sink that a step must have to be compared with another one.
@@ -159,12 +162,14 @@ class Head:
         sink: Mean mass on the sink.
         sink_first: The same over the first episode.
         sink_later: The same over the later episodes; as `sink_first` if there are none.
-        own: Of the mass off the sink in later episodes, the share on steps of the same episode.
+        own: Of the mass off the sink in later episodes, the share on steps of the same episode; `own` and `earlier` leave the sink out.
         earlier: The rest of it: on steps of earlier episodes.
+        evenness: Overlap (sum of minima) with attention that pays every step of the trial the same, both scaled to 1 off the sink; mean
+            over the recorded steps of later episodes that have a tenth off the sink; 0 without any.
         invariance: How much of their attention steps of different episodes pay to the very same steps: overlap (sum of minima) of two
             distributions, each scaled to 1 off the sink; mean over all pairs of recorded steps that have a tenth off the sink; 0 without any.
-        pattern: "all-on-sink" if `sink` >= 0.9; else "episode-invariant" if `invariance` >= 0.5; else "intra-episode" if `own` >= 0.8; else
-            "inter-episode" if `earlier` >= 0.8; else "mixed".
+        pattern: "all-on-sink" if `sink` >= 0.9; else "uniform" if `evenness` >= 0.9; else "episode-invariant" if `invariance` >= 0.5; else
+            "intra-episode" if `own` >= 0.8; else "inter-episode" if `earlier` >= 0.8; else "mixed".
         sink_at_first: Whether everything is on the sink in the first episode only: `sink_first` >= 0.9 and `sink_later` < 0.5.
 
     Source:
@@ -178,6 +183,7 @@ class Head:
     sink_later: float
     own: float
     earlier: float
+    evenness: float
     invariance: float
     pattern: str
     sink_at_first: bool
@@ -195,6 +201,12 @@ def describe_heads(recording: Recording) -> list[Head]:
     return [_describe(recording, layer, head) for layer in range(layers) for head in range(heads)]
 
 
+def describe_uniform(recording: Recording) -> Head:
+    """The same numbers of a head that pays the sink and every step alike: what the others are to be compared with."""
+    weights = {t: np.full((1, 1, row.shape[-1]), 1.0 / row.shape[-1]) for t, row in recording.weights.items()}
+    return _describe(replace(recording, weights=weights), 0, 0)
+
+
 def _describe(recording: Recording, layer: int, head: int) -> Head:
     episodes, sinks = recording.episodes, recording.sinks
     rows = {t: weights[layer, head].astype(np.float64) for t, weights in sorted(recording.weights.items())}
@@ -208,9 +220,14 @@ def _describe(recording: Recording, layer: int, head: int) -> Head:
     outside = sum(row[sinks:][episodes[: t + 1] < episodes[t]].sum() for t, row in rows.items() if episodes[t] > 0)
     total = inside + outside
     own, earlier = (float(inside / total), float(outside / total)) if total > 0 else (1.0, 0.0)
-    invariance = _invariance({t: row[sinks:] for t, row in rows.items()}, episodes)
+    scaled = {t: row[sinks:] / row[sinks:].sum() for t, row in rows.items() if row[sinks:].sum() >= ENOUGH}
+    even = [np.minimum(row, 1.0 / len(row)).sum() for t, row in scaled.items() if episodes[t] > 0]
+    evenness = float(np.mean(even)) if even else 0.0
+    invariance = _invariance(scaled, episodes)
     if sink >= ON_SINK:
         pattern = "all-on-sink"
+    elif evenness >= EVEN:
+        pattern = "uniform"
     elif invariance >= SAME:
         pattern = "episode-invariant"
     elif own >= MOSTLY:
@@ -220,12 +237,11 @@ def _describe(recording: Recording, layer: int, head: int) -> Head:
     else:
         pattern = "mixed"
     sink_at_first = sink_first >= ON_SINK and sink_later < OFF_SINK
-    return Head(layer, head, sink, sink_first, sink_later, own, earlier, invariance, pattern, sink_at_first)
+    return Head(layer, head, sink, sink_first, sink_later, own, earlier, evenness, invariance, pattern, sink_at_first)
 
 
-def _invariance(rows: dict[int, np.ndarray], episodes: np.ndarray) -> float:
-    """Mean overlap of the attention of steps of different episodes; `rows` has what is off the sink by step."""
-    scaled = {t: row / row.sum() for t, row in sorted(rows.items()) if row.sum() >= ENOUGH}
+def _invariance(scaled: dict[int, np.ndarray], episodes: np.ndarray) -> float:
+    """Mean overlap of the attention of steps of different episodes; `scaled` has what is off the sink by step, scaled to 1."""
     overlaps = [
         np.minimum(scaled[early], scaled[late][: early + 1]).sum()
         for early, late in itertools.combinations(scaled, 2)
@@ -234,48 +250,8 @@ def _invariance(rows: dict[int, np.ndarray], episodes: np.ndarray) -> float:
     return float(np.mean(overlaps)) if overlaps else 0.0
 
 
-def attention_figure(
-    picture: np.ndarray,
-    pixels: np.ndarray,
-    episodes: np.ndarray,
-    panels: Sequence[tuple[str, np.ndarray]],
-    columns: int,
-    title: str,
-) -> Figure:
-    """Where attention goes on the map, in one panel after the other.
-
-    Args:
-        picture: uint8, (H, W, 3); the map.
-        pixels: float, (T, 2); column and row of each step on it.
-        episodes: int64, (T,); the episode of each step.
-        panels: Title, and attention to the first S steps, float (S,), S <= T.
-        columns: Panels side by side.
-        title: Of all.
-
-    Returns:
-        Discs whose area is the attention to the place: orange for earlier episodes, blue for that of the last of the S steps.
-    """
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(2.6 * columns, 2.9 * rows), dpi=110, layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in grid.flat:
-        axes.set_axis_off()
-    for axes, (heading, mass) in zip(grid.flat, panels, strict=False):
-        axes.imshow(picture)
-        axes.set_xlim(-0.5, picture.shape[1] - 0.5)
-        axes.set_ylim(picture.shape[0] - 0.5, -0.5)
-        axes.set_title(heading, fontsize=8)
-        is_own = episodes[: len(mass)] == episodes[len(mass) - 1]
-        for chosen, colour in ((~is_own, "#ff9d1e"), (is_own, "#3fa7ff")):
-            places, index = np.unique(pixels[: len(mass)][chosen].round(), axis=0, return_inverse=True)
-            share = np.bincount(index.ravel(), mass[chosen], len(places))
-            axes.scatter(*places.T, s=900 * share, c=colour, alpha=0.7, linewidths=0)
-    figure.suptitle(title + "; orange: earlier episodes, blue: this one", fontsize=8)
-    return figure
-
-
 def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]) -> dict[str, Figure]:
-    """A panel for each head (mean over the recorded steps of the last episode) and, of the head that looks back most, for each goal."""
+    """A panel for each head (mean over the recorded steps of the last episode) and, of the head that heeds the goal most, for each goal."""
     sinks, episodes = recording.sinks, recording.episodes
     last = max(recording.weights)
     steps = [t for t in recording.weights if episodes[t] == episodes[last]]
@@ -289,16 +265,11 @@ def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, head
         )
         for each in heads
     ]
-    title = f"attention in episode {episodes[last] + 1}, mean over {len(steps)} steps"
+    title = f"attention in episode {episodes[last] + 1}, recorded steps: {len(steps)}; areas are shares"
     figures = {"attention.png": attention_figure(picture, pixels, episodes, panels, mean.shape[1], title)}
     if recording.goals:
-        back = max(heads, key=lambda each: (1.0 - each.sink_later) * each.earlier)
-        shown = [
-            (f"goal {i}: layer {back.layer}, head {back.head}", goal[back.layer, back.head, sinks:-1])
-            for i, goal in enumerate(recording.goals)
-        ]
-        title = f"attention after step {len(episodes)}, for each goal shown"
-        figures["attention_goals.png"] = attention_figure(picture, pixels, episodes, shown, 5, title)
+        goals = np.stack(recording.goals)[..., sinks:-1]
+        figures["attention_goals.png"] = goals_figure(picture, pixels, episodes, goals)
     return figures
 
 
@@ -322,8 +293,9 @@ def probe_run(
         seed: Of the trial and of the actions drawn.
 
     Returns:
-        What `attention.json` holds: `steps` (recorded), `episodes` of these steps, `heads` (see `Head`), `goals` (for each goal shown after the
-        trial: the masses of each head, and the step attended to most) and `files`.
+        What `attention.json` holds: `steps` (recorded), `episodes` of these steps, `heads` (see `Head`), `uniform` (the
+        same of uniform attention), `goals` (for each goal shown after the trial: the masses of each head, and the step attended to most) and
+        `files`.
 
     Raises:
         FileNotFoundError: The run has no checkpoint.
@@ -350,6 +322,7 @@ def probe_run(
         "steps": at,
         "episodes": recording.episodes[at].tolist(),
         "heads": [asdict(head) for head in heads],
+        "uniform": asdict(describe_uniform(recording)),
         "goals": [_goal_row(goal, recording) for goal in recording.goals],
         "files": [str(folder / name) for name in ("attention.json", *figures)],
     }

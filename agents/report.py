@@ -153,7 +153,8 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
         score = runs[0].config.score
         report.heading("Within a trial")
         report.text(
-            "Each trial is one layout that was not trained on, with an empty memory at its start; mean over trials and standard error."
+            "Each trial is one layout, with an empty memory at its start; mean over trials and standard error. "
+            "Below, eval_kwargs says how its environments differ from those of training."
         )
         shown = {name: data["metrics"][score] for name, data in curves.items() if score in data["metrics"]}
         report.picture("in_context", figure_png(in_context_figure(shown, score)))
@@ -204,6 +205,7 @@ def add_maps(report: Report, run: RunDirectory) -> None:
     maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
     if maps:
         report.heading("The way taken, early and late in the same trial")
+        report.text("From blue to red in the order of steps, on the task's own map, which marks the goal.")
     for file in maps:
         report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
 

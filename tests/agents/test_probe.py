@@ -16,7 +16,8 @@ from agents.__main__ import main
 from agents.memory import StepInputs
 from agents.memory.relic import RelicConfig, RelicMemory, Sink
 from agents.presets import find_preset
-from agents.probe import Recording, attention_weights, describe_heads, record
+from agents.probe import Recording, attention_weights, describe_heads, describe_uniform, record
+from agents.probe_figures import goals_figure
 from agents.run_config import with_overrides
 from agents.runs import RunDirectory, train_run
 from tests.agents.learners import darkroom, learner
@@ -152,13 +153,22 @@ def test_each_pattern_by_hand() -> None:
             lambda t: on(t, s1=0.6, s2=0.2),
             lambda t: 0.5 * own(t) + 0.5 * back(t),
             lambda t: back(t) if t >= 4 else on(t, s0=0.05),
+            lambda t: np.full(t + 1, 0.6 / (t + 1)),
         )
     )
-    patterns = ["all-on-sink", "intra-episode", "inter-episode", "episode-invariant", "mixed", "inter-episode"]
+    patterns = [
+        "all-on-sink",
+        "intra-episode",
+        "inter-episode",
+        "episode-invariant",
+        "mixed",
+        "inter-episode",
+        "uniform",
+    ]
     assert [head.pattern for head in heads] == patterns
-    assert [(head.layer, head.head) for head in heads] == [(0, i) for i in range(6)]
-    assert [head.sink_at_first for head in heads] == [False] * 5 + [True]
-    sink, inside, look_back, same, half, late = heads
+    assert [(head.layer, head.head) for head in heads] == [(0, i) for i in range(7)]
+    assert [head.sink_at_first for head in heads] == [False] * 5 + [True, False]
+    sink, inside, look_back, same, half, late, even = heads
     assert (sink.sink, sink.sink_first, sink.sink_later) == pytest.approx((0.95,) * 3)
     assert (inside.own, inside.earlier, inside.sink) == pytest.approx((1.0, 0.0, 0.1))
     assert (look_back.own, look_back.earlier, look_back.sink_later) == pytest.approx((0.0, 1.0, 0.2))
@@ -168,6 +178,34 @@ def test_each_pattern_by_hand() -> None:
     assert look_back.invariance == pytest.approx(4 / 48)  # step t of the first episode and step t + 4
     assert (half.own, half.earlier) == pytest.approx((0.45 / 0.85, 0.4 / 0.85))
     assert (late.sink_first, late.sink_later) == pytest.approx((0.95, 0.2))
+    # Step t of the later episodes has t + 1 steps: "back" is on one of them, "own" on those of its episode.
+    assert look_back.evenness == pytest.approx(np.mean([1 / (t + 1) for t in range(4, 12)]))
+    assert inside.evenness == pytest.approx(np.mean([(t % 4 + 1) / (t + 1) for t in range(4, 12)]))
+    assert even.evenness == pytest.approx(1.0)
+    assert even.earlier == pytest.approx(np.mean([4 * (t // 4) / (t + 1) for t in range(4, 12)]))
+
+
+def test_uniform_attention_by_hand() -> None:
+    weights = {t: np.eye(t + 2)[:1][None].repeat(2, 1) for t in (1, 3, 5)}  # all on the sink: only the shape counts
+    found = describe_uniform(Recording(1, np.array([0, 0, 0, 1, 1, 1]), np.zeros((6, 3)), weights, []))
+    assert found.pattern == "uniform"
+    assert found.sink == pytest.approx((1 / 3 + 1 / 5 + 1 / 7) / 3)
+    assert found.sink_later == pytest.approx((1 / 5 + 1 / 7) / 2)
+    inside, outside = 1 / 5 + 3 / 7, 3 / 5 + 3 / 7
+    assert (found.own, found.earlier) == pytest.approx((inside / (inside + outside), outside / (inside + outside)))
+    assert found.invariance == pytest.approx((2 / 4 + 2 / 6) / 2)  # steps 1 and 3, 1 and 5
+
+
+def test_figures_name_what_they_show() -> None:
+    picture, pixels, episodes = np.zeros((8, 8, 3), np.uint8), np.zeros((3, 2)), np.array([0, 0, 1])
+    goals = np.zeros((2, 1, 2, 3))
+    goals[:, 0, 0] = 1 / 3  # the first head does not heed the goal, the second does with a quarter of its attention
+    goals[:, 0, 1] = [[0.5, 0.25, 0.25], [0.0, 0.75, 0.25]]
+    figure = goals_figure(picture, pixels, episodes, goals)
+    assert "layer 0, head 1; 25.0% of its attention moves" in figure.get_suptitle()
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["goal 0", "goal 1"]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["attention to steps of earlier episodes", "to steps of this episode"]
 
 
 def test_invariance_by_hand() -> None:
@@ -270,6 +308,7 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("layer 0 head 0: ")
+    assert lines[2].startswith("for comparison: uniform ")
     assert lines[-1].endswith("attention.png")
     assert main(["probe", str(tmp_path / "run"), "--count", "0"]) == 2
     assert "count must be an integer of at least 1, got 0" in capsys.readouterr().err

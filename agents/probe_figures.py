@@ -1,0 +1,76 @@
+"""Pictures of where attention goes on the map of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+#: Of discs; no map of ours has these colours.
+_EARLIER, _OWN = "#d61fb8", "#1f6fff"
+
+
+def attention_figure(
+    picture: np.ndarray,
+    pixels: np.ndarray,
+    episodes: np.ndarray,
+    panels: Sequence[tuple[str, np.ndarray]],
+    columns: int,
+    title: str,
+) -> Figure:
+    """Where attention goes on the map, in one panel after the other.
+
+    Args:
+        picture: uint8, (H, W, 3); the map.
+        pixels: float, (T, 2); column and row of each step on it.
+        episodes: int64, (T,); the episode of each step.
+        panels: Title, and attention to the first S steps, float (S,), S <= T.
+        columns: Panels side by side.
+        title: Of all.
+
+    Returns:
+        Discs whose area is the attention to the place, in one colour for earlier episodes, in another for that of the last of the S steps.
+    """
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(2.6 * columns, 2.9 * rows), dpi=110, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    for axes, (heading, mass) in zip(grid.flat, panels, strict=False):
+        axes.imshow(picture)
+        axes.set_xlim(-0.5, picture.shape[1] - 0.5)
+        axes.set_ylim(picture.shape[0] - 0.5, -0.5)
+        axes.set_title(heading, fontsize=8)
+        is_own = episodes[: len(mass)] == episodes[len(mass) - 1]
+        for chosen, colour in ((~is_own, _EARLIER), (is_own, _OWN)):
+            places, index = np.unique(pixels[: len(mass)][chosen].round(), axis=0, return_inverse=True)
+            share = np.bincount(index.ravel(), mass[chosen], len(places))
+            axes.scatter(*places.T, s=900 * share, c=colour, alpha=0.7, linewidths=0)
+    figure.suptitle(title, fontsize=8)
+    marks = [
+        Line2D([], [], marker="o", linestyle="", color=colour, alpha=0.7, label=label)
+        for colour, label in ((_EARLIER, "attention to steps of earlier episodes"), (_OWN, "to steps of this episode"))
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return figure
+
+
+def goals_figure(picture: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: np.ndarray) -> Figure:
+    """Where the head attends to that heeds the goal most, in a panel for each goal shown after the trial.
+
+    Args:
+        picture: As in `attention_figure`.
+        pixels: As there.
+        episodes: As there.
+        goals: float, (G, layers, heads, T); attention to the steps of the trial with each of G goals shown.
+    """
+    change = 0.5 * np.abs(goals - goals.mean(0)).sum(-1).mean(0)
+    layer, head = np.unravel_index(change.argmax(), change.shape)
+    panels = [(f"goal {i}", goal[layer, head]) for i, goal in enumerate(goals)]
+    title = (
+        f"attention after step {len(episodes)} for each goal shown, of the head that heeds the goal most: layer {layer}, head {head}; "
+        f"{change[layer, head]:.1%} of its attention moves with the goal; the map is that of the last episode"
+    )
+    return attention_figure(picture, pixels, episodes, panels, 5, title)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
+from torch.utils.checkpoint import checkpoint
 
 ROWS_AT_ONCE = 512
 """Queries for which a mask may exist at one time."""
 NARROW_KEYS = {8: 1 << 62, 16: 768}
 """Up to how many keys causal attention with heads of this width is faster in compiled loops than in matrix products, on a CPU."""
+
+
+FLEX_WIDTH = 16
+"""Heads of at least this width have kernels for windows on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
             f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys"
         )
     if isinstance(mask, Window):
+        if q.is_cuda and q.shape[-1] >= FLEX_WIDTH and q.dtype != torch.float64:
+            from agents.attention_gpu import flex_windows
+
+            return flex_windows(q, k, v, mask.first, mask.last, mask.sinks)
         return _narrow(q, k, v, mask) if _is_narrow(q, mask.sinks) else _windowed(q, k, v, mask)
     if causal and queries > 1 and keys <= NARROW_KEYS.get(q.shape[-1], 0) and _is_narrow(q, 0):
         last = torch.arange(keys - queries, keys)[None]
@@ -94,12 +104,17 @@ def _row_blocks(rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention of the last T of M steps, a block of queries at a time."""
+    """Causal attention of the last T of M steps, a block of queries at a time.
+
+    All blocks take their mask from one, which autograd then keeps once: a mask for each would add up to T x M.
+    """
     queries, keys = q.shape[-2], k.shape[-2]
+    rows = min(queries, ROWS_AT_ONCE)
+    hidden = q.new_full((rows, keys), -torch.inf).triu(keys - rows + 1)  # of a block that ends with the last key
     parts = []
     for begin, end in _row_blocks(queries):
         seen = keys - queries + end  # keys that the last query of the block sees
-        mask = torch.ones(end - begin, seen, dtype=torch.bool, device=q.device).tril(seen - (end - begin))
+        mask = hidden[rows - (end - begin) :, keys - seen :]
         parts.append(
             F.scaled_dot_product_attention(q[..., begin:end, :], k[..., :seen, :], v[..., :seen, :], attn_mask=mask)
         )
@@ -107,17 +122,29 @@ def _lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _windowed(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
-    """Attention in windows, a block of queries and the keys that it can reach at a time."""
-    sinks, parts = window.sinks, []
+    """Attention in windows, a block of queries at a time, whose mask is made again in the backward pass."""
+    parts = []
     for begin, end in _row_blocks(q.shape[-2]):
-        first, last = window.first[:, begin:end], window.last[:, begin:end]
-        low, high = int(first.min()), int(last.max()) + 1
-        reach = torch.arange(low, high, device=q.device)
-        mask = (reach >= first[..., None]) & (reach <= last[..., None])  # (B, rows, reach)
-        mask = F.pad(mask, (sinks, 0), value=True)[:, None]
-        block_k, block_v = (torch.cat([x[..., :sinks, :], x[..., low:high, :]], dim=-2) for x in (k, v))
-        parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], block_k, block_v, attn_mask=mask))
+        part = Window(window.first[:, begin:end], window.last[:, begin:end], window.sinks)
+        parts.append(recomputed(_in_reach, q[..., begin:end, :], k, v, part))
     return torch.cat(parts, dim=-2)
+
+
+def _in_reach(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+    """Attention of some queries to the keys that one of them can reach."""
+    sinks, low, high = window.sinks, int(window.first.min()), int(window.last.max()) + 1
+    reach = torch.arange(low, high, device=q.device)
+    mask = (reach >= window.first[..., None]) & (reach <= window.last[..., None])  # (B, rows, reach)
+    mask = F.pad(mask, (sinks, 0), value=True)[:, None]
+    k, v = (torch.cat([x[..., :sinks, :], x[..., low:high, :]], dim=-2) for x in (k, v))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def recomputed(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function returns; for the backward pass only its arguments are kept and the rest is computed again."""
+    if not torch.is_grad_enabled():
+        return function(*args)
+    return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

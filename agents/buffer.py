@@ -146,9 +146,9 @@ class TrialRolloutBuffer:
             get(self.actions),
         )
 
-    def write(self, store: Tensor, rows: Tensor, end: int, values: Tensor) -> None:
-        """Overwrites positions 0 to `end` of a store with values (B, end), wherever these steps are kept."""
-        store[rows[:, None], self.order[rows, :end]] = values
+    def write(self, store: Tensor, rows: Tensor, begin: int, values: Tensor) -> None:
+        """Overwrites the positions from `begin` on of a store with values (B, S), wherever these steps are kept."""
+        store[rows[:, None], self.order[rows, begin : begin + values.shape[1]]] = values
 
     def advantages(
         self,

@@ -26,6 +26,8 @@ from agents.rollouts import TrialAlgorithm
 
 __all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
 
+PREFILL_STEPS = 1024
+"""Steps of each sequence that go through the network at once where no gradient is asked for."""
 #: What an optimiser step reports, as logged.
 STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "grad_norm")
 
@@ -241,14 +243,19 @@ class PartialUpdatePPO(TrialAlgorithm):
             start = begin - config.prefix_window
             training = memory.training
             memory.eval()
-            with torch.no_grad():
-                prefix, _ = self._inputs(rows, 0, start)
-                _, state = memory.prefill(prefix, memory.initial_state(len(rows), max_steps=end), last=1)
+            state = self._prefill(rows, start, memory.initial_state(len(rows), max_steps=end), rewrites=False)
             memory.train(training)
-        x, sequences = self._inputs(rows, start, end)
-        latent, _ = memory(x, state, last=end - begin)
-        distribution, values = self.policy.heads(latent)
+        with self._autocast():
+            x, sequences = self._inputs(rows, start, end)
+            latent, _ = memory(x, state, last=end - begin)
+        distribution, values = self._heads(latent)
         return distribution, values, sequences.actions[:, begin - start :]
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
+
+    def _heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:
+        return self.policy.heads(latent.to(self.policy.critic.weight.dtype))
 
     def _inputs(self, rows: Tensor, begin: int, end: int) -> tuple[Any, Sequences]:
         """What the memory sees at positions `begin` to `end`, and what the buffer holds of them."""
@@ -281,23 +288,39 @@ class PartialUpdatePPO(TrialAlgorithm):
         assert self._state is not None
         if self._state.keys() == {PREVIOUS_ACTION} and not last_of_rollout:
             return  # there is no memory to refill
-        policy, buffer = self.policy, self.rollout_buffer
-        parts: list[State] = []
-        for rows in self._all_rows().split(max(1, self.config.micro_batch_tokens // end)):
-            with torch.no_grad():
-                x, sequences = self._inputs(rows, 0, end)
-                state = self._carried_state(rows)
-                if state is None:
-                    state = policy.memory.initial_state(len(rows), max_steps=self.config.n_steps + 1)
-                latent, state = policy.memory.prefill(x, state, last=None if last_of_rollout else 1)
-                parts.append(state)
-                if last_of_rollout:
-                    distribution, values = policy.heads(latent)
-                    buffer.write(buffer.values, rows, end, values)
-                    if self.config.refresh_log_probs:
-                        buffer.write(buffer.log_probs, rows, end, distribution.log_prob(sequences.actions))
-        merged = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
-        self._state = merged | {PREVIOUS_ACTION: self._state[PREVIOUS_ACTION]}
+        size = max(1, self.config.micro_batch_tokens // min(end, PREFILL_STEPS))
+        for rows in self._all_rows().split(size):
+            block = slice(int(rows[0]), int(rows[-1]) + 1)
+            held = {key: value[block] for key, value in self._state.items() if key != PREVIOUS_ACTION}
+            state = self._carried_state(rows)
+            if state is None:
+                state = held  # it is forgotten: position 0 starts a trial
+            state = self._prefill(rows, end, state, rewrites=last_of_rollout)
+            for key, value in state.items():
+                if value is not held[key]:  # else it was written in place
+                    held[key].copy_(value)
+
+    @torch.no_grad()
+    def _prefill(self, rows: Tensor, end: int, state: State, *, rewrites: bool) -> State:
+        """The memory after positions 0 to `end`, some steps at a time.
+
+        Args:
+            rows: int64, (B,); environments.
+            end: One after the last position.
+            state: Memory before position 0; may be changed in place.
+            rewrites: Whether the stored values (and log probabilities, if so configured) are computed again.
+        """
+        buffer = self.rollout_buffer
+        for begin in range(0, end, PREFILL_STEPS):
+            with self._autocast():
+                x, sequences = self._inputs(rows, begin, min(end, begin + PREFILL_STEPS))
+                latent, state = self.policy.memory.prefill(x, state, last=None if rewrites else 1)
+            if rewrites:
+                distribution, values = self._heads(latent)
+                buffer.write(buffer.values, rows, begin, values)
+                if self.config.refresh_log_probs:
+                    buffer.write(buffer.log_probs, rows, begin, distribution.log_prob(sequences.actions))
+        return state
 
     @torch.no_grad()
     def _approximate_kl(self, begin: int, end: int) -> float:

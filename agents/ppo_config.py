@@ -21,7 +21,8 @@ class PPOConfig:
         n_updates: Updates in a rollout, K; divides n_steps. K - 1 partial ones and a full one; 1 is ordinary PPO.
         n_epochs: Passes over the data in each update; >= 1.
         batch_size: Sequences (environments) in an optimiser step; >= 1.
-        micro_batch_tokens: Steps that go through the network at once; gradients of smaller pieces are added up; >= 1.
+        micro_batch_tokens: Steps that go through the network at once, but for a single longer sequence; gradients of smaller pieces are
+            added up; >= 1.
         gamma: Discount, in [0, 1].
         gae_lambda: Lambda of the advantages, in [0, 1].
         clip_range: Clip of the probability ratio, > 0.
@@ -41,6 +42,8 @@ class PPOConfig:
         bootstrap_truncated: Whether an episode cut by the clock is credited with the value of what it did not see.
         credit_across_episodes: Whether advantages flow from an episode back into those before it in its trial (RL2). Needs episodes
             in the order in which they were played, and no `bootstrap_truncated`.
+        precision: In which features and memory multiply matrices where the policy learns and its memory is refilled ("bfloat16" is
+            torch's autocast). Weights, optimiser, heads, losses and acting are float32 in any case.
         reset_each_rollout: Whether a rollout begins with a reset to a new trial. None: if the environment has trials, if n_updates > 1, or
             if the memory keeps every step.
 
@@ -72,6 +75,7 @@ class PPOConfig:
     refresh_log_probs: bool = False
     bootstrap_truncated: bool = False
     credit_across_episodes: bool = False
+    precision: Literal["float32", "bfloat16"] = "float32"
     reset_each_rollout: bool | None = None
 
     def __post_init__(self) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import Window, attend
+from agents.attention import Window, attend, recomputed
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from agents.memory.clock import Clock
 from agents.memory.transformer import Block, Rotation, TransformerConfig
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
-PREFILL_STEPS = 1024
-"""Steps that `RelicMemory.prefill` runs at a time."""
+LONG_STEPS = 16_384
+"""Passes over more steps than this keep what attention needs for the backward pass and compute projections and MLPs again: a sixth of the
+memory, for little time where most of it goes into attention."""
 FIRST_ROOM = 256
 """Steps that a new cache has room for when nobody says how many."""
 
@@ -163,7 +165,7 @@ class RelicMemory(Memory):
 
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
-        """`forward` without gradient and without dropout, some steps at a time: fills a cache with a long past.
+        """`forward` without gradient and without dropout: fills a cache with the past.
 
         Args:
             x: T steps; a past that replaces what the cache holds begins with `trial_start`.
@@ -173,17 +175,8 @@ class RelicMemory(Memory):
         Returns:
             As `forward`.
         """
-        _, steps = check_inputs(x, self.input_dim)
-        kept = last_steps(steps, last)
         self._write_sinks(state["cache"])
-        parts = []
-        for begin in range(0, steps, PREFILL_STEPS):
-            end = min(steps, begin + PREFILL_STEPS)
-            wanted = min(end - begin, max(1, end - (steps - kept)))
-            features, state = self._continue(x.steps(begin, end), state, None, wanted)
-            if end > steps - kept:
-                parts.append(features)
-        return torch.cat(parts, dim=1), state
+        return self._continue(x, state, None, last)
 
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
@@ -228,16 +221,17 @@ class RelicMemory(Memory):
         h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)
         rotation = self._rotation(clock.episode_index) if self.config.inter_episode else None
         sinks = self._sinks(keep)
+        run = recomputed if steps > LONG_STEPS else _plainly
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
             asking = kept if i == self.config.layers - 1 else steps
-            q, new = block.project(h, rotation, asking)
+            q, new = run(block.project, h, rotation, asking)
             keys, values = self._context(i, new, sinks[i] if sinks else None, plan, cache).unbind(1)
             mask = None
             if plan.first is not None:
                 mask = Window(plan.first[:, steps - asking :], plan.slots[:, steps - asking :], self.sinks)
             heard = attend(q, keys, values, causal=mask is None, mask=mask)
-            h = block.finish(h[:, steps - asking :], heard, None if keep is None else keep[i])
+            h = run(block.finish, h[:, steps - asking :], heard, None if keep is None else keep[i])
         return self.output(self.norm(h))
 
     def _plan(self, clock: Clock) -> _Plan:
@@ -318,6 +312,11 @@ class RelicMemory(Memory):
         """Which sequence runs through which block, float (layers, B, 1, 1) of 0 and 1."""
         draw = torch.rand(self.config.layers, batch, 1, 1, generator=self.generator)
         return (draw >= self.config.depth_dropout).to(self.positions)
+
+
+def _plainly(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function returns."""
+    return function(*args)
 
 
 def _with_room(cache: Tensor, room: int) -> Tensor:

@@ -135,7 +135,8 @@ def test_writes_go_where_the_steps_are_kept() -> None:
     buffer.shuffle_episodes(T, np.random.default_rng(3))
     rows = torch.tensor([2, 0])
     values = torch.arange(30.0).view(2, 15)
-    buffer.write(buffer.values, rows, 15, values)
+    buffer.write(buffer.values, rows, 0, values[:, :4])
+    buffer.write(buffer.values, rows, 4, values[:, 4:])
     assert torch.equal(buffer.ordered(buffer.values, rows, 0, 15), values)
     assert torch.equal(buffer.values[0][buffer.order[0, :15]], values[1])
 

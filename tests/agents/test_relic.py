@@ -215,13 +215,47 @@ def test_refresh() -> None:
 
 
 @torch.no_grad()
-def test_prefill_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefill_in_parts() -> None:
     memory, x = make(), inputs()
     expected = memory(x, None)[0]
-    monkeypatch.setattr("agents.memory.relic.PREFILL_STEPS", 5)
-    for last in (None, 1, 4, 5, 6, T):
-        features, _ = memory.prefill(x, memory.initial_state(B), last=last)
-        torch.testing.assert_close(features, expected if last is None else expected[:, T - last :], atol=1e-12, rtol=0)
+    for last in (None, 1, 4):
+        state = memory.initial_state(B, max_steps=T)
+        cache, parts = state["cache"], []
+        for begin in range(0, T, 5):
+            features, state = memory.prefill(x.steps(begin, min(T, begin + 5)), state, last=last)
+            parts.append(features)
+        assert state["cache"] is cache  # written in place
+        if last is None:
+            torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=1e-12, rtol=0)
+        else:
+            torch.testing.assert_close(parts[-1], expected[:, T - last :], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("inter_episode", [True, False])
+@pytest.mark.parametrize("last", [None, 3])
+def test_long_passes_keep_less_and_give_the_same_gradients(
+    last: int | None, inter_episode: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, kept = [], []
+    for long_steps in (T, T - 1):
+        monkeypatch.setattr("agents.memory.relic.LONG_STEPS", long_steps)
+        memory, x = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train(), inputs()
+        memory.generator.manual_seed(0)
+        saved: dict[int, int] = {}
+
+        def keep(tensor: Tensor, saved: dict[int, int] = saved) -> Tensor:
+            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            features = memory(x, None, last)[0]
+        kept.append(sum(saved.values()))
+        features.square().sum().backward()
+        results.append([features, *(p.grad for p in memory.parameters() if p.grad is not None)])
+    assert len(results[0]) == len(results[1]) > 10
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+    assert kept[1] < 0.6 * kept[0]
 
 
 def test_no_gradient_through_a_cached_past() -> None:

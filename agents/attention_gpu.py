@@ -1,0 +1,61 @@
+"""Attention in windows on a GPU: FlexAttention, told which blocks of keys a block of queries can reach, so that no mask is made."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+BLOCK = 128
+"""Queries, and keys, in a block."""
+
+
+def flex_windows(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, sinks: int) -> Tensor:
+    """Softmax attention with scale 1 / sqrt(width), each query over the sinks and one run of keys.
+
+    Args:
+        q: float, (B, heads, T, width), on a GPU; the width is 16 or more.
+        k: float, (B, heads, M, width).
+        v: float, (B, heads, M, width).
+        first: int64, (B or 1, T); first key of the run, counted with the sinks.
+        last: int64, (B or 1, T); last key of the run.
+        sinks: Keys at the front that every query sees.
+
+    Returns:
+        float, (B, heads, T, width).
+    """
+    out: Tensor = _compiled()(q, k, v, block_mask=window_blocks(first, last, sinks, k.shape[-2]))
+    return out
+
+
+def window_blocks(first: Tensor, last: Tensor, sinks: int, keys: int) -> BlockMask:
+    """Which blocks of keys each block of queries reaches, and what is seen in them; without a matrix of queries by keys.
+
+    Args as in `flex_windows`; `keys` is M.
+    """
+    steps = first.shape[1]
+    rest = -steps % BLOCK
+    low = F.pad(first, (0, rest), value=keys).unflatten(1, (-1, BLOCK)).amin(-1) // BLOCK  # (B, blocks of queries)
+    high = F.pad(last, (0, rest)).unflatten(1, (-1, BLOCK)).amax(-1) // BLOCK
+    block = torch.arange(-(-keys // BLOCK), device=first.device)
+    reached = (block >= low[..., None]) & (block <= high[..., None]) | (block * BLOCK < sinks)
+    count = reached.sum(-1, dtype=torch.int32)
+    reached_first = reached.int().argsort(dim=-1, descending=True, stable=True).int()
+
+    def sees(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        row = b if first.shape[0] > 1 else 0
+        return (j < sinks) | ((j >= first[row, i]) & (j <= last[row, i]))
+
+    return BlockMask.from_kv_blocks(
+        count[:, None], reached_first[:, None], BLOCK_SIZE=BLOCK, mask_mod=sees, seq_lengths=(steps, keys)
+    )
+
+
+@cache
+def _compiled() -> Any:
+    """FlexAttention as a kernel; compiled when first used."""
+    return torch.compile(flex_attention, dynamic=True)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from agents.memory.relic import Sink
 from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
+from memenvs.checks import choices_for
 
 
 def _relic(layers: int, heads: int, dim: int, mlp_dim: int, sink: str, steps: int, **more: Any) -> dict[str, Any]:
@@ -206,9 +207,18 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         "FourBoxes for one core, T = 500, K = 5, prefix detached in partial updates",
         RunConfig(
             **_FOUR_BOXES,
-            total_steps=2_000_000,
+            total_steps=1_500_000,
             threads=1,
-            ppo=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.005),
+            # Few images at once: the outputs of their convolutions then stay in the processor's cache.
+            ppo=replace(
+                _LAPTOP,
+                n_steps=500,
+                n_updates=5,
+                batch_size=8,
+                micro_batch_tokens=2000,
+                prefix_grad="detach",
+                vf_coef=0.005,
+            ),
             policy={
                 **_relic(2, 2, 64, 256, "k0v0", 64, depth_dropout=0.0),
                 "features_extractor_kwargs": {"image_dim": 64},
@@ -286,5 +296,5 @@ def find_preset(name: str) -> RunConfig:
         ValueError: No such preset; the message lists all.
     """
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}; choose from {list(PRESETS)}")
+        raise ValueError(f"unknown preset {name!r}; {choices_for(name, PRESETS)}")
     return PRESETS[name][1]

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from agents.ppo_config import PPOConfig
-from memenvs.checks import check_fields
+from memenvs.checks import check_fields, choices_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,8 @@ class RunConfig:
         env: Gymnasium id.
         env_kwargs: Settings of the training environment, JSON on the command line.
         n_envs: Copies of it; >= 1.
-        total_steps: Environment steps of the whole run, all copies together; >= 1.
+        total_steps: Environment steps of the whole run, all copies together; >= 1. Whole rollouts are played: training ends
+            with the first that reaches them.
         seed: Of everything random; >= 0.
         device: "auto", "cpu" or "cuda".
         threads: CPU threads of PyTorch; 0 leaves its own choice.
@@ -108,7 +109,7 @@ def _known(owner: Any, name: str) -> str:
     """The name, if the dataclass has such a field that can be set as a whole."""
     names = sorted(each.name for each in fields(owner))
     if name not in names or name == "ppo":
-        raise ValueError(f"unknown setting {name!r}; choose from {names}")
+        raise ValueError(f"unknown setting {name!r}; {choices_for(name, names)}")
     return name
 
 

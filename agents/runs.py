@@ -258,6 +258,12 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     if processes is not None:
         processes.share("n_envs", config.n_envs)
         processes.share("ppo.batch_size", config.ppo.batch_size)
+    rollout = config.n_envs * config.ppo.n_steps
+    if config.total_steps < rollout:  # whole rollouts are played
+        raise ValueError(
+            f"total_steps must be at least {rollout}, one rollout (n_envs {config.n_envs} x ppo.n_steps {config.ppo.n_steps}), "
+            f"got {config.total_steps}"
+        )
     make_vec_env(config.env, 1, **{**config.env_kwargs, **config.eval_kwargs}).close()
     env = make_vec_env(config.env, 1, **config.env_kwargs)
     short = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -36,6 +38,13 @@ def check_start(value: Any) -> tuple[float, float, float]:
     return float(start[0]), float(start[1]), float(start[2])
 
 
+def choices_for(name: object, choices: Iterable[str]) -> str:
+    """The end of a message about an unknown name: "choose from [...]", and the choice that it may have been meant to be."""
+    choices = list(choices)
+    near = get_close_matches(str(name), choices, 1)
+    return f"choose from {choices}" + (f". Did you mean {near[0]!r}?" if near else "")
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer of Python or NumPy; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -55,7 +64,7 @@ def check_fields(settings: Any) -> None:
         value, hint = getattr(settings, name), hints[name]
         if get_origin(hint) is Literal:
             if value not in get_args(hint):
-                raise ValueError(f"unknown {name} {value!r}; choose from {list(get_args(hint))}")
+                raise ValueError(f"unknown {name} {value!r}; {choices_for(value, get_args(hint))}")
             continue
         kinds = [get_origin(kind) or kind for kind in (get_args(hint) if isinstance(hint, UnionType) else (hint,))]
         if not any(_has_type(value, kind) for kind in kinds):

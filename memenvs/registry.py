@@ -9,6 +9,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from memenvs.checks import choices_for
+
 NAMESPACE = "memenvs"
 
 
@@ -87,7 +89,8 @@ def find(id: str) -> Row:
     for row in ENVIRONMENTS:
         if id in (row.id, row.name):
             return row
-    raise ValueError(f"unknown id {id!r}; choose from {[row.id for row in ENVIRONMENTS]}")
+    full = id if "/" in id else f"{NAMESPACE}/{id}"
+    raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in ENVIRONMENTS))}")
 
 
 def register_all() -> None:

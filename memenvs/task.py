@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from memenvs.checks import choices_for
+
 Observation = dict[str, np.ndarray]
 Options = Mapping[str, Any]
 
@@ -175,5 +177,7 @@ def make_task(
         names = setting_names(found)
         for name in settings:
             if name not in names:
-                raise TypeError(f"unknown setting {name!r} of {found.__name__}; choose from {sorted({*names, *known})}")
+                raise TypeError(
+                    f"unknown setting {name!r} of {found.__name__}; {choices_for(name, sorted({*names, *known}))}"
+                )
     return found(num_envs, **settings)

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import memenvs
 from memenvs.cli.listing import markdown_table
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -44,3 +46,8 @@ def test_pictures_and_files_that_are_linked_are_there():
     local = [link for link in links if "://" not in link]
     assert local
     assert [link for link in local if not (README.parent / link).is_file()] == []
+
+
+def test_the_citation_is_of_this_version():
+    versions = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert versions == [memenvs.__version__]

@@ -52,6 +52,9 @@ def test_find():
     assert find("Darkroom-v0") is find("memenvs/Darkroom-v0")
     with pytest.raises(ValueError, match=r"unknown id 'Lightroom-v0'; choose from \['memenvs/ExtObjNav-v0'"):
         find("Lightroom-v0")
+    for almost in ("Darkrom-v0", "memenvs/darkroom-v0"):
+        with pytest.raises(ValueError, match=r"\]\. Did you mean 'memenvs/Darkroom-v0'\?"):
+            find(almost)
 
 
 def test_ids_are_unique_and_registering_again_changes_nothing():

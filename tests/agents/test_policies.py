@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from torch import Tensor
 
 from agents.distributions import ActionHead, Categorical, DiagonalGaussian, MultiCategorical
 from agents.encoders import DictEncoder
@@ -195,6 +196,36 @@ def test_dict_encoder_by_hand() -> None:
     unbounded = spaces.Dict({"cell": spaces.Box(-np.inf, 2.0, (2,), np.float32)})
     with pytest.raises(ValueError, match="scaled key 'cell' must be a Box with finite bounds"):
         DictEncoder(unbounded, scaled=["cell"])
+
+
+def test_small_images_by_hand() -> None:
+    """Each output of a convolution is a sum over a 3 x 3 window, here computed without one."""
+    space = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 9, 8), np.uint8), "heading": spaces.Box(-1.0, 1.0, (2,))})
+    made = DictEncoder(space, image_dim=5)
+    assert made.features_dim == 2 + 5  # keys in alphabetical order
+    images = torch.rand(2, 3, 9, 8)
+    out = made({"rgb": images, "heading": torch.tensor([[0.6, 0.8], [1.0, 0.0]])})
+    assert out[:, :2].tolist() == torch.tensor([[0.6, 0.8], [1.0, 0.0]]).tolist()
+    first, _, second, _, _, linear, _ = made.parts["rgb"].layers  # type: ignore[union-attr, misc]
+
+    def convolved(x: Tensor, layer: Any, stride: int) -> Tensor:
+        rows, columns = ((size - 3) // stride + 1 for size in x.shape[2:])
+        windows = [
+            [x[:, :, stride * i : stride * i + 3, stride * j : stride * j + 3] for j in range(columns)]
+            for i in range(rows)
+        ]
+        sums = [[torch.einsum("bcij,ocij->bo", window, layer.weight) for window in row] for row in windows]
+        return (torch.stack([torch.stack(row, -1) for row in sums], -2) + layer.bias[:, None, None]).relu()
+
+    hidden = convolved(convolved(images, first, 2), second, 1)
+    assert hidden.shape == (2, 16, 2, 1)
+    torch.testing.assert_close(out[:, 2:], (hidden.flatten(1) @ linear.weight.T + linear.bias).relu())
+    tiny = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 9, 6), np.uint8)})
+    with pytest.raises(ValueError, match="images must have at least 7 x 7 pixels, got 9 x 6"):
+        DictEncoder(tiny)
+    for size, cnn in ((35, "SmallCNN"), (36, "NatureCNN")):
+        image = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 40, size), np.uint8)})
+        assert type(DictEncoder(image).parts["rgb"]).__name__ == cnn
 
 
 def test_actions_for_the_environment() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 from agents import PartialUpdatePPO, make_vec_env
@@ -23,6 +24,7 @@ PUBLISHED = {
     "relic-replicacad-k1": (4096, 1, "kv0", (4, 8, 256, 1024), 80),
     "relic-darkroom": (512, 4, "k0v0", (2, 8, 64, 256), 64),
     "relic-darkroom-example": (4096, 16, "kv", (2, 8, 64, 256), 8),
+    "relic-miniworld": (512, 2, "k0v0", (2, 8, 64, 256), 64),
     "ci-smoke": (128, 4, "k0v0", (1, 2, 32, 64), 8),
 }
 SINKS = ("none", "token", "k0v0", "kv0", "k0v", "kv")
@@ -162,6 +164,19 @@ def test_a_derived_preset_leaves_its_base_alone() -> None:
     changed = with_overrides(find_preset("darkroom"), [("policy.memory_kwargs.sink", "kv"), ("env_kwargs.size", 3)])
     assert changed.policy["memory_kwargs"]["sink"] == "kv"
     assert json.dumps(find_preset("darkroom").to_json()) == before
+
+
+@pytest.mark.parametrize("name", ["fourboxes", "relic-miniworld"])
+def test_a_small_one_learns_from_images(name: str) -> None:
+    """Two episodes of 5 steps: the gradient reaches the first convolution."""
+    small = [("ppo.n_steps", 10), ("ppo.n_updates", 2), ("env_kwargs.max_episode_steps", 5)]
+    config = with_overrides(find_preset(name), small)
+    env = make_vec_env(config.env, 2, seed=0, **config.env_kwargs)
+    model = PartialUpdatePPO("MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, seed=0, device="cpu")
+    first = model.policy.features_extractor.parts["rgb"].layers[0]  # type: ignore[index, union-attr]
+    before = first.weight.detach().clone()
+    model.learn(2 * 10)
+    assert not torch.equal(before, first.weight.detach())
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("darkroom-")])

@@ -44,7 +44,7 @@ def test_overrides_change_only_what_they_name():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("ppo.n_epoch", 2, "unknown setting 'n_epoch'"),
+        ("ppo.n_epoch", 2, r"unknown setting 'n_epoch'; choose from .*\. Did you mean 'n_epochs'\?"),
         ("seeds", 2, "unknown setting 'seeds'"),
         ("n_envs", 0, "n_envs must be at least 1, got 0"),
         ("ppo.gamma", 2.0, r"gamma must be in \[0, 1\], got 2.0"),
@@ -81,8 +81,10 @@ def test_settings_of_wrong_types_are_named():
 
 
 def test_unknown_preset_lists_all():
-    with pytest.raises(ValueError, match=r"unknown preset 'nope'; choose from .*'demo'"):
+    with pytest.raises(ValueError, match=r"unknown preset 'nope'; choose from .*'demo'.*\]$"):
         find_preset("nope")
+    with pytest.raises(ValueError, match=r"unknown preset 'darkrom'; choose from .*\]\. Did you mean 'darkroom'\?"):
+        find_preset("darkrom")
 
 
 def test_folder_holds_one_run_for_one_process(tmp_path):
@@ -242,6 +244,10 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
         (["train", "ci-smoke", "--policy.memory", "lstmm"], "unknown memory 'lstmm'"),
         (["train", "ci-smoke", "--policy.memory_kwargs.layer", "2"], "unknown setting 'layer'"),
         (["train", "ci-smoke", "--ppo.n_updates", "3"], "n_updates must divide n_steps (128), got 3"),
+        (
+            ["train", "ci-smoke", "--total_steps", "1023"],
+            "total_steps must be at least 1024, one rollout (n_envs 8 x ppo.n_steps 128), got 1023",
+        ),
         (["train", "ci-smoke", "--resume"], "no run in runs/ci-smoke-0"),
         (["report", "nowhere"], "no run in nowhere"),
         (["train", "ci-smoke", "--n_envs"], "settings must come as --name value"),

@@ -1,0 +1,163 @@
+"""ReLIC's claims in small homes: what agents remember of a home they have never seen, over three seeds.
+
+Trains the presets `extobjnav-small` (ReLIC) and its baselines and ablations, and plays each in validation homes: success and SPL by episode of
+the trial. ReLIC is also played in trials eight times as long as those it learned from, after demonstrations of the oracle, and, if `MEMENVS_DATA` is
+set, in the real four-room ProcTHOR houses. A stopped command goes on where it was.
+
+    python examples/ext_objnav.py [--out runs/ext_objnav] [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--smoke]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.__main__ import evaluate_and_compare, evaluate_demonstrated, write_report
+from agents.presets import find_preset
+from agents.report import Report, figure_png, in_context_figure
+from agents.runs import RunDirectory, train_run
+
+EPISODES = 15
+"""Episodes that every evaluation trial has; the last of them is compared with the first."""
+DEMONSTRATIONS = (1, 2, 4, 8, 16)
+REAL_HOUSES = {"split": "all", "trial_steps": None, "world": "procthor", "rooms": None}
+
+
+def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: bool) -> Path:
+    """One run, to its end and with all its evaluations; returns its folder."""
+    config = replace(find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}")), seed=seed)
+    if smoke:
+        config = replace(config, n_envs=4, total_steps=4 * config.ppo.n_steps, eval_trials=4)
+        config = replace(config, ppo=replace(config.ppo, batch_size=4))
+    folder = out / f"{agent}-{seed}"
+    is_new = not (folder / "config.json").exists()
+    with RunDirectory(folder, config if is_new else None) as run:
+        train_run(run, quiet=quiet)
+
+        def once(name: str, evaluate: Callable[[], Any]) -> None:
+            if not (folder / f"{name}.json").exists():
+                evaluate()
+
+        once("evaluation", lambda: evaluate_and_compare(run))
+        if agent == "relic":
+            once("long", lambda: evaluate_and_compare(run, name="long", eval_steps=8 * config.ppo.n_steps))
+            for count in DEMONSTRATIONS:
+                once(f"demonstrations_{count}", lambda count=count: evaluate_demonstrated(run, count, eval_steps=64))
+            if os.environ.get("MEMENVS_DATA"):
+                once("procthor", lambda: evaluate_and_compare(run, name="procthor", eval_kwargs=REAL_HOUSES))
+        write_report([run], folder)
+    return folder
+
+
+def values(folders: list[Path], name: str, metric: str) -> np.ndarray:
+    """A metric by episode of every run's agent, float64, (runs, E); only the episodes that all have."""
+    curves = [json.loads((f / f"{name}.json").read_text())["agent"]["metrics"][metric]["mean"] for f in folders]
+    return np.array([curve[: min(map(len, curves))] for curve in curves])
+
+
+def over_seeds(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error over the first axis; the error of a single run is 0."""
+    spread = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
+    return sample.mean(0), spread
+
+
+def shown(sample: np.ndarray, scale: float = 1.0) -> str:
+    """Mean and standard error in words."""
+    mean, spread = over_seeds(scale * sample)
+    return f"{mean:.3g} +- {spread:.2g}"
+
+
+def gain_row(title: str, folders: list[Path], name: str, last: int = EPISODES) -> list[Any]:
+    """A line of the table of gains: success in %, and SPL in the first and the last episode."""
+    success, spl = values(folders, name, "success"), values(folders, name, "spl")
+    end = min(last, success.shape[1]) - 1
+    return [
+        title,
+        len(folders),
+        end + 1,
+        shown(success[:, 0], 100),
+        shown(success[:, end], 100),
+        shown(success[:, end] - success[:, 0], 100),
+        shown(spl[:, 0]),
+        shown(spl[:, end]),
+        shown(spl[:, end] / spl[:, 0]),
+    ]
+
+
+def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
+    """Tables and curves over all seeds: `report.html`; prints the tables."""
+    report = Report("ReLIC and its baselines in small homes", out)
+    header = ["agent", "seeds", "episode", "success 1st %", "last %", "gain", "SPL 1st", "last", "ratio"]
+    rows = [gain_row(agent, folders, "evaluation") for agent, folders in runs.items()]
+    relic = runs.get("relic", [])
+    if relic:
+        rows.append(gain_row("relic, trials of 8 T", relic, "long", last=sys.maxsize))
+        if all((folder / "procthor.json").exists() for folder in relic):
+            rows.append(gain_row("relic, real houses", relic, "procthor"))
+    add_table(report, "First and last episode of a trial in homes that were not trained in", header, rows)
+    for metric in ("success", "spl"):
+        curves = {}
+        for agent, folders in runs.items():
+            mean, spread = over_seeds(values(folders, "evaluation", metric))
+            curves[agent] = {"mean": mean.tolist(), "stderr": spread.tolist()}
+        report.picture(f"in_context_{metric}", figure_png(in_context_figure(curves, metric)), metric)
+    if relic:
+        mean, spread = over_seeds(values(relic, "long", "success"))
+        curve = {"relic": {"mean": mean.tolist(), "stderr": spread.tolist()}}
+        report.picture("long", figure_png(in_context_figure(curve, "success")), "trials of 8 T")
+        alone = values(relic, "evaluation", "success")
+        rows = [[0, shown(alone[:, 0], 100), shown(alone[:, 0], 100)]]
+        for count in DEMONSTRATIONS:
+            after = values(relic, f"demonstrations_{count}", "success")[:, 0]
+            own = values(relic, "long", "success")
+            rows.append([count, shown(after, 100), shown(own[:, count], 100) if count < own.shape[1] else "-"])
+        header = ["N", "success % after N demonstrations", "after N episodes of its own"]
+        add_table(report, "The next episode after demonstrations of the oracle", header, rows)
+    return report.write(out / "report.html")
+
+
+def add_table(report: Report, title: str, header: list[str], rows: list[list[Any]]) -> None:
+    """A table on the page and on the terminal."""
+    report.heading(title)
+    report.table(header, rows)
+    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/ext_objnav"), help="started runs in it are continued")
+    parser.add_argument("--agents", nargs="+", default=["relic", "no-iea", "transformer-se"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    options = parser.parse_args()
+    if options.smoke:
+        options.seeds = options.seeds[:1]
+    wanted = [(agent, seed) for seed in options.seeds for agent in options.agents]
+    runs: dict[str, list[Path]] = {agent: [] for agent in options.agents}
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        started = [
+            pool.submit(train_and_evaluate, options.out, agent, seed, options.smoke, options.jobs > 1)
+            for agent, seed in wanted
+        ]
+        for (agent, _), run in zip(wanted, started, strict=True):
+            runs[agent].append(run.result())
+            print(f"done: {runs[agent][-1]}", flush=True)
+    print(f"report: {write_results(options.out, runs).resolve()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -118,8 +118,9 @@ def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | Non
             raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
         config = read_config(folder)
     processes = launched(config.device)
-    with processes.agreed():
-        check_config(config, processes)  # before there is a folder
+    if not options.resume:
+        with processes.agreed():
+            check_config(config, processes)  # before there is a folder
     with RunDirectory(folder, None if options.resume else config, processes) as run:
         model = train_run(run, quiet=options.json)
         processes.close()

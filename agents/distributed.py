@@ -98,9 +98,11 @@ class Processes:
             yield
         except Exception as error:
             failure = error
-        reasons = self.gather(None if failure is None else str(failure) or repr(failure))
-        if failure is not None:
-            raise failure
+        try:
+            reasons = self.gather(None if failure is None else str(failure) or repr(failure))
+        finally:
+            if failure is not None:
+                raise failure
         for rank, reason in enumerate(reasons):
             if reason is not None:
                 raise RuntimeError(f"stopped with process {rank} (of 0 ... {self.count - 1}): {reason}")
@@ -120,8 +122,8 @@ class Processes:
         except RuntimeError as error:
             raise RuntimeError(
                 f"process {self.rank} (of 0 ... {self.count - 1}) has lost the others: one of them has ended or does not answer, "
-                f"and what it printed last says why; --resume goes on from the last checkpoint ({error})"
-            ) from None
+                "and what it printed last says why; --resume goes on from the last checkpoint"
+            ) from error
 
 
 def launched(device: str = "auto") -> Processes:
@@ -137,12 +139,8 @@ def launched(device: str = "auto") -> Processes:
     """
     count = max(int(os.environ.get(name, 1)) for name in COUNTS)
     if count == 1:
-        # for CPUs `accelerate launch` starts one process, whatever it was asked for, unless it is given MPI hosts; then there is no count
-        if (
-            "ACCELERATE_MIXED_PRECISION" in os.environ
-            and "MASTER_PORT" in os.environ
-            and "WORLD_SIZE" not in os.environ
-        ):
+        # on CPUs `accelerate launch` starts one process, however many it was asked for, unless it is given MPI hosts; it says no count then
+        if {"ACCELERATE_MIXED_PRECISION", "MASTER_PORT"} <= os.environ.keys() and "WORLD_SIZE" not in os.environ:
             raise ValueError(
                 "accelerate launch has started one process of several, as it does on CPUs; use `torchrun --nproc_per_node N` or "
                 "`accelerate launch --multi_gpu --num_processes N`, which start N there too"

@@ -91,6 +91,14 @@ def test_weights_are_the_same_bit_for_bit(folder, found):
     assert [each["learning_rate"] for each in found] == pytest.approx([expected] * 2)
 
 
+def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(found):
+    assert found[0]["loss"] == found[1]["loss"]
+    assert (
+        "must be finite, got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in found[0]["loss"]
+    )
+    assert [each["kept"] for each in found] == [True, True]
+
+
 def test_logs_are_about_the_episodes_of_all(found):
     assert found[0]["episodes"] != found[1]["episodes"]
     expected = np.mean(found[0]["episodes"] + found[1]["episodes"])

@@ -114,6 +114,15 @@ def main(folder: Path) -> None:
     found["episodes"] = [each["r"] for each in model.ep_info_buffer or []]
     found["mean"] = float(written.last["rollout/ep_rew_mean"])
 
+    before = weights(model)
+    act(model)
+    if rank == 1:
+        model.rollout_buffer.rewards[:, 0] = float("nan")
+    try:
+        model.train()
+    except ValueError as error:
+        found["loss"], found["kept"] = str(error), torch.equal(weights(model), before)
+
     found["whole"] = train(folder / "whole", processes)
     with RunDirectory(folder / "whole", None, processes):
         found["taken"] = train(folder / "whole", processes, new=False)

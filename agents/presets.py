@@ -320,6 +320,21 @@ PRESETS |= _baselines(
 )
 PRESETS |= _ablations("relic-replicacad")
 PRESETS |= _baselines("extobjnav-small", 128, []) | _ablations("extobjnav-small")
+PRESETS |= _derived(
+    "extobjnav-small",
+    {
+        "extobjnav-small-rgb": (
+            "extobjnav-small with pictures of 128 x 128 through the frozen encoder; for a GPU",
+            [
+                ("env_kwargs.obs_mode", "rgb"),
+                ("env_kwargs.image_size", [128, 128]),
+                ("env_kwargs.encoder", "cnn"),
+                ("policy.features_extractor_kwargs.widths", {"goal": 32, "gps": 32, "visual": 128}),
+                ("policy.features_extractor_kwargs.rectified", ["visual"]),
+            ],
+        )
+    },
+)
 
 
 def find_preset(name: str) -> RunConfig:

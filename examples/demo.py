@@ -1,7 +1,7 @@
 """From nothing to an agent that gets better at a place it has never seen, in one report; about 5 minutes on 2 cores.
 
-Trains the `demo` preset (a ReLIC memory in a 5 x 5 Darkroom), plays it on goals that it was not trained on, walks a random agent and the oracle
-through a procedural home and, if `MEMENVS_DATA` is set, through a real ProcTHOR house.
+Trains the `demo` preset (a ReLIC memory in a 5 x 5 Darkroom), plays it on goals that it was not trained on, then plays the ExtObjNav agent that
+comes with the package in procedural homes that it has never seen and, if `MEMENVS_DATA` is set, in real ProcTHOR houses.
 
     python examples/demo.py [--out runs/demo] [--smoke]
 """
@@ -15,38 +15,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-
-import memenvs  # noqa: F401  (registers the ids)
 from agents.__main__ import evaluate_and_compare
+from agents.evaluation import TrialEvaluator
 from agents.presets import find_preset
-from agents.report import Report, add_maps, add_runs, add_settings, image_png
-from agents.runs import RunDirectory, train_run
+from agents.pretrained import load_pretrained
+from agents.report import Report, add_maps, add_runs, add_settings, figure_png, image_png, in_context_figure
+from agents.runs import RunDirectory, evaluation_env, train_run
+
+AGENT = "extobjnav-small"
 
 
-def walk(report: Report, name: str, title: str, seed: int, **kwargs: Any) -> None:
-    """Adds to the report how a random agent and the oracle look for a thing in a home."""
-    env = gym.make(
-        "memenvs/ExtObjNav-v0", obs_mode="symbolic", render_mode="rgb_array", max_episode_steps=200, **kwargs
-    )
-    report.heading(title)
-    rng = np.random.default_rng(seed)
-    for policy in ("random", "oracle"):
-        _, info = env.reset(seed=seed)
-        task = env.unwrapped.task
-        way, done = [info["pose"]], False
-        while not done:
-            # The random agent never says stop, so that it can be seen walking.
-            action = env.unwrapped.oracle_action() if policy == "oracle" else int(rng.integers(1, 6))
-            _, _, terminated, truncated, info = env.step(action)
-            way.append(info["pose"])
-            done = terminated or truncated
-        caption = f"{policy}: {len(way) - 1} steps, success {info['success']}, SPL {info['spl']:.2f}"
-        print(f"{title}: {caption}")
-        report.picture(f"{name}_{policy}_map", image_png(task.draw_map(0, np.stack(way))), caption)
-        report.picture(f"{name}_{policy}_view", image_png(env.render()), f"{policy}: the last view")
+def play(report: Report, name: str, title: str, trials: int, **world: Any) -> None:
+    """Adds to the report how the trained agent that comes with the package looks for fruit in homes, again and again in the same one."""
+    config = find_preset(AGENT)
+    config = replace(config, eval_kwargs={**config.eval_kwargs, **world})
+    env = evaluation_env(config, trials, seed=3)
+    results = TrialEvaluator(env, config.eval_steps, trials, pictures=True).run(load_pretrained(AGENT))
     env.close()
+    success = results.curve("success").mean
+    late = success[-5:].mean()
+    caption = f"{trials} trials of {len(success)} episodes: success {success[0]:.2f} in the first, {late:.2f} in the last five"
+    print(f"{title}: {caption}")
+    report.heading(title)
+    report.text(f"The agent was trained beforehand and sees these homes for the first time. {caption}.")
+    curve = results.to_json()["metrics"]["success"]
+    report.picture(f"{name}_in_context", figure_png(in_context_figure({"agent": curve}, "success")))
+    for episode, picture in results.pictures.items():
+        report.picture(
+            f"{name}_{episode.replace(' ', '_')}", image_png(picture), f"the way taken in {episode} of one trial"
+        )
 
 
 def main() -> int:
@@ -67,9 +64,10 @@ def main() -> int:
         report = Report("memenvs demo: an agent that gets better at a place it has never seen", run.path)
         add_runs(report, [run])
         add_maps(report, run)
-        walk(report, "procedural", "A procedural home that no seed of the training split makes", 3, split="validation")
+        trials = 4 if options.smoke else 32
+        play(report, "procedural", "Procedural homes of the validation split", trials)
         if os.environ.get("MEMENVS_DATA"):
-            walk(report, "procthor", "A real ProcTHOR house", 1, world="procthor", split="all")
+            play(report, "procthor", "Real ProcTHOR houses", trials, world="procthor", split="all", rooms=None)
         else:
             report.text("MEMENVS_DATA is not set, so no real ProcTHOR house is shown.")
         add_settings(report, [run])

@@ -14,7 +14,6 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from agents.__main__ import evaluate_and_compare, evaluate_demonstrated, write_report
+from agents.__main__ import evaluate_and_compare, write_report
 from agents.presets import find_preset
 from agents.report import Report, figure_png, in_context_figure
-from agents.runs import RunDirectory, train_run
+from agents.runs import RunDirectory, evaluate_run, train_run
+from memenvs.files import write_file
 
 EPISODES = 15
 """Episodes that every evaluation trial has; the last of them is compared with the first."""
@@ -37,24 +37,27 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
     """One run, to its end and with all its evaluations; returns its folder."""
     config = replace(find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}")), seed=seed)
     if smoke:
-        config = replace(config, n_envs=4, total_steps=4 * config.ppo.n_steps, eval_trials=4)
-        config = replace(config, ppo=replace(config.ppo, batch_size=4))
+        config = replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4)
+        config = replace(config, ppo=replace(config.ppo, n_steps=64))
     folder = out / f"{agent}-{seed}"
     is_new = not (folder / "config.json").exists()
     with RunDirectory(folder, config if is_new else None) as run:
         train_run(run, quiet=quiet)
 
-        def once(name: str, evaluate: Callable[[], Any]) -> None:
-            if not (folder / f"{name}.json").exists():
-                evaluate()
+        if not (folder / "evaluation.json").exists():
+            evaluate_and_compare(run)
 
-        once("evaluation", lambda: evaluate_and_compare(run))
+        def once(name: str, **changes: Any) -> None:
+            if not (folder / f"{name}.json").exists():
+                results = {"agent": evaluate_run(run, **changes).to_json()}
+                write_file(folder / f"{name}.json", json.dumps(results).encode())
+
         if agent == "relic":
-            once("long", lambda: evaluate_and_compare(run, name="long", eval_steps=8 * config.ppo.n_steps))
+            once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=config.eval_trials // 2)
             for count in DEMONSTRATIONS:
-                once(f"demonstrations_{count}", lambda count=count: evaluate_demonstrated(run, count, eval_steps=64))
+                once(f"demonstrations_{count}", demonstrations=count, eval_steps=64)
             if os.environ.get("MEMENVS_DATA"):
-                once("procthor", lambda: evaluate_and_compare(run, name="procthor", eval_kwargs=REAL_HOUSES))
+                once("procthor", eval_kwargs=REAL_HOUSES)
         write_report([run], folder)
     return folder
 
@@ -81,6 +84,8 @@ def gain_row(title: str, folders: list[Path], name: str, last: int = EPISODES) -
     """A line of the table of gains: success in %, and SPL in the first and the last episode."""
     success, spl = values(folders, name, "success"), values(folders, name, "spl")
     end = min(last, success.shape[1]) - 1
+    with np.errstate(invalid="ignore", divide="ignore"):  # an agent that never finds anything has no ratio
+        ratio = spl[:, end] / spl[:, 0]
     return [
         title,
         len(folders),
@@ -90,7 +95,7 @@ def gain_row(title: str, folders: list[Path], name: str, last: int = EPISODES) -
         shown(success[:, end] - success[:, 0], 100),
         shown(spl[:, 0]),
         shown(spl[:, end]),
-        shown(spl[:, end] / spl[:, 0]),
+        shown(ratio),
     ]
 
 
@@ -144,7 +149,7 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     if options.smoke:
-        options.seeds = options.seeds[:1]
+        options.agents, options.seeds = options.agents[:1], options.seeds[:1]
     wanted = [(agent, seed) for seed in options.seeds for agent in options.agents]
     runs: dict[str, list[Path]] = {agent: [] for agent in options.agents}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:

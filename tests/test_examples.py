@@ -44,8 +44,8 @@ def test_demo(tmp_path):
     out = run(ROOT / "examples" / "demo.py", tmp_path, "--out", "run")
     assert f"report: {tmp_path / 'run' / 'report.html'}" in out
     page = (tmp_path / "run" / "report.html").read_text()
-    assert page.count("<img") == 8  # two curves, maps of two episodes, map and view of random agent and oracle
-    assert "A procedural home" in page
+    assert page.count("<img") == 7  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve
+    assert "Procedural homes of the validation split: 4 trials of " in out
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

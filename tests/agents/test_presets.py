@@ -134,7 +134,7 @@ def test_families_are_complete() -> None:
     for base, family in (
         ("darkroom", baselines | ablations),
         ("extobjnav", baselines),
-        ("extobjnav-small", baselines | ablations),
+        ("extobjnav-small", baselines | ablations | {"rgb"}),
         ("relic-replicacad", ablations),
     ):
         own = f"sink-{find_preset(base).policy['memory_kwargs']['sink']}"

@@ -99,6 +99,11 @@ def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(found
     assert [each["kept"] for each in found] == [True, True]
 
 
+def test_a_callback_of_one_process_stops_all(found):
+    # the second one asked in its second segment; the first was through with that, 8 steps in 4 environments each
+    assert [each["stopped"] for each in found] == [64, 64]
+
+
 def test_logs_are_about_the_episodes_of_all(found):
     assert found[0]["episodes"] != found[1]["episodes"]
     expected = np.mean(found[0]["episodes"] + found[1]["episodes"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
 from agents.distributed import Processes, launched
@@ -58,6 +59,17 @@ class Written(KVWriter):
 
     def close(self) -> None:
         pass
+
+
+class StopAfter(BaseCallback):
+    """Asks to stop at a step."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._steps = steps
+
+    def _on_step(self) -> bool:
+        return self.n_calls < self._steps
 
 
 def break_rewards_after(steps: int) -> None:
@@ -122,6 +134,9 @@ def main(folder: Path) -> None:
         model.train()
     except ValueError as error:
         found["loss"], found["kept"] = str(error), torch.equal(weights(model), before)
+
+    model.learn(10**6, StopAfter(10 if rank == 1 else 1000))
+    found["stopped"] = model.num_timesteps
 
     found["whole"] = train(folder / "whole", processes)
     with RunDirectory(folder / "whole", None, processes):

@@ -1,0 +1,112 @@
+"""Counting floating-point operations: what matrix products and attention kernels are asked to do, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from agents import attention_cpu
+
+aten = torch.ops.aten
+
+
+class Flops(TorchDispatchMode):
+    """Counts while it is entered, also in backward passes. A multiplication and an addition are two operations.
+
+    Of masked attention everything that the kernel goes through is counted, of causal attention the half that it sees.
+
+    Args:
+        skip: Zeros take the place of products and attention, which are then not computed: sizes count alike, in far less time.
+
+    Attributes:
+        total: Operations.
+        largest: Bytes of the largest storage that an operation returned.
+    """
+
+    def __init__(self, *, skip: bool = False) -> None:
+        super().__init__()
+        self.skip = skip
+        self.total = self.largest = 0
+
+    def __enter__(self) -> Self:
+        self._over_threads = attention_cpu._over_threads
+        attention_cpu._over_threads = self._narrow
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        attention_cpu._over_threads = self._over_threads
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        entry = OPERATIONS.get(func)
+        if entry is not None:
+            count, zeros = entry
+            self.total += count(*args, **kwargs)
+            if self.skip:
+                return zeros(*args)
+        out = func(*args, **kwargs)
+        for each in tree_leaves(out):
+            if isinstance(each, Tensor):
+                self.largest = max(self.largest, each.untyped_storage().nbytes())
+        return out
+
+    def _narrow(self, run: Callable[..., None], arrays: list[Any], count: int) -> None:
+        """Stands in for the compiled loops of narrow heads."""
+        backward = run is attention_cpu._backward
+        if backward or run is attention_cpu._forward:
+            q, _, _, first, last, sinks = arrays[:6]
+            pairs = int((last - first + 1 + sinks).sum()) * (q.shape[0] // first.shape[0])
+            self.total += (10 if backward else 4) * q.shape[1] * q.shape[3] * pairs
+            if self.skip:
+                for written in arrays[-3:] if backward else arrays[-2:]:
+                    written[...] = 0
+                return
+        self._over_threads(run, arrays, count)
+
+
+def _product(a: Tensor, b: Tensor, **_: Any) -> int:
+    return 2 * a.numel() * b.shape[-1]
+
+
+def _empty_product(a: Tensor, b: Tensor) -> Tensor:
+    return a.new_zeros(*a.shape[:-1], b.shape[-1])
+
+
+def _scores(q: Tensor, k: Tensor, causal: bool) -> int:
+    """Multiplications of all query-key pairs that a kernel goes through, over all heads."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    pairs = queries * (queries + 1) // 2 if causal else queries * keys
+    return q.shape[0] * q.shape[1] * q.shape[-1] * pairs
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0, causal: bool = False, **_: Any) -> int:
+    return 4 * _scores(q, k, causal)
+
+
+def _attention_backward(
+    g: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, dropout: float, causal: bool, **_: Any
+) -> int:
+    return 10 * _scores(q, k, causal)
+
+
+#: What is counted: the number of operations, and zeros in the shape of the result.
+OPERATIONS: dict[Any, tuple[Callable[..., int], Callable[..., Any]]] = {
+    aten.mm.default: (_product, _empty_product),
+    aten.bmm.default: (_product, _empty_product),
+    aten.addmm.default: (lambda _, a, b, **__: _product(a, b), lambda _, a, b: _empty_product(a, b)),
+    aten._scaled_dot_product_flash_attention_for_cpu.default: (
+        _attention,
+        lambda q, *_: (q.new_zeros(q.shape[0], q.shape[2], q.shape[1], q.shape[3]).transpose(1, 2), q.new_zeros(q.shape[:3], dtype=torch.float32)),
+    ),
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
+        _attention_backward,
+        lambda g, q, k, v, *_: tuple(torch.zeros_like(each) for each in (q, k, v)),
+    ),
+}  # fmt: skip

@@ -1,0 +1,428 @@
+"""How learning over trials of up to 65,536 steps costs time, memory and operations, and how much less than ReLIC's own scheme.
+
+First `PartialUpdatePPO` really learns from whole rollouts of a trivial environment (random features), each in a process of its own: steps
+acted per second, seconds of the last refresh and of a partial update (means over the rollout) and of the full update, all in CPU time
+and for one epoch, and the peak of the resident memory. Two numbers of updates K for each T show that memory does not depend on K.
+
+Then operations are counted at the size of ReLIC's main network and with an update every 256 steps, as in its run of 64k: updates at four
+positions of the rollout go through the same learner with matrix products and attention counted instead of computed. They are printed over
+closed forms (1.0: the same), which then add up all updates of a rollout. The reference scheme passes gradients through the whole
+prefix in every layer in each of 4 epochs of each update, and refreshes all of it.
+
+The tiny rollouts take about half an hour on one free core; `--smoke` ends in a few seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from agents import PartialUpdatePPO
+from agents.attention import ROWS_AT_ONCE
+from agents.memory import relic
+from agents.ppo import PREFILL_STEPS
+
+if __package__:
+    from benchmarks._flops import Flops
+    from benchmarks._peer import commit
+else:  # run by its path
+    from _flops import Flops
+    from _peer import commit
+
+ACTIONS, EPISODE, EPOCHS = 6, 500, 4
+SCHEMES = ("full", "window", "detach")
+#: Steps that "window" passes gradients through before the segment.
+WINDOW = 1024
+#: Steps between the updates whose operations are counted, at most T / 4.
+COUNTED_SEGMENT = 256
+
+
+@dataclass(frozen=True)
+class Size:
+    """A network: ReLIC's two sizes.
+
+    Attributes:
+        layers, heads, dim, mlp_dim: Of the transformer.
+        features: Width of an observation.
+        previous: Width of the embedding of the previous action.
+    """
+
+    layers: int
+    heads: int
+    dim: int
+    mlp_dim: int
+    features: int
+    previous: int
+
+    @property
+    def block(self) -> int:
+        """Operations of the matrices of a block, for a token."""
+        return 2 * (4 * self.dim**2 + 3 * self.dim * self.mlp_dim)
+
+    @property
+    def key_value(self) -> int:
+        """Of these, what makes key and value."""
+        return 4 * self.dim**2
+
+    @property
+    def token(self) -> int:
+        """Operations of the matrix in front of the blocks."""
+        return 2 * (self.features + self.previous) * self.dim
+
+    @property
+    def heads_out(self) -> int:
+        """Operations of the matrix behind the blocks, actor and critic."""
+        return 2 * self.dim * (self.dim + ACTIONS + 1)
+
+
+SIZES = {
+    "tiny": Size(2, 8, 64, 256, features=64, previous=16),
+    "small": Size(4, 8, 256, 1024, features=768, previous=256),
+}
+
+# ------------------------------------------------------------------ closed forms
+
+#: Pairs of queries and keys that attention goes through: (queries, keys) -> pairs.
+Pairs = Callable[[int, int], float]
+
+
+def causal_pairs(queries: int, keys: int) -> float:
+    """What causal attention has to go through, aligned to the lower right."""
+    return queries * (keys - queries) + queries * (queries + 1) / 2
+
+
+def masked_pairs(queries: int, keys: int) -> float:
+    """What it goes through on a CPU, where queries are taken in blocks and a block's mask is a rectangle."""
+    if queries == 1:
+        return keys
+    if keys - queries <= 1:  # a dummy query makes it square
+        return keys * (keys + 1) / 2
+    blocks = [(begin, min(queries, begin + ROWS_AT_ONCE)) for begin in range(0, queries, ROWS_AT_ONCE)]
+    return sum((end - begin) * (keys - queries + end) for begin, end in blocks)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Operations of passes of the learner for one environment, from sizes.
+
+    Attributes:
+        size: Of the network.
+        pairs: How attention is counted.
+        sinks: Keys besides the steps.
+    """
+
+    size: Size
+    pairs: Pairs = causal_pairs
+    sinks: int = 1
+
+    def forward(self, steps: int, past: int, last: int) -> tuple[float, float]:
+        """Matrices and attention of a pass over `steps` steps after `past` cached ones, with features of the last `last` steps only."""
+        size, keys = self.size, self.sinks + past + steps
+        matrices = size.token * steps + size.block * (size.layers - 1) * steps
+        matrices += size.key_value * steps + (size.block - size.key_value) * last + size.heads_out * last
+        pairs = (size.layers - 1) * self.pairs(steps, keys) + self.pairs(last, keys)
+        return matrices, 4 * size.dim * pairs
+
+    def step(self, past: int) -> float:
+        """Acting once."""
+        return sum(self.forward(1, past, 1))
+
+    def refresh(self, end: int, *, values: bool) -> float:
+        """Refilling the memory, chunk by chunk; the last layer and the heads only where values are asked for."""
+        total = 0.0
+        for begin in range(0, end, PREFILL_STEPS):
+            steps = min(PREFILL_STEPS, end - begin)
+            total += sum(self.forward(steps, begin, steps if values else 1))
+            total -= 0 if values else 2 * self.size.dim * (ACTIONS + 1)  # actor and critic
+        return total
+
+    def update(self, begin: int, end: int, scheme: str) -> tuple[float, float]:
+        """An epoch of an update, and the pass that measures the divergence after it: operations."""
+        start = {"full": 0, "window": max(0, begin - WINDOW), "detach": begin}[scheme]
+        prefix = 0.0 if scheme != "window" else self.refresh(start, values=False)
+        matrices, attention = self.forward(end - start, start, end - begin)
+        again = self.again(end - start, end - begin) if end - start > relic.LONG_STEPS else 0
+        return 3 * matrices + 3.5 * attention + again + prefix, matrices + attention + prefix
+
+    def again(self, steps: int, last: int) -> float:
+        """What a long pass computes twice: the matrices of the blocks."""
+        size = self.size
+        return (size.block * (size.layers - 1) + size.key_value) * steps + (size.block - size.key_value) * last
+
+    def rollout(self, steps: int, updates: int, scheme: str) -> dict[str, float]:
+        """Operations for each environment step of a rollout, by what they are for."""
+        segment = steps // updates
+        parts = dict.fromkeys(("acting", "refresh", "partial", "full", "divergence"), 0.0)
+        parts["acting"] = sum(self.step(past) for past in range(steps))
+        for n in range(1, updates + 1):
+            end, is_full = n * segment, n == updates
+            epoch, divergence = self.update(0 if is_full else end - segment, end, "full" if is_full else scheme)
+            parts["full" if is_full else "partial"] += EPOCHS * epoch
+            parts["divergence"] += divergence
+            if not is_full:
+                parts["refresh"] += self.refresh(end, values=n == updates - 1)
+        return {name: value / steps for name, value in parts.items()}
+
+
+def reference(size: Size, steps: int, updates: int, *, matrices: float | None = None) -> dict[str, float]:
+    """The arithmetic of ReLIC's scheme: operations of a rollout for one environment, without acting.
+
+    Args:
+        size: Of the network.
+        steps: Of a rollout, T.
+        updates: In a rollout, K.
+        matrices: Operations of the matrices for a token; None: of `size`.
+
+    Returns:
+        `reference`: all updates with gradients through the whole prefix. `detached`: through the segment only, all of which
+        is taken to see as much as its last step. `full`: a full update. A refresh goes with each update.
+    """
+    if matrices is None:
+        matrices = size.token + size.layers * size.block + size.heads_out
+    segment, layer = steps // updates, 2 * size.layers * size.dim
+    ends = segment * np.arange(1, updates + 1, dtype=np.float64)
+    refresh = (matrices * ends + layer * ends**2).sum()
+    through = 3 * matrices * ends + 3.5 * layer * ends**2
+    new = 3 * matrices * segment + 3.5 * 2 * layer * segment * ends
+    return {
+        "reference": float(EPOCHS * through.sum() + refresh),
+        "detached": float(EPOCHS * new.sum() + refresh),
+        "full": float(EPOCHS * through[-1]),
+    }
+
+
+# ------------------------------------------------------------------ the learner
+
+
+class RandomFeatures(gym.Env):
+    """Random features, a random reward, episodes of `EPISODE` steps; costs nothing, so that the learner is measured."""
+
+    def __init__(self, features: int) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (features,), np.float32)
+        self.action_space = gym.spaces.Discrete(ACTIONS)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+        """A new episode, in a new trial if it is asked for."""
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._observe(), {"trial_start": bool(options and options.get("new_trial"))}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        """Goes on."""
+        self.steps += 1
+        return self._observe(), float(self.np_random.standard_normal()), self.steps == EPISODE, False, {}
+
+    def _observe(self) -> np.ndarray:
+        return self.np_random.standard_normal(self.observation_space.shape, np.float32)
+
+
+def make_learner(size: Size, steps: int, updates: int, scheme: str, device: str, precision: str) -> PartialUpdatePPO:
+    """One environment, one epoch in an update."""
+    env = DummyVecEnv([lambda: RandomFeatures(size.features)])
+    env.set_options({"new_trial": True})
+    memory = {"layers": size.layers, "heads": size.heads, "dim": size.dim, "mlp_dim": size.mlp_dim}
+    policy = {"memory_kwargs": memory, "previous_action_dim": size.previous, "freeze_features": True}
+    return PartialUpdatePPO(
+        "MemoryPolicy", env, policy_kwargs=policy, seed=0, device=device, n_steps=steps, n_updates=updates, n_epochs=1,
+        prefix_grad=scheme, prefix_window=WINDOW, precision=precision,
+    )  # fmt: skip
+
+
+def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str, precision: str) -> dict[str, Any]:
+    """A whole rollout, really learned from: times and memory."""
+    model = make_learner(size, steps, updates, scheme, device, precision)
+    spent = dict.fromkeys(("act", "refresh", "last_refresh", "partial", "full"), 0.0)
+    on_gpu = model.device.type == "cuda"
+
+    def now() -> float:
+        if on_gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter() if on_gpu else time.process_time()
+
+    refresh = model._refresh
+
+    def timed_refresh(end: int, last_of_rollout: bool) -> None:
+        began = now()
+        refresh(end, last_of_rollout)
+        spent["last_refresh"] = now() - began
+        spent["refresh"] += spent["last_refresh"]
+
+    model._refresh = timed_refresh  # type: ignore[method-assign]
+    _, callback = model._setup_learn(steps)
+    assert model.env is not None
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for n in range(1, updates + 1):
+        times = [now(), spent["refresh"]]
+        model.collect_rollouts(model.env, callback, model.rollout_buffer, steps)
+        times.append(now())
+        model.train()
+        spent["act"] += times[2] - times[0]
+        spent["full" if n == updates else "partial"] += now() - times[2] - (spent["refresh"] - times[1])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "act_steps_per_second": round(steps / spent["act"], 1),
+        "refresh_seconds": round(spent["refresh"] / max(1, updates - 1), 3),
+        "last_refresh_seconds": round(spent["last_refresh"], 3),
+        "partial_seconds": round(spent["partial"] / max(1, updates - 1), 3),
+        "full_seconds": round(spent["full"], 3),
+        "rollout_seconds": round(spent["act"] + spent["refresh"] + spent["partial"] + spent["full"], 1),
+        "peak_mib": round((torch.cuda.max_memory_allocated() if on_gpu else 1024 * peak) / 2**20),
+        "before_mib": round(before / 1024),
+    }
+
+
+@contextmanager
+def at_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> Iterator[PartialUpdatePPO]:
+    """A learner as it is before its n-th update, with random data instead of what it would have recorded."""
+    model = make_learner(size, steps, updates, scheme, "cpu", "float32")
+    model._setup_learn(steps)
+    model.num_timesteps = n * (steps // updates)
+    segment, buffer = steps // updates, model.rollout_buffer
+    generator = torch.Generator().manual_seed(0)
+    assert buffer.embeddings is not None
+    buffer.embeddings.normal_(generator=generator)
+    buffer.episode_start[:, ::EPISODE] = True
+    buffer.trial_start[:, 0] = True
+    buffer.pos, model._segment_begin = n * segment, (n - 1) * segment
+    model._state = model.policy.initial_state(1, max_steps=steps + 1)
+    past = model._segment_begin
+    counters = {"length": past, "episode_index": -(-past // EPISODE), "episode_step": 1 + (past - 1) % EPISODE}
+    for name, value in counters.items():
+        model._state[name].fill_(value if past > 0 else 0)
+    model._segment_state = model._state
+    model._last_values = torch.zeros(1)
+    model._episode_start = model._trial_start = torch.zeros(1, dtype=torch.bool)
+    yield model
+    assert model.env is not None
+    model.env.close()
+
+
+def count_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> dict[str, int]:
+    """Operations of the n-th update: of one epoch with the divergence measured after it, and of the refresh."""
+    with at_update(size, steps, updates, scheme, n) as model:
+        refresh, counted = model._refresh, {"refresh": 0}
+        with Flops(skip=True) as flops:
+
+            def counting_refresh(end: int, last_of_rollout: bool) -> None:
+                before = flops.total
+                refresh(end, last_of_rollout)
+                counted["refresh"] = flops.total - before
+
+            model._refresh = counting_refresh  # type: ignore[method-assign]
+            model.train()
+        return {"update": flops.total - counted["refresh"], **counted}
+
+
+def count_step(size: Size, steps: int, past: int) -> int:
+    """Operations of acting once, after `past` steps."""
+    with at_update(size, steps, 1, "full", 1) as model:
+        assert model._state is not None
+        model._state["length"].fill_(past)
+        never = torch.zeros(1, dtype=torch.bool)
+        with Flops(skip=True) as flops:
+            model.policy.act(torch.zeros(1, size.features), model._state, never, never)
+        return flops.total
+
+
+def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str, Any]:
+    """Updates counted at four positions of a rollout, over their closed forms, and the closed forms of the whole rollout."""
+    size = SIZES[name]
+    narrow = size.dim // size.heads == 8  # such heads have compiled loops, which compute nothing in vain
+    cost, segment = Cost(size, causal_pairs if narrow else masked_pairs), steps // updates
+    ratios = {}
+    for n in sorted({1, updates // 2, updates - 1, updates}):
+        counted, end = count_update(size, steps, updates, scheme, n), n * segment
+        begin, how = (0, "full") if n == updates else (end - segment, scheme)
+        expected = sum(cost.update(begin, end, how))
+        if n < updates:
+            expected += cost.refresh(end, values=n == updates - 1)
+        ratios[n] = sum(counted.values()) / expected
+    parts = cost.rollout(steps, updates, scheme)
+    total = sum(parts.values())
+    theirs = reference(size, steps, updates)["reference"] / steps
+    return {
+        "size": name, "steps": steps, "updates": updates, "scheme": scheme,
+        "counted_over_closed_form": {n: round(ratio, 4) for n, ratio in ratios.items()},
+        "gflop_per_step": {key: round(value / 1e9, 3) for key, value in parts.items()},
+        "total_gflop_per_step": round(total / 1e9, 2), "reference_gflop_per_step": round(theirs / 1e9, 2),
+        "reference_over_ours": round(theirs / total, 2),
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------ command
+
+
+def default_updates(steps: int) -> list[int]:
+    """Two numbers of updates for each T: segments of at most 4096 and 8192 steps."""
+    most = max(4, steps // 4096)
+    return [most, most // 2]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, nargs="+", default=[4096, 16_384, 65_536], help="lengths of a rollout, T")
+    parser.add_argument("--size", choices=list(SIZES), default="tiny", help="of the network that really learns")
+    parser.add_argument("--updates", type=int, nargs="+", help="updates in a rollout, K; two by default")
+    parser.add_argument("--schemes", nargs="+", choices=SCHEMES, default=["detach"], help="how partial updates learn")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--count", choices=["only", "no", "too"], default="too", help="whether operations are counted")
+    parser.add_argument("--smoke", action="store_true", help="512 steps, to see that it runs")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.row:
+        row = json.loads(args.row)
+        print(json.dumps(learn_rollout(SIZES[row.pop("size")], **row)))
+        return
+    lengths = [512] if args.smoke else args.steps
+    rows, counts = [], []
+    for steps in lengths if args.count != "only" else []:
+        for scheme in args.schemes:
+            for updates in args.updates or default_updates(steps):
+                row = {"size": args.size, "steps": steps, "updates": updates, "scheme": scheme, "device": args.device,
+                       "precision": args.precision}  # fmt: skip
+                command = [sys.executable, __file__, "--row", json.dumps(row)]
+                printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                row |= json.loads(printed.splitlines()[-1])
+                rows.append(row)
+                print(
+                    f"{args.size} T {steps} K {updates} {scheme}: acts {row['act_steps_per_second']} steps/s; refresh "
+                    f"{row['refresh_seconds']} s (last {row['last_refresh_seconds']}), partial update {row['partial_seconds']} s, full "
+                    f"{row['full_seconds']} s an epoch; rollout {row['rollout_seconds']} s; peak {row['peak_mib']} MiB",
+                    flush=True,
+                )
+    for steps in lengths if args.count != "no" else []:
+        updates = steps // min(COUNTED_SEGMENT, steps // 4)
+        for scheme in SCHEMES:
+            row = count_rollout("tiny" if args.smoke else "small", steps, updates, scheme)
+            counts.append(row)
+            print(
+                f"{row['size']} T {steps} K {updates} {scheme}: {row['total_gflop_per_step']} GFLOP per step "
+                f"{row['gflop_per_step']}, reference {row['reference_gflop_per_step']}: {row['reference_over_ours']}x; "
+                f"counted / closed form in updates {row['counted_over_closed_form']}",
+                flush=True,
+            )
+    machine = {
+        "machine": platform.machine(), "processor": platform.processor(), "python": platform.python_version(), "torch": torch.__version__,
+        "commit": commit(), "sizes": {name: asdict(size) for name, size in SIZES.items()},
+    }  # fmt: skip
+    print(json.dumps({"rows": rows, "counts": counts, **machine}))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,12 +13,21 @@ from typing import Any
 import gymnasium as gym
 
 from agents.distributed import launched
-from agents.evaluation import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
+from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.presets import PRESETS, find_preset
 from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.run_config import with_overrides
-from agents.runs import RunDirectory, check_config, evaluate_run, evaluation_env, read_config, train_run
+from agents.runs import (
+    CHECKPOINT,
+    RunDirectory,
+    check_config,
+    evaluate_run,
+    evaluation_env,
+    read_config,
+    train_run,
+    trained_policy,
+)
 from agents.vec_env import TrialVecEnv
 from memenvs.checks import check_whole
 from memenvs.files import write_file
@@ -65,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
     evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
     evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
+    evaluate.add_argument(
+        "--checkpoint", default=CHECKPOINT, help="file in the folder, of a run with milestones (default checkpoint.zip)"
+    )
     evaluate.add_argument(
         "--name", default="evaluation", help="NAME.json is written (default evaluation, which the report shows)"
     )
@@ -142,10 +154,11 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
         given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
         if rest:
             given["eval_kwargs"] = with_overrides(run.config, _pairs(rest, "eval_kwargs.")).eval_kwargs
+        policy = trained_policy(run, options.seed, options.checkpoint)
         if options.demonstrations == 0:
-            result = evaluate_and_compare(run, options.seed, options.name, **given)
+            result = evaluate_and_compare(run, options.seed, options.name, policy=policy, **given)
         else:
-            result = evaluate_demonstrated(run, options.demonstrations, options.seed, **given)
+            result = evaluate_demonstrated(run, options.demonstrations, options.seed, policy=policy, **given)
         if not options.json:
             _print_curves(result, run.config.score)
     return result
@@ -197,42 +210,48 @@ def _presets(options: argparse.Namespace, rest: list[str]) -> Any:
     return rows
 
 
-def evaluate_and_compare(run: RunDirectory, seed: int = 1, name: str = "evaluation", **changes: Any) -> dict[str, Any]:
+def evaluate_and_compare(
+    run: RunDirectory, seed: int = 1, name: str = "evaluation", *, policy: Policy | None = None, **changes: Any
+) -> dict[str, Any]:
     """Evaluates a run's policy, and random and oracle on the same layouts; writes `NAME.json` and the maps.
 
     Args:
         run: The folder.
         seed: Of the evaluation.
         name: Of the file; the report shows `evaluation.json`, and the maps are drawn for it only.
+        policy: What plays; None: the run's checkpoint.
         **changes: As `evaluate_run`.
 
     Returns:
         Policy name -> `TrialResults.to_json`.
     """
-    agent = evaluate_run(run, pictures=name == "evaluation", seed=seed, **changes)
+    agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, **changes)
     results = {"agent": agent.to_json()}
-    for policy in ("random", "oracle"):
-        results[policy] = _baseline(run, policy, seed, **changes).to_json()
+    for other in ("random", "oracle"):
+        results[other] = _baseline(run, other, seed, **changes).to_json()
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
     return results
 
 
-def evaluate_demonstrated(run: RunDirectory, demonstrations: int, seed: int = 1, **changes: Any) -> dict[str, Any]:
+def evaluate_demonstrated(
+    run: RunDirectory, demonstrations: int, seed: int = 1, *, policy: Policy | None = None, **changes: Any
+) -> dict[str, Any]:
     """Evaluates a run's policy after demonstrations of the oracle; writes `demonstrations_N.json`.
 
     Args:
         run: The folder.
         demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
         seed: Of the evaluation.
+        policy: What plays; None: the run's checkpoint.
         **changes: As `evaluate_run`.
 
     Returns:
         "agent" -> `TrialResults.to_json`.
     """
     check_whole("demonstrations", demonstrations)
-    agent = evaluate_run(run, seed=seed, demonstrations=demonstrations, **changes)
+    agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, **changes)
     results = {"agent": agent.to_json()}
     write_file(run.path / f"demonstrations_{demonstrations}.json", json.dumps(results).encode())
     return results

@@ -64,7 +64,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
             f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys"
         )
     if isinstance(mask, Window):
-        if q.is_cuda and q.shape[-1] >= FLEX_WIDTH and q.dtype != torch.float64:
+        if _is_flexible(q):
             from agents.attention_gpu import flex_windows
 
             return flex_windows(q, k, v, mask.first, mask.last, mask.sinks)
@@ -81,6 +81,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
     if q.is_cuda:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(queries, keys))
     return _lower_right(q, k, v)
+
+
+def _is_flexible(q: Tensor) -> bool:
+    """Whether FlexAttention can do it; for a single query a mask is small."""
+    return q.is_cuda and q.shape[-2] > 1 and q.shape[-1] >= FLEX_WIDTH and q.dtype != torch.float64
 
 
 def _is_narrow(q: Tensor, sinks: int) -> bool:

@@ -280,6 +280,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             eval_steps=1024,
             eval_trials=512,
             score="success",
+            milestones=3,
         ),
     ),
 }

@@ -30,6 +30,7 @@ class RunConfig:
         eval_all_layouts: Whether evaluation goes through the layouts 0, 1, 2, ... in turn instead of drawing them.
         score: Metric that the in-context curve shows.
         checkpoint_rollouts: Rollouts between two checkpoints; >= 1.
+        milestones: Checkpoints that are kept along the way, evenly spread over the run; >= 0.
 
     Raises:
         TypeError: A value of another type.
@@ -51,13 +52,14 @@ class RunConfig:
     eval_all_layouts: bool = False
     score: str = "return"
     checkpoint_rollouts: int = 10
+    milestones: int = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("n_envs", "total_steps", "eval_steps", "eval_trials", "checkpoint_rollouts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("seed", "threads"):
+        for name in ("seed", "threads", "milestones"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
 

@@ -11,17 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from rich.progress import Progress
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.vec_env import VecEnv
@@ -31,6 +21,7 @@ from agents.distributed import Processes
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
 from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO
+from agents.progress import progress_bar
 from agents.run_config import RunConfig
 from agents.vec_env import make_vec_env
 from memenvs.files import write_file
@@ -176,7 +167,7 @@ class MetricsWriter(KVWriter):
 
 
 class RunCallback(BaseCallback):
-    """Writes checkpoints between rollouts and shows progress.
+    """Writes checkpoints between rollouts, keeps those at milestones, and shows progress.
 
     Args:
         run: The folder.
@@ -191,6 +182,7 @@ class RunCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._shown = self.model.num_timesteps
+        self._passed = self._milestones_passed()
         if self._progress is not None:
             total = self._run.config.total_steps
             self._task = self._progress.add_task("training", total=total, completed=self._shown, score=float("nan"))
@@ -203,6 +195,13 @@ class RunCallback(BaseCallback):
             self._rollouts += 1
             if self._rollouts % self._run.config.checkpoint_rollouts == 0:
                 model.save(self._run.path / CHECKPOINT)
+            if self._milestones_passed() > self._passed:
+                self._passed = self._milestones_passed()
+                model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
+
+    def _milestones_passed(self) -> int:
+        config = self._run.config
+        return (config.milestones + 1) * self.model.num_timesteps // config.total_steps
 
     def _on_step(self) -> bool:
         if self._progress is not None and self.model.num_timesteps - self._shown >= 64 * self.model.n_envs:
@@ -218,30 +217,6 @@ class RunCallback(BaseCallback):
             score = sum(recent) / len(recent) if recent else float("nan")
             self._shown = self.model.num_timesteps
             self._progress.update(self._task, completed=self._shown, score=score)
-
-
-class SpeedColumn(ProgressColumn):
-    """Environment steps so far and per second."""
-
-    def render(self, task: Task) -> Text:
-        """The text of the column."""
-        speed = "" if task.speed is None else f"  {task.speed:,.0f} steps/s"
-        return Text(f"{task.completed:,.0f} steps{speed}")
-
-
-def progress_bar() -> Progress:
-    """A bar with what is being done, share, steps/s, time spent and time left."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        SpeedColumn(),
-        TextColumn("return {task.fields[score]:.2f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        speed_estimate_period=60.0,
-    )
 
 
 def check_config(config: RunConfig, processes: Processes | None = None) -> None:
@@ -333,16 +308,21 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
     return model
 
 
-def trained_policy(run: RunDirectory, seed: int) -> MemoryPolicy:
+def trained_policy(run: RunDirectory, seed: int, name: str = CHECKPOINT) -> MemoryPolicy:
     """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
+
+    Args:
+        run: The folder.
+        seed: Of the actions.
+        name: File of the checkpoint in the folder; `checkpoint_STEPS.zip` where the run has milestones.
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
         ValueError: Its checkpoint is not whole, or of other settings.
     """
-    config = run.config
-    checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
-    policy = PartialUpdatePPO.load(run.path / CHECKPOINT, device=config.device).policy
+    config, file = run.config, run.path / name
+    checkpoint.check_run(file, config.ppo, config.policy, config.n_envs)
+    policy = PartialUpdatePPO.load(file, device=config.device).policy
     policy.generator.manual_seed(seed)
     return policy
 
@@ -365,7 +345,7 @@ def evaluate_run(
 
     Args:
         run: The folder.
-        policy: What plays; None: the run's checkpoint.
+        policy: What plays; None: the run's checkpoint (`trained_policy` gives that of a milestone).
         pictures: Whether to keep maps of an early and a late episode.
         seed: Of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.

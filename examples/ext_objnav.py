@@ -1,8 +1,8 @@
 """ReLIC's claims in small homes: what agents remember of a home they have never seen, over three seeds.
 
 Trains the presets `extobjnav-small` (ReLIC) and its baselines and ablations, and plays each in validation homes: success and SPL by episode of
-the trial. ReLIC is also played in trials eight times as long as those it learned from, after demonstrations of the oracle, and, if `MEMENVS_DATA` is
-set, in the real four-room ProcTHOR houses. A stopped command goes on where it was.
+the trial. ReLIC is also played as it was earlier in its training, in trials eight times as long as those it learned from, with one goal for a whole
+trial, after demonstrations of the oracle, and, if `MEMENVS_DATA` is set, in the real four-room ProcTHOR houses. A stopped command goes on where it was.
 
     python examples/ext_objnav.py [--out runs/ext_objnav] [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--smoke]
 """
@@ -24,7 +24,7 @@ import numpy as np
 from agents.__main__ import evaluate_and_compare, write_report
 from agents.presets import find_preset
 from agents.report import Report, figure_png, in_context_figure
-from agents.runs import RunDirectory, evaluate_run, train_run
+from agents.runs import RunDirectory, evaluate_run, train_run, trained_policy
 from memenvs.files import write_file
 
 EPISODES = 15
@@ -53,6 +53,9 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
                 write_file(folder / f"{name}.json", json.dumps(results).encode())
 
         if agent == "relic":
+            for file in milestones(folder):
+                once(file.stem, policy=trained_policy(run, 1, file.name))
+            once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True})
             once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=config.eval_trials // 2)
             for count in DEMONSTRATIONS:
                 once(f"demonstrations_{count}", demonstrations=count, eval_steps=64)
@@ -60,6 +63,11 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
                 once("procthor", eval_kwargs=REAL_HOUSES)
         write_report([run], folder)
     return folder
+
+
+def milestones(folder: Path) -> list[Path]:
+    """The checkpoints that a run has kept along the way, in order."""
+    return sorted(folder.glob("checkpoint_*.zip"), key=lambda file: int(file.stem.split("_")[1]))
 
 
 def values(folders: list[Path], name: str, metric: str) -> np.ndarray:
@@ -106,6 +114,10 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     rows = [gain_row(agent, folders, "evaluation") for agent, folders in runs.items()]
     relic = runs.get("relic", [])
     if relic:
+        for file in milestones(relic[0]):
+            if all((folder / f"{file.stem}.json").exists() for folder in relic):
+                rows.append(gain_row(f"relic after {int(file.stem.split('_')[1]):,} steps", relic, file.stem))
+        rows.append(gain_row("relic, one goal a trial", relic, "fixed_goal"))
         rows.append(gain_row("relic, trials of 8 T", relic, "long", last=sys.maxsize))
         if all((folder / "procthor.json").exists() for folder in relic):
             rows.append(gain_row("relic, real houses", relic, "procthor"))

@@ -44,7 +44,9 @@ def test_demo(tmp_path):
     out = run(ROOT / "examples" / "demo.py", tmp_path, "--out", "run")
     assert f"report: {tmp_path / 'run' / 'report.html'}" in out
     page = (tmp_path / "run" / "report.html").read_text()
-    assert page.count("<img") == 7  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve
+    assert (
+        page.count("<img") == 7
+    )  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve
     assert "Procedural homes of the validation split: 4 trials of " in out
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 

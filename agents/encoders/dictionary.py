@@ -11,7 +11,6 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_ima
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, NatureCNN
 from torch import Tensor, nn
 
-
 #: Rows and columns from which the strides of `NatureCNN` leave something of an image.
 NATURE_CNN_SIZE = 36
 
@@ -55,8 +54,8 @@ class DictEncoder(BaseFeaturesExtractor):
     """Encodes every key by its kind and concatenates the parts.
 
     Images go through a convolutional network that ends in a ReLU (`SmallCNN` if they are too small for Stable-Baselines3's `NatureCNN`), a
-    key named in `widths` through a linear layer (and a ReLU if it is named in `rectified` too), every other key is taken flattened: from -1 (its lower bound) to 1 (its upper bound) if it is named in `scaled`,
-    else as it is.
+    key named in `widths` through a linear layer (and a ReLU if it is named in `rectified` too), every other key is taken flattened: from -1
+    (its lower bound) to 1 (its upper bound) if it is named in `scaled`, else as it is.
 
     Args:
         observation_space: What comes in; a `Dict` (after Stable-Baselines3's preprocessing: images scaled to 0 ... 1,

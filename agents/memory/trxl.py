@@ -147,7 +147,7 @@ class TransformerXLMemory(Memory):
         kept = last_steps(steps, last)
         clock = Clock.read(x.episode_start, x.trial_start, state)
         first = clock.trial_first + self.config.memory_length
-        h = self._drop(self.input(x.embedding), dropout)
+        h = self._drop(self.input(x.embedding).to(self.output.weight.dtype), dropout)  # float32 also under autocast
         encoding = self._drop(self._encoding(), dropout)
         hidden = []
         for i, block in enumerate(self.blocks):

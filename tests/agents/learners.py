@@ -28,10 +28,15 @@ def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings
     """A learner with 3 updates in a rollout; settings of the policy and of its memory are taken out of `settings`."""
     kwargs = MEMORIES[memory] | settings.pop("memory_kwargs", {})
     policy = {"memory": memory, "memory_kwargs": kwargs} | settings.pop("policy_kwargs", {})
-    base = {"n_steps": STEPS, "n_updates": STEPS // SEGMENT, "batch_size": 2, "n_epochs": 2, "learning_rate": 1e-2}
-    return PartialUpdatePPO(
-        "MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, device="cpu", **(base | settings)
-    )
+    base = {
+        "device": "cpu",
+        "n_steps": STEPS,
+        "n_updates": STEPS // SEGMENT,
+        "batch_size": 2,
+        "n_epochs": 2,
+        "learning_rate": 1e-2,
+    }
+    return PartialUpdatePPO("MemoryPolicy", env or darkroom(), policy_kwargs=policy, seed=seed, **(base | settings))
 
 
 def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> PartialUpdatePPO:

@@ -113,12 +113,73 @@ def test_rotation_in_one_pass_equals_tensor_operations() -> None:
     torch.testing.assert_close(results[0][0].norm(), x.norm(), atol=1e-4, rtol=0)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
-@pytest.mark.parametrize(("queries", "keys"), [(64, 64), (64, 65), (64, 200)])
-def test_cuda_equals_cpu(queries: int, keys: int) -> None:
-    qkv = tensors(queries, keys, 32, torch.float32)
-    there = attend(*(x.cuda() for x in qkv), causal=True)
-    torch.testing.assert_close(there.cpu(), attend(*qkv, causal=True), atol=1e-4, rtol=1e-4)
+def random_windows(queries: int, keys: int, sinks: int) -> tuple[Window, Tensor]:
+    """Windows of 2 sequences, and what is seen in them, bool (2, T, M)."""
+    generator = torch.Generator().manual_seed(queries)
+    last = torch.arange(keys - queries, keys).expand(2, -1).clamp(min=sinks)
+    first = (last - torch.randint(0, 90, last.shape, generator=generator)).clamp(min=sinks)
+    reach = torch.arange(keys)
+    return Window(first, last, sinks), (reach < sinks) | ((reach >= first[..., None]) & (reach <= last[..., None]))
+
+
+@pytest.mark.parametrize("sinks", [0, 1, 3])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 300), (128, 128), (300, 700), (513, 514)])
+def test_blocks_for_windows_are_those_that_a_mask_touches(queries: int, keys: int, sinks: int) -> None:
+    """Against the blocks that torch finds in the whole mask."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    from agents.attention_gpu import window_blocks
+
+    window, seen = random_windows(queries, keys, sinks)
+    ours = window_blocks(window.first, window.last, sinks, keys)
+    theirs = create_block_mask(lambda b, h, i, j: seen[b, i, j], 2, None, queries, keys, device="cpu")
+    touched = theirs.to_dense().bool()
+    covered = ours.to_dense().bool()
+    assert covered.shape == touched.shape
+    assert not (touched & ~covered).any()
+    assert ours.shape == theirs.shape
+    low, high = touched.int().argmax(-1), touched.shape[-1] - touched.flip(-1).int().argmax(-1)
+    blocks = torch.arange(touched.shape[-1])
+    between = (blocks >= low[..., None]) & (blocks < high[..., None])
+    assert not (covered & ~between).any()  # and nothing outside of what is seen
+    i, j = torch.arange(queries)[:, None], torch.arange(keys)
+    for row in range(2):
+        assert torch.equal(ours.mask_mod(torch.tensor(row), torch.tensor(0), i, j), seen[row])
+
+
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
+
+
+@NEEDS_GPU
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("width", [8, 32])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 200), (64, 64), (64, 65), (64, 200), (600, 1300)])
+def test_causal_on_a_gpu(queries: int, keys: int, width: int, dtype: torch.dtype) -> None:
+    seen = torch.ones(1, 1, queries, keys, dtype=torch.bool).tril(keys - queries)
+    check_gpu(tensors(queries, keys, width, torch.float32), seen, True, None, dtype)
+
+
+@NEEDS_GPU
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("width", [8, 32])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 300), (300, 700), (513, 514)])
+def test_windows_on_a_gpu(queries: int, keys: int, width: int, dtype: torch.dtype) -> None:
+    window, seen = random_windows(queries, keys, 1)
+    there = Window(window.first.cuda(), window.last.cuda(), 1)
+    check_gpu(tensors(queries, keys, width, torch.float32), seen[:, None], False, there, dtype)
+
+
+def check_gpu(qkv: list[Tensor], seen: Tensor, causal: bool, mask: Window | None, dtype: torch.dtype) -> None:
+    """Output and gradients of a GPU; kernels may round products to TF32."""
+    there = [x.detach().cuda().to(dtype).requires_grad_() for x in qkv]
+    got = attend(*there, causal=causal, mask=mask)
+    expected = by_definition(*qkv, seen).float()
+    tolerance = 5e-3 if dtype == torch.float32 else 5e-2
+    torch.testing.assert_close(got.float().cpu(), expected, atol=tolerance, rtol=tolerance)
+    toward = torch.randn(got.shape, generator=torch.Generator().manual_seed(5))
+    ours = torch.autograd.grad(got, there, toward.cuda().to(dtype))
+    for a, b in zip(ours, torch.autograd.grad(expected, qkv, toward), strict=True):
+        torch.testing.assert_close(a.float().cpu(), b, atol=2 * tolerance, rtol=2 * tolerance)
 
 
 def test_contradictions_are_named() -> None:

@@ -312,6 +312,71 @@ def test_values_are_refreshed_before_the_full_update_and_log_probs_are_not() -> 
         assert torch.allclose(held["log_probs"], log_probs, atol=1e-5) is refreshes
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_a_refresh_writes_into_the_memory_that_is_there(last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In parts of sequences, and for some environments at a time."""
+    states, values = [], []
+    for steps, tokens in ((1024, 1 << 20), (3, 1 << 20), (3, 3), (5, 10)):
+        monkeypatch.setattr("agents.ppo.PREFILL_STEPS", steps)
+        model = act(learner("relic", micro_batch_tokens=tokens), 1)
+        assert model._state is not None
+        generator = torch.Generator().manual_seed(2)
+        with torch.no_grad():
+            for parameter in model.policy.parameters():
+                parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+        model.rollout_buffer.shuffle_episodes(SEGMENT, np.random.default_rng(0))
+        held = dict(model._state)
+        model._refresh(SEGMENT, last_of_rollout=last)
+        assert all(model._state[key] is value for key, value in held.items())
+        states.append({key: value.clone() for key, value in held.items()})
+        values.append(model.rollout_buffer.values.clone())
+    for state, value in zip(states[1:], values[1:], strict=True):
+        for key in state:
+            torch.testing.assert_close(state[key], states[0][key], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(value, values[0], atol=1e-5, rtol=1e-5)
+
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
+    ),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
+    """Values to 0.05, log probabilities to 0.02, the gradient's norm to 5 %, its direction to a cosine of 0.99."""
+    found = []
+    for precision in ("float32", "bfloat16"):
+        model = act(learner(memory, precision=precision, device=device), 2, train=False)
+        unclipped(model)
+        rows = ROWS.to(model.device)
+        distribution, values, actions = model.evaluate(rows, SEGMENT, 2 * SEGMENT)
+        log_probs = distribution.log_prob(actions)
+        assert values.dtype == log_probs.dtype == torch.float32
+        found.append((values.detach(), log_probs.detach(), optimise(model, rows, SEGMENT, 2 * SEGMENT)))
+        assert all(parameter.dtype == torch.float32 for parameter in model.policy.parameters())
+    (values, log_probs, gradient), (narrow_values, narrow_log_probs, narrow_gradient) = found
+    torch.testing.assert_close(narrow_values, values, atol=0.05, rtol=0)
+    torch.testing.assert_close(narrow_log_probs, log_probs, atol=0.02, rtol=0)
+    assert memory == "none" or not torch.equal(narrow_values, values)
+    assert float(narrow_gradient.norm()) == pytest.approx(float(gradient.norm()), rel=0.05)
+    assert float(torch.nn.functional.cosine_similarity(narrow_gradient, gradient, dim=0)) > 0.99
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("prefix_grad", ["full", "detach", "window"])
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_bfloat16_learns_through_whole_rollouts(memory: str, prefix_grad: str, device: str) -> None:
+    model = learner(memory, precision="bfloat16", prefix_grad=prefix_grad, prefix_window=3, device=device)
+    before = weights(model).clone()
+    model.learn(2 * N * STEPS)
+    assert not torch.equal(weights(model), before)
+    assert bool(torch.isfinite(weights(model)).all())
+
+
 def test_kl_is_logged_for_each_kind_of_update_without_dropout() -> None:
     """B6, B7: after an update that cannot move, the divergence is 0 although blocks are dropped while training."""
     model = learner("relic", memory_kwargs={"depth_dropout": 0.5}, learning_rate=1e-30, shuffle_episodes=False)

@@ -14,7 +14,7 @@ from agents import PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
 from agents.presets import PRESETS, find_preset
 from agents.run_config import RunConfig, with_overrides
-from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run
+from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run, trained_policy
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
@@ -221,6 +221,8 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert played.startswith("agent    return by episode: ")
     assert (folder / "evaluation.json").read_bytes() == before
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
+    assert main(["evaluate", str(folder), "--checkpoint", "checkpoint_512.zip"]) == 2
+    assert "checkpoint_512.zip" in capsys.readouterr().err
     short = ["--name", "short", "--eval_kwargs.max_episode_steps", "8"]
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", *short]) == 0
     capsys.readouterr()
@@ -308,6 +310,21 @@ def test_a_line_of_metrics_cut_by_the_kill_is_forgotten(tmp_path):
         assert run.metrics() == {"a": [(1, 2.0), (2, 3.0)]}
         run.drop_metrics_after(1)
         assert (tmp_path / METRICS).read_text() == "step,name,value\n1,a,2.0\n"
+
+
+def test_milestones_are_kept_and_can_be_evaluated(tmp_path):
+    """Two milestones in four rollouts: after the first that ends at or after a third, and at or after two thirds, of the steps."""
+    config = replace(SMALL, total_steps=4096, milestones=2, checkpoint_rollouts=100)
+    with RunDirectory(tmp_path / "long", config) as run:
+        train_run(run, quiet=True)
+        kept = sorted(file.name for file in run.path.glob("checkpoint_*.zip"))
+        assert kept == ["checkpoint_2048.zip", "checkpoint_3072.zip"]
+        now, then = (trained_policy(run, 0, name).state_dict() for name in (CHECKPOINT, kept[0]))
+        assert any((now[name] != then[name]).any() for name in now)
+        assert PartialUpdatePPO.load(run.path / kept[0]).num_timesteps == 2048
+    arguments = ["evaluate", str(tmp_path / "long"), "--checkpoint", kept[0], "--name", "early", "--trials", "2"]
+    assert main([*arguments, "--steps", "32"]) == 0
+    assert (tmp_path / "long" / "early.json").is_file()
 
 
 def test_evaluate_before_the_first_checkpoint(tmp_path, capsys):

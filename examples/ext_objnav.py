@@ -1,8 +1,9 @@
 """ReLIC's claims in small homes: what agents remember of a home they have never seen, over three seeds.
 
 Trains the presets `extobjnav-small` (ReLIC) and its baselines and ablations, and plays each in validation homes: success and SPL by episode of
-the trial. ReLIC is also played as it was earlier in its training, in trials eight times as long as those it learned from, with one goal for a whole
-trial, after demonstrations of the oracle, and, if `MEMENVS_DATA` is set, in the real four-room ProcTHOR houses. A stopped command goes on where it was.
+the trial. ReLIC is also played as it was earlier in its training, in trials eight times as long as those it learned from, with one goal for a
+whole trial, after demonstrations of the oracle, and, if `MEMENVS_DATA` is set, in the real four-room ProcTHOR houses. A stopped command goes on
+where it was.
 
     python examples/ext_objnav.py [--out runs/ext_objnav] [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--smoke]
 """
@@ -53,14 +54,15 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
                 write_file(folder / f"{name}.json", json.dumps(results).encode())
 
         if agent == "relic":
+            half = config.eval_trials // 2
             for file in milestones(folder):
-                once(file.stem, policy=trained_policy(run, 1, file.name))
-            once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True})
-            once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=config.eval_trials // 2)
+                once(file.stem, policy=trained_policy(run, 1, file.name), eval_trials=half)
+            once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=half)
+            once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=half)
             for count in DEMONSTRATIONS:
                 once(f"demonstrations_{count}", demonstrations=count, eval_steps=64)
             if os.environ.get("MEMENVS_DATA"):
-                once("procthor", eval_kwargs=REAL_HOUSES)
+                once("procthor", eval_kwargs=REAL_HOUSES, eval_trials=half)
         write_report([run], folder)
     return folder
 

@@ -17,7 +17,7 @@ from agents.memory.transformer import Block, Rotation, TransformerConfig
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
 LONG_STEPS = 16_384
-"""Passes over more steps than this keep what attention needs for the backward pass and compute projections and MLPs again: a sixth of the
+"""Passes over more steps than this keep what attention needs for the backward pass and compute projections and MLPs again: a seventh of the
 memory, for little time where most of it goes into attention."""
 FIRST_ROOM = 256
 """Steps that a new cache has room for when nobody says how many."""

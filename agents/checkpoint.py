@@ -26,6 +26,7 @@ from torch import Tensor
 
 from agents.distributed import Processes
 from agents.ppo_config import PPOConfig
+from agents.vec_env import check_encoder
 from memenvs.files import write_file
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
         "action_space": space_to_json(model.action_space),
         "n_envs": model.processes.count * model.n_envs,
         "processes": model.processes.count,
+        "encoder": model.policy.encoder_fingerprint,
     }
     state = {
         "num_timesteps": model.num_timesteps,
@@ -176,7 +178,10 @@ def load(
     if env is None:
         model.n_envs = 1
     try:
+        if env is not None:
+            check_encoder(config.get("encoder"), env)
         model._setup_model()
+        model.policy.encoder_fingerprint = config.get("encoder")
         _restore(model, state, members, generators_member)
     except (TypeError, ValueError) as error:
         given = [name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value]

@@ -147,6 +147,7 @@ class MemoryPolicy(BasePolicy):
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
         self.generator = torch.Generator()  # draws the actions; seeded by the learner
+        self.encoder_fingerprint: str | None = None  # of the frozen encoder whose features it has learned from
         self.resets_with_episode = True  # what `predict` takes for the start of a trial; the learner knows better
         self._kwargs: dict[str, Any] = {
             "memory": memory,

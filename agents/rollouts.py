@@ -18,7 +18,7 @@ from agents.distributed import Processes
 from agents.memory import State
 from agents.policies import MemoryPolicy
 from agents.ppo_config import PPOConfig
-from agents.vec_env import TrialVecEnv
+from agents.vec_env import TrialVecEnv, check_encoder, encoder_fingerprint
 
 
 class TrialAlgorithm(OnPolicyAlgorithm):
@@ -52,6 +52,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         self.processes.broadcast(list(policy.state_dict().values()))
         if self.env is not None:
             self._check_horizon(self.env)
+            policy.encoder_fingerprint = encoder_fingerprint(self.env)
         self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
         self.policy.generator = torch.Generator(self.device)
         self.rollout_buffer = self._make_buffer()
@@ -91,6 +92,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         for name in ("observation_space", "action_space"):
             if getattr(env, name) != getattr(self, name):
                 raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
+        check_encoder(self.policy.encoder_fingerprint, env)
         self._check_horizon(env)
         if env.num_envs != self.n_envs:
             self.n_envs = env.num_envs

@@ -23,7 +23,7 @@ from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO
 from agents.progress import progress_bar
 from agents.run_config import RunConfig
-from agents.vec_env import make_vec_env
+from agents.vec_env import check_encoder, make_vec_env
 from memenvs.files import write_file
 
 CONFIG, CHECKPOINT, METRICS = "config.json", "checkpoint.zip", "metrics.csv"
@@ -354,7 +354,8 @@ def evaluate_run(
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
         TypeError: A field of `changes` does not exist.
-        ValueError: Its checkpoint is not whole, or of other settings; or the environment has no oracle to demonstrate.
+        ValueError: Its checkpoint is not whole, of other settings, or of a policy that has learned with another frozen encoder; or the
+            environment has no oracle to demonstrate.
     """
     config = replace(run.config, **changes)
     if policy is None:
@@ -364,6 +365,8 @@ def evaluate_run(
     if config.eval_all_layouts:
         layouts = range(env.get_attr("task")[0].num_layouts)
     try:
+        if isinstance(policy, MemoryPolicy):
+            check_encoder(policy.encoder_fingerprint, env)
         evaluator = TrialEvaluator(
             env,
             config.eval_steps,

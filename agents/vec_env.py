@@ -37,7 +37,7 @@ class TrialVecEnv(VecEnv):
             raise ValueError(f"autoreset_mode must be 'SameStep', got {env.autoreset_mode.value!r}")
         self.env = env
         self.render_mode = env.render_mode
-        self._encoder = encoder
+        self.encoder = encoder
         space = env.single_observation_space
         super().__init__(env.num_envs, space if encoder is None else encoder.space(space), env.single_action_space)
         self._actions: np.ndarray | None = None
@@ -129,9 +129,9 @@ class TrialVecEnv(VecEnv):
 
     def _encoded(self, observations: Any, last: list[Any]) -> tuple[Any, list[Any]]:
         """Observations of all and the last ones of ended episodes, with features in place of pictures if there is an encoder."""
-        if self._encoder is None:
+        if self.encoder is None:
             return observations, last
-        now, *then = self._encoder.replace([observations, *({k: v[None] for k, v in each.items()} for each in last)])
+        now, *then = self.encoder.replace([observations, *({k: v[None] for k, v in each.items()} for each in last)])
         return now, [{key: value[0] for key, value in each.items()} for each in then]
 
     @staticmethod
@@ -142,6 +142,26 @@ class TrialVecEnv(VecEnv):
             for key, value in infos.items()
             if not key.startswith(("_", "final_"))
         }
+
+
+def check_encoder(expected: str | None, env: VecEnv) -> None:
+    """Raises a ValueError if the pictures of an environment go through another frozen encoder.
+
+    Args:
+        expected: `encoder_fingerprint` of the encoder; None for none.
+        env: The environment.
+    """
+    got = encoder_fingerprint(env)
+    if got != expected:
+        raise ValueError(
+            f"encoder must be the one that was learned with, of weights {expected}, got one of weights {got}"
+        )
+
+
+def encoder_fingerprint(env: VecEnv) -> str | None:
+    """Tells which frozen encoder makes the observations of an environment; None without one."""
+    bare = env.unwrapped
+    return bare.encoder.fingerprint if isinstance(bare, TrialVecEnv) and bare.encoder is not None else None
 
 
 def make_vec_env(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
+from safetensors.torch import save
 from stable_baselines3.common.utils import get_device
 from torch import nn
 
@@ -32,6 +34,12 @@ class FrozenEncoder:
         self._device = get_device(device)
         self._network: nn.Module = network.to(self._device).eval().requires_grad_(False)
         self.features_dim = network.features_dim
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells encoders with other weights apart: their SHA-256, 16 digits."""
+        weights = {name: value.cpu().contiguous() for name, value in self._network.state_dict().items()}
+        return sha256(save(weights)).hexdigest()[:16]
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
         """Features, float16, (B, features_dim), of pictures, uint8, (B, H, W, 3)."""

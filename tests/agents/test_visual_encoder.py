@@ -450,3 +450,20 @@ def test_what_vc1_sees():
     assert whole.shape == (1, 3, 224, 224)
     assert whole[..., 0].max() < 0.01 < 0.99 < whole[..., -1].min()
     assert 0 <= whole.min() <= whole.max() <= 1
+
+
+def test_a_policy_refuses_features_of_another_encoder(tmp_path, network):
+    env = make_vec_env("memenvs/ExtObjNav-v0", 2, seed=0, encoder="cnn", **SMALL)
+    memory = {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "max_episode_steps": 4}
+    policy = {"memory_kwargs": memory}
+    model = PartialUpdatePPO("MemoryPolicy", env, PPOConfig(n_steps=8), policy_kwargs=policy, seed=0, device="cpu")
+    model.save(tmp_path / "model.zip")
+    PartialUpdatePPO.load(tmp_path / "model.zip", env, "cpu")
+    save_encoder(network, tmp_path / "weights.safetensors")
+    weights = {"weights": tmp_path / "weights.safetensors"}
+    other = make_vec_env("memenvs/ExtObjNav-v0", 2, seed=0, encoder="cnn", encoder_kwargs=weights, **SMALL)
+    message = "encoder must be the one that was learned with, of weights [0-9a-f]{16}, got one of weights [0-9a-f]{16}"
+    with pytest.raises(ValueError, match=message):
+        PartialUpdatePPO.load(tmp_path / "model.zip", other, "cpu")
+    with pytest.raises(ValueError, match=message):
+        model.set_env(other)

@@ -1,8 +1,9 @@
 """ReLIC in the 10 x 10 Darkroom, goals held out: return by episode of the trial over three seeds; about half an hour a seed on one core.
 
-Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9.
+Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9. With another preset, such as
+`darkroom-k1` (no partial updates), for as many steps.
 
-    python examples/darkroom.py [--out runs/darkroom] [--seeds 0 1 2] [--smoke]
+    python examples/darkroom.py [--preset darkroom] [--out runs/darkroom] [--seeds 0 1 2] [--smoke]
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from memenvs.files import write_file
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/darkroom"), help="started runs in it are continued")
+    parser.add_argument("--preset", default="darkroom", help="one of the Darkroom presets (default darkroom)")
+    parser.add_argument("--out", type=Path, help="started runs in it are continued; default runs/PRESET")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
-    config = find_preset("darkroom")
+    config, out = find_preset(options.preset), options.out or Path("runs") / options.preset
     if options.smoke:
         config = replace(config, n_envs=4, total_steps=2_000, eval_steps=200, eval_trials=4)
         options.seeds = options.seeds[:1]
     curves = {}
     for seed in options.seeds:
-        folder = options.out / f"seed-{seed}"
+        folder = out / f"seed-{seed}"
         is_new = not (folder / "config.json").exists()
         with RunDirectory(folder, replace(config, seed=seed) if is_new else None) as run:
             train_run(run)
@@ -46,8 +48,8 @@ def main() -> int:
     curves["mean of seeds"] = {"mean": means.mean(0).tolist(), "stderr": spread.tolist()}
     for episode in (0, means.shape[1] - 1):
         print(f"episode {episode + 1}: {means[:, episode].mean():.1f} +- {spread[episode]:.1f} over {len(means)} seeds")
-    write_file(options.out / "in_context.png", figure_png(in_context_figure(curves, "return")))
-    write_file(options.out / "in_context.json", json.dumps(curves).encode())
+    write_file(out / "in_context.png", figure_png(in_context_figure(curves, "return")))
+    write_file(out / "in_context.json", json.dumps(curves).encode())
     print(f"curves: {options.out / 'in_context.png'}")
     return 0
 

@@ -50,7 +50,7 @@ def main() -> int:
         print(f"episode {episode + 1}: {means[:, episode].mean():.1f} +- {spread[episode]:.1f} over {len(means)} seeds")
     write_file(out / "in_context.png", figure_png(in_context_figure(curves, "return")))
     write_file(out / "in_context.json", json.dumps(curves).encode())
-    print(f"curves: {options.out / 'in_context.png'}")
+    print(f"curves: {out / 'in_context.png'}")
     return 0
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from gymnasium import spaces
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -81,14 +80,14 @@ class Recording:
         episodes: int64, (T,); the episode of each step, from 0.
         poses: float, (T, 3); where each step was.
         weights: Step -> float, (layers, heads, sinks + step + 1); see `attention_weights`.
-        goals: The same after the last step, once with each goal in place of the real one; empty if observations show no goal.
+        goals: Name of a goal -> the same after the last step, with this goal in place of the real one; empty if observations show none.
     """
 
     sinks: int
     episodes: np.ndarray
     poses: np.ndarray
     weights: dict[int, np.ndarray]
-    goals: list[np.ndarray]
+    goals: dict[str, np.ndarray]
 
 
 def record(
@@ -126,7 +125,11 @@ def record(
         observation, _, start, _ = env.step(actions)
         if start[0] and env.reset_infos[0]["trial_start"] and t + 1 < n_steps:
             raise ValueError(f"the trial must go on for {n_steps} steps, it ended after {t + 1}")
-    goals = [_attention(policy, shown, state, start) for shown in _with_each_goal(policy, observation)]
+    goals = {}
+    for number, name in env.env.task.goal_names.items():
+        goal = np.zeros_like(observation["goal"])
+        goal[0, number] = 1.0
+        goals[name] = _attention(policy, {**observation, "goal": goal}, state, start)
     return Recording(policy.memory.sinks, episodes, poses, weights, goals)
 
 
@@ -141,15 +144,6 @@ def _attention(policy: MemoryPolicy, observation: dict[str, np.ndarray], state: 
             policy.features(tensors)[:, None], previous[:, None], episode[:, None], torch.zeros_like(episode)[:, None]
         )
     return attention_weights(policy.memory, x, state).cpu().numpy()
-
-
-def _with_each_goal(policy: MemoryPolicy, observation: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """The observation with each category in place of its one-hot `goal`; none if it has no such key."""
-    space = policy.observation_space
-    goal = space.spaces.get("goal") if isinstance(space, spaces.Dict) else None
-    if not isinstance(goal, spaces.Box) or len(goal.shape) != 1 or sorted(observation["goal"][0])[-2:] != [0.0, 1.0]:
-        return []
-    return [{**observation, "goal": row[None]} for row in np.eye(goal.shape[0], dtype=goal.dtype)]
 
 
 @dataclass(frozen=True)
@@ -268,7 +262,7 @@ def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, head
     title = f"attention in episode {episodes[last] + 1}, recorded steps: {len(steps)}; areas are shares"
     figures = {"attention.png": attention_figure(picture, pixels, episodes, panels, mean.shape[1], title)}
     if recording.goals:
-        goals = np.stack(recording.goals)[..., sinks:-1]
+        goals = {name: weights[..., sinks:-1] for name, weights in recording.goals.items()}
         figures["attention_goals.png"] = goals_figure(picture, pixels, episodes, goals)
     return figures
 
@@ -294,7 +288,7 @@ def probe_run(
 
     Returns:
         What `attention.json` holds: `steps` (recorded), `episodes` of these steps, `heads` (see `Head`), `uniform` (the
-        same of uniform attention), `goals` (for each goal shown after the trial: the masses of each head, and the step attended to most) and
+        same of uniform attention), `goals` (for each goal shown after the trial, by name: the masses of each head, and the step attended to most) and
         `files`.
 
     Raises:
@@ -323,7 +317,7 @@ def probe_run(
         "episodes": recording.episodes[at].tolist(),
         "heads": [asdict(head) for head in heads],
         "uniform": asdict(describe_uniform(recording)),
-        "goals": [_goal_row(goal, recording) for goal in recording.goals],
+        "goals": {name: _goal_row(weights, recording) for name, weights in recording.goals.items()},
         "files": [str(folder / name) for name in ("attention.json", *figures)],
     }
     write_file(folder / "attention.json", json.dumps(result, indent=1).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -57,20 +57,23 @@ def attention_figure(
     return figure
 
 
-def goals_figure(picture: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: np.ndarray) -> Figure:
+def goals_figure(
+    picture: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: Mapping[str, np.ndarray]
+) -> Figure:
     """Where the head attends to that heeds the goal most, in a panel for each goal shown after the trial.
 
     Args:
         picture: As in `attention_figure`.
         pixels: As there.
         episodes: As there.
-        goals: float, (G, layers, heads, T); attention to the steps of the trial with each of G goals shown.
+        goals: Name of a goal -> float, (layers, heads, T); attention to the steps of the trial with this goal shown.
     """
-    change = 0.5 * np.abs(goals - goals.mean(0)).sum(-1).mean(0)
+    weights = np.stack(list(goals.values()))
+    change = 0.5 * np.abs(weights - weights.mean(0)).sum(-1).mean(0)
     layer, head = np.unravel_index(change.argmax(), change.shape)
-    panels = [(f"goal {i}", goal[layer, head]) for i, goal in enumerate(goals)]
+    panels = [(f"looking for {name}", attention[layer, head]) for name, attention in goals.items()]
     title = (
-        f"attention after step {len(episodes)} for each goal shown, of the head that heeds the goal most: layer {layer}, head {head}; "
+        f"attention after step {len(episodes)} for each goal shown,\nof the head that heeds the goal most: layer {layer}, head {head};\n"
         f"{change[layer, head]:.1%} of its attention moves with the goal; the map is that of the last episode"
     )
-    return attention_figure(picture, pixels, episodes, panels, 5, title)
+    return attention_figure(picture, pixels, episodes, panels, min(5, len(panels)), title)

@@ -6,6 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -35,6 +36,7 @@ class BatchTask(ABC):
         option_names: Reset options that the task understands beside `TRIAL_OPTIONS`; `info` has each under the same name, as given or as drawn,
             in a form that `reset` takes back.
         action_names: What each action is called, in order; the keyboard of `play` follows from them.
+        goal_names: Number -> name of what an episode may ask for, where observations show it as a one-hot `goal`; empty otherwise.
         config_type: Frozen dataclass of the task's settings; None if it has none.
     """
 
@@ -43,6 +45,7 @@ class BatchTask(ABC):
     action_space: gym.spaces.Discrete
     max_episode_steps: int
     num_layouts: int
+    goal_names: Mapping[int, str] = MappingProxyType({})
     option_names: ClassVar[tuple[str, ...]] = ()
     action_names: ClassVar[tuple[str, ...]] = ()
     config_type: ClassVar[type | None] = None

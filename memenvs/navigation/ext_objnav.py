@@ -77,6 +77,7 @@ class ExtObjNav(BatchTask):
         self.config = config = ExtObjNavConfig(**kwargs)  # type: ignore[arg-type]
         self.num_envs = num_envs
         self.max_episode_steps = config.max_episode_steps
+        self.goal_names = {k: YCB_CLASSES[k] for k in map(category_number, config.categories or ())}
         self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
         self.action_space = gym.spaces.Discrete(6)
         self._world = (

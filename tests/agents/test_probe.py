@@ -123,7 +123,7 @@ def recording(*heads: Any, sinks: int = 1) -> Recording:
     for t in range(12):
         rows = np.stack([head(t) for head in heads])
         weights[t] = np.concatenate([1.0 - rows.sum(1, keepdims=True), rows], 1)[None]
-    return Recording(sinks, EPISODES, np.zeros((12, 3)), weights, [])
+    return Recording(sinks, EPISODES, np.zeros((12, 3)), weights, {})
 
 
 def on(t: int, **places: float) -> np.ndarray:
@@ -187,7 +187,7 @@ def test_each_pattern_by_hand() -> None:
 
 def test_uniform_attention_by_hand() -> None:
     weights = {t: np.eye(t + 2)[:1][None].repeat(2, 1) for t in (1, 3, 5)}  # all on the sink: only the shape counts
-    found = describe_uniform(Recording(1, np.array([0, 0, 0, 1, 1, 1]), np.zeros((6, 3)), weights, []))
+    found = describe_uniform(Recording(1, np.array([0, 0, 0, 1, 1, 1]), np.zeros((6, 3)), weights, {}))
     assert found.pattern == "uniform"
     assert found.sink == pytest.approx((1 / 3 + 1 / 5 + 1 / 7) / 3)
     assert found.sink_later == pytest.approx((1 / 5 + 1 / 7) / 2)
@@ -198,12 +198,14 @@ def test_uniform_attention_by_hand() -> None:
 
 def test_figures_name_what_they_show() -> None:
     picture, pixels, episodes = np.zeros((8, 8, 3), np.uint8), np.zeros((3, 2)), np.array([0, 0, 1])
-    goals = np.zeros((2, 1, 2, 3))
-    goals[:, 0, 0] = 1 / 3  # the first head does not heed the goal, the second does with a quarter of its attention
-    goals[:, 0, 1] = [[0.5, 0.25, 0.25], [0.0, 0.75, 0.25]]
+    # the first head does not heed the goal, the second does with a quarter of its attention
+    goals = {
+        "a": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.5, 0.25, 0.25]]]),
+        "b": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.0, 0.75, 0.25]]]),
+    }
     figure = goals_figure(picture, pixels, episodes, goals)
-    assert "layer 0, head 1; 25.0% of its attention moves" in figure.get_suptitle()
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["goal 0", "goal 1"]
+    assert "layer 0, head 1;\n25.0% of its attention moves" in figure.get_suptitle()
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["looking for a", "looking for b"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["attention to steps of earlier episodes", "to steps of this episode"]
 
@@ -211,7 +213,7 @@ def test_figures_name_what_they_show() -> None:
 def test_invariance_by_hand() -> None:
     def of(early: list[float], late: list[float], episodes: list[int]) -> float:
         rows = {1: np.array([[[0.0, *early]]]), 3: np.array([[[0.0, *late]]])}
-        return describe_heads(Recording(1, np.array(episodes), np.zeros((4, 3)), rows, []))[0].invariance
+        return describe_heads(Recording(1, np.array(episodes), np.zeros((4, 3)), rows, {}))[0].invariance
 
     assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(0.3 + 0.5)
     assert of([0.2, 0.2], [0.1, 0.2, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(
@@ -221,7 +223,7 @@ def test_invariance_by_hand() -> None:
     assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 0, 0]) == 0.0  # of one episode
     assert of([0.04, 0.04], [0.5, 0.5, 0.0, 0.0], [0, 0, 1, 1]) == 0.0  # nearly everything is on the sink
     with pytest.raises(ValueError, match="at least one step"):
-        describe_heads(Recording(1, np.array([0]), np.zeros((1, 3)), {}, []))
+        describe_heads(Recording(1, np.array([0]), np.zeros((1, 3)), {}, {}))
 
 
 # ------------------------------------------------------------------ trials
@@ -245,6 +247,7 @@ def test_recording_does_not_change_what_is_done() -> None:
 
 def house() -> Any:
     settings = {"rooms": (2, 2), "num_objects": (3, 4), "obs_mode": "symbolic", "trial_episodes": None}
+    settings |= {"categories": [14, "013_apple", 3]}
     return make_vec_env("memenvs/ExtObjNav-v0", 1, seed=3, max_episode_steps=8, **settings)
 
 
@@ -252,9 +255,9 @@ def test_each_goal_is_shown_after_the_trial() -> None:
     policy = learner("relic", env=house()).policy
     policy.resets_with_episode = False
     made = record(policy, house(), 6, [5])
-    assert len(made.goals) == 20
-    assert all(goal.shape == (2, 2, 1 + 7) for goal in made.goals)
-    assert not np.allclose(made.goals[0], made.goals[1], atol=1e-6)
+    assert list(made.goals) == ["005_tomato_soup_can", "013_apple", "017_orange"]
+    assert all(goal.shape == (2, 2, 1 + 7) for goal in made.goals.values())
+    assert not np.allclose(made.goals["013_apple"], made.goals["017_orange"], atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [lambda: darkroom(1, seed=0), house])

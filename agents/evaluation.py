@@ -209,7 +209,7 @@ class TrialEvaluator:
             progress: Called with the number of environment steps after each step of a wave.
 
         Raises:
-            ValueError: A trial ended within the demonstrations.
+            ValueError: The environment has no trials, or one ended within the demonstrations.
         """
         episodes: list[list[dict[str, float]]] = []
         layouts: list[int] = []
@@ -243,6 +243,11 @@ class TrialEvaluator:
                 options[i]["layout"] = int(self.layouts[(first + i) % len(self.layouts)])
         env.set_options(options)
         observation = env.reset()
+        if not all("trial_start" in info for info in env.reset_infos):
+            raise ValueError(
+                "env must have trials to be evaluated by episode of the trial: `info` at a reset has no 'trial_start'; "
+                f"got {env.unwrapped}"
+            )
         played = [int(info.get("layout_id", 0)) for info in env.reset_infos]
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # whose first trial goes on
@@ -264,7 +269,7 @@ class TrialEvaluator:
             for i in np.flatnonzero(start).tolist():
                 if running[i] and left[i] >= 0:
                     records[i].append(_measures(infos[i], options_of_task))
-                    running[i] = not env.reset_infos[i].get("trial_start", False)
+                    running[i] = not env.reset_infos[i]["trial_start"]
             if self.pictures and running[0] and left[0] >= 0:
                 if start[0]:
                     ways.append([])

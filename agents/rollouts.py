@@ -222,6 +222,10 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         if self._state is None:
             self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
             self.policy.resets_with_episode = not self._has_trials
+            if self.config.credit_across_episodes and not self._has_trials:
+                raise ValueError(
+                    "credit_across_episodes must be False for an environment without trials (`info` at a reset has no 'trial_start'), got True"
+                )
         wanted = self.config.reset_each_rollout
         resets = self._has_trials or self.config.n_updates > 1 or not self.policy.memory.bounded
         if wanted is not None:

@@ -159,6 +159,15 @@ def test_demonstrations_need_an_oracle_and_room():
         TrialEvaluator(env, 40, 2, demonstrations=3).run(RandomPolicy(env.action_space))
 
 
+def test_an_environment_without_trials_is_refused():
+    env = make_vec_env("CartPole-v1", 2)
+    with pytest.raises(ValueError, match="env must have trials to be evaluated by episode of the trial"):
+        TrialEvaluator(env, 5, 2).run(RandomPolicy(env.action_space))
+    model = learner("lstm", env=env, n_updates=1, credit_across_episodes=True, shuffle_episodes=False)
+    with pytest.raises(ValueError, match="credit_across_episodes must be False for an environment without trials"):
+        model.learn(64)
+
+
 def test_pictures_show_the_first_and_the_last_episode():
     env = darkroom()
     results = TrialEvaluator(env, 24, 4, pictures=True).run(OraclePolicy(env))

@@ -44,19 +44,22 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
     is_new = not (folder / "config.json").exists()
     with RunDirectory(folder, config if is_new else None) as run:
         train_run(run, quiet=quiet)
+        own = (
+            1 + seed
+        )  # of the evaluation: other layouts and goals for each run, so that errors over seeds hold their share
 
         if not (folder / "evaluation.json").exists():
-            evaluate_and_compare(run)
+            evaluate_and_compare(run, own)
 
         def once(name: str, **changes: Any) -> None:
             if not (folder / f"{name}.json").exists():
-                results = {"agent": evaluate_run(run, **changes).to_json()}
+                results = {"agent": evaluate_run(run, seed=own, **changes).to_json()}
                 write_file(folder / f"{name}.json", json.dumps(results).encode())
 
         if agent == "relic":
             half = config.eval_trials // 2
             for file in milestones(folder):
-                once(file.stem, policy=trained_policy(run, 1, file.name), eval_trials=half)
+                once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=half)
             once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=half)
             once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=half)
             for count in DEMONSTRATIONS:
@@ -85,9 +88,9 @@ def over_seeds(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shown(sample: np.ndarray, scale: float = 1.0) -> str:
-    """Mean and standard error in words."""
+    """Mean and, of several seeds, standard error in words."""
     mean, spread = over_seeds(scale * sample)
-    return f"{mean:.3g} +- {spread:.2g}"
+    return f"{mean:.3g} +- {spread:.2g}" if len(sample) > 1 else f"{mean:.3g}"
 
 
 def gain_row(title: str, folders: list[Path], name: str, last: int = EPISODES) -> list[Any]:

@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint", default=CHECKPOINT, help="file in the folder, of a run with milestones (default checkpoint.zip)"
     )
     evaluate.add_argument(
-        "--name", default="evaluation", help="NAME.json is written (default evaluation, which the report shows)"
+        "--name", help="NAME.json is written (default evaluation or demonstrations_N, which the report shows)"
     )
     evaluate.epilog = (
         "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
@@ -156,9 +156,10 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             given["eval_kwargs"] = with_overrides(run.config, _pairs(rest, "eval_kwargs.")).eval_kwargs
         policy = trained_policy(run, options.seed, options.checkpoint)
         if options.demonstrations == 0:
-            result = evaluate_and_compare(run, options.seed, options.name, policy=policy, **given)
+            result = evaluate_and_compare(run, options.seed, options.name or "evaluation", policy=policy, **given)
         else:
-            result = evaluate_demonstrated(run, options.demonstrations, options.seed, policy=policy, **given)
+            shown = options.demonstrations
+            result = evaluate_demonstrated(run, shown, options.seed, options.name, policy=policy, **given)
         if not options.json:
             _print_curves(result, run.config.score)
     return result
@@ -236,14 +237,21 @@ def evaluate_and_compare(
 
 
 def evaluate_demonstrated(
-    run: RunDirectory, demonstrations: int, seed: int = 1, *, policy: Policy | None = None, **changes: Any
+    run: RunDirectory,
+    demonstrations: int,
+    seed: int = 1,
+    name: str | None = None,
+    *,
+    policy: Policy | None = None,
+    **changes: Any,
 ) -> dict[str, Any]:
-    """Evaluates a run's policy after demonstrations of the oracle; writes `demonstrations_N.json`.
+    """Evaluates a run's policy after demonstrations of the oracle; writes `NAME.json`.
 
     Args:
         run: The folder.
         demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
         seed: Of the evaluation.
+        name: Of the file; None for "demonstrations_N", which the report shows.
         policy: What plays; None: the run's checkpoint.
         **changes: As `evaluate_run`.
 
@@ -253,7 +261,7 @@ def evaluate_demonstrated(
     check_whole("demonstrations", demonstrations)
     agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, **changes)
     results = {"agent": agent.to_json()}
-    write_file(run.path / f"demonstrations_{demonstrations}.json", json.dumps(results).encode())
+    write_file(run.path / f"{name or f'demonstrations_{demonstrations}'}.json", json.dumps(results).encode())
     return results
 
 

@@ -320,7 +320,16 @@ def trained_policy(run: RunDirectory, seed: int, name: str = CHECKPOINT) -> Memo
         FileNotFoundError: The run has no checkpoint yet.
         ValueError: Its checkpoint is not whole, or of other settings.
     """
-    config, file = run.config, run.path / name
+    return load_policy(run.path / name, run.config, seed)
+
+
+def load_policy(file: Path, config: RunConfig, seed: int) -> MemoryPolicy:
+    """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not whole, or of other settings.
+    """
     checkpoint.check_run(file, config.ppo, config.policy, config.n_envs)
     policy = PartialUpdatePPO.load(file, device=config.device).policy
     policy.generator.manual_seed(seed)

@@ -228,6 +228,9 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     capsys.readouterr()
     assert len(json.loads((folder / "short.json").read_text())["agent"]["metrics"]["return"]["mean"]) == 4
     assert (folder / "evaluation.json").read_bytes() == before
+    assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--demonstrations", "1", *short[:2]]) == 0
+    capsys.readouterr()
+    assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     assert main(["evaluate", str(folder), "--ppo.n_epochs", "2"]) == 2
     assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
     assert main(["report", str(folder), "--json"]) == 0

@@ -41,8 +41,8 @@ class PretrainingConfig:
         ReLIC, appendix D, for the task; one-cycle schedule: Smith and Topin (2018).
     """
 
-    epochs: int = 13
-    cut_out_epochs: int = 10
+    epochs: int = 51
+    cut_out_epochs: int = 45
     batch_size: int = 64
     learning_rate: float = 2e-3
     weight_decay: float = 0.05

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.vec_env import TrialVecEnv
-from memenvs.checks import check_whole
+from memenvs.checks import check_whole, choices_for
 from memenvs.cli.common import BOOKKEEPING
 
 #: Keys of the final info that describe an episode and do not measure it; beside those that end in "_id" and those of reset options.
@@ -113,7 +113,7 @@ class TrialResults:
             ValueError: No such metric; the message lists all.
         """
         if metric not in self.metrics:
-            raise ValueError(f"unknown metric {metric!r}; choose from {sorted(self.metrics)}")
+            raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, sorted(self.metrics))}")
         values = self.metrics[metric]
         count = np.isfinite(values).sum(0)
         reached = count == len(values) if complete else count > 0

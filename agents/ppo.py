@@ -23,6 +23,7 @@ from agents.memory import State
 from agents.policies import PREVIOUS_ACTION, MemoryPolicy
 from agents.ppo_config import PPOConfig
 from agents.rollouts import TrialAlgorithm
+from memenvs.checks import choices_for
 
 __all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
 
@@ -79,7 +80,7 @@ class PartialUpdatePPO(TrialAlgorithm):
         known = [field.name for field in fields(PPOConfig)]
         for name in overrides:
             if name not in known:
-                raise TypeError(f"unknown setting {name!r}; choose from {known}")
+                raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
         self.config = replace(config or PPOConfig(), **overrides)
         self.processes = processes or Processes()
         self._batch_size = self.processes.share("batch_size", self.config.batch_size)

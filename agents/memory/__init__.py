@@ -11,6 +11,7 @@ from agents.memory.none import NoMemory, NoMemoryConfig
 from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
 from agents.memory.relic import RelicConfig, RelicMemory
 from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
+from memenvs.checks import choices_for
 
 __all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "make_memory"]
 
@@ -64,11 +65,11 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     """
     rows = {row.name: row for row in MEMORIES}
     if name not in rows:
-        raise ValueError(f"unknown memory {name!r}; choose from {', '.join(map(repr, rows))}")
+        raise ValueError(f"unknown memory {name!r}; {choices_for(name, rows)}")
     row = rows[name]
     choices = [field.name for field in fields(row.config)]
     for key in kwargs:
         if key not in choices:
-            known = f"choose from {', '.join(map(repr, choices))}" if choices else "it has none"
+            known = choices_for(key, choices) if choices else "it has none"
             raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
     return row.memory(input_dim, row.config(**kwargs))

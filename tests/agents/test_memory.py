@@ -188,10 +188,14 @@ def test_registry() -> None:
     names = [row.name for row in MEMORIES]
     assert names == list(SMALL)
     assert all(row.line for row in MEMORIES)
-    with pytest.raises(ValueError, match=r"unknown memory 'lstn'; choose from 'none', 'gru', 'lstm', 'relic', 'trxl'"):
+    with pytest.raises(
+        ValueError,
+        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', 'relic', 'trxl'\]\. Did you mean 'lstm'\?",
+    ):
         make_memory("lstn", 4)
     with pytest.raises(
-        ValueError, match=r"unknown setting 'heads' of the memory 'gru'; choose from 'hidden_dim', 'layers', 'reset_on'"
+        ValueError,
+        match=r"unknown setting 'heads' of the memory 'gru'; choose from \['hidden_dim', 'layers', 'reset_on'\]",
     ):
         make_memory("gru", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):

@@ -44,9 +44,8 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
     is_new = not (folder / "config.json").exists()
     with RunDirectory(folder, config if is_new else None) as run:
         train_run(run, quiet=quiet)
-        own = (
-            1 + seed
-        )  # of the evaluation: other layouts and goals for each run, so that errors over seeds hold their share
+        # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
+        own = 1 + seed
 
         if not (folder / "evaluation.json").exists():
             evaluate_and_compare(run, own)

@@ -51,11 +51,13 @@ class Memory(nn.Module, abc.ABC):
         input_dim: Width of the embedding that comes in.
         output_dim: Width of the features that go out.
         bounded: Whether the state keeps its size however many steps it has seen, so that it can be carried on for ever.
+        uses_pose: Whether `StepInputs.pose` must be given.
     """
 
     input_dim: int
     output_dim: int
     bounded: ClassVar[bool] = True
+    uses_pose: ClassVar[bool] = False
 
     @abc.abstractmethod
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
@@ -93,6 +95,19 @@ class Memory(nn.Module, abc.ABC):
             float (B, `last` or T, D) features, and the state after the last step (None where a memory
             keeps none when it started from None).
         """
+
+    def decide(self, x: StepInputs, at: Tensor) -> Tensor:
+        """Features of a few steps of whole trials, with gradients: what off-policy learning asks for.
+
+        Args:
+            x: T steps, from the first one of a trial on.
+            at: int64, (B, S); the steps that are asked for, 0 ... T - 1.
+
+        Returns:
+            float, (B, S, D); what `forward` gives at these steps. A memory that can compute fewer steps than all overrides it.
+        """
+        features, _ = self(x)
+        return features.gather(1, at[..., None].expand(-1, -1, features.shape[-1]))
 
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:

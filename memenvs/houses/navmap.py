@@ -11,6 +11,8 @@ from memenvs.houses.geodesic import look_up, march
 from memenvs.houses.house import House, points_in_polygon
 from memenvs.houses.occupancy import block_footprints, block_outside, label_islands
 
+#: Robot of ExtObjNav, m: its radius, its height, and what it rolls over.
+ROBOT_RADIUS, ROBOT_HEIGHT, CLIMB = 0.30, 1.5, 0.2
 #: Cells around the home that are always blocked, so that stencils need no bounds checks.
 MARGIN = 3
 #: Half depth of the floor in a doorway, m: bridges a gap between the polygons of two rooms.
@@ -54,7 +56,13 @@ class NavigationMap:
     """
 
     def __init__(
-        self, house: House, *, radius: float = 0.30, height: float = 1.5, cell: float = 0.05, climb: float = 0.2
+        self,
+        house: House,
+        *,
+        radius: float = ROBOT_RADIUS,
+        height: float = ROBOT_HEIGHT,
+        cell: float = 0.05,
+        climb: float = CLIMB,
     ) -> None:
         for name, value in (("radius", radius), ("cell", cell)):
             if not value > 0:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.houses.house import House
-from memenvs.houses.navmap import NavigationMap
+from memenvs.houses.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.objects import PlacedObject, place_objects
 from memenvs.houses.procedural import TRAIN_SEEDS, VALIDATION_SEEDS, HouseConfig, procedural_house
 from memenvs.houses.procthor import count_procthor, load_procthor, most_rooms
@@ -34,9 +34,22 @@ class Home:
 
 
 class World(ABC):
-    """Homes by number."""
+    """Homes by number.
 
-    def __init__(self) -> None:
+    Args:
+        robot_radius: Radius of the robot that the homes' maps are for, m; > 0.
+        robot_height: Its height, m; what hangs higher is in nobody's way. Above `memenvs.houses.navmap.CLIMB`.
+
+    Raises:
+        ValueError: A size is out of range.
+    """
+
+    def __init__(self, *, robot_radius: float = ROBOT_RADIUS, robot_height: float = ROBOT_HEIGHT) -> None:
+        if not robot_radius > 0:
+            raise ValueError(f"robot_radius must be > 0 m, got {robot_radius!r}")
+        if not robot_height > CLIMB:
+            raise ValueError(f"robot_height must be > {CLIMB} m, got {robot_height!r}")
+        self.robot_radius, self.robot_height = robot_radius, robot_height
         self._homes: OrderedDict[int, Home] = OrderedDict()
 
     @abstractmethod
@@ -68,7 +81,7 @@ class World(ABC):
             raise IndexError(f"home must be 0 ... {len(self) - 1}, got {index}")
         if index not in self._homes:
             house = self.make_house(index)
-            self._homes[index] = Home(house, NavigationMap(house))
+            self._homes[index] = Home(house, NavigationMap(house, radius=self.robot_radius, height=self.robot_height))
             if len(self._homes) > CACHED_HOMES:
                 self._homes.popitem(last=False)
         self._homes.move_to_end(index)
@@ -81,13 +94,14 @@ class ProceduralWorld(World):
     Args:
         split: "train" (seeds 0 ... 36), "validation" (1000 ... 1011) or "all" (both).
         config: What homes to make.
+        robot: As `World`.
 
     Raises:
-        ValueError: Unknown split.
+        ValueError: Unknown split, or a size of the robot is out of range.
     """
 
-    def __init__(self, split: str, *, config: HouseConfig) -> None:
-        super().__init__()
+    def __init__(self, split: str, *, config: HouseConfig, **robot: float) -> None:
+        super().__init__(**robot)
         by_split = {"train": TRAIN_SEEDS, "validation": VALIDATION_SEEDS, "all": (*TRAIN_SEEDS, *VALIDATION_SEEDS)}
         self._seeds = tuple(by_split[_check_split(split)])
         self._config = config
@@ -111,14 +125,15 @@ class ProcthorWorld(World):
     Args:
         split: "train" (the first three quarters of the file, rounded up), "validation" (the rest) or "all".
         houses: The file; None for `procthor/four_room.jsonl.gz` in the folder that `$MEMENVS_DATA` names.
+        robot: As `World`.
 
     Raises:
-        ValueError: Unknown split, no file named, or no home of the file is in the split.
+        ValueError: Unknown split, no file named, no home of the file is in the split, or a size of the robot is out of range.
         FileNotFoundError: The file is not there.
     """
 
-    def __init__(self, split: str, *, houses: str | Path | None = None) -> None:
-        super().__init__()
+    def __init__(self, split: str, *, houses: str | Path | None = None, **robot: float) -> None:
+        super().__init__(**robot)
         _check_split(split)
         if houses is None:
             if not os.environ.get(DATA_VARIABLE):
@@ -163,6 +178,8 @@ def make_world(
     split: str | None = None,
     houses: str | Path | None = None,
     rooms: tuple[int, int] | None = None,
+    robot_radius: float = ROBOT_RADIUS,
+    robot_height: float = ROBOT_HEIGHT,
 ) -> World:
     """A set of homes by name.
 
@@ -171,26 +188,31 @@ def make_world(
         split: One of `SPLITS`; None for "train".
         houses: File of homes, for "procthor" only.
         rooms: Fewest and most rooms of a home, for "procedural" only; None for 6 to 14. Each room adds 12 to 17 square metres.
+        robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory Transformer's 0.28.
+        robot_height: Its height, m; things whose bottom is higher do not block.
 
     Returns:
         The world; homes are made when they are first used.
 
     Raises:
-        ValueError: Unknown world or split, or a setting does not suit the world.
+        ValueError: Unknown world or split, a setting does not suit the world, or a size of the robot is out of range.
         FileNotFoundError: The file of homes is not there.
     """
     split = "train" if split is None else split
+    robot = {"robot_radius": robot_radius, "robot_height": robot_height}
     if world == "procedural":
         rooms = (6, 14) if rooms is None else rooms
         if houses is not None:
             raise ValueError(f"houses must be None in world 'procedural', got {str(houses)!r}")
-        return ProceduralWorld(split, config=HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0)))
+        return ProceduralWorld(
+            split, config=HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0)), **robot
+        )
     if world == "procthor":
         if rooms is not None:
             raise ValueError(
                 f"rooms must be None in world 'procthor', whose homes have the rooms they have, got {rooms!r}"
             )
-        return ProcthorWorld(split, houses=houses)
+        return ProcthorWorld(split, houses=houses, **robot)
     raise ValueError(f"unknown world {world!r}; choose from {list(WORLDS)}")
 
 

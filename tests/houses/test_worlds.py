@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.navmap import NavigationMap
 from memenvs.houses.procedural import procedural_house
 from memenvs.houses.worlds import make_world
 from tests.houses.test_procthor import thing, two_rooms, write
@@ -99,3 +100,27 @@ def test_most_rooms(tmp_path):
     (tmp_path / "made.jsonl").write_text('{"rooms": 7}\n')
     with pytest.raises(ValueError, match=r"made\.jsonl, line 1: rooms must be a list, got 7"):
         _ = make_world("procthor", split="all", houses=tmp_path / "made.jsonl").most_rooms
+
+
+def test_maps_are_for_the_robot_of_the_world():
+    slim, wide = (make_world("procedural", rooms=(2, 4), robot_radius=radius).home(0) for radius in (0.2, 0.28))
+    reference = NavigationMap(wide.house, radius=0.28, height=1.5)
+    np.testing.assert_array_equal(wide.navmap.free, reference.free)
+    assert (slim.navmap.free & ~wide.navmap.free).any() and not (wide.navmap.free & ~slim.navmap.free).any()
+    usual = make_world("procedural", rooms=(2, 4)).home(0)
+    np.testing.assert_array_equal(usual.navmap.free, NavigationMap(usual.house, radius=0.30).free)
+    tall = make_world("procedural", rooms=(2, 4), robot_radius=0.28, robot_height=2.4).home(0)
+    assert tall.navmap.free.sum() < wide.navmap.free.sum()  # lintels and wall cabinets are in its way
+
+
+@pytest.mark.parametrize(
+    ("robot", "message"),
+    [
+        ({"robot_radius": 0.0}, r"robot_radius must be > 0 m, got 0\.0"),
+        ({"robot_radius": float("nan")}, r"robot_radius must be > 0 m, got nan"),
+        ({"robot_height": 0.2}, r"robot_height must be > 0\.2 m, got 0\.2"),
+    ],
+)
+def test_sizes_that_no_robot_has(robot, message):
+    with pytest.raises(ValueError, match=message):
+        make_world("procedural", **robot)

@@ -24,6 +24,7 @@ class Sequences:
         episode_start: bool, (B, S).
         trial_start: bool, (B, S).
         actions: As the action space, (B, S, ...).
+        pose: float, (B, S, 3), or None where the memory does not ask for it.
     """
 
     observations: Observations | None
@@ -32,6 +33,7 @@ class Sequences:
     episode_start: Tensor
     trial_start: Tensor
     actions: Tensor
+    pose: Tensor | None
 
 
 class TrialRolloutBuffer:
@@ -47,6 +49,7 @@ class TrialRolloutBuffer:
         action_space: Of one environment.
         device: Where the tensors live.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
+        with_pose: Whether the memory asks for poses.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class TrialRolloutBuffer:
         action_space: spaces.Space,
         device: torch.device,
         embedding_dim: int | None = None,
+        with_pose: bool = False,
     ) -> None:
         self.n_envs, self.n_steps, self.device = n_envs, n_steps, device
 
@@ -72,6 +76,7 @@ class TrialRolloutBuffer:
             self.observations = {key: room(space) for key, space in observation_space.spaces.items()}
         else:
             self.observations = room(observation_space)
+        self.poses = torch.zeros(n_envs, n_steps, 3, device=device) if with_pose else None
         self.actions = room(action_space)
         self.previous = torch.zeros(n_envs, n_steps, dtype=torch.int64, device=device)
         self.episode_start = torch.zeros(n_envs, n_steps, dtype=torch.bool, device=device)
@@ -98,6 +103,7 @@ class TrialRolloutBuffer:
         rewards: Tensor,
         values: Tensor,
         log_probs: Tensor,
+        pose: Tensor | None = None,
     ) -> None:
         """Stores one step of every environment; each argument has N rows."""
         t = self.pos
@@ -111,6 +117,9 @@ class TrialRolloutBuffer:
             assert isinstance(self.observations, Tensor)
             assert isinstance(observations, Tensor)
             self.observations[:, t] = observations
+        if self.poses is not None:
+            assert pose is not None
+            self.poses[:, t] = pose
         self.previous[:, t] = previous
         self.episode_start[:, t] = episode_start
         self.trial_start[:, t] = trial_start
@@ -144,6 +153,7 @@ class TrialRolloutBuffer:
             get(self.episode_start),
             self.trial_start[rows, begin:end],  # belongs to the position: the block that comes first starts the trial
             get(self.actions),
+            None if self.poses is None else get(self.poses),
         )
 
     def write(self, store: Tensor, rows: Tensor, begin: int, values: Tensor) -> None:

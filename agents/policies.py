@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from agents.distributions import ActionDistribution, ActionHead
 from agents.encoders import DictEncoder
-from agents.memory import State, StepInputs, make_memory
+from agents.memory import State, StepInputs, make_memory, memory_row
+from memenvs.checks import choices_for
 
 #: Features extractors that can be named in a saved file.
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
@@ -33,6 +34,8 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
+POSE = "pose"
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Acted:
 
     Attributes:
         features: float, (B, features_dim); of the observations.
+        pose: float, (B, 3); None where the memory does not ask for it.
         previous: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
         actions: As the distribution gives them: counted from 0, not clipped.
         log_probs: float, (B,); of the actions.
@@ -49,6 +53,7 @@ class Acted:
     """
 
     features: Tensor
+    pose: Tensor | None
     previous: Tensor
     actions: Tensor
     log_probs: Tensor
@@ -66,6 +71,8 @@ class MemoryPolicy(BasePolicy):
 
     What a step brings to the memory is the features of its observation and, if `previous_action_dim` > 0, an embedding of the action
     before it (row 0 at the first step of an episode). Without a learnable `net_arch` the memory's features go straight to the heads.
+    A memory that asks for poses (`uses_pose`) gets the observation's `pose` as it is, and the features extractor does not see that key;
+    for any other memory `pose` is a key like the rest.
 
     Args:
         observation_space: Any that Stable-Baselines3 can preprocess.
@@ -80,7 +87,11 @@ class MemoryPolicy(BasePolicy):
         freeze_features: Whether the features extractor is not trained; features are then computed once and stored in bfloat16.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3; None: two of 64 each
             without a memory, none with one.
+        activation: What follows each of these layers, "tanh" or "relu".
         adam_eps: Epsilon of Adam.
+
+    Raises:
+        ValueError: A setting is unknown or does not fit the spaces.
 
     Source:
         ReLIC, section on the policy network; heads and their initialisation as in its release (orthogonal, actor 0.01, critic 1).
@@ -99,6 +110,7 @@ class MemoryPolicy(BasePolicy):
         features_extractor_kwargs: dict[str, Any] | None = None,
         freeze_features: bool = False,
         net_arch: list[int] | dict[str, list[int]] | None = None,
+        activation: str = "tanh",
         adam_eps: float = 1e-5,
         use_sde: bool = False,
     ) -> None:
@@ -113,10 +125,13 @@ class MemoryPolicy(BasePolicy):
                     f"unknown features_extractor_class {features_extractor_class!r}; choose from {list(EXTRACTORS)} or pass a class"
                 )
             features_extractor_class = EXTRACTORS[features_extractor_class]
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"unknown activation {activation!r}; {choices_for(activation, ACTIVATIONS)}")
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
-        self.features_extractor = self.make_features_extractor()
+        self.encoded_space = _encoded_space(observation_space, memory)
+        self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
         self.features_dim = self.features_extractor.features_dim
         self.freeze_features = freeze_features
         if freeze_features:
@@ -135,7 +150,7 @@ class MemoryPolicy(BasePolicy):
         if net_arch is None:
             net_arch = {"pi": [64, 64], "vf": [64, 64]} if memory == "none" else []
         self.net_arch = net_arch
-        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, nn.Tanh)
+        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, ACTIVATIONS[activation])
         self.actor = ActionHead(self.mlp_extractor.latent_dim_pi, action_space)
         self.critic = nn.Linear(self.mlp_extractor.latent_dim_vf, 1)
         nn.init.orthogonal_(self.critic.weight, 1.0)
@@ -157,6 +172,7 @@ class MemoryPolicy(BasePolicy):
             "features_extractor_kwargs": features_extractor_kwargs or {},
             "freeze_features": freeze_features,
             "net_arch": net_arch,
+            "activation": activation,
             "adam_eps": adam_eps,
         }
 
@@ -167,7 +183,7 @@ class MemoryPolicy(BasePolicy):
     # ------------------------------------------------------------------ pieces
 
     def features(self, observations: PyTorchObs) -> Tensor:
-        """Embedding of each observation.
+        """Embedding of each observation, without its `pose` if the memory gets that.
 
         Args:
             observations: Tensor or dict of tensors, (B, ...).
@@ -175,13 +191,33 @@ class MemoryPolicy(BasePolicy):
         Returns:
             float, (B, features_dim).
         """
-        prepared = preprocess_obs(observations, self.observation_space, normalize_images=self.normalize_images)
+        if isinstance(observations, dict) and self.memory.uses_pose:
+            observations = {key: value for key, value in observations.items() if key != POSE}
+        prepared = preprocess_obs(observations, self.encoded_space, normalize_images=self.normalize_images)
         if not self.freeze_features:
             return self.features_extractor(prepared)
         with torch.no_grad():  # rounded as they are stored, so that acting and learning see the same
             return self.features_extractor(prepared).to(torch.bfloat16).to(torch.float32)
 
-    def inputs(self, features: Tensor, previous: Tensor, episode_start: Tensor, trial_start: Tensor) -> StepInputs:
+    def pose(self, observations: PyTorchObs) -> Tensor | None:
+        """Poses for a memory that asks for them, float (B, 3): x m, y m, heading rad; None for any other.
+
+        Args:
+            observations: As in `features`.
+        """
+        if not self.memory.uses_pose:
+            return None
+        assert isinstance(observations, dict)
+        return observations[POSE].float()
+
+    def inputs(
+        self,
+        features: Tensor,
+        previous: Tensor,
+        episode_start: Tensor,
+        trial_start: Tensor,
+        pose: Tensor | None = None,
+    ) -> StepInputs:
         """What the memory sees.
 
         Args:
@@ -190,10 +226,11 @@ class MemoryPolicy(BasePolicy):
                 `previous_action_dim`).
             episode_start: bool, (B, T).
             trial_start: bool, (B, T).
+            pose: float, (B, T, 3); as `pose` gives them.
         """
         if self.previous_action_dim > 0:
             features = torch.cat([features, self.previous_action(previous)], -1)
-        return StepInputs(features, episode_start, trial_start)
+        return StepInputs(features, episode_start, trial_start, pose)
 
     def heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:
         """Distribution over actions and value, float (...), for memory features (..., D)."""
@@ -208,7 +245,12 @@ class MemoryPolicy(BasePolicy):
         return state | {PREVIOUS_ACTION: torch.zeros(batch_size, dtype=torch.int64, device=self.device)}
 
     def step(
-        self, features: Tensor, state: State, episode_start: Tensor, trial_start: Tensor
+        self,
+        features: Tensor,
+        state: State,
+        episode_start: Tensor,
+        trial_start: Tensor,
+        pose: Tensor | None = None,
     ) -> tuple[ActionDistribution, Tensor, State]:
         """One step of B environments.
 
@@ -217,12 +259,16 @@ class MemoryPolicy(BasePolicy):
             state: From `initial_state` or the call before, with the action taken since in it (`act`).
             episode_start: bool, (B,).
             trial_start: bool, (B,).
+            pose: float, (B, 3); as `pose` gives them.
 
         Returns:
             Distribution over actions, values (B,), and the state without the new action.
         """
         previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])
-        x = self.inputs(features[:, None], previous[:, None], episode_start[:, None], trial_start[:, None])
+        x = self.inputs(
+            features[:, None], previous[:, None], episode_start[:, None], trial_start[:, None],
+            None if pose is None else pose[:, None],
+        )  # fmt: skip
         memory = {key: value for key, value in state.items() if key != PREVIOUS_ACTION}
         latent, memory = self.memory.step(x, memory)
         distribution, value = self.heads(latent)
@@ -246,12 +292,12 @@ class MemoryPolicy(BasePolicy):
             trial_start: bool, (B,).
             deterministic: The most likely action instead of a drawn one.
         """
-        features = self.features(observations)
-        distribution, values, state = self.step(features, state, episode_start, trial_start)
+        features, pose = self.features(observations), self.pose(observations)
+        distribution, values, state = self.step(features, state, episode_start, trial_start, pose)
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         log_probs = distribution.log_prob(actions)
         previous = state[PREVIOUS_ACTION]
-        return Acted(features, previous, actions, log_probs, values, self.remember_action(state, actions))
+        return Acted(features, pose, previous, actions, log_probs, values, self.remember_action(state, actions))
 
     def remember_action(self, state: State, actions: Tensor) -> State:
         """The state with the action that was taken; `actions` as in `Acted`."""
@@ -324,3 +370,24 @@ class MemoryPolicy(BasePolicy):
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
         raise RuntimeError("a MemoryPolicy acts through predict, which carries its state")
+
+
+def _encoded_space(space: spaces.Space, memory: str) -> spaces.Space:
+    """What the features extractor sees of an observation space: all but the pose, if the memory of that name gets it.
+
+    Raises:
+        ValueError: The memory needs a pose and the space has none, or nothing besides.
+    """
+    if not memory_row(memory).memory.uses_pose:
+        return space
+    keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+    pose = keys.pop(POSE, None)
+    if pose is None or pose.shape != (3,):
+        raise ValueError(
+            f"the memory {memory!r} needs the key {POSE!r}, (3,) of x, y and heading, in observations; got {space}"
+        )
+    if not keys:
+        raise ValueError(
+            f"observations must have a key besides {POSE!r}, which goes to the memory {memory!r}; got {space}"
+        )
+    return spaces.Dict(keys)

@@ -271,7 +271,9 @@ class PartialUpdatePPO(TrialAlgorithm):
                 else stored.flatten(0, 1)  # type: ignore[union-attr]
             )
             features = self.policy.features(flat).unflatten(0, (len(rows), end - begin))
-        x = self.policy.inputs(features, sequences.previous, sequences.episode_start, sequences.trial_start)
+        x = self.policy.inputs(
+            features, sequences.previous, sequences.episode_start, sequences.trial_start, sequences.pose
+        )
         return x, sequences
 
     def _carried_state(self, rows: Tensor) -> State | None:

@@ -74,6 +74,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
             self.action_space,
             self.device,
             self.policy.features_dim if self.policy.freeze_features else None,
+            self.policy.memory.uses_pose,
         )
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
@@ -200,7 +201,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
                     rewards = rewards + self.gamma * self._truncated_values(dones, infos)
                 buffer.add(
                     observations, acted.features, acted.previous, episode_start, trial_start,
-                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs,
+                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs, acted.pose,
                 )  # fmt: skip
             else:
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
@@ -275,9 +276,10 @@ class TrialAlgorithm(OnPolicyAlgorithm):
     def _value_of(self, observations: Any, episode_start: Tensor, trial_start: Tensor) -> Tensor:
         """Value of the next observation, float (N,), without keeping it in memory: the state's counters stay as they are."""
         with torch.no_grad():
-            features = self.policy.features(obs_as_tensor(observations, self.device))
+            tensors = obs_as_tensor(observations, self.device)
+            features, pose = self.policy.features(tensors), self.policy.pose(tensors)
             assert self._state is not None
-            return self.policy.step(features, self._state, episode_start, trial_start)[1]
+            return self.policy.step(features, self._state, episode_start, trial_start, pose)[1]
 
     def _truncated_values(self, dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
         """Value of the last observation of each episode that the clock cut, float32 (N,), 0 elsewhere."""

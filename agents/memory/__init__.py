@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,7 +12,7 @@ from agents.memory.relic import RelicConfig, RelicMemory
 from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 from memenvs.checks import choices_for
 
-__all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "make_memory"]
+__all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "make_memory", "memory_row"]
 
 
 @dataclass(frozen=True)
@@ -22,13 +21,13 @@ class Row:
 
     Attributes:
         name: How it is called in presets and on the command line.
-        memory: Makes it from the width of the embedding and the config.
+        memory: Its class, made from the width of the embedding and the config.
         config: Class of its settings; a frozen dataclass.
         line: What it is, in one line.
     """
 
     name: str
-    memory: Callable[[int, Any], Memory]
+    memory: type[Memory]
     config: type
     line: str
 
@@ -52,6 +51,18 @@ MEMORIES = (
 )
 
 
+def memory_row(name: str) -> Row:
+    """The row of that name.
+
+    Raises:
+        ValueError: The name is unknown; the message lists the choices.
+    """
+    rows = {row.name: row for row in MEMORIES}
+    if name not in rows:
+        raise ValueError(f"unknown memory {name!r}; {choices_for(name, rows)}")
+    return rows[name]
+
+
 def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     """The memory of that name.
 
@@ -63,10 +74,7 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     Raises:
         ValueError: The name or a setting is unknown; the message lists the choices.
     """
-    rows = {row.name: row for row in MEMORIES}
-    if name not in rows:
-        raise ValueError(f"unknown memory {name!r}; {choices_for(name, rows)}")
-    row = rows[name]
+    row = memory_row(name)
     choices = [field.name for field in fields(row.config)]
     for key in kwargs:
         if key not in choices:

@@ -143,11 +143,11 @@ def last_steps(steps: int, last: int | None) -> int:
     return last
 
 
-def check_inputs(x: StepInputs, input_dim: int) -> tuple[int, int]:
+def check_inputs(x: StepInputs, input_dim: int, uses_pose: bool = False) -> tuple[int, int]:
     """(B, T) of an input whose shapes fit together.
 
     Raises:
-        ValueError: The embedding is not (B, T, input_dim), or a flag is not (B, T).
+        ValueError: The embedding is not (B, T, input_dim), a flag is not (B, T), or poses that are needed are not (B, T, 3).
     """
     shape = tuple(x.embedding.shape)
     if len(shape) != 3 or shape[2] != input_dim or shape[1] < 1:
@@ -156,4 +156,7 @@ def check_inputs(x: StepInputs, input_dim: int) -> tuple[int, int]:
         flag = getattr(x, name)
         if tuple(flag.shape) != shape[:2] or flag.dtype != torch.bool:
             raise ValueError(f"{name} must be bool {shape[:2]}, got {flag.dtype} {tuple(flag.shape)}")
+    pose = None if x.pose is None else tuple(x.pose.shape)
+    if uses_pose and pose != (*shape[:2], 3):
+        raise ValueError(f"pose must be {(*shape[:2], 3)}, got {pose}")
     return shape[0], shape[1]

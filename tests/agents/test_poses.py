@@ -1,0 +1,168 @@
+"""How poses get from an observation to a memory that asks for them, and past the features extractor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import Tensor
+
+import agents.memory
+from agents import PartialUpdatePPO
+from agents.memory import Memory, Row, State, StepInputs
+from agents.memory.base import check_inputs, last_steps
+from agents.policies import MemoryPolicy
+
+POSE = spaces.Box(-100.0, 100.0, (3,), np.float32)
+SEEN = spaces.Dict({"pose": POSE, "range": spaces.Box(0.0, 1.0, (4,), np.float32)})
+
+
+@dataclass(frozen=True)
+class OdometerConfig:
+    """Nothing to set."""
+
+
+class Odometer(Memory):
+    """Gives the embedding, and the sum of all poses of the trial."""
+
+    uses_pose = True
+
+    def __init__(self, input_dim: int, config: OdometerConfig) -> None:
+        super().__init__()
+        self.config, self.input_dim, self.output_dim = config, input_dim, input_dim + 3
+
+    def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
+        return {"sum": torch.zeros(batch_size, 3)}
+
+    def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
+        features, state = self(x, state)
+        return features[:, 0], state
+
+    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
+        batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
+        total = self.initial_state(batch)["sum"] if state is None else state["sum"]
+        sums = []
+        for t in range(steps):
+            assert x.pose is not None
+            total = total * ~x.trial_start[:, t, None] + x.pose[:, t]
+            sums.append(total)
+        kept = last_steps(steps, last)
+        return torch.cat([x.embedding, torch.stack(sums, 1)], -1)[:, steps - kept :], {"sum": total}
+
+
+@pytest.fixture(autouse=True)
+def odometer(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Row("odometer", Odometer, OdometerConfig, "sums poses")
+    monkeypatch.setattr(agents.memory, "MEMORIES", (*agents.memory.MEMORIES, row))
+
+
+def policy(space: spaces.Space = SEEN, memory: str = "odometer", **kwargs: Any) -> MemoryPolicy:
+    torch.manual_seed(0)
+    return MemoryPolicy(space, spaces.Discrete(3), lambda _: 1e-3, memory=memory, **kwargs)
+
+
+def observations(n: int, seed: int = 0) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return {"pose": torch.randn(n, 3, generator=generator), "range": torch.rand(n, 4, generator=generator)}
+
+
+def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
+    made = policy()
+    assert made.features_dim == 4
+    seen = observations(2)
+    assert torch.equal(made.features(seen), seen["range"])
+    assert torch.equal(made.pose(seen), seen["pose"])  # type: ignore[arg-type]
+    x = made.inputs(
+        seen["range"][:, None], torch.zeros(2, 1, dtype=torch.int64), *torch.ones(2, 2, 1, dtype=torch.bool),
+        seen["pose"][:, None],
+    )  # fmt: skip
+    assert torch.equal(x.pose, seen["pose"][:, None])  # type: ignore[arg-type]
+    yes = torch.ones(2, dtype=torch.bool)
+    acted = made.act(seen, made.initial_state(2), yes, yes)
+    assert torch.equal(acted.state["sum"], seen["pose"])
+    assert acted.pose is not None
+    more = observations(2, seed=1)
+    _, state = made.predict({key: value.numpy() for key, value in more.items()}, acted.state, np.array([False, True]))
+    assert torch.equal(state["sum"], more["pose"] + torch.tensor([[1.0], [0.0]]) * seen["pose"])
+
+
+def test_for_other_memories_the_pose_is_a_key_like_the_rest() -> None:
+    made, seen = policy(memory="none"), observations(2)
+    assert torch.equal(made.features(seen), torch.cat([seen["pose"], seen["range"]], -1))
+    assert made.pose(seen) is None
+    yes = torch.ones(2, dtype=torch.bool)
+    assert made.act(seen, made.initial_state(2), yes, yes).pose is None
+
+
+def test_observations_without_a_pose_are_named() -> None:
+    with pytest.raises(ValueError, match=r"memory 'odometer' needs the key 'pose', \(3,\) of x, y and heading, in obs"):
+        policy(spaces.Dict({"range": SEEN["range"]}))
+    with pytest.raises(ValueError, match="memory 'odometer' needs the key 'pose'"):
+        policy(spaces.Box(0.0, 1.0, (4,), np.float32))
+    with pytest.raises(ValueError, match="memory 'odometer' needs the key 'pose'"):
+        policy(spaces.Dict({"pose": spaces.Box(0.0, 1.0, (2,), np.float32), "range": SEEN["range"]}))
+    with pytest.raises(ValueError, match="observations must have a key besides 'pose'"):
+        policy(spaces.Dict({"pose": POSE}))
+    with pytest.raises(ValueError, match=r"pose must be \(2, 1, 3\), got None"):
+        made = policy()
+        yes = torch.ones(2, dtype=torch.bool)
+        made.step(observations(2)["range"], made.initial_state(2), yes, yes)
+
+
+class Walk(gym.Env):
+    """Random poses and ranges; episodes of 5 steps."""
+
+    observation_space = SEEN
+    action_space = spaces.Discrete(3)
+
+    def _observe(self) -> dict[str, np.ndarray]:
+        self.t += 1
+        rng = self.np_random
+        return {"pose": rng.normal(size=3).astype(np.float32), "range": rng.random(4, np.float32)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.t = 0
+        return self._observe(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self._observe(), float(action == 1), self.t > 5, False, {}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_learning_sees_the_poses_of_acting(frozen: bool) -> None:
+    model = PartialUpdatePPO(
+        "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": "odometer", "freeze_features": frozen},
+        n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu",
+    )  # fmt: skip
+    _, callback = model._setup_learn(24)
+    for _ in range(2):
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
+    poses = model.rollout_buffer.poses
+    assert poses is not None
+    assert poses.abs().min() > 0
+    with torch.no_grad():
+        distribution, values, actions = model.evaluate(torch.arange(2), 0, 12)
+    torch.testing.assert_close(values, model.rollout_buffer.values)
+    torch.testing.assert_close(distribution.log_prob(actions), model.rollout_buffer.log_probs)
+    poses += 1.0
+    with torch.no_grad():
+        assert not torch.allclose(model.evaluate(torch.arange(2), 0, 12)[1], values)
+    model.learn(48)
+
+
+def test_activation() -> None:
+    for name, kind in (("tanh", torch.nn.Tanh), ("relu", torch.nn.ReLU)):
+        made = policy(net_arch={"pi": [8], "vf": []}, activation=name)
+        assert isinstance(made.mlp_extractor.policy_net[1], kind)
+        assert made.json_kwargs()["activation"] == name
+    with pytest.raises(
+        ValueError, match=r"unknown activation 'rleu'; choose from \['tanh', 'relu'\]. Did you mean 'relu'"
+    ):
+        policy(activation="rleu")

@@ -25,7 +25,6 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from agents.distributed import Processes
-from agents.ppo_config import PPOConfig
 from agents.vec_env import check_encoder
 from memenvs.files import write_file
 
@@ -33,19 +32,20 @@ if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
 
     from agents.policies import MemoryPolicy
-    from agents.ppo import PartialUpdatePPO
+    from agents.trials import TrialModel
 
 FORMAT = 1
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
+LEARNER = "learner.safetensors"  # what a kind of learner has besides a policy
 OWN = ("state.json", "generators.safetensors")  # what differs between processes; those of the first are called so
 CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "action_space", "n_envs")
 STATE_KEYS = (
-    "num_timesteps", "n_updates", "seed", "resets_with_episode", "order_rng", "shuffle_rng", "recent_episodes", "recent_successes", "trials"
+    "num_timesteps", "n_updates", "seed", "resets_with_episode", "recent_episodes", "recent_successes", "trials"
 )  # fmt: skip
-Model = TypeVar("Model", bound="PartialUpdatePPO")
+Model = TypeVar("Model", bound="TrialModel")
 
 
-def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
+def save(model: TrialModel, path: str | PathLike[str]) -> None:
     """Writes a learner to `path`; every one of its processes must call this.
 
     Args:
@@ -78,11 +78,11 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
         "n_updates": model._n_updates,
         "seed": None if model.seed is None else int(model.seed),
         "resets_with_episode": model.policy.resets_with_episode,
-        "order_rng": model._order_rng.bit_generator.state,
-        "shuffle_rng": model._shuffle_rng.bit_generator.state,
+        **{f"{name}_rng": rng.bit_generator.state for name, rng in model.rngs.items()},
         "recent_episodes": [{"r": float(each["r"]), "l": int(each["l"])} for each in model.ep_info_buffer or []],
         "recent_successes": [bool(value) for value in model.ep_success_buffer or []],
         "trials": _next_trials(model),
+        **{name: getattr(model, name) for name in model.kept_names},
     }
     generators = {"sampling": model.policy.generator.get_state()}
     memory_generator = getattr(model.policy.memory, "generator", None)
@@ -99,6 +99,8 @@ def save(model: PartialUpdatePPO, path: str | PathLike[str]) -> None:
                 owned[0][1],
             )
             content = dict(zip(MEMBERS, parts, strict=True))
+            if model.kept_tensors():
+                content[LEARNER] = save_tensors(_cpu(model.kept_tensors()))
             for rank, own in enumerate(owned[1:], 1):
                 content |= zip(_own_members(rank), own, strict=True)
             buffer = io.BytesIO()
@@ -126,7 +128,7 @@ def load(
     """The learner of a file, ready to act, and to go on learning if an environment is given.
 
     Args:
-        cls: `PartialUpdatePPO` or a subclass.
+        cls: A subclass of `TrialModel`.
         path: The file.
         env: Environment to go on in; its spaces must be those of the file.
         device: Where to put it; on another kind of device than it was saved on, actions are drawn anew from the seed.
@@ -147,10 +149,11 @@ def load(
             f"{path}: number of processes must be that of the file, {written_by}, to go on learning, got {processes.count}"
         )
     state_member, generators_member = _own_members(processes.rank if env is not None else 0)
-    state = _plain(path, members, state_member, STATE_KEYS)
     if config["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
-    settings = _settings(path, config["config"])
+    kept = (*(f"{name}_rng" for name in cls.rng_names), *cls.kept_names)
+    state = _plain(path, members, state_member, (*STATE_KEYS, *kept))
+    settings = _settings(path, config["config"], cls.config_type)
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
     observation_space, action_space = (
         space_from_json(config["observation_space"]),
@@ -190,17 +193,19 @@ def load(
     return model
 
 
-def check_run(path: str | PathLike[str], settings: PPOConfig, policy: dict[str, Any], n_envs: int) -> None:
+def check_run(path: str | PathLike[str], settings: Any, policy: dict[str, Any], n_envs: int) -> None:
     """Raises a ValueError that names what differs if a file was not written by a learner with these settings.
 
     Args:
         path: The file.
-        settings: Of the learner.
+        settings: Of the learner, `config_type` of its class.
         policy: Settings of the policy; those left out are not compared.
         n_envs: Number of environments, of all processes together.
     """
     saved = _plain(path, read(path), MEMBERS[0], CONFIG_KEYS)
-    saved["config"] = asdict(_settings(path, saved["config"]))  # settings newer than the file have their defaults
+    saved["config"] = asdict(
+        _settings(path, saved["config"], type(settings))
+    )  # settings newer than the file have their defaults
     wanted = json.loads(json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": policy}))
     if saved["n_envs"] != wanted["n_envs"]:
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
@@ -210,14 +215,14 @@ def check_run(path: str | PathLike[str], settings: PPOConfig, policy: dict[str, 
                 raise ValueError(f"{path}: is of another run: {key} must be {value}, got {saved[part].get(key)}")
 
 
-def _settings(path: str | PathLike[str], saved: dict[str, Any]) -> PPOConfig:
+def _settings(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
     """The settings of a file; those that it lacks have their defaults."""
-    known = [each.name for each in fields(PPOConfig)]
+    known = [each.name for each in fields(config_type)]
     for name in saved:
         if name not in known:
             raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
     try:
-        return PPOConfig(**saved)
+        return config_type(**saved)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: config.json: {error}") from None
 
@@ -310,16 +315,20 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
     )
 
 
-def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
+def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
     """Puts weights, optimiser, counters and generators of a file into a new learner."""
     names = ("policy.safetensors", "optimizer.safetensors", generators_member)
     try:
         weights, moments, generators = (load_tensors(members[name]) for name in names)
+        kept = load_tensors(members[LEARNER]) if LEARNER in members else {}
     except SafetensorError as error:
         raise ValueError(f"its tensors cannot be read ({error}); was it cut short?") from None
     _check_tensors("policy.safetensors", weights, model.policy.state_dict())
     model.policy.load_state_dict(weights)
     _load_optimizer(model.policy, moments)
+    _check_tensors(LEARNER, kept, model.kept_tensors())
+    for name, tensor in model.kept_tensors().items():
+        tensor.copy_(kept[name])
     own = {"sampling": model.policy.generator}
     if getattr(model.policy.memory, "generator", None) is not None:
         own["memory"] = model.policy.memory.generator  # type: ignore[assignment]  # only memories that draw have one
@@ -333,8 +342,10 @@ def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, 
             generator.set_state(generators[name])
         except RuntimeError as error:
             raise ValueError(f"{generators_member}: {name!r} is no state of a generator ({error})") from None
-    model._order_rng.bit_generator.state = state["order_rng"]
-    model._shuffle_rng.bit_generator.state = state["shuffle_rng"]
+    for name, rng in model.rngs.items():
+        rng.bit_generator.state = state[f"{name}_rng"]
+    for name in model.kept_names:
+        setattr(model, name, state[name])
     model.num_timesteps = state["num_timesteps"]
     model._n_updates = state["n_updates"]
     model.policy.resets_with_episode = state["resets_with_episode"]
@@ -347,7 +358,7 @@ def _restore(model: PartialUpdatePPO, state: dict[str, Any], members: dict[str, 
         model._has_trials = True
 
 
-def _next_trials(model: PartialUpdatePPO) -> dict[str, list[int]] | None:
+def _next_trials(model: TrialModel) -> dict[str, list[int]] | None:
     """Seed and number of the trial that each environment starts next, if it has trials that were seeded one after the other."""
     infos = model.env.unwrapped.reset_infos if model.env is not None else []
     if not infos or not all("trial_id" in info and "seed" in info for info in infos):

@@ -7,15 +7,13 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import chain
-from os import PathLike
-from typing import Any, Self
+from typing import Any
 
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.type_aliases import GymEnv
 from torch import Tensor
 
-from agents import checkpoint
 from agents.buffer import Sequences
 from agents.distributed import Processes
 from agents.distributions import ActionDistribution
@@ -147,7 +145,7 @@ class PartialUpdatePPO(TrialAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         if not is_last:
             if config.shuffle_episodes:
-                buffer.shuffle_episodes(end, self._shuffle_rng)
+                buffer.shuffle_episodes(end, self.rngs["shuffle"])
             self._refresh(end, last_of_rollout=config.full_update and end + config.segment == config.n_steps)
         elif self._carries_on:
             self._refresh(end, last_of_rollout=False)
@@ -174,7 +172,7 @@ class PartialUpdatePPO(TrialAlgorithm):
         """Environments of each optimiser step, int64 (B,), over all epochs: this process's share of it."""
         size = min(self._batch_size, self.n_envs)
         for _ in range(self.config.n_epochs):
-            order = torch.as_tensor(self._order_rng.permutation(self.n_envs), device=self.device)
+            order = torch.as_tensor(self.rngs["order"].permutation(self.n_envs), device=self.device)
             yield from order.split(size)
 
     def _optimise(self, rows: Tensor, begin: int, end: int, targets: Tensor) -> Tensor:
@@ -334,16 +332,3 @@ class PartialUpdatePPO(TrialAlgorithm):
             self.rollout_buffer.log_probs, rows, begin, end
         )
         return float((log_ratio.exp() - 1.0 - log_ratio).mean())
-
-    # ------------------------------------------------------------------ use
-
-    def save(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        """Writes weights, optimiser, generators and settings to one file, without pickle; see `agents.checkpoint`."""
-        checkpoint.save(self, path)
-
-    @classmethod
-    def load(  # type: ignore[override]
-        cls, path: str | PathLike[str], env: GymEnv | None = None, device: torch.device | str = "auto", **overrides: Any
-    ) -> Self:
-        """The model of a file; see `agents.checkpoint.load`."""
-        return checkpoint.load(cls, path, env, device, **overrides)

@@ -8,20 +8,18 @@ import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from agents.buffer import TrialRolloutBuffer
-from agents.distributed import Processes
 from agents.memory import State
-from agents.policies import MemoryPolicy
 from agents.ppo_config import PPOConfig
-from agents.vec_env import TrialVecEnv, check_encoder, encoder_fingerprint
+from agents.trials import TrialModel
+from agents.vec_env import TrialVecEnv
 
 
-class TrialAlgorithm(OnPolicyAlgorithm):
+class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):
     """A Stable-Baselines3 algorithm that acts with a memory, in trials, and hands over a segment of a rollout at a time.
 
     After every c = T / K steps `train` of the subclass is called. A rollout of T steps begins with a new trial and an empty memory, unless the
@@ -32,42 +30,22 @@ class TrialAlgorithm(OnPolicyAlgorithm):
     """
 
     config: PPOConfig
-    processes: Processes
-    policy: MemoryPolicy  # type: ignore[assignment]
+    config_type = PPOConfig
+    rng_names = ("order", "shuffle")
     rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
-    policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
 
     # ------------------------------------------------------------------ set-up
 
     def _setup_model(self) -> None:
-        self._setup_lr_schedule()
-        seed = self.seed if self.seed is not None else int(np.random.default_rng().integers(2**31))
-        with torch.random.fork_rng(devices=[]):  # weights from the seed; the global generator stays as it was
-            torch.manual_seed(seed)
-            policy = self.policy_class(
-                self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
-            ).to(self.device)
-        assert isinstance(policy, MemoryPolicy)
-        self.policy = policy
-        self.processes.broadcast(list(policy.state_dict().values()))
+        super()._setup_model()
+        self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
+        self._carries_on = False  # whether the next rollout goes on with the memory of this one
+        self._log_due: int | None = None
+
+    def _fit_env(self) -> None:
         if self.env is not None:
             self._check_horizon(self.env)
-            policy.encoder_fingerprint = encoder_fingerprint(self.env)
-        self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
-        self.policy.generator = torch.Generator(self.device)
-        self.rollout_buffer = self._make_buffer()
-        self._state: State | None = None
-        self._has_trials = False
-        self._carries_on = False  # whether the next rollout goes on with the memory of this one
-        self._begun = False  # whether the environment was reset for the rollout that comes next
-        self._resume_options: list[dict[str, Any]] | None = None
-        self._log_due: int | None = None
-        self._seed_generators(seed)
-        if self.seed is not None and self.env is not None:
-            self._seed_env(self.env, self.seed)
-
-    def _make_buffer(self) -> TrialRolloutBuffer:
-        return TrialRolloutBuffer(
+        self.rollout_buffer = TrialRolloutBuffer(
             self.n_envs,
             self.config.n_steps,
             self.observation_space,
@@ -76,30 +54,7 @@ class TrialAlgorithm(OnPolicyAlgorithm):
             self.policy.features_dim if self.policy.freeze_features else None,
             self.policy.memory.uses_pose,
         )
-
-    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Goes on in another environment, of any number of copies; the next rollout begins with a reset.
-
-        Args:
-            env: With the spaces of the model.
-            force_reset: Must be True: a rollout cannot go on in another environment.
-
-        Raises:
-            ValueError: Other spaces, episodes too long for the memory, or `force_reset` is False.
-        """
-        if not force_reset:
-            raise ValueError("force_reset must be True: a rollout cannot go on in another environment, got False")
-        env = self._wrap_env(env, self.verbose)
-        for name in ("observation_space", "action_space"):
-            if getattr(env, name) != getattr(self, name):
-                raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
-        check_encoder(self.policy.encoder_fingerprint, env)
-        self._check_horizon(env)
-        if env.num_envs != self.n_envs:
-            self.n_envs = env.num_envs
-            self.rollout_buffer = self._make_buffer()
-        super().set_env(env)
-        self._state, self._has_trials, self._resume_options = None, False, None
+        self._state: State | None = None
 
     def _check_horizon(self, env: VecEnv) -> None:
         """Raises a ValueError if a memory with a table of steps has none left for the observation after the last step of an episode."""
@@ -112,46 +67,9 @@ class TrialAlgorithm(OnPolicyAlgorithm):
                     f"(the observation after the last step is asked for its value), got {steps}"
                 )
 
-    def set_random_seed(self, seed: int | None = None) -> None:
-        """Seeds every generator of the learner, and the environment; None leaves them. Nothing global is touched."""
-        if seed is not None:
-            self._seed_generators(seed)
-            if self.env is not None:
-                self._seed_env(self.env, seed)
-
-    def _seed_env(self, env: VecEnv, seed: int) -> None:
-        env.seed(seed + self.processes.rank * env.num_envs)
-
-    def _seed_generators(self, seed: int) -> None:
-        rank = self.processes.rank
-        draws = np.random.SeedSequence(seed, spawn_key=(rank,) if rank > 0 else ()).generate_state(4)
-        self.policy.generator.manual_seed(int(draws[0]))
-        memory_generator = getattr(self.policy.memory, "generator", None)
-        if memory_generator is not None:
-            memory_generator.manual_seed(int(draws[1]))
-        self._order_rng = np.random.default_rng(int(draws[2]))
-        self._shuffle_rng = np.random.default_rng(int(draws[3]))
-        self.action_space.seed(seed)
-
-    def _setup_learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
-    ) -> tuple[int, BaseCallback]:
-        if self.env is None:
-            raise RuntimeError("learn was called without an environment; pass one to load, or call set_env")
-        if reset_num_timesteps or self._last_obs is None:  # these are reset by Stable-Baselines3
-            if self._resume_options is not None:
-                self.env.set_options(self._resume_options)
-                self._resume_options = None
-            elif self._has_trials:
-                self.env.set_options({"new_trial": True})
-            self._begun, self._state = True, None
-            self.rollout_buffer.reset()
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+    def _forget_rollout(self) -> None:
+        self._state = None
+        self.rollout_buffer.reset()
 
     # ------------------------------------------------------------------ collecting
 
@@ -213,10 +131,6 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         callback.on_rollout_end()
         return True
 
-    def _when(self) -> str:
-        """How far learning has come, for messages."""
-        return f"after {self.num_timesteps} environment steps and {self._n_updates} updates"
-
     def _begin_rollout(self, env: VecEnv) -> None:
         """Empties the buffer and, where rollouts are trials, the memory and the environment."""
         self.rollout_buffer.reset()
@@ -238,14 +152,8 @@ class TrialAlgorithm(OnPolicyAlgorithm):
             resets = wanted
         self._carries_on = not resets
         if self._state is None or resets:
-            if not self._begun and not self._trials_are_fresh():
-                if self._has_trials:
-                    env.set_options({"new_trial": True})
-                self._last_obs = env.reset()  # type: ignore[assignment]
+            self._start_trials(env)
             self._state = self.policy.initial_state(env.num_envs, max_steps=self.config.n_steps + 1)
-            self._episode_start = torch.ones(env.num_envs, dtype=torch.bool, device=self.device)
-            self._trial_start = self._episode_start.clone()
-        self._begun = False
 
     def _drop_rollout(self) -> None:
         """Forgets a rollout that a callback has cut short; learning goes on with a reset."""
@@ -253,22 +161,11 @@ class TrialAlgorithm(OnPolicyAlgorithm):
         self._last_obs = None
 
     def _trials_are_fresh(self) -> bool:
-        """Whether every environment has just begun a trial by itself."""
-        return self._has_trials and self._state is not None and bool(self._trial_start.all())
+        return self._state is not None and super()._trials_are_fresh()
 
     def _note_starts(self, env: VecEnv, dones: np.ndarray) -> None:
-        """Which environments start an episode, and a trial, with the observation that came last."""
-        self._last_episode_starts = dones
-        if not dones.any():
-            self._episode_start = self._trial_start = torch.zeros(len(dones), dtype=torch.bool, device=self.device)
-            return
-        trial = dones.copy()
-        if self._has_trials:
-            for i in np.flatnonzero(dones).tolist():
-                trial[i] = env.unwrapped.reset_infos[i]["trial_start"]
-        self._episode_start = torch.as_tensor(dones, device=self.device)
-        self._trial_start = torch.as_tensor(trial, device=self.device)
-        if self.config.prefix_grad == "detach" and trial.any() and not self._is_segment_kept:
+        super()._note_starts(env, dones)
+        if self.config.prefix_grad == "detach" and not self._is_segment_kept and bool(self._trial_start.any()):
             # acting on in a new trial writes over the old one, which the update of this segment still looks back on
             self._segment_state = {key: value.clone() for key, value in self._segment_state.items()}
             self._is_segment_kept = True
@@ -297,22 +194,6 @@ class TrialAlgorithm(OnPolicyAlgorithm):
                 observations[i] = infos[i]["terminal_observation"]
         never = torch.zeros(len(cut), dtype=torch.bool, device=self.device)
         return np.where(cut, self._value_of(observations, never, never).cpu().numpy(), 0.0).astype(np.float32)
-
-    # ------------------------------------------------------------------ use
-
-    def predict(  # type: ignore[override]
-        self,
-        observation: np.ndarray | dict[str, np.ndarray],
-        state: State | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> tuple[np.ndarray, State]:
-        """Actions and the next state; see `MemoryPolicy.predict`."""
-        return self.policy.predict(observation, state, episode_start, deterministic)
-
-    def remember_moves(self, state: State, moves: np.ndarray) -> State:
-        """The state with what was done instead; see `MemoryPolicy.remember_moves`."""
-        return self.policy.remember_moves(state, moves)
 
     @property
     def at_rollout_boundary(self) -> bool:

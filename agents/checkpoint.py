@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -165,7 +165,7 @@ def load(
             given = getattr(env, name)
             if own != given:
                 raise ValueError(f"{path}: {name} must be that of the file, {own}, got {given}")
-    model = cls(
+    model: Model = cast(Any, cls)(  # the constructor is that of the subclass
         "MemoryPolicy",
         env,
         settings,

@@ -19,7 +19,7 @@ from agents.trials import TrialModel
 from agents.vec_env import TrialVecEnv
 
 
-class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):
+class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):  # type: ignore[misc]  # both name the class of the policy
     """A Stable-Baselines3 algorithm that acts with a memory, in trials, and hands over a segment of a rollout at a time.
 
     After every c = T / K steps `train` of the subclass is called. A rollout of T steps begins with a new trial and an empty memory, unless the

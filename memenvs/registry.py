@@ -58,6 +58,16 @@ ENVIRONMENTS = (
         defaults={"trial_steps": 4096},
     ),
     Row(
+        name="Roaming-v0",
+        task="memenvs.navigation.roaming:Roaming",
+        family="navigation",
+        remembers="where there is room to move",
+        score_key="return",
+        oracle_at_least=300.0,
+        random_below=120.0,
+        defaults={"trial_episodes": 1},
+    ),
+    Row(
         name="Darkroom-v0",
         task="memenvs.grids.darkroom:Darkroom",
         family="grids",

@@ -48,6 +48,9 @@ def make(env_row: Row) -> Iterator[Make]:
 # Positions have no bounds, and an image may be too small for the default encoder; what remains of the advice on spaces is an error.
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is -?infinity.*")
 @pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36 for the default `CnnPolicy`")
+# Depth has the shape of an image but is metres, and classes are whole numbers in rows and columns.
+@pytest.mark.filterwarnings("ignore:It seems that your observation (space )?depth is an image")
+@pytest.mark.filterwarnings("ignore:Your observation semantic has an unconventional shape")
 def test_checkers(make):
     env = make(render_mode="rgb_array")
     check_gymnasium(env.unwrapped)

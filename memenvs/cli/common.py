@@ -18,7 +18,7 @@ from memenvs.core import TrialEnv
 from memenvs.registry import Row, find
 
 #: Keys of `info` that say which episode it is, and not how it went; beside those that end in "_id" and those of reset options.
-BOOKKEEPING = ("seed", "trial_start", "episode_index", "place", "is_success")
+BOOKKEEPING = ("seed", "trial_start", "episode_index", "place", "collision", "is_success")
 
 
 class UserError(Exception):

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numba import njit
 
+from memenvs.houses.arcs import drive_many
 from memenvs.houses.camera import Camera
 from memenvs.houses.geodesic import look_up, look_up_many
 from memenvs.houses.navmap import NavigationMap, slide_many
 from memenvs.houses.renderer import Renderer
 from memenvs.houses.scene import Scene
 
-#: The head camera of the Fetch robot: m ahead of the robot's axis, m above the floor.
+#: The head camera of Habitat's Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
 #: Nothing that pixels are counted of is larger, m from its middle.
 THING_RADIUS = 0.15
@@ -33,6 +34,8 @@ class Simulator:
         num_robots: N.
         camera: Of the images that `render` draws.
         threads: Threads that share the drawing; results do not depend on it.
+        camera_ahead: How far ahead of the robot's axis the camera is, m.
+        camera_height: How far above the floor, m.
 
     Attributes:
         position: float64, (N, 2); (x, y) of the robot's axis, m.
@@ -43,8 +46,17 @@ class Simulator:
         Robot: Habitat's Fetch, head camera 0.25 m ahead of the axis and 1.2 m above the floor.
     """
 
-    def __init__(self, num_robots: int, camera: Camera, *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        num_robots: int,
+        camera: Camera,
+        *,
+        threads: int = 1,
+        camera_ahead: float = CAMERA_AHEAD,
+        camera_height: float = CAMERA_HEIGHT,
+    ) -> None:
         self.num_robots = num_robots
+        self._mount = camera_ahead, camera_height
         self.position = np.zeros((num_robots, 2))
         self.heading = np.zeros(num_robots)
         self.pitch = np.zeros(num_robots)
@@ -120,6 +132,23 @@ class Simulator:
         """Turns every robot by an angle (rad, (N,)), counter-clockwise."""
         self.heading = (self.heading + angles) % (2 * math.pi)
 
+    def drive(self, which: np.ndarray, motions: np.ndarray, turns_freely: np.ndarray) -> np.ndarray:
+        """Drives robots along arcs; one that would touch something stays where it was, as it was.
+
+        Args:
+            which: bool, (N,); the robots that drive.
+            motions: float64, (N, 2); length of the arc (m, negative backwards) and turn (rad, counter-clockwise).
+            turns_freely: bool, (N,); such a robot turns on the spot instead, and that is no collision.
+
+        Returns:
+            bool, (N,); which collided.
+        """
+        collided = np.empty(self.num_robots, bool)
+        drive_many(
+            self._free, self._width, self._origin, self._cell, self.position, self.heading, motions, which, turns_freely, collided
+        )  # fmt: skip
+        return collided
+
     def set_goals(self, i: int, field: np.ndarray) -> float:
         """Gives robot `i` a field of walking distances, float32, (H * W,), as `NavigationMap.field` makes it.
 
@@ -151,7 +180,7 @@ class Simulator:
             images: Arrays to draw into, any of "rgb", "depth" and "semantic"; see `Renderer.render` for their shapes.
             camera: In place of the one given at construction.
         """
-        poses = head_camera(self.position, self.heading, self.pitch)
+        poses = head_camera(self.position, self.heading, self.pitch, *self._mount)
         self._renderer.render(poses, which=which.copy(), camera=camera, **images)
 
     def may_see(self, rows: np.ndarray, places: np.ndarray, distance: float) -> np.ndarray:
@@ -166,7 +195,7 @@ class Simulator:
             bool, (R, K); True where a thing of up to `THING_RADIUS` might have pixels.
         """
         out = np.zeros(places.shape[:2], bool)
-        _may_see(rows, self.position, self.heading, self.pitch, places, distance, out)
+        _may_see(rows, self.position, self.heading, self.pitch, self._mount, places, distance, out)
         return out
 
     def count_pixels(self, which: np.ndarray, instances: np.ndarray) -> np.ndarray:
@@ -182,7 +211,7 @@ class Simulator:
         if self._instances is None:
             size = (self.num_robots, COUNTING_CAMERA.height, COUNTING_CAMERA.width)
             self._instances = np.zeros(size, np.uint16)
-        poses = head_camera(self.position, self.heading, self.pitch)
+        poses = head_camera(self.position, self.heading, self.pitch, *self._mount)
         self._renderer.render(poses, instance=self._instances, which=which, camera=COUNTING_CAMERA)
         counts = np.zeros(instances.shape, np.int64)
         for i in np.flatnonzero(which):
@@ -233,21 +262,29 @@ class PixelCounter:
         return counts[:, 0]
 
 
-def head_camera(position: np.ndarray, heading: np.ndarray, pitch: np.ndarray) -> np.ndarray:
+def head_camera(
+    position: np.ndarray,
+    heading: np.ndarray,
+    pitch: np.ndarray,
+    ahead: float = CAMERA_AHEAD,
+    height: float = CAMERA_HEIGHT,
+) -> np.ndarray:
     """Poses of head cameras.
 
     Args:
         position: float64, (Q, 2); of the robots' axes, m.
         heading: float64, (Q,); rad.
         pitch: float64, (Q,); rad.
+        ahead: How far ahead of the axis the camera is, m.
+        height: How far above the floor, m.
 
     Returns:
         float64, (Q, 5); x, y, z (m), heading and pitch (rad).
     """
     poses = np.empty((len(position), 5))
-    poses[:, 0] = position[:, 0] + CAMERA_AHEAD * np.cos(heading)
-    poses[:, 1] = position[:, 1] + CAMERA_AHEAD * np.sin(heading)
-    poses[:, 2] = CAMERA_HEIGHT
+    poses[:, 0] = position[:, 0] + ahead * np.cos(heading)
+    poses[:, 1] = position[:, 1] + ahead * np.sin(heading)
+    poses[:, 2] = height
     poses[:, 3] = heading
     poses[:, 4] = pitch
     return poses
@@ -259,6 +296,7 @@ def _may_see(
     positions: np.ndarray,
     headings: np.ndarray,
     pitches: np.ndarray,
+    mount: tuple[float, float],
     places: np.ndarray,
     distance: float,
     out: np.ndarray,
@@ -270,7 +308,7 @@ def _may_see(
         for k in range(places.shape[1]):
             x, y = places[r, k, 0] - positions[i, 0], places[r, k, 1] - positions[i, 1]
             if x * x + y * y <= distance * distance:
-                ahead, up = cos * x + sin * y - CAMERA_AHEAD, places[r, k, 2] - CAMERA_HEIGHT
+                ahead, up = cos * x + sin * y - mount[0], places[r, k, 2] - mount[1]
                 depth = ahead * math.cos(pitches[i]) + up * math.sin(pitches[i])
                 out[r, k] = depth - abs(cos * y - sin * x) > -THING_RADIUS * math.sqrt(2.0)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from memenvs.checks import check_pair, check_whole
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.worlds import WORLDS, World
+from memenvs.navigation.homes import HomesConfig, check_range
 from memenvs.navigation.robot import TILT_MODES
 
 OBS_MODES = ("rgb", "symbolic")
@@ -20,14 +19,10 @@ GPS_FRAMES = ("layout", "episode")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtObjNavConfig:
-    """Settings of ExtObjNav.
+class ExtObjNavConfig(HomesConfig):
+    """Settings of ExtObjNav, beside those of `HomesConfig`.
 
     Attributes:
-        world: "procedural" (made up, needs nothing), "procthor" (houses of a file), or a `World`.
-        split: "train" (None), "validation" or "all"; which homes. None with a `World`.
-        houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
-        rooms: Fewest and most rooms of a procedural home, 2 to 14; None for 6 to 14. None in other worlds, which have the rooms they have.
         num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
             40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
         categories: Names or numbers of the kinds of things to place; None for all 20.
@@ -49,10 +44,6 @@ class ExtObjNavConfig:
         ReLIC, section on ExtObjNav, and its release; table of what the two say differently in `turn_deg`, `tilt_mode`, `gps_frame`.
     """
 
-    world: str | World = "procedural"
-    split: str | None = None
-    houses: str | Path | None = None
-    rooms: tuple[int, int] | None = None
     num_objects: tuple[int, int] = (20, 27)
     categories: Sequence[str | int] | None = None
     obs_mode: str = "rgb"
@@ -69,25 +60,16 @@ class ExtObjNavConfig:
     threads: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
-        if not isinstance(self.world, (str, World)):
-            raise ValueError(f"world must be one of {list(WORLDS)} or a World, got {self.world!r}")
-        for name in ("split", "houses", "rooms") if isinstance(self.world, World) else ():
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} must be None with a World, which has its own, got {getattr(self, name)!r}")
         for name, default in (("sensors", ("rgb",)), ("image_size", (256, 256))):
             if self.obs_mode == "rgb" and getattr(self, name) is None:
                 object.__setattr__(self, name, default)
             elif self.obs_mode != "rgb" and getattr(self, name) is not None:
                 raise ValueError(f"{name} must be None in obs_mode 'symbolic', got {getattr(self, name)!r}")
-        for name in ("rooms", "num_objects"):
-            if getattr(self, name) is not None:
-                low, high = check_pair(name, getattr(self, name), "fewest and most")
-                if not 1 <= low <= high:
-                    raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
-                object.__setattr__(self, name, (low, high))
+        object.__setattr__(self, "num_objects", check_range("num_objects", self.num_objects))
         if self.sensors is not None:
             sensors = self.sensors
             is_list = isinstance(sensors, (list, tuple))

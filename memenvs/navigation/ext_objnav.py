@@ -9,14 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import check_start
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.simulator import PixelCounter, Simulator
-from memenvs.houses.worlds import make_world
 from memenvs.navigation.config import ExtObjNavConfig, category_number
 from memenvs.navigation.expert import Expert
+from memenvs.navigation.homes import Pose, check_start_pose, draw_start_pose
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
 from memenvs.navigation.robot import (
@@ -35,8 +34,6 @@ from memenvs.navigation.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summaris
 
 __all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]
 
-#: x (m), y (m) and heading (rad) of a robot.
-Pose = tuple[float, float, float]
 #: A stop succeeds within this distance on the floor plan, m.
 SUCCESS_DISTANCE = 2.0
 STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
@@ -80,11 +77,7 @@ class ExtObjNav(BatchTask):
         self.goal_names = {k: YCB_CLASSES[k] for k in map(category_number, config.categories or ())}
         self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
         self.action_space = gym.spaces.Discrete(6)
-        self._world = (
-            make_world(config.world, split=config.split, houses=config.houses, rooms=config.rooms)
-            if isinstance(config.world, str)
-            else config.world
-        )
+        self._world = config.make_world()
         is_symbolic = config.image_size is None
         camera = SYMBOLIC_CAMERA
         if config.image_size is not None:
@@ -137,13 +130,13 @@ class ExtObjNav(BatchTask):
         goal = int(found.goals[rng.integers(len(found.goals))])
         self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
         count = self.config.max_start_poses
-        self._trial_starts[i] = None if count is None else [self._draw_start(found, rng) for _ in range(count)]
+        self._trial_starts[i] = None if count is None else [draw_start_pose(found.navmap, rng) for _ in range(count)]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draws goal and start; measures the distance."""
         layout = self.layout(i)
         goal = int(layout.goals[rng.integers(len(layout.goals))])
-        start = self._draw_start(layout, rng)
+        start = draw_start_pose(layout.navmap, rng)
         fixed_goal, fixed_starts = self._trial_goal[i], self._trial_starts[i]
         if fixed_goal is not None:
             goal = fixed_goal
@@ -152,7 +145,7 @@ class ExtObjNav(BatchTask):
         if options.get("goal") is not None:
             goal = self._check_goal(layout, options["goal"])
         if options.get("start") is not None:
-            start = self._check_start(layout, options["start"])
+            start = check_start_pose(layout.navmap, layout.house.name, options["start"])
         self._goal[i] = goal
         self._goal_one_hot[i] = 0.0
         self._goal_one_hot[i, goal] = 1.0
@@ -331,29 +324,12 @@ class ExtObjNav(BatchTask):
         return self._layouts[number]
 
     @staticmethod
-    def _draw_start(layout: Layout, rng: np.random.Generator) -> Pose:
-        """A start pose."""
-        return *layout.navmap.random_point(rng), 2 * math.pi * rng.random()
-
-    @staticmethod
     def _check_goal(layout: Layout, value: object) -> int:
         goal = category_number(value)
         if goal not in layout.goals:
             names = [YCB_CLASSES[k] for k in layout.goals]
             raise ValueError(f"option 'goal' must be a category of this layout, one of {names}, got {value!r}")
         return goal
-
-    @staticmethod
-    def _check_start(layout: Layout, value: object) -> Pose:
-        start = check_start(value)
-        point = np.array([start[:2]])
-        if layout.navmap.islands(point)[0] != 0:
-            near = layout.navmap.snap(point)[0].round(3).tolist()
-            raise ValueError(
-                f"option 'start' must lie on the largest navigable island of {layout.house.name!r}, got {value!r}; "
-                f"the nearest point there is {near}"
-            )
-        return start
 
     def _sees_goal(self, which: np.ndarray) -> np.ndarray:
         """bool, (N,); whether a stop would succeed, of those in `which`."""

@@ -6,9 +6,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from agents.memory.base import Memory, State, StepInputs
+from agents.memory.frmqn import FRMQNConfig, FRMQNMemory
 from agents.memory.none import NoMemory, NoMemoryConfig
 from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
 from agents.memory.relic import RelicConfig, RelicMemory
+from agents.memory.scene import SceneConfig
+from agents.memory.smt import FactorizedConfig, FactorizedMemory, PoolingMemory, SMTConfig, SMTMemory
+from agents.memory.smt_causal import CausalConfig, CausalMemory
 from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 from memenvs.checks import choices_for
 
@@ -48,6 +52,11 @@ MEMORIES = (
         TransformerXLConfig,
         "a transformer over the newest steps and hidden states of those before (Transformer-XL)",
     ),
+    Row("smt", SMTMemory, SMTConfig, "attention over steps as seen from the present pose (Scene Memory Transformer)"),
+    Row("smt-factorized", FactorizedMemory, FactorizedConfig, "the same through some centres (SMT + Factorization)"),
+    Row("smt-causal", CausalMemory, CausalConfig, "the same with poses in attention, where no step is encoded twice"),
+    Row("sm-pooling", PoolingMemory, SceneConfig, "the largest of each feature over steps (SM + Pooling)"),
+    Row("frmqn", FRMQNMemory, FRMQNConfig, "a recurrent network that reads from steps by attention (FRMQN)"),
 )
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.checks import check_whole
 
 ResetOn = Literal["trial", "episode"]
 SHUT = 1e4
@@ -24,11 +25,13 @@ class RecurrentConfig:
         hidden_dim: Width of the hidden state, and of the features; >= 1.
         layers: Recurrent layers on top of each other; >= 1.
         reset_on: What empties the state: the start of a trial (the memory spans episodes) or of an episode.
+        bptt: Steps after which gradients stop, counted from the first step that is learned from; >= 1; None never.
     """
 
     hidden_dim: int = 256
     layers: int = 1
     reset_on: ResetOn = "trial"
+    bptt: int | None = None
 
     def __post_init__(self) -> None:
         if self.hidden_dim < 1:
@@ -39,6 +42,13 @@ class RecurrentConfig:
             raise ValueError(
                 f"unknown reset_on {self.reset_on!r}; choose from {', '.join(map(repr, get_args(ResetOn)))}"
             )
+        check_whole("bptt", self.bptt, or_none=True)
+
+
+def stretches(steps: int, length: int | None) -> list[tuple[int, int]]:
+    """Begin and end of each stretch of `length` steps; all in one if that is None."""
+    length = length or steps
+    return [(begin, min(begin + length, steps)) for begin in range(0, steps, length)]
 
 
 class RecurrentMemory(Memory):
@@ -78,16 +88,22 @@ class RecurrentMemory(Memory):
         """T steps at once; see `Memory.forward`. The state after the last step is returned in any case."""
         batch, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
-        resets = self._resets(x)
         if state is None:
             state = self.initial_state(batch)
+        parts = []
+        for begin, end in stretches(steps, self.config.bptt):
+            if begin > 0:
+                state = {part: value.detach() for part, value in state.items()}
+            features, state = self._run_stretch(x.steps(begin, end), state)
+            parts.append(features)
+        return torch.cat(parts, 1)[:, steps - kept :], state
+
+    def _run_stretch(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
+        """Steps through all of which gradients flow; features of all, and the state after them."""
+        resets = self._resets(x)
         if resets[:, 1:].any():
-            features, state = self._run_pieces(x.embedding, resets, state)
-        else:
-            features, state = self._run(
-                x.embedding, {part: value * ~resets[:, :1, None] for part, value in state.items()}
-            )
-        return features[:, steps - kept :], state
+            return self._run_pieces(x.embedding, resets, state)
+        return self._run(x.embedding, {part: value * ~resets[:, :1, None] for part, value in state.items()})
 
     def _resets(self, x: StepInputs) -> Tensor:
         """Bool (B, T): the state is emptied before this step."""

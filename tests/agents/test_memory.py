@@ -25,6 +25,11 @@ SMALL = {
         "max_episode_steps": T,
     },
     "trxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
+    "smt": {"dim": 8, "heads": 2, "capacity": 2 * T, "tau": (1.0, 10.0)},
+    "smt-factorized": {"dim": 8, "heads": 2, "capacity": T, "n_centres": 4},
+    "smt-causal": {"dim": 8, "heads": 2, "capacity": T},
+    "sm-pooling": {"dim": 8},
+    "frmqn": {"dim": 8, "capacity": T},
 }
 VARIANTS = [
     *[(row.name, {}) for row in MEMORIES],
@@ -32,6 +37,21 @@ VARIANTS = [
     ("relic", {"inter_episode": False}),
     *[("relic", {"sink": sink}) for sink in ("none", "token", "k0v0", "kv0", "k0v")],
     ("trxl", {"memory_length": 2 * T, "layers": 1}),
+    ("lstm", {"bptt": 4}),
+    ("smt", {"capacity": 1}),
+    ("smt", {"capacity": 6, "time": "sinusoidal", "reset_on": "episode"}),
+    ("smt", {"encoder": False, "time": "none"}),
+    ("smt", {"encoder": False, "capacity": 6, "rectified": True}),
+    ("smt", {"rectified": True}),
+    ("smt-factorized", {"capacity": 6}),
+    ("smt-factorized", {"centres": "window"}),
+    ("smt-factorized", {"centres": "static"}),
+    ("smt-factorized", {"rectified": True, "reset_on": "episode"}),
+    ("smt-causal", {"capacity": 6, "layers": 3}),
+    ("smt-causal", {"reset_on": "episode"}),
+    ("sm-pooling", {"capacity": 6}),
+    ("frmqn", {"capacity": 1, "reset_on": "episode"}),
+    ("frmqn", {"capacity": 6, "bptt": 4}),
 ]
 STARTS = {
     "one trial": ({0}, {0}),
@@ -58,7 +78,8 @@ def inputs(starts: str | list[str], seed: int = 1) -> StepInputs:
     for row, name in enumerate([starts] * B if isinstance(starts, str) else starts):
         for flags, where in zip((episode, trial), STARTS[name], strict=True):
             flags[row, list(where)] = True
-    return StepInputs(torch.randn(B, T, D, generator=generator, dtype=torch.float64), episode, trial)
+    embedding, pose = (torch.randn(B, T, width, generator=generator, dtype=torch.float64) for width in (D, 3))
+    return StepInputs(embedding, episode, trial, 3.0 * pose)
 
 
 def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, State]:
@@ -137,7 +158,14 @@ def test_a_start_in_mid_sequence_equals_a_fresh_one(name: str, kwargs: dict) -> 
         torch.testing.assert_close(again, fresh, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [v for v in VARIANTS if v[0] != "none"], ids=str)
+REACHING = [
+    (name, kwargs)
+    for name, kwargs in VARIANTS
+    if name not in ("none", "sm-pooling") and "capacity" not in kwargs and "bptt" not in kwargs
+]
+
+
+@pytest.mark.parametrize(("name", "kwargs"), REACHING, ids=str)
 def test_gradient_reaches_the_oldest_step_that_counts(name: str, kwargs: dict) -> None:
     memory, x = make(name, **kwargs), inputs(["one trial", "trials", "episodes"])
     x.embedding.requires_grad_()
@@ -155,9 +183,27 @@ def test_rows_of_a_state_stand_alone(name: str) -> None:
     _, state = one_by_one(memory, x.steps(0, 11), memory.initial_state(B))
     order = torch.tensor([2, 0])
     state = {key: value[order] for key, value in state.items()}
-    later = StepInputs(x.embedding[order, 11:], x.episode_start[order, 11:], x.trial_start[order, 11:])
+    later = x.steps(11, T)
+    assert later.pose is not None
+    later = StepInputs(later.embedding[order], later.episode_start[order], later.trial_start[order], later.pose[order])
     got, _ = one_by_one(memory, later, state)
     torch.testing.assert_close(got, expected[order, 11:], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_chosen_steps_equal_the_sequence(name: str) -> None:
+    memory, x = make(name), inputs(["one trial", "trials", "episodes"])
+    x.embedding.requires_grad_()
+    at = torch.tensor([[22, 0, 7, 7], [8, 9, 22, 1], [14, 13, 5, 2]])
+    whole, _ = memory(x, None)
+    got = memory.decide(x, at)
+    expected = torch.stack([whole[row, at[row]] for row in range(B)])
+    torch.testing.assert_close(got, expected, atol=1e-9, rtol=0)
+    weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
+    leaves = [x.embedding, *memory.parameters()]
+    gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (got, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm"])
@@ -190,12 +236,12 @@ def test_registry() -> None:
     assert all(row.line for row in MEMORIES)
     with pytest.raises(
         ValueError,
-        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', 'relic', 'trxl'\]\. Did you mean 'lstm'\?",
+        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'frmqn'\]\. Did you mean 'lstm'\?",
     ):
         make_memory("lstn", 4)
     with pytest.raises(
         ValueError,
-        match=r"unknown setting 'heads' of the memory 'gru'; choose from \['hidden_dim', 'layers', 'reset_on'\]",
+        match=r"unknown setting 'heads' of the memory 'gru'; choose from \['hidden_dim', 'layers', 'reset_on', 'bptt'\]",
     ):
         make_memory("gru", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):

@@ -1,5 +1,6 @@
 """Agents: memories, policies and learners that plug into Stable-Baselines3."""
 
+from agents.episode_dqn import DQNConfig, EpisodeDQN
 from agents.memory import MEMORIES, Memory, StepInputs, make_memory
 from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO, PPOConfig
@@ -7,6 +8,8 @@ from agents.vec_env import TrialVecEnv, make_vec_env
 
 __all__ = [
     "MEMORIES",
+    "DQNConfig",
+    "EpisodeDQN",
     "Memory",
     "MemoryPolicy",
     "PPOConfig",

@@ -193,6 +193,39 @@ def load(
     return model
 
 
+def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
+    """Puts the encoder of a file, features extractor and embedding of the previous action, into a policy; nothing else changes.
+
+    Args:
+        policy: Of any learner and memory, with the same features extractor.
+        path: The file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is cut short or not ours, or its encoder is another one: of other layers, sizes or kinds.
+    """
+    members = read(path)
+    saved = _plain(path, members, "config.json", CONFIG_KEYS)
+    own = policy.json_kwargs()["features_extractor_class"]
+    try:
+        if saved["policy_kwargs"].get("features_extractor_class") != own:
+            raise ValueError(
+                f"features_extractor_class must be {own!r}, got {saved['policy_kwargs'].get('features_extractor_class')!r}"
+            )
+        if saved.get("encoder") != policy.encoder_fingerprint:
+            raise ValueError(f"frozen encoder must be {policy.encoder_fingerprint}, got {saved.get('encoder')}")
+        parts = ["features_extractor."] + ["previous_action."] * (policy.previous_action_dim > 0)
+
+        def of_encoder(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+            return {name: value for name, value in weights.items() if name.startswith(tuple(parts))}
+
+        found = of_encoder(load_tensors(members["policy.safetensors"]))
+        _check_tensors("policy.safetensors", found, of_encoder(policy.state_dict()))
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path}: weights of another encoder: {error}") from None
+    policy.load_state_dict(found, strict=False)
+
+
 def check_run(path: str | PathLike[str], settings: Any, policy: dict[str, Any], n_envs: int) -> None:
     """Raises a ValueError that names what differs if a file was not written by a learner with these settings.
 

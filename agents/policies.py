@@ -85,6 +85,9 @@ class MemoryPolicy(BasePolicy):
             observations, else flattened.
         features_extractor_kwargs: Its settings.
         freeze_features: Whether the features extractor is not trained; features are then computed once and stored in bfloat16.
+        freeze_previous_action: Whether the embedding of the previous action is not trained.
+        single_steps: Whether the memory is emptied before each step, so that a decision sees its own step only: the first of two stages
+            of training, in which the features extractor is learned.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3; None: two of 64 each
             without a memory, none with one.
         activation: What follows each of these layers, "tanh" or "relu".
@@ -109,6 +112,8 @@ class MemoryPolicy(BasePolicy):
         features_extractor_class: type[BaseFeaturesExtractor] | str | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         freeze_features: bool = False,
+        freeze_previous_action: bool = False,
+        single_steps: bool = False,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         activation: str = "tanh",
         adam_eps: float = 1e-5,
@@ -145,6 +150,8 @@ class MemoryPolicy(BasePolicy):
                     f"previous_action_dim must be 0 for actions in {action_space}, got {previous_action_dim}"
                 )
             self.previous_action = nn.Embedding(int(action_space.n) + 1, previous_action_dim)
+            self.previous_action.requires_grad_(not freeze_previous_action)
+        self.single_steps = single_steps
         self.memory_name = memory
         self.memory = make_memory(memory, self.features_dim + previous_action_dim, **(memory_kwargs or {}))
         if net_arch is None:
@@ -171,6 +178,8 @@ class MemoryPolicy(BasePolicy):
             "features_extractor_class": features_extractor_class.__name__,
             "features_extractor_kwargs": features_extractor_kwargs or {},
             "freeze_features": freeze_features,
+            "freeze_previous_action": freeze_previous_action,
+            "single_steps": single_steps,
             "net_arch": net_arch,
             "activation": activation,
             "adam_eps": adam_eps,
@@ -224,12 +233,14 @@ class MemoryPolicy(BasePolicy):
             features: float, (B, T, features_dim).
             previous: int64, (B, T); 0 at the first step of an episode, else 1 + the action before (unused without
                 `previous_action_dim`).
-            episode_start: bool, (B, T).
+            episode_start: bool, (B, T); with `single_steps` taken to be True, as the next.
             trial_start: bool, (B, T).
             pose: float, (B, T, 3); as `pose` gives them.
         """
         if self.previous_action_dim > 0:
             features = torch.cat([features, self.previous_action(previous)], -1)
+        if self.single_steps:
+            episode_start = trial_start = torch.ones_like(trial_start)
         return StepInputs(features, episode_start, trial_start, pose)
 
     def heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:

@@ -145,6 +145,10 @@ class TrialModel(BaseAlgorithm):
     def _forget_rollout(self) -> None:
         """Drops what was collected of a rollout that does not go on."""
 
+    def load_features(self, path: str | PathLike[str]) -> None:
+        """Starts with the encoder of another learner; see `agents.checkpoint.load_features`."""
+        checkpoint.load_features(self.policy, path)
+
     # ------------------------------------------------------------------ acting
 
     def _note_starts(self, env: VecEnv, dones: np.ndarray) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.houses.camera import Camera
-from memenvs.navigation.counters import normals_of_word, random_word
+from memenvs.navigation.counters import coarse_normals
 
 #: Rows and columns of the sensor, and its focal length in its own pixels (factory calibration).
 SENSOR_SIZE, SENSOR_FOCAL = (480, 640), 574.05
@@ -63,14 +63,9 @@ def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np
         SMT: values up to 5 m, zero-mean Gaussian noise of 0.05 m for each pixel.
     """
     noise, far, least = np.float32(DEPTH_NOISE), np.float32(DEPTH_RANGE), np.float32(LEAST_DEPTH)
-    pixels = depth.shape[1]
     for i in rows:
         true, measured = depth[i], out[i]
-        first = np.uint64(steps[i]) * np.uint64(_WORDS_PER_STEP)
-        for group in range((pixels + 3) // 4):
-            values = normals_of_word(random_word(keys[i], first + np.uint64(group)))
-            for k in range(min(4, pixels - 4 * group)):
-                at = 4 * group + k
-                value = true[at]
-                noisy = max(value + noise * values[k], least)
-                measured[at] = noisy if np.float32(0.0) < value <= far else np.float32(0.0)
+        coarse_normals(keys[i], np.uint64(steps[i]) * np.uint64(_WORDS_PER_STEP), measured)
+        for k in range(len(true)):
+            noisy = max(true[k] + noise * measured[k], least)
+            measured[k] = noisy if np.float32(0.0) < true[k] <= far else np.float32(0.0)

@@ -60,11 +60,16 @@ def normal_pair(key: np.uint64, counter: np.uint64) -> tuple[float, float]:
 
 
 @njit(nogil=True, cache=True)
-def normals_of_word(word: np.uint64) -> tuple[np.float32, np.float32, np.float32, np.float32]:
-    """Four independent values of `QUANTILES`."""
-    return (
-        QUANTILES[(word & _SIXTEEN_BITS) >> _QUANTILE_SHIFT],
-        QUANTILES[((word >> np.uint64(16)) & _SIXTEEN_BITS) >> _QUANTILE_SHIFT],
-        QUANTILES[((word >> np.uint64(32)) & _SIXTEEN_BITS) >> _QUANTILE_SHIFT],
-        QUANTILES[word >> np.uint64(52)],
-    )
+def coarse_normals(key: np.uint64, counter: np.uint64, out: np.ndarray) -> None:
+    """Fills `out`, float32, with independent values of `QUANTILES`, four for each number of a stream from `counter` on."""
+    whole = len(out) // 4
+    for group in range(whole):
+        word, at = random_word(key, counter + np.uint64(group)), 4 * group
+        out[at] = QUANTILES[(word & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
+        out[at + 1] = QUANTILES[((word >> np.uint64(16)) & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
+        out[at + 2] = QUANTILES[((word >> np.uint64(32)) & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
+        out[at + 3] = QUANTILES[word >> np.uint64(52)]
+    word = random_word(key, counter + np.uint64(whole))
+    for at in range(4 * whole, len(out)):
+        out[at] = QUANTILES[(word & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
+        word >>= np.uint64(16)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import gymnasium as gym
@@ -29,6 +31,7 @@ from memenvs.navigation.exploration_config import ExplorationConfig
 from memenvs.navigation.homes import check_start_pose, draw_start_pose
 from memenvs.navigation.nyu40 import NYU40
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
+from memenvs.navigation.planner import spread_costs, walk
 from memenvs.navigation.site import GRID, Site, enter_cells
 
 #: Columns of `info["reward_terms"]`: forward without a collision, cells newly entered, classes newly found, collisions.
@@ -42,6 +45,13 @@ MOST_COLLISIONS = 50
 KEPT_SITES = 256
 _MAP_SCALE = 40.0  # pixels per metre
 _AROUND_VIEW = 250  # grey
+
+
+def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Room for what a renderer draws of "rgb", "depth" and "semantic", (N, H, W, ...)."""
+    shape = num_envs, camera.height, camera.width
+    rooms = {"rgb": ((*shape, 3), np.uint8), "depth": ((*shape, 1), np.float32), "semantic": (shape, np.uint8)}
+    return {name: np.zeros(*rooms[name]) for name in names}
 
 
 class Exploration(BatchTask):
@@ -78,8 +88,8 @@ class Exploration(BatchTask):
         )
         self.observation_space = self._make_space()
         # What was drawn last, by the names that the renderer gives it, and whose row the robot has left behind.
-        self._images: dict[str, np.ndarray] = {}
-        self._draw_also(*{RENDERED[name] for name in config.modalities or () if name in RENDERED})
+        drawn = [RENDERED[name] for name in config.modalities or () if name in RENDERED]
+        self._images = empty_images(num_envs, self._camera, drawn)
         self._is_stale = np.ones(num_envs, bool)
         self._keys = np.zeros((2, num_envs), np.uint64)  # of the noise of wheels and of depth
         self._wheel_way = WHEEL_RADIUS * config.wheel_noise * config.action_seconds
@@ -98,6 +108,8 @@ class Exploration(BatchTask):
         self._scene_id = np.zeros(num_envs, "U64")
         # Poses, for pictures: those after step t are row t modulo the length of an episode.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
+        # Of the oracle: the ways that were found last, and for what.
+        self._plans: list[tuple[tuple, np.ndarray | None] | None] = [None] * num_envs
 
     # ------------------------------------------------------------------ rules
 
@@ -242,9 +254,25 @@ class Exploration(BatchTask):
         """int64, (N,); how many classes the robots in `active` see for the first time. No task but Search asks for any."""
         return np.zeros(self.num_envs, np.int64)
 
+    @abstractmethod
     def _plan(self, i: int) -> int:
         """What the oracle does in environment `i`."""
-        raise NotImplementedError
+
+    def _plan_to_cover(self, i: int) -> int:
+        """Frontier exploration with the map: on to the nearest cell that was not visited."""
+        site, cells = self.site(i), int(self._totals[i, CELL])
+        costs = self._costs_to(i, (cells,), lambda: site.unvisited(self._visited[i]))
+        return walk(site.navmap, self._sim.pose[i], costs)
+
+    def _costs_to(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
+        """What it costs to walk to goals (see `memenvs.navigation.planner`), None if there is no goal; kept while `key` stays the same."""
+        key = (int(self._keys[0, i]), *key)
+        kept = self._plans[i]
+        if kept is None or kept[0] != key:
+            site, goals = self.site(i), find_goals()
+            costs = spread_costs(site.costs, site.navmap.shape[1], goals) if goals.any() else None
+            self._plans[i] = kept = key, costs
+        return kept[1]
 
     def _marks(self, i: int) -> np.ndarray:
         """float64, (K, 2); places in environment `i` to mark on maps, m."""
@@ -264,17 +292,6 @@ class Exploration(BatchTask):
             "pose": box(-far, far, dtype=np.float32),
         }
         return gym.spaces.Dict({name: spaces[name] for name in self.config.modalities or ()})
-
-    def _draw_also(self, *names: str) -> None:
-        """Makes room for more of what the renderer can draw in one pass."""
-        shape, kinds = (
-            (self.num_envs, self._camera.height, self._camera.width),
-            {"rgb": 3, "depth": 1, "semantic": None},
-        )
-        for name in names:
-            channels = () if kinds[name] is None else (kinds[name],)
-            dtype = np.float32 if name == "depth" else np.uint8
-            self._images.setdefault(name, np.zeros((*shape, *channels), dtype))
 
     def _draw(self, which: np.ndarray) -> None:
         """Draws, of the environments in `which`, those that have moved since they were drawn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -13,9 +14,12 @@ from memenvs.houses.navmap import NavigationMap
 from memenvs.houses.scene import Scene
 from memenvs.houses.worlds import Home
 from memenvs.navigation.nyu40 import LABELS, NYU40, with_nyu40_labels
+from memenvs.navigation.planner import cell_costs
 
 #: Side of a cell to cover, m; a home has at most so many of them along each axis.
 COVER_CELL, GRID = 0.5, 64
+#: Who plans to enter a cell plans to be so far within it, m.
+_WELL_WITHIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,26 @@ class Site:
             cells=(home.navmap.islands(middles) == 0).reshape(GRID, GRID),
             has_label=has_label,
         )
+
+    @cached_property
+    def costs(self) -> np.ndarray:
+        """What it costs to be in each cell of the map; see `memenvs.navigation.planner.cell_costs`."""
+        return cell_costs(self.navmap)
+
+    @cached_property
+    def cover_cell(self) -> np.ndarray:
+        """int64, (H * W,); for each cell of the map the flat index of the cell to cover that it lies well within; -1 if that counts not."""
+        at = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVER_CELL
+        column, row = np.floor(at).astype(np.int64).T
+        on_grid = (row >= 0) & (row < GRID) & (column >= 0) & (column < GRID)
+        index = np.where(on_grid, row * GRID + column, 0)
+        is_within = (np.abs(at % 1.0 - 0.5) < 0.5 - _WELL_WITHIN / COVER_CELL).all(1)
+        is_open = (self.navmap.island.ravel() == 0) & self.cells.ravel()[index]
+        return np.where(on_grid & is_within & is_open, index, -1)
+
+    def unvisited(self, visited: np.ndarray) -> np.ndarray:
+        """bool, (H * W,); cells of the map in cells to cover that are not `visited`, bool (64, 64)."""
+        return (self.cover_cell >= 0) & ~visited.ravel()[self.cover_cell]
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,32 @@
+"""Coverage: be everywhere once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memenvs.navigation.exploration import CELL, Exploration
+
+
+class Coverage(Exploration):
+    """Enter as many different cells of 0.5 m as possible.
+
+    Observation (`Dict`): as `Roaming`.
+    Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
+    Reward: 5 for entering a cell that was not visited before, -1 for a collision. Only cells count whose middle can be reached; that of the
+    start is visited from the beginning.
+    Ends: the 51st collision terminates; 500 steps truncate. Success: every cell that counts has been visited.
+    Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
+    Info: as `Roaming`.
+
+    Source:
+        Scene Memory Transformer (Fang et al., 2019), section 4.
+    """
+
+    weights = (0.0, 5.0, 0.0, -1.0)
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth and metrics; see the class."""
+        return {**super().info(), "success": self._totals[:, CELL] == self._reachable}
+
+    def _plan(self, i: int) -> int:
+        return self._plan_to_cover(i)

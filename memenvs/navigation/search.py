@@ -1,0 +1,150 @@
+"""Search: see a television, a refrigerator, a bookshelf, a table, a sofa and a bed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from memenvs.core import Options
+from memenvs.navigation import carmine
+from memenvs.navigation.drive import LEFT, RIGHT
+from memenvs.navigation.exploration import Exploration, empty_images
+from memenvs.navigation.exploration_config import SearchConfig
+from memenvs.navigation.nyu40 import LABELS, NYU40_INDEX
+from memenvs.navigation.planner import turns_to, walk
+from memenvs.navigation.sightings import Scout, Stands, find_labels
+
+#: The oracle takes itself to be at a stand so far from it, m.
+_AT_STAND = 0.15
+
+
+class Search(Exploration):
+    """Find one thing of each of six classes.
+
+    A class is found by the first action after which the 48 x 64 image of the camera shows it on more than 4 % of the pixels with a true depth
+    below 2 m (`search_rule`), whatever is observed. The search goes on after all are found.
+
+    Observation (`Dict`): as `Roaming`.
+    Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
+    Reward: 100 for each class found, 1 for entering a cell of 0.5 m that was not visited before, -1 for a collision.
+    Ends: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been found.
+    Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
+    Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, how many are found; `ratio`, their share of
+    those present (1 where none is).
+
+    Source:
+        Scene Memory Transformer (Fang et al., 2019), section 4. The paper's two statements on what a cell is worth differ (0.2 x 5 or 0.2);
+        it is 0.2 x 5 here.
+    """
+
+    config_type = SearchConfig
+    weights = (0.0, 1.0, 100.0, -1.0)
+    config: SearchConfig
+
+    def __init__(self, num_envs: int, **kwargs: object) -> None:
+        super().__init__(num_envs, **kwargs)
+        config = self.config
+        self._targets = np.array([NYU40_INDEX[name] for name in config.targets], np.uint8)
+        self._check_targets()
+        self._found = np.zeros((num_envs, len(self._targets)), bool)
+        self._present = np.zeros((num_envs, len(self._targets)), bool)
+        self._sees = np.zeros((num_envs, len(self._targets)), bool)
+        # The test is on 48 x 64 pixels: those that are observed, if they are as many, else others drawn for it.
+        self._looks_apart = config.image_size != carmine.IMAGE_SIZE
+        self._test_camera = carmine.frame_camera(carmine.IMAGE_SIZE)
+        images = empty_images(num_envs, self._test_camera, ("semantic", "depth"))
+        if not self._looks_apart:
+            images = self._images = {**images, **self._images}
+        self._test_images = images
+        self._scout = Scout(config.search_rule)
+        self._tried: list[set[int]] = [set() for _ in range(num_envs)]  # cells of stands that did not do
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Moves into a home."""
+        super().begin_trial(i, layout, rng)
+        self._present[i] = self.site(i).has_label[self._targets]
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Nothing is found yet."""
+        super().begin_episode(i, rng, options)
+        self._found[i] = False
+        self._tried[i] = set()
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth and metrics; see the class."""
+        classes, present = self._found.sum(1), self._present.sum(1)
+        return {
+            **super().info(),
+            "found": self._found,
+            "present": self._present,
+            "classes": classes,
+            "ratio": np.where(present > 0, classes / np.maximum(present, 1), 1.0),
+            "success": classes == present,
+        }
+
+    # ------------------------------------------------------------------ private
+
+    def _find_targets(self, active: np.ndarray) -> np.ndarray:
+        if self._looks_apart:
+            self._sim.render(active, self._test_images, camera=self._test_camera)
+        else:
+            self._draw(active)
+        images, rule = self._test_images, self.config.search_rule
+        find_labels(images["semantic"], images["depth"], np.flatnonzero(active), self._targets, rule, self._sees)
+        new = self._sees & ~self._found & active[:, None]
+        self._found |= new
+        return new.sum(1)
+
+    def _check_targets(self) -> None:
+        """Raises ValueError if some target is in no home of the world; looks at homes until all have been seen."""
+        missing = set(self.config.targets)
+        for number in range(self.num_layouts):
+            has_label = self._find_site(number).has_label
+            missing -= {name for name in missing if has_label[NYU40_INDEX[name]]}
+            if not missing:
+                return
+        raise ValueError(
+            f"targets must be classes that some home has; none of the {self.num_layouts} homes has {sorted(missing)}, "
+            f"got {list(self.config.targets)}"
+        )
+
+    def _plan(self, i: int) -> int:
+        """To the nearest stand from which a class is found that is not yet, facing it; when all are found, on to the nearest new cell."""
+        site, pose = self.site(i), self._sim.pose[i]
+        stands = self._stands_left(i)
+        if not len(stands.cells):
+            return self._plan_to_cover(i)
+        navmap = site.navmap
+        gaps = np.hypot(*(navmap.points(stands.cells) - pose[:2]).T)
+        nearest = int(gaps.argmin())
+        if gaps[nearest] > _AT_STAND:
+            goals = np.zeros(navmap.free.size, bool)
+            goals[stands.cells] = True
+            costs = self._costs_to(i, (len(stands.cells), int(self._found[i].sum())), lambda: goals)
+            return walk(navmap, pose, costs)
+        x, y = stands.things[nearest]
+        turns = turns_to(float(pose[2]), math.atan2(y - pose[1], x - pose[0]))
+        if turns == 0:  # it looks there and finds nothing: not a good stand after all
+            self._tried[i].add(int(stands.cells[nearest]))
+            return self._plan(i)
+        return LEFT if turns > 0 else RIGHT
+
+    def _stands_left(self, i: int) -> Stands:
+        """Stands for what is present and not found, without those that did not do."""
+        site = self.site(i)
+        wanted = self._targets[self._present[i] & ~self._found[i]].tolist()
+        each = [self._scout.stands(site, label) for label in wanted]
+        cells = np.concatenate([stands.cells for stands in each]) if each else np.zeros(0, np.int64)
+        things = np.concatenate([stands.things for stands in each]) if each else np.zeros((0, 2))
+        left = ~np.isin(cells, list(self._tried[i]))
+        return Stands(cells[left], things[left])
+
+    def _marks(self, i: int) -> np.ndarray:
+        shapes = self.site(i).house.shapes
+        label = LABELS[shapes.semantic]
+        middles = [
+            shapes.centre[shapes.instance == instance, :2].mean(0)
+            for instance in np.unique(shapes.instance[np.isin(label, self._targets)])
+        ]
+        return np.array(middles, np.float64).reshape(-1, 2)

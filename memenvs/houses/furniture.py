@@ -232,13 +232,18 @@ def vase(m: Model, x: float, y: float, z: float, style: Style) -> None:
         m.ellipsoid((x + dx, y + dy, z + dz), (0.045, 0.045, 0.045), Look("leaves", colour))
 
 
-def tv_stand(rng: np.random.Generator, style: Style) -> Model:
-    """A low cabinet with a television on it."""
-    w, d, h = rng.uniform(1.4, 1.9), 0.45, rng.uniform(0.46, 0.55)
+def tv_stand(
+    rng: np.random.Generator, style: Style, *, width: float | None = None, has_television: bool = True
+) -> Model:
+    """A low cabinet, 1.4 to 1.9 m wide if no width is given, as a rule with a television of 0.95 to 1.25 m on it."""
+    w, d, h = rng.uniform(1.4, 1.9) if width is None else width, 0.45, rng.uniform(0.46, 0.55)
     m = Model("tv_stand", w, d)
     m.legs((0.0, 0.1), 0.025, darker(style.wood))
     m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.1, h), style.wood)
     drawers(m, (-w / 2, w / 2), (0.11, h - 0.02), 3, 1, darker(style.wood, 1.12), METAL)
+    if not has_television:
+        m.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
+        return m
     m.thing("television")
     tv = rng.uniform(0.95, 1.25)
     z0, z1 = h + 0.06, h + 0.06 + 0.56 * tv

@@ -170,6 +170,26 @@ class Model:
         for sx, sy in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
             self.cylinder(sx * x, sy * y, z, radius, look)
 
+    def absorb(self, *names: str) -> Model:
+        """Makes things of these classes part of the piece itself; returns the model."""
+        kept = [k for k, thing in enumerate(self.things) if k == 0 or thing not in names]
+        self.parts = [p._replace(thing=kept.index(p.thing) if p.thing in kept else 0) for p in self.parts]
+        self.things = [self.things[k] for k in kept]
+        return self
+
+    def stretched(self, width: float, depth: float) -> Model:
+        """The same piece with another outline (m); heights stay, and what is round stays round."""
+        fx, fy = width / self.width, depth / self.depth
+        other = Model(self.name, width, depth)
+        other.things = list(self.things)
+        for part in self.parts:
+            (x, y, z), (hx, hy, hz) = part.centre, part.half
+            sx, sy = (fx, fy) if part.kind == BOX else (min(fx, fy), min(fx, fy))
+            other.parts.append(part._replace(centre=(fx * x, fy * y, z), half=(sx * hx, sy * hy, hz)))
+        for (x0, x1), (y0, y1), z, clearance in self.surfaces:
+            other.surface((fx * x0, fx * x1), (fy * y0, fy * y1), z, clearance)
+        return other
+
     def _add(self, kind: int, centre: tuple[float, float, float], size: tuple[float, float, float], look: Look) -> None:
         self.parts.append(Part(len(self.things) - 1, kind, centre, (size[0] / 2, size[1] / 2, size[2] / 2), look))
 

@@ -122,8 +122,16 @@ class FloorPlan:
 
 
 @dataclass(frozen=True)
-class _Contact:
-    """A piece of wall that two rooms share, or that one room shares with the outside (second room -1)."""
+class Contact:
+    """A piece of wall that two rooms share, or that one room shares with the outside.
+
+    Attributes:
+        rooms: Indices of the rooms on both sides; -1 is outside.
+        axis: 0 if the wall runs along x, 1 if along y.
+        line: The wall's y (axis 0) or x (axis 1), m.
+        low: Where the piece begins along the wall, m.
+        high: Where it ends, m.
+    """
 
     rooms: tuple[int, int]
     axis: int
@@ -133,6 +141,7 @@ class _Contact:
 
     @property
     def length(self) -> float:
+        """Of the piece along the wall, m."""
         return self.high - self.low
 
 
@@ -284,9 +293,9 @@ def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> 
     ]
 
 
-def _contacts(rooms: list[PlanRoom]) -> tuple[list[_Contact], list[_Contact]]:
+def find_contacts(rooms: list[PlanRoom]) -> tuple[list[Contact], list[Contact]]:
     """Pieces of wall between two rooms, and pieces between a room and the outside."""
-    inner: list[_Contact] = []
+    inner: list[Contact] = []
     shared: dict[tuple[int, int, int], list[tuple[float, float]]] = {}
     for (i, a), (j, b) in combinations(enumerate(rooms), 2):
         for axis in (0, 1):
@@ -300,17 +309,17 @@ def _contacts(rooms: list[PlanRoom]) -> tuple[list[_Contact], list[_Contact]]:
                 line, end_a, end_b = a.low[across], 0, 1
             else:
                 continue
-            inner.append(_Contact((i, j), axis, line, low, high))
+            inner.append(Contact((i, j), axis, line, low, high))
             shared.setdefault((i, axis, end_a), []).append((low, high))
             shared.setdefault((j, axis, end_b), []).append((low, high))
-    outer: list[_Contact] = []
+    outer: list[Contact] = []
     for i, room in enumerate(rooms):
         for axis in (0, 1):
             for end, line in enumerate((room.low[1 - axis], room.high[1 - axis])):
                 at = room.low[axis]
                 for low, high in [*sorted(shared.get((i, axis, end), [])), (room.high[axis], room.high[axis])]:
                     if low - at > 0.5 * RASTER:
-                        outer.append(_Contact((i, -1), axis, line, at, low))
+                        outer.append(Contact((i, -1), axis, line, at, low))
                     at = max(at, high)
     return inner, outer
 
@@ -319,7 +328,7 @@ def _with_openings(
     rng: np.random.Generator, rooms: list[PlanRoom], passages: float, extra_doors: float
 ) -> FloorPlan | None:
     """Doors, front door and windows for these rooms, or None if not all rooms can be connected."""
-    inner, outer = _contacts(rooms)
+    inner, outer = find_contacts(rooms)
     costs = [_DOOR_COST.get(frozenset(rooms[k].type for k in c.rooms), _ODD) for c in inner]
     group = list(range(len(rooms)))
     degree = [0] * len(rooms)
@@ -342,14 +351,19 @@ def _with_openings(
     if len(set(group)) > 1:
         return None
     worst += sum(20.0 for room, d in zip(rooms, degree, strict=True) if room.type in _LEAVES and d > 1)
+    return FloorPlan(tuple(rooms), add_outer_openings(rng, rooms, outer, openings), worst)
+
+
+def add_outer_openings(
+    rng: np.random.Generator, rooms: list[PlanRoom], outer: list[Contact], openings: list[Opening]
+) -> tuple[Opening, ...]:
+    """The openings between rooms, then the front door and the windows, in the pieces of wall to the outside."""
     entrance = _entrance(rng, rooms, outer)
-    openings += entrance
-    for contact in outer:
-        openings += _windows(rng, rooms[contact.rooms[0]].type, contact, entrance)
-    return FloorPlan(tuple(rooms), tuple(openings), worst)
+    windows = [opening for c in outer for opening in _windows(rng, rooms[c.rooms[0]].type, c, entrance)]
+    return (*openings, *entrance, *windows)
 
 
-def _doorway(rng: np.random.Generator, contact: _Contact, types: tuple[str, str], passages: float) -> Opening:
+def _doorway(rng: np.random.Generator, contact: Contact, types: tuple[str, str], passages: float) -> Opening:
     """A door near one end of a shared wall, or a wide passage in its middle."""
     if all(t in (*_PUBLIC, "hallway") for t in types) and contact.length > 2.2 and rng.random() < passages:
         width = min(rng.uniform(1.4, 2.4), contact.length - 0.7)
@@ -362,7 +376,7 @@ def _doorway(rng: np.random.Generator, contact: _Contact, types: tuple[str, str]
     return Opening("door", contact.rooms, contact.axis, contact.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)
 
 
-def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[_Contact]) -> list[Opening]:
+def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[Contact]) -> list[Opening]:
     """The front door, in a hallway or a living area if these have an outer wall."""
     fits = [contact for contact in outer if contact.length >= 1.4]
     if not fits:
@@ -374,7 +388,7 @@ def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[_Cont
     return [Opening("entrance", contact.rooms, contact.axis, contact.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)]
 
 
-def _windows(rng: np.random.Generator, room_type: str, contact: _Contact, taken: list[Opening]) -> list[Opening]:
+def _windows(rng: np.random.Generator, room_type: str, contact: Contact, taken: list[Opening]) -> list[Opening]:
     """Windows of one piece of outer wall."""
     low, high = contact.low + 0.35, contact.high - 0.35
     for door in taken:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.checks import check_fields, check_pair, check_whole
+from memenvs.houses import arrange
 from memenvs.houses.building import Leaf, add_door, add_entrance, add_walls, add_window, find_leaf
 from memenvs.houses.classes import MATERIAL_INDEX
+from memenvs.houses.halving import ROOM_ORDER, Halving, draw_halved_plan
 from memenvs.houses.house import Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.model import Colour, Look, draw_style
 from memenvs.houses.plan import FRAME, FloorPlan, Opening, draw_plan
@@ -19,6 +21,15 @@ from memenvs.houses.space import RoomSpace
 #: Homes of ExtObjNav. Source: relation of the splits in the article (37 and 12 scenes); the numbers are this project's.
 TRAIN_SEEDS = range(37)
 VALIDATION_SEEDS = range(1000, 1012)
+SPLITS = {
+    "train": tuple(TRAIN_SEEDS), "validation": tuple(VALIDATION_SEEDS), "all": (*TRAIN_SEEDS, *VALIDATION_SEEDS)
+}  # fmt: skip
+#: Homes of the Scene Memory Transformer's tasks: 195 to learn in, of which every fifth is for validation, and 46 to test in.
+#: Source: sizes of the splits in the article; the numbers are this project's.
+SUNCG_SPLITS = {
+    "train": tuple(seed for seed in range(195) if seed % 5 != 4), "validation": tuple(range(4, 195, 5)),
+    "test": tuple(range(1000, 1046)), "all": (*range(195), *range(1000, 1046)),
+}  # fmt: skip
 
 _FLOORS: dict[str, tuple[Look, ...]] = {
     "wood": (
@@ -55,6 +66,10 @@ class HouseConfig:
         extra_doors: Chance of a second way between living areas; 0 to 1.
         height: Of the walls, m; 2.4 or more.
         wall_thickness: Of inner walls, m; 0.06 to 0.2. Outer walls show their inner half only.
+        halving: Makes SUNCG-style homes: a rectangle cut in two again and again (`memenvs.houses.halving`), furnished by tables of chances
+            (`memenvs.houses.chances`). 1 to 16 rooms; `passages` and `extra_doors` hold between all rooms. None for wings along
+            hallways, furnished by programmes.
+        name: A home is called "<name>-<seed>".
     """
 
     rooms: tuple[int, int] = (6, 14)
@@ -64,13 +79,16 @@ class HouseConfig:
     extra_doors: float = 0.3
     height: float = 2.7
     wall_thickness: float = 0.12
+    halving: Halving | None = None
+    name: str = "procedural"
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("rooms", "furniture"):
             check_pair(name, getattr(self, name), "fewest and most")
-        if not 2 <= self.rooms[0] <= self.rooms[1] <= 14:
-            raise ValueError(f"rooms must be a range within 2 to 14, got {self.rooms}")
+        fewest, most = (2, 14) if self.halving is None else (1, len(ROOM_ORDER))
+        if not fewest <= self.rooms[0] <= self.rooms[1] <= most:
+            raise ValueError(f"rooms must be a range within {fewest} to {most}, got {self.rooms}")
         if not 0 < self.area[0] <= self.area[1] or self.area[1] < 10.0 * self.rooms[1]:
             raise ValueError(
                 f"area must be a range above 0 that offers 10 square metres for each room, got {self.area}"
@@ -86,6 +104,18 @@ class HouseConfig:
             raise ValueError(f"wall_thickness must be within 0.06 to 0.2 m, got {self.wall_thickness}")
 
 
+#: Homes for the tasks of the Scene Memory Transformer, in place of SUNCG's.
+SUNCG_STYLE = HouseConfig(
+    rooms=(2, 16),
+    area=(50.0, 320.0),
+    furniture=(1, 90),
+    passages=0.7,
+    extra_doors=0.15,
+    halving=Halving(),
+    name="suncg_style",
+)
+
+
 def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
     """The home with this number.
 
@@ -94,7 +124,7 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
         config: What homes to make.
 
     Returns:
-        A home in which a robot with a radius of 0.30 m gets from each room to each other; named "procedural-<seed>".
+        A home in which a robot with a radius of 0.30 m gets from each room to each other.
 
     Raises:
         ValueError: `seed` is no integer or negative.
@@ -104,7 +134,11 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
     best: House | None = None
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
-        house = _draw_house(rng, f"procedural-{seed}", config, must_be_complete=attempt < _ATTEMPTS // 2)
+        name = f"{config.name}-{seed}"
+        if config.halving is None:
+            house = _draw_house(rng, name, config, must_be_complete=attempt < _ATTEMPTS // 2)
+        else:
+            house = _draw_halved_house(rng, name, config, config.halving)
         if house is None:
             continue
         if best is None or count_furniture(house) > count_furniture(best):
@@ -167,6 +201,24 @@ def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig, *, mus
         for step in programme.decoration:
             step()
     return _assemble(rng, name, plan, spaces, leaves, config)
+
+
+def _draw_halved_house(rng: np.random.Generator, name: str, config: HouseConfig, halving: Halving) -> House | None:
+    """One try at a SUNCG-style home; None if its rooms or pieces are out of range or there is nothing to search for."""
+    plan = draw_halved_plan(
+        rng, halving, rooms=config.rooms, area=config.area, passages=config.passages, extra_doors=config.extra_doors
+    )
+    if plan is None:
+        return None
+    spaces = [
+        RoomSpace(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness, arrange.DOOR_DEPTH)
+        for k, room in enumerate(plan.rooms)
+    ]
+    arrange.furnish(rng, spaces, draw_style(rng))
+    if not arrange.has_target(spaces):
+        return None
+    house = _assemble(rng, name, plan, spaces, {}, config)
+    return house if count_furniture(house) <= config.furniture[1] else None
 
 
 def _draw_leaves(rng: np.random.Generator, plan: FloorPlan, spaces: Sequence[RoomSpace]) -> dict[int, Leaf]:

@@ -87,15 +87,23 @@ def outline(width: float, depth: float, x: float, y: float, yaw: float) -> Rect:
 class RoomSpace:
     """One room being furnished.
 
+    Args:
+        room: The room.
+        openings: Its doors and windows.
+        wall_thickness: m.
+        door_depth: No furniture is so close to the middle of a doorway's wall, m.
+
     Attributes:
         room: The room.
-        openings: Doors and windows of this room.
+        openings: As given.
         inside: Floor between the walls' faces.
         placements: What has been placed so far.
         doorsteps: Floor on both sides of each door, to be kept free; in the order of the doors among `openings`.
     """
 
-    def __init__(self, room: PlanRoom, openings: Sequence[Opening], wall_thickness: float) -> None:
+    def __init__(
+        self, room: PlanRoom, openings: Sequence[Opening], wall_thickness: float, door_depth: float = DOOR_DEPTH
+    ) -> None:
         half_wall = wall_thickness / 2
         self.room, self.openings = room, tuple(openings)
         self.inside = Rect(
@@ -104,14 +112,14 @@ class RoomSpace:
         self.placements: list[Placement] = []
         self._bodies: list[tuple[Rect, float, float]] = []  # outline, lowest and highest z
         self._fronts: list[Rect] = []
-        self.doorsteps = [self._doorstep(o) for o in openings if o.kind != "window"]
+        self.doorsteps = [self._doorstep(o, door_depth) for o in openings if o.kind != "window"]
         self._window_margin = [0.0] * len(self.openings)
         self._make_raster()
 
-    def _doorstep(self, opening: Opening) -> Rect:
+    def _doorstep(self, opening: Opening, depth: float) -> Rect:
         half = opening.width / 2 + 0.05
         along = opening.centre - half, opening.centre + half
-        across = opening.line - DOOR_DEPTH, opening.line + DOOR_DEPTH
+        across = opening.line - depth, opening.line + depth
         return (
             Rect(along[0], across[0], along[1], across[1])
             if opening.axis == 0

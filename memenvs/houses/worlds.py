@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from memenvs.checks import choices_for
 from memenvs.houses.house import House
 from memenvs.houses.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.objects import PlacedObject, place_objects
-from memenvs.houses.procedural import TRAIN_SEEDS, VALIDATION_SEEDS, HouseConfig, procedural_house
+from memenvs.houses.procedural import SPLITS as PROCEDURAL_SPLITS
+from memenvs.houses.procedural import SUNCG_SPLITS, SUNCG_STYLE, HouseConfig, procedural_house
 from memenvs.houses.procthor import count_procthor, load_procthor, most_rooms
 
-WORLDS = ("procedural", "procthor")
-SPLITS = ("train", "validation", "all")
+WORLDS = ("procedural", "suncg_style", "procthor")
+PROCTHOR_SPLITS = ("train", "validation", "all")
 #: Environment variable of the folder with data files, and where in it the homes of world "procthor" are.
 DATA_VARIABLE, PROCTHOR_FILE = "MEMENVS_DATA", "procthor/four_room.jsonl.gz"
 #: Homes kept ready by each world; a home with its map takes 1 to 2 MB.
@@ -92,18 +95,27 @@ class ProceduralWorld(World):
     """Homes of `memenvs.houses.procedural`, one for a seed.
 
     Args:
-        split: "train" (seeds 0 ... 36), "validation" (1000 ... 1011) or "all" (both).
+        split: A key of `splits`.
         config: What homes to make.
-        robot: As `World`.
+        splits: Seeds of the homes of each split.
+        robot_radius: As `World`.
+        robot_height: As `World`.
 
     Raises:
         ValueError: Unknown split, or a size of the robot is out of range.
     """
 
-    def __init__(self, split: str, *, config: HouseConfig, **robot: float) -> None:
-        super().__init__(**robot)
-        by_split = {"train": TRAIN_SEEDS, "validation": VALIDATION_SEEDS, "all": (*TRAIN_SEEDS, *VALIDATION_SEEDS)}
-        self._seeds = tuple(by_split[_check_split(split)])
+    def __init__(
+        self,
+        split: str,
+        *,
+        config: HouseConfig,
+        splits: Mapping[str, Sequence[int]] = PROCEDURAL_SPLITS,
+        robot_radius: float = ROBOT_RADIUS,
+        robot_height: float = ROBOT_HEIGHT,
+    ) -> None:
+        super().__init__(robot_radius=robot_radius, robot_height=robot_height)
+        self._seeds = tuple(splits[_check_split(split, splits)])
         self._config = config
 
     def __len__(self) -> int:
@@ -125,16 +137,24 @@ class ProcthorWorld(World):
     Args:
         split: "train" (the first three quarters of the file, rounded up), "validation" (the rest) or "all".
         houses: The file; None for `procthor/four_room.jsonl.gz` in the folder that `$MEMENVS_DATA` names.
-        robot: As `World`.
+        robot_radius: As `World`.
+        robot_height: As `World`.
 
     Raises:
         ValueError: Unknown split, no file named, no home of the file is in the split, or a size of the robot is out of range.
         FileNotFoundError: The file is not there.
     """
 
-    def __init__(self, split: str, *, houses: str | Path | None = None, **robot: float) -> None:
-        super().__init__(**robot)
-        _check_split(split)
+    def __init__(
+        self,
+        split: str,
+        *,
+        houses: str | Path | None = None,
+        robot_radius: float = ROBOT_RADIUS,
+        robot_height: float = ROBOT_HEIGHT,
+    ) -> None:
+        super().__init__(robot_radius=robot_radius, robot_height=robot_height)
+        _check_split(split, PROCTHOR_SPLITS)
         if houses is None:
             if not os.environ.get(DATA_VARIABLE):
                 raise ValueError(
@@ -185,7 +205,8 @@ def make_world(
 
     Args:
         world: One of `WORLDS`.
-        split: One of `SPLITS`; None for "train".
+        split: None for "train". "procedural": "train" (37 homes), "validation" (12) or "all". "suncg_style": "train" (156),
+            "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters of the file), "validation" or "all".
         houses: File of homes, for "procthor" only.
         rooms: Fewest and most rooms of a home, for "procedural" only; None for 6 to 14. Each room adds 12 to 17 square metres.
         robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory Transformer's 0.28.
@@ -199,24 +220,24 @@ def make_world(
         FileNotFoundError: The file of homes is not there.
     """
     split = "train" if split is None else split
-    robot = {"robot_radius": robot_radius, "robot_height": robot_height}
+    if world in ("suncg_style", "procthor") and rooms is not None:
+        raise ValueError(f"rooms must be None in world {world!r}, whose homes have the rooms they have, got {rooms!r}")
+    if world in ("procedural", "suncg_style") and houses is not None:
+        raise ValueError(f"houses must be None in world {world!r}, got {str(houses)!r}")
+    if world == "procthor":
+        return ProcthorWorld(split, houses=houses, robot_radius=robot_radius, robot_height=robot_height)
+    if world == "suncg_style":
+        return ProceduralWorld(
+            split, config=SUNCG_STYLE, splits=SUNCG_SPLITS, robot_radius=robot_radius, robot_height=robot_height
+        )
     if world == "procedural":
         rooms = (6, 14) if rooms is None else rooms
-        if houses is not None:
-            raise ValueError(f"houses must be None in world 'procedural', got {str(houses)!r}")
-        return ProceduralWorld(
-            split, config=HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0)), **robot
-        )
-    if world == "procthor":
-        if rooms is not None:
-            raise ValueError(
-                f"rooms must be None in world 'procthor', whose homes have the rooms they have, got {rooms!r}"
-            )
-        return ProcthorWorld(split, houses=houses, **robot)
-    raise ValueError(f"unknown world {world!r}; choose from {list(WORLDS)}")
+        config = HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0))
+        return ProceduralWorld(split, config=config, robot_radius=robot_radius, robot_height=robot_height)
+    raise ValueError(f"unknown world {world!r}; {choices_for(world, WORLDS)}")
 
 
-def _check_split(split: str) -> str:
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose from {list(SPLITS)}")
+def _check_split(split: str, splits: Collection[str]) -> str:
+    if split not in list(splits):
+        raise ValueError(f"unknown split {split!r}; {choices_for(split, splits)}")
     return split

@@ -215,7 +215,7 @@ def test_the_procedural_splits_are_disjoint():
 @pytest.mark.parametrize(
     ("world", "kwargs", "message"),
     [
-        ("mars", {}, r"unknown world 'mars'; choose from \['procedural', 'procthor'\]"),
+        ("mars", {}, r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]"),
         ("procedural", {"split": "test"}, "unknown split 'test'; choose from"),
         ("procthor", {"split": "test"}, "unknown split 'test'; choose from"),
         ("procedural", {"houses": "x"}, "houses must be None"),

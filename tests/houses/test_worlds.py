@@ -58,8 +58,23 @@ def test_houses_that_are_none_are_named_by_the_environment(tmp_path, name, conte
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"world": "mars"}, ValueError, r"unknown world 'mars'; choose from \['procedural', 'procthor'\]"),
+        (
+            {"world": "mars"},
+            ValueError,
+            r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]",
+        ),
         ({"split": "test"}, ValueError, r"unknown split 'test'; choose from \['train', 'validation', 'all'\]"),
+        (
+            {"world": "suncg_style", "split": "val"},
+            ValueError,
+            r"unknown split 'val'; choose from \['train', 'validation', 'test', 'all'\]",
+        ),
+        ({"world": "suncg_style", "houses": "x.jsonl"}, ValueError, "houses must be None in world 'suncg_style', got"),
+        (
+            {"world": "suncg_style", "rooms": (3, 5)},
+            ValueError,
+            r"rooms must be None in world 'suncg_style', .*, got \(3, 5\)",
+        ),
         ({"houses": "x.jsonl"}, ValueError, "houses must be None in world 'procedural', got 'x.jsonl'"),
         ({"world": "procthor", "houses": "x.jsonl"}, FileNotFoundError, r"x\.jsonl"),
         ({"world": "procthor", "houses": 3}, ValueError, "houses must be the path of a file or None, got 3"),

@@ -19,7 +19,6 @@ from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
 from agents.run_config import with_overrides
 from agents.runs import (
-    CHECKPOINT,
     RunDirectory,
     check_config,
     evaluate_run,
@@ -75,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
     evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
     evaluate.add_argument(
-        "--checkpoint", default=CHECKPOINT, help="file in the folder, of a run with milestones (default checkpoint.zip)"
+        "--checkpoint",
+        help="file in the folder, of a run with milestones (default best.zip of a run with validation, else checkpoint.zip)",
     )
     evaluate.add_argument(
         "--name", help="NAME.json is written (default evaluation or demonstrations_N, which the report shows)"

@@ -226,19 +226,23 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
     policy.load_state_dict(found, strict=False)
 
 
-def check_run(path: str | PathLike[str], settings: Any, policy: dict[str, Any], n_envs: int) -> None:
+def check_run(
+    path: str | PathLike[str], cls: type[TrialModel], settings: Any, policy: dict[str, Any], n_envs: int
+) -> None:
     """Raises a ValueError that names what differs if a file was not written by a learner with these settings.
 
     Args:
         path: The file.
-        settings: Of the learner, `config_type` of its class.
+        cls: The learner's class.
+        settings: Of the learner, a `config_type` of its class.
         policy: Settings of the policy; those left out are not compared.
         n_envs: Number of environments, of all processes together.
     """
     saved = _plain(path, read(path), MEMBERS[0], CONFIG_KEYS)
-    saved["config"] = asdict(
-        _settings(path, saved["config"], type(settings))
-    )  # settings newer than the file have their defaults
+    if saved["algorithm"] != cls.__name__:
+        raise ValueError(f"{path}: is of another run: algorithm must be {cls.__name__!r}, got {saved['algorithm']!r}")
+    # settings newer than the file have their defaults
+    saved["config"] = asdict(_settings(path, saved["config"], cls.config_type))
     wanted = json.loads(json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": policy}))
     if saved["n_envs"] != wanted["n_envs"]:
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")

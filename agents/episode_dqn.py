@@ -416,7 +416,7 @@ class EpisodeDQN(TrialModel):
 
     def save_replay_buffer(self, path: str | PathLike[str]) -> None:
         """Writes the episodes to a file of their own; with a file of `save` of the same moment learning resumes exactly."""
-        self.replay.save(path, self._n_updates)
+        self.replay.save(path, self.num_timesteps)
 
     def load_replay_buffer(self, path: str | PathLike[str]) -> None:
         """Takes the episodes of a file.
@@ -425,7 +425,7 @@ class EpisodeDQN(TrialModel):
             FileNotFoundError: There is no such file.
             ValueError: It is cut short, of another moment than this learner, or of a learner with other observations.
         """
-        self.replay.load(path, self._n_updates)
+        self.replay.load(path, self.num_timesteps)
 
 
 def _flat(observations: Observations) -> Observations:

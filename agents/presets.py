@@ -66,6 +66,7 @@ def _baselines(base: str, chunk: int, rl2: Changes) -> dict[str, tuple[str, RunC
         gradient passes see the memory that acting saw.
     """
     config = PRESETS[base][1]
+    assert config.ppo is not None
     memory, trial = config.policy["memory_kwargs"], config.ppo.n_steps
     sizes = {key: memory[key] for key in ("layers", "heads", "dim", "mlp_dim")}
     carried: Changes = [

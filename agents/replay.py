@@ -316,7 +316,7 @@ class EpisodeReplay:
         except SafetensorError as error:
             raise ValueError(f"{path}: not a whole replay ({error}); was it cut short?") from None
         if head.get("stamp") != str(stamp):
-            raise ValueError(f"{path}: must be the replay of update {stamp}, got that of {head.get('stamp')}")
+            raise ValueError(f"{path}: must be the replay of environment step {stamp}, got that of {head.get('stamp')}")
         expected = {"lengths": self.lengths, "terminated": self.terminated, **self._stores}
         if tensors.keys() != expected.keys():
             raise ValueError(f"{path}: a replay of this learner must have {sorted(expected)}, got {sorted(tensors)}")

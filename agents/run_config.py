@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from agents.dqn_config import DQNConfig
 from agents.ppo_config import PPOConfig
 from memenvs.checks import check_fields, choices_for
 
@@ -22,8 +23,11 @@ class RunConfig:
         seed: Of everything random; >= 0.
         device: "auto", "cpu" or "cuda".
         threads: CPU threads of PyTorch; 0 leaves its own choice.
-        ppo: Settings of the learner.
+        ppo: Settings of `PartialUpdatePPO`; the defaults if neither these nor the next are given.
+        dqn: Settings of `EpisodeDQN`, which learns instead if they are given.
         policy: Settings of the policy (`MemoryPolicy`), JSON on the command line.
+        encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous action) is taken over
+            at the start; None for none. What is frozen must come from somewhere: needed with `policy.freeze_features`.
         eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation; >= 1.
@@ -31,10 +35,13 @@ class RunConfig:
         score: Metric that the in-context curve shows.
         checkpoint_rollouts: Rollouts between two checkpoints; >= 1.
         milestones: Checkpoints that are kept along the way, evenly spread over the run; >= 0.
+        validation_kwargs: Changes to `env_kwargs` for validation. JSON on the command line.
+        validation_trials: Trials of a validation, of `eval_steps` each, with every checkpoint; the one with the best mean return of an
+            episode is kept, and evaluated. 0 for no validation; >= 0.
 
     Raises:
         TypeError: A value of another type.
-        ValueError: A value out of range.
+        ValueError: A value out of range, or settings of two learners.
     """
 
     env: str = "memenvs/Darkroom-v0"
@@ -44,8 +51,10 @@ class RunConfig:
     seed: int = 0
     device: str = "auto"
     threads: int = 0
-    ppo: PPOConfig = field(default_factory=PPOConfig)
+    ppo: PPOConfig | None = None
+    dqn: DQNConfig | None = None
     policy: dict[str, Any] = field(default_factory=dict)
+    encoder_from: str | None = None
     eval_kwargs: dict[str, Any] = field(default_factory=dict)
     eval_steps: int = 1000
     eval_trials: int = 100
@@ -53,15 +62,28 @@ class RunConfig:
     score: str = "return"
     checkpoint_rollouts: int = 10
     milestones: int = 0
+    validation_kwargs: dict[str, Any] = field(default_factory=dict)
+    validation_trials: int = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("n_envs", "total_steps", "eval_steps", "eval_trials", "checkpoint_rollouts"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("seed", "threads", "milestones"):
+        for name in ("seed", "threads", "milestones", "validation_trials"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if self.dqn is None and self.ppo is None:
+            object.__setattr__(self, "ppo", PPOConfig())
+        if self.dqn is not None and self.ppo is not None:
+            raise ValueError("ppo must be None where dqn is given: one of them learns, got both")
+
+    @property
+    def settings(self) -> PPOConfig | DQNConfig:
+        """Settings of the learner."""
+        settings = self.ppo or self.dqn
+        assert settings is not None
+        return settings
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -78,7 +100,17 @@ class RunConfig:
         for key in data:
             if key not in known:
                 raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known)}")
-        return RunConfig(**{**data, "ppo": PPOConfig(**data["ppo"])})
+        ppo, dqn = data["ppo"], data.get("dqn")  # runs of early versions know no other learner than PPO
+        return RunConfig(
+            **{
+                **data,
+                "ppo": None if ppo is None else PPOConfig(**ppo),
+                "dqn": None if dqn is None else DQNConfig(**dqn),
+            }
+        )
+
+
+_WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "policy", "ppo", "validation_kwargs")
 
 
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
@@ -94,12 +126,16 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
     """
     for name, value in pairs:
         head, _, rest = name.replace("-", "_").partition(".")
-        if head == "ppo" and rest:
-            config = replace(config, ppo=replace(config.ppo, **{_known(config.ppo, rest): value}))
+        if head in ("ppo", "dqn") and rest:
+            settings: Any = getattr(config, head)
+            if settings is None:
+                raise ValueError(f"{name!r} cannot be set: this run learns with {'dqn' if head == 'ppo' else 'ppo'}")
+            changed: dict[str, Any] = {head: replace(settings, **{_known(settings, rest): value})}
+            config = replace(config, **changed)
         elif rest:
             table = getattr(config, head, None)
             if not isinstance(table, dict):
-                raise ValueError(f"unknown setting {name!r}; only env_kwargs, eval_kwargs, policy and ppo have parts")
+                raise ValueError(f"unknown setting {name!r}; only {', '.join(_WITH_PARTS)} have parts")
             part: dict[str, Any] = {head: _nested(table, rest.split("."), value)}
             config = replace(config, **part)
         else:
@@ -110,7 +146,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
 def _known(owner: Any, name: str) -> str:
     """The name, if the dataclass has such a field that can be set as a whole."""
     names = sorted(each.name for each in fields(owner))
-    if name not in names or name == "ppo":
+    if name not in names or name in ("ppo", "dqn"):
         raise ValueError(f"unknown setting {name!r}; {choices_for(name, names)}")
     return name
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import fcntl
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import numpy as np
 import torch
 from rich.progress import Progress
 from stable_baselines3.common.callbacks import BaseCallback
@@ -18,167 +15,51 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from agents import checkpoint
 from agents.distributed import Processes
+from agents.episode_dqn import EpisodeDQN
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
 from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO
 from agents.progress import progress_bar
 from agents.run_config import RunConfig
+from agents.run_directory import (
+    BEST,
+    CHECKPOINT,
+    CONFIG,
+    METRICS,
+    VALIDATION,
+    MetricsWriter,
+    RunDirectory,
+    best_checkpoint,
+    read_config,
+)
+from agents.trials import TrialModel
 from agents.vec_env import check_encoder, make_vec_env
-from memenvs.files import write_file
 
-CONFIG, CHECKPOINT, METRICS = "config.json", "checkpoint.zip", "metrics.csv"
+__all__ = [
+    "BEST", "CHECKPOINT", "CONFIG", "METRICS", "VALIDATION", "MetricsWriter", "RunCallback", "RunDirectory", "check_config", "evaluate_run",
+    "evaluation_env", "load_policy", "read_config", "train_run", "trained_policy",
+]  # fmt: skip
 
-
-class RunDirectory:
-    """The folder of a run, held by one process at a time, or by the processes of one launch.
-
-    `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; on
-    request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
-
-    Args:
-        path: The folder; made if it is not there.
-        config: Settings of a new run; None opens a run that is there.
-        processes: Those of a launch, which all must call this; the first holds the folder and writes. None: this one alone.
-
-    Raises:
-        FileExistsError: A new run in a folder that has one.
-        FileNotFoundError: No run to open.
-        ValueError: Its config cannot be read.
-        RuntimeError: Another process is working in it.
-    """
-
-    def __init__(self, path: str | Path, config: RunConfig | None = None, processes: Processes | None = None) -> None:
-        self.path = Path(path)
-        self.processes = processes or Processes()
-        self._lock: IO[str] | None = None
-        with self.processes.agreed():
-            if self.processes.is_first:
-                self._take(config)
-        try:
-            with self.processes.agreed():
-                self.config = read_config(self.path)
-        except Exception:
-            self.close()
-            raise
-
-    def _take(self, config: RunConfig | None) -> None:
-        """Locks the folder, and begins a new run in it if settings are given."""
-        file = self.path / CONFIG
-        if config is not None:
-            if file.exists():
-                raise FileExistsError(
-                    f"{self.path} already holds a run; choose another folder, or resume it with --resume"
-                )
-            self.path.mkdir(parents=True, exist_ok=True)
-        else:
-            read_config(self.path)  # there is no lock to leave behind where there is no run
-        lock = (self.path / ".lock").open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            raise RuntimeError(f"{self.path} is in use by another process") from None
-        self._lock = lock
-        if config is not None:
-            write_file(file, json.dumps(config.to_json(), indent=1).encode())
-
-    def close(self) -> None:
-        """Lets another process have the folder."""
-        if self._lock is not None:
-            self._lock.close()
-
-    def __enter__(self) -> RunDirectory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def has_checkpoint(self) -> bool:
-        """Whether there is something to resume or evaluate."""
-        return (self.path / CHECKPOINT).is_file()
-
-    def metrics(self) -> dict[str, list[tuple[int, float]]]:
-        """Name -> (environment steps, value) in order.
-
-        Raises:
-            ValueError: A line of the file is broken; the message names it.
-        """
-        series: dict[str, list[tuple[int, float]]] = {}
-        file = self.path / METRICS
-        if file.is_file():
-            *lines, _ = file.read_text().split("\n")  # a line without its end was being written when the run was killed
-            for number, row in enumerate(csv.reader(lines), 1):
-                if number == 1:
-                    continue
-                try:
-                    step, name, value = int(row[0]), row[1], float(row[2])
-                except (ValueError, IndexError):
-                    raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
-                series.setdefault(name, []).append((step, value))
-        return series
-
-    def drop_metrics_after(self, step: int) -> None:
-        """Forgets what a killed run logged after its last checkpoint."""
-        kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
-        lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
-        write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
-
-
-def read_config(path: Path) -> RunConfig:
-    """The settings of the run in a folder.
-
-    Raises:
-        FileNotFoundError: There is no run.
-        ValueError: They cannot be read.
-    """
-    file = path / CONFIG
-    if not file.is_file():
-        raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
-    try:
-        return RunConfig.from_json(json.loads(file.read_text()))
-    except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"{file}: not the settings of a run ({error})") from None
-
-
-class MetricsWriter(KVWriter):
-    """Appends every number that Stable-Baselines3 logs to a CSV file of (step, name, value).
-
-    Args:
-        path: The file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        is_new = not path.exists()
-        self._file = path.open("a", newline="")
-        if is_new:
-            self._file.write("step,name,value\n")
-
-    def write(self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
-        """Appends one dump."""
-        for name, value in sorted(key_values.items()):
-            if isinstance(value, (int, float)):
-                self._file.write(f"{step},{name},{float(value)!r}\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+VALIDATION_SEED = 1_000_000
+"""Of validation environments, apart from those of evaluation (and `evaluation_env` keeps both apart from training)."""
 
 
 class RunCallback(BaseCallback):
-    """Writes checkpoints between rollouts, keeps those at milestones, and shows progress.
+    """Between rollouts validates and writes checkpoints, keeps the best and those at milestones; shows progress.
 
     Args:
         run: The folder.
         progress: What to advance; None for silence.
     """
 
+    model: TrialModel
+
     def __init__(self, run: RunDirectory, progress: Progress | None) -> None:
         super().__init__()
         self._run, self._progress = run, progress
         self._rollouts = 0
         self._shown = 0
+        self._best = max((score for _, score in run.metrics().get(VALIDATION, [])), default=float("-inf"))
 
     def _on_training_start(self) -> None:
         self._shown = self.model.num_timesteps
@@ -189,15 +70,52 @@ class RunCallback(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         model = self.model
-        assert isinstance(model, PartialUpdatePPO)
         self._advance()
-        if model.num_timesteps > 0 and model.rollout_buffer.pos == 0:
+        if model.num_timesteps > 0 and model.at_rollout_boundary:
             self._rollouts += 1
             if self._rollouts % self._run.config.checkpoint_rollouts == 0:
-                model.save(self._run.path / CHECKPOINT)
+                self.write(model)
             if self._milestones_passed() > self._passed:
                 self._passed = self._milestones_passed()
                 model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
+
+    def write(self, model: TrialModel, *, is_last: bool = False) -> None:
+        """Validates and writes the checkpoint.
+
+        Args:
+            model: The learner, between two rollouts.
+            is_last: Whether nothing is learned after it, so that its replay is not needed.
+        """
+        if self._run.config.validation_trials > 0 and model._n_updates > 0:
+            with model.processes.agreed():
+                if model.processes.is_first:
+                    score = self._validate(model)
+            better = model.processes.gather(score > self._best if model.processes.is_first else False)[0]
+            if better:
+                model.save(self._run.path / BEST)
+            if model.processes.is_first:
+                self._best = max(self._best, score)
+                for output in model.logger.output_formats:
+                    output.write({VALIDATION: score}, {VALIDATION: ()}, model.num_timesteps)
+        replay = None
+        if isinstance(model, EpisodeDQN) and not is_last:
+            replay = self._run.replay(model.num_timesteps)
+            model.save_replay_buffer(replay)
+        model.save(self._run.path / CHECKPOINT)  # names the replay by its step: both are there, or those before
+        if model.processes.is_first:
+            self._run.drop_replays(but=replay)
+
+    def _validate(self, model: TrialModel) -> float:
+        """Mean return of the validation trials' episodes; draws from a generator of its own."""
+        own = model.policy.generator
+        model.policy.generator = torch.Generator(model.device).manual_seed(0)
+        config = self._run.config
+        changes: dict[str, Any] = {"eval_kwargs": config.validation_kwargs, "eval_trials": config.validation_trials}
+        try:
+            results = evaluate_run(self._run, model.policy, seed=VALIDATION_SEED, **changes)
+        finally:
+            model.policy.generator = own
+        return float(np.nanmean(results.metrics["return"]))
 
     def _milestones_passed(self) -> int:
         config = self._run.config
@@ -230,25 +148,80 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         ValueError: A setting of the environment, the policy or the learner is not allowed, or cannot be split over the processes.
         TypeError: It does not exist.
     """
-    if processes is not None:
-        processes.share("n_envs", config.n_envs)
+    processes = processes or Processes()
+    processes.share("n_envs", config.n_envs)
+    if config.ppo is not None:
         processes.share("ppo.batch_size", config.ppo.batch_size)
-    rollout = config.n_envs * config.ppo.n_steps
-    if config.total_steps < rollout:  # whole rollouts are played
-        raise ValueError(
-            f"total_steps must be at least {rollout}, one rollout (n_envs {config.n_envs} x ppo.n_steps {config.ppo.n_steps}), "
-            f"got {config.total_steps}"
-        )
-    make_vec_env(config.env, 1, **{**config.env_kwargs, **config.eval_kwargs}).close()
+    _check_total(config)
+    for changes in (config.eval_kwargs, *[config.validation_kwargs] * (config.validation_trials > 0)):
+        make_vec_env(config.env, 1, **{**config.env_kwargs, **changes}).close()
     env = make_vec_env(config.env, 1, **config.env_kwargs)
-    short = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
+    learner: Any = algorithm(config)
+    settings = config.settings
+    if config.ppo is not None:
+        settings = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
+    alone = {"processes": processes} if config.dqn is not None else {}
     try:
-        PartialUpdatePPO("MemoryPolicy", env, short, policy_kwargs=config.policy, device=config.device)
+        _start_encoder(
+            config, learner("MemoryPolicy", env, settings, policy_kwargs=config.policy, device=config.device, **alone)
+        )
     finally:
         env.close()
 
 
-def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
+def _check_total(config: RunConfig) -> None:
+    """Raises a ValueError if a run is over before anything can be learned."""
+    if config.ppo is not None:
+        rollout = config.n_envs * config.ppo.n_steps
+        if config.total_steps < rollout:  # whole rollouts are played
+            raise ValueError(
+                f"total_steps must be at least {rollout}, one rollout (n_envs {config.n_envs} x ppo.n_steps {config.ppo.n_steps}), "
+                f"got {config.total_steps}"
+            )
+    if config.dqn is not None:
+        if config.n_envs > config.dqn.capacity:
+            raise ValueError(f"dqn.capacity must be at least n_envs, {config.n_envs}, got {config.dqn.capacity}")
+        episodes = -(-config.dqn.capacity // config.n_envs) * config.n_envs
+        filling = episodes * config.dqn.episode_steps
+        if config.total_steps <= filling:
+            raise ValueError(
+                f"total_steps must be above {filling}, which filling the replay can take ({episodes} episodes of dqn.episode_steps "
+                f"{config.dqn.episode_steps}), got {config.total_steps}"
+            )
+
+
+def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN]:
+    """The learner of a run."""
+    return PartialUpdatePPO if config.dqn is None else EpisodeDQN
+
+
+def _start_encoder(config: RunConfig, model: TrialModel) -> None:
+    """Lets a new learner start with the encoder that its run names.
+
+    Raises:
+        FileNotFoundError: There is no run or checkpoint of that name.
+        ValueError: It is of another encoder, or none is named though it is not to be trained.
+    """
+    if config.encoder_from is None:
+        extractor = model.policy.features_extractor
+        if model.policy.freeze_features and any(True for _ in extractor.parameters()):
+            raise ValueError(
+                "encoder_from must be the run or checkpoint whose encoder is taken over where policy.freeze_features is on: "
+                "it is not trained here; got None"
+            )
+        return
+    source = Path(config.encoder_from)
+    if source.is_dir():
+        source = best_checkpoint(source)
+    if not source.is_file():
+        raise FileNotFoundError(
+            f"encoder_from must be the run or checkpoint of a first stage, there is none at {config.encoder_from}; "
+            "train it first, or name another with --encoder_from"
+        )
+    model.load_features(source)
+
+
+def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | EpisodeDQN:
     """Trains a run to its end, from its checkpoint if it has one.
 
     A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads). Of several processes
@@ -262,31 +235,36 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
         The learner.
 
     Raises:
-        ValueError: The run's checkpoint is not whole, of other settings or of another number of processes, or the environments cannot be
-            split over the processes.
+        FileNotFoundError: The encoder to start with, or the replay beside the checkpoint, is not there.
+        ValueError: The run's checkpoint or replay is not whole, of other settings or of another number of processes, the encoder to start
+            with is another one, or the environments cannot be split over the processes.
         RuntimeError: Another process has failed.
     """
     config, processes = run.config, run.processes
     n_envs, device = processes.share("n_envs", config.n_envs), processes.device or config.device
+    learner: Any = algorithm(config)
     if run.has_checkpoint:
-        checkpoint.check_run(run.path / CHECKPOINT, config.ppo, config.policy, config.n_envs)
+        checkpoint.check_run(run.path / CHECKPOINT, learner, config.settings, config.policy, config.n_envs)
     if config.threads > 0:
         torch.set_num_threads(config.threads)
     with processes.agreed():
         env = make_vec_env(config.env, n_envs, seed=config.seed + processes.rank * n_envs, **config.env_kwargs)
     file = run.path / CHECKPOINT
     if run.has_checkpoint:
-        model = PartialUpdatePPO.load(file, env, device, processes=processes)
+        model = learner.load(file, env, device, processes=processes)
+        if isinstance(model, EpisodeDQN) and model.num_timesteps < config.total_steps:
+            model.load_replay_buffer(run.replay(model.num_timesteps))
     else:
-        model = PartialUpdatePPO(
+        model = learner(
             "MemoryPolicy",
             env,
-            config.ppo,
+            config.settings,
             policy_kwargs=config.policy,
             seed=config.seed,
             device=device,
             processes=processes,
         )
+        _start_encoder(config, model)
     writers: list[KVWriter] = []
     if processes.is_first:
         run.drop_metrics_after(model.num_timesteps)
@@ -298,8 +276,9 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
         if remaining > 0:
             if progress is not None:
                 progress.start()
-            model.learn(remaining, RunCallback(run, progress), reset_num_timesteps=model.num_timesteps == 0)
-            model.save(file)
+            callback = RunCallback(run, progress)
+            model.learn(remaining, callback, reset_num_timesteps=model.num_timesteps == 0)
+            callback.write(model, is_last=True)
     finally:
         if progress is not None:
             progress.stop()
@@ -308,19 +287,20 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO:
     return model
 
 
-def trained_policy(run: RunDirectory, seed: int, name: str = CHECKPOINT) -> MemoryPolicy:
+def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> MemoryPolicy:
     """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
 
     Args:
         run: The folder.
         seed: Of the actions.
-        name: File of the checkpoint in the folder; `checkpoint_STEPS.zip` where the run has milestones.
+        name: File of the checkpoint in the folder, `checkpoint_STEPS.zip` where the run has milestones; None: the best one of a run
+            with validation, else the latest.
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
         ValueError: Its checkpoint is not whole, or of other settings.
     """
-    return load_policy(run.path / name, run.config, seed)
+    return load_policy(run.agent(name), run.config, seed)
 
 
 def load_policy(file: Path, config: RunConfig, seed: int) -> MemoryPolicy:
@@ -330,8 +310,9 @@ def load_policy(file: Path, config: RunConfig, seed: int) -> MemoryPolicy:
         FileNotFoundError: There is no such file.
         ValueError: It is not whole, or of other settings.
     """
-    checkpoint.check_run(file, config.ppo, config.policy, config.n_envs)
-    policy = PartialUpdatePPO.load(file, device=config.device).policy
+    learner = algorithm(config)
+    checkpoint.check_run(file, learner, config.settings, config.policy, config.n_envs)
+    policy = learner.load(file, device=config.device).policy
     policy.generator.manual_seed(seed)
     return policy
 
@@ -354,7 +335,7 @@ def evaluate_run(
 
     Args:
         run: The folder.
-        policy: What plays; None: the run's checkpoint (`trained_policy` gives that of a milestone).
+        policy: What plays; None: the run's best checkpoint, or its latest (`trained_policy` gives that of a milestone).
         pictures: Whether to keep maps of an early and a late episode.
         seed: Of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.

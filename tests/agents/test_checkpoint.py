@@ -277,9 +277,9 @@ def test_settings_newer_than_the_file_have_their_defaults(saved: Path) -> None:
     older = damaged(saved, config=json.dumps(config).encode())
     model = PartialUpdatePPO.load(older, device="cpu")
     assert model.config.prefix_window == 256
-    check_run(older, model.config, {"memory": "lstm"}, N)
+    check_run(older, PartialUpdatePPO, model.config, {"memory": "lstm"}, N)
     with pytest.raises(ValueError, match="damaged: is of another run: prefix_window must be 8, got 256"):
-        check_run(older, replace(model.config, prefix_window=8), {}, N)
+        check_run(older, PartialUpdatePPO, replace(model.config, prefix_window=8), {}, N)
 
 
 def test_moments_of_the_optimiser_that_do_not_fit(saved: Path) -> None:

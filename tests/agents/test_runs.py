@@ -76,7 +76,7 @@ def test_overrides_of_wrong_types_are_named(name, value, message):
 def test_settings_of_wrong_types_are_named():
     with pytest.raises(TypeError, match="n_envs must be a whole number, got True"):
         RunConfig(n_envs=True)
-    with pytest.raises(TypeError, match=r"ppo must be PPOConfig, got \{\}"):
+    with pytest.raises(TypeError, match=r"ppo must be PPOConfig or None, got \{\}"):
         RunConfig(ppo={})
 
 

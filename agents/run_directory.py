@@ -1,0 +1,178 @@
+"""The folder of a run: its settings, its log, its checkpoints, held by one process at a time."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from stable_baselines3.common.logger import KVWriter
+
+from agents.distributed import Processes
+from agents.run_config import RunConfig
+from memenvs.files import write_file
+
+CONFIG, CHECKPOINT, BEST, METRICS = "config.json", "checkpoint.zip", "best.zip", "metrics.csv"
+VALIDATION = "validation/return"
+"""What a run with validation logs, and what its best checkpoint has most of."""
+
+
+class RunDirectory:
+    """The folder of a run, held by one process at a time, or by the processes of one launch.
+
+    `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; with
+    validation `best.zip`; beside the checkpoint of an unfinished run that learns from a replay `replay_STEPS.safetensors`;
+    on request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
+
+    Args:
+        path: The folder; made if it is not there.
+        config: Settings of a new run; None opens a run that is there.
+        processes: Those of a launch, which all must call this; the first holds the folder and writes. None: this one alone.
+
+    Raises:
+        FileExistsError: A new run in a folder that has one.
+        FileNotFoundError: No run to open.
+        ValueError: Its config cannot be read.
+        RuntimeError: Another process is working in it.
+    """
+
+    def __init__(self, path: str | Path, config: RunConfig | None = None, processes: Processes | None = None) -> None:
+        self.path = Path(path)
+        self.processes = processes or Processes()
+        self._lock: IO[str] | None = None
+        with self.processes.agreed():
+            if self.processes.is_first:
+                self._take(config)
+        try:
+            with self.processes.agreed():
+                self.config = read_config(self.path)
+        except Exception:
+            self.close()
+            raise
+
+    def _take(self, config: RunConfig | None) -> None:
+        """Locks the folder, and begins a new run in it if settings are given."""
+        file = self.path / CONFIG
+        if config is not None:
+            if file.exists():
+                raise FileExistsError(
+                    f"{self.path} already holds a run; choose another folder, or resume it with --resume"
+                )
+            self.path.mkdir(parents=True, exist_ok=True)
+        else:
+            read_config(self.path)  # there is no lock to leave behind where there is no run
+        lock = (self.path / ".lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise RuntimeError(f"{self.path} is in use by another process") from None
+        self._lock = lock
+        if config is not None:
+            write_file(file, json.dumps(config.to_json(), indent=1).encode())
+
+    def close(self) -> None:
+        """Lets another process have the folder."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is something to resume or evaluate."""
+        return (self.path / CHECKPOINT).is_file()
+
+    def agent(self, name: str | None = None) -> Path:
+        """The file of a checkpoint by its name; None: the best one of a run with validation, else the latest."""
+        return self.path / name if name is not None else best_checkpoint(self.path)
+
+    def replay(self, step: int) -> Path:
+        """The file of the replay that belongs to the checkpoint of an environment step."""
+        return self.path / f"replay_{step}.safetensors"
+
+    def drop_replays(self, but: Path | None = None) -> None:
+        """Deletes the replays of earlier checkpoints."""
+        for file in self.path.glob("replay_*.safetensors"):
+            if file != but:
+                file.unlink()
+
+    def metrics(self) -> dict[str, list[tuple[int, float]]]:
+        """Name -> (environment steps, value) in order.
+
+        Raises:
+            ValueError: A line of the file is broken; the message names it.
+        """
+        series: dict[str, list[tuple[int, float]]] = {}
+        file = self.path / METRICS
+        if file.is_file():
+            *lines, _ = file.read_text().split("\n")  # a line without its end was being written when the run was killed
+            for number, row in enumerate(csv.reader(lines), 1):
+                if number == 1:
+                    continue
+                try:
+                    step, name, value = int(row[0]), row[1], float(row[2])
+                except (ValueError, IndexError):
+                    raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
+                series.setdefault(name, []).append((step, value))
+        return series
+
+    def drop_metrics_after(self, step: int) -> None:
+        """Forgets what a killed run logged after its last checkpoint."""
+        kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
+        lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
+        write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings of the run in a folder.
+
+    Raises:
+        FileNotFoundError: There is no run.
+        ValueError: They cannot be read.
+    """
+    file = path / CONFIG
+    if not file.is_file():
+        raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
+    try:
+        return RunConfig.from_json(json.loads(file.read_text()))
+    except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{file}: not the settings of a run ({error})") from None
+
+
+class MetricsWriter(KVWriter):
+    """Appends every number that Stable-Baselines3 logs to a CSV file of (step, name, value).
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        is_new = not path.exists()
+        self._file = path.open("a", newline="")
+        if is_new:
+            self._file.write("step,name,value\n")
+
+    def write(self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
+        """Appends one dump."""
+        for name, value in sorted(key_values.items()):
+            if isinstance(value, (int, float)):
+                self._file.write(f"{step},{name},{float(value)!r}\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def best_checkpoint(path: Path) -> Path:
+    """The best checkpoint in the folder of a run with validation, else the latest."""
+    best = path / BEST
+    return best if best.is_file() else path / CHECKPOINT

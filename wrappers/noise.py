@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -63,6 +63,49 @@ class GaussianNoise:
     def measure(self, pose: np.ndarray) -> np.ndarray:
         """The pose plus noise."""
         return pose + self._sd * self._rng.standard_normal(3)
+
+
+class DeadReckoning:
+    """Where a robot believes to be that knows its start and takes every motion to be as it was commanded.
+
+    Args:
+        collision_known: Whether it knows that it stayed where it was after a collision.
+
+    Raises:
+        ValueError: A standard deviation was given, which would have no effect.
+
+    Source:
+        Scene Memory Transformer (Fang et al., 2019), study of noise; the arithmetic is that of `memenvs.navigation.drive.reckon`.
+    """
+
+    def __init__(self, *, collision_known: bool, position_sd: float = 0.0, heading_sd: float = 0.0) -> None:
+        for name, value in (("position_sd", position_sd), ("heading_sd", heading_sd)):
+            if value != 0.0:
+                raise ValueError(f"{name} must be 0 with noise 'dead_reckoning', got {value}")
+        self._collision_known = collision_known
+        self._estimate = np.zeros(3)
+
+    def start(self, pose: np.ndarray, info: Mapping[str, Any]) -> np.ndarray:
+        """Begins at a pose, float64, (3,); returns it.
+
+        Raises:
+            ValueError: `info` does not say what `move` needs.
+        """
+        if "command" not in info or "collision" not in info:
+            raise ValueError(
+                "noise 'dead_reckoning' needs an environment whose info has 'command' and 'collision', such as "
+                f"memenvs/Roaming-v0; this one has {sorted(info)}"
+            )
+        self._estimate = np.array(pose, np.float64)
+        return self._estimate.copy()
+
+    def move(self, info: Mapping[str, Any]) -> np.ndarray:
+        """float64, (3,); the pose after one more step, whose `command` (length m, turn rad) and `collision` are in `info`."""
+        from memenvs.navigation.drive import reckon  # compiles; nobody else needs it
+
+        if not (self._collision_known and info["collision"]):
+            reckon(self._estimate[None], np.asarray(info["command"], np.float64)[None])
+        return self._estimate.copy()
 
 
 #: Noise models by name; each takes `position_sd` and `heading_sd`.

@@ -10,11 +10,12 @@ from gymnasium.utils import RecordConstructorArgs
 
 from wrappers.frames import relative_pose, wrap_angle
 from wrappers.key import KeyWrapper
-from wrappers.noise import NOISES, PoseNoise
+from wrappers.noise import NOISES, DeadReckoning, NoNoise, PoseNoise
 from wrappers.truth import truth_of
 
 FRAMES = ("world", "start", "camera")
 ORIGINS = ("episode", "trial")
+DEAD_RECKONING = "dead_reckoning"
 
 
 class PoseWrapper(KeyWrapper, RecordConstructorArgs):
@@ -30,17 +31,22 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
     and the episode alone (`info`'s `seed`, `trial_id` and `episode_index` where there are any, else the seed of the last seeded
     `reset` and the number of resets since), not on what was drawn before.
 
+    With the noise "dead_reckoning" nothing is drawn: the pose is the true one at the start of an episode, and then what it would be if
+    every motion had been as commanded. That takes an environment whose wheels slip and whose `info` says `command` (length m and
+    turn rad that the last action commanded) and `collision`, such as Roaming, Coverage and Search.
+
     Args:
         env: An environment with `info["pose"]`, as all of `memenvs` have, or one of Minigrid or Miniworld.
         frame: "world", "start" or "camera".
         origin: Which start, for the frame "start": that of the "episode", or that of the "trial", so that poses can be compared
             between its episodes (`info["trial_start"]` says when).
-        noise: "none" or "gaussian".
+        noise: "none", "gaussian" or "dead_reckoning".
         position_sd: Standard deviation of the noise of x and of y, m; >= 0.
         heading_sd: Standard deviation of the noise of the heading, rad; >= 0.
+        collision_known: Whether dead reckoning knows that the robot stayed where it was after a collision.
 
     Raises:
-        ValueError: A setting is not allowed; at `reset`: the environment does not tell its pose, or has no trials.
+        ValueError: A setting is not allowed; at `reset`: the environment does not tell its pose or commands, or has no trials.
     """
 
     def __init__(
@@ -52,23 +58,34 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         noise: str = "none",
         position_sd: float = 0.0,
         heading_sd: float = 0.0,
+        collision_known: bool = False,
     ) -> None:
         RecordConstructorArgs.__init__(
-            self, frame=frame, origin=origin, noise=noise, position_sd=position_sd, heading_sd=heading_sd
+            self,
+            frame=frame,
+            origin=origin,
+            noise=noise,
+            position_sd=position_sd,
+            heading_sd=heading_sd,
+            collision_known=collision_known,
         )
         for name, value, choices in (
             ("pose frame", frame, FRAMES),
             ("origin", origin, ORIGINS),
-            ("noise", noise, tuple(NOISES)),
+            ("noise", noise, (*NOISES, DEAD_RECKONING)),
         ):
             if value not in choices:
                 raise ValueError(f"unknown {name} {value!r}; choose from {', '.join(map(repr, choices))}")
         if origin != "episode" and frame != "start":
             raise ValueError(f"origin {origin!r} needs frame 'start', got frame {frame!r}")
+        if collision_known and noise != DEAD_RECKONING:
+            raise ValueError(f"collision_known needs noise 'dead_reckoning', got noise {noise!r}")
         far = np.array([np.inf, np.inf, np.pi], np.float32)
         super().__init__(env, "pose", gym.spaces.Box(-far, far, dtype=np.float32))
         self._frame, self._origin = frame, origin
-        self._noise: PoseNoise = NOISES[noise](position_sd=position_sd, heading_sd=heading_sd)
+        sds = {"position_sd": position_sd, "heading_sd": heading_sd}
+        self._reckoning = DeadReckoning(collision_known=collision_known, **sds) if noise == DEAD_RECKONING else None
+        self._noise: PoseNoise = NoNoise() if noise == DEAD_RECKONING else NOISES[noise](**sds)
         self._truth = truth_of(env)
         self._seed: int | None = None
         self._episode = 0
@@ -91,7 +108,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         self._noise.begin(
             np.random.default_rng([*number, 0x9053])
         )  # the last number sets it apart from the environment's own
-        pose = self._truth.pose(info)
+        pose = self._pose(info, is_start=True)
         self._before = pose
         if self._origin == "episode" or info["trial_start"]:
             self._start = pose
@@ -100,12 +117,21 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
         """Steps the environment; see the class."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        pose = self._truth.pose(info)
-        if info.get("episode_start", False):  # a `TrialWrapper` inside has begun the next episode
+        is_start = info.get("episode_start", False)  # a `TrialWrapper` inside has begun the next episode
+        pose = self._pose(info, is_start=is_start)
+        if is_start:
             self._before = pose
             self._start = pose if self._origin == "episode" else self._start
         measured = self._measure(pose)
         return self._with_key(observation, measured), reward, terminated, truncated, info
+
+    def _pose(self, info: dict[str, Any], *, is_start: bool) -> np.ndarray:
+        """The pose in the world frame, float64, (3,): the true one, or that of dead reckoning."""
+        if self._reckoning is None:
+            return self._truth.pose(info)
+        if is_start:
+            return self._reckoning.start(self._truth.pose(info), info)
+        return self._reckoning.move(info)
 
     def _measure(self, pose: np.ndarray) -> np.ndarray:
         """The pose in the chosen frame, with noise; float32, (3,)."""

@@ -60,12 +60,13 @@ def reckon(estimates: np.ndarray, commands: np.ndarray) -> None:
     """Dead reckoning: moves pose estimates on, in place, as if motions had been as commanded.
 
     Args:
-        estimates: float64, (N, 3); x, y (m) and heading (rad, any).
+        estimates: float64, (N, 3); x, y (m) and heading (rad; within [-pi, pi) afterwards).
         commands: float64, (N, 2); length of the way (m) and turn (rad).
     """
     for i in range(len(estimates)):
         x, y, heading = arc_end(estimates[i, 0], estimates[i, 1], estimates[i, 2], commands[i, 0], commands[i, 1])
-        estimates[i, 0], estimates[i, 1], estimates[i, 2] = x, y, heading
+        estimates[i, 0], estimates[i, 1] = x, y
+        estimates[i, 2] = (heading + math.pi) % (2.0 * math.pi) - math.pi
 
 
 def seen_from(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:

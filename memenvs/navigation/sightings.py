@@ -77,7 +77,7 @@ def _count(picture: np.ndarray, label: np.uint8) -> int:
     count = np.int32(0)
     for k in range(len(picture)):
         count += np.int32(picture[k] == label)
-    return count
+    return int(count)
 
 
 @njit(nogil=True, cache=True)

@@ -181,7 +181,9 @@ def test_noise_of_an_episode_depends_on_its_number_alone(make):
     [
         ({"frame": "globl"}, "unknown pose frame 'globl'; choose from 'world', 'start', 'camera'"),
         ({"origin": "home"}, "unknown origin 'home'; choose from 'episode', 'trial'"),
-        ({"noise": "pink"}, "unknown noise 'pink'; choose from 'none', 'gaussian'"),
+        ({"noise": "pink"}, "unknown noise 'pink'; choose from 'none', 'gaussian', 'dead_reckoning'"),
+        ({"noise": "dead_reckoning", "position_sd": 0.1}, "position_sd must be 0 with noise 'dead_reckoning', got 0.1"),
+        ({"collision_known": True}, "collision_known needs noise 'dead_reckoning', got noise 'none'"),
         ({"noise": "gaussian", "position_sd": -1.0}, "position_sd must be finite and at least 0, got -1.0"),
         ({"noise": "gaussian", "heading_sd": float("nan")}, "heading_sd must be finite and at least 0, got nan"),
         ({"noise": "gaussian", "heading_sd": "0.1"}, "heading_sd must be finite and at least 0, got '0.1'"),
@@ -200,5 +202,7 @@ def test_bad_environments(make):
         PoseWrapper(make("cartpole")).reset()
     with pytest.raises(ValueError, match="origin 'trial' needs an environment with trials"):
         PoseWrapper(Walker(SQUARE), origin="trial").reset()
+    with pytest.raises(ValueError, match=r"needs an environment whose info has 'command' .* this one has \['pose'\]"):
+        PoseWrapper(Walker(SQUARE), noise="dead_reckoning").reset()
     with pytest.raises(ValueError, match="have a key 'pose' already"):
         PoseWrapper(PoseWrapper(Walker(SQUARE)))

@@ -22,13 +22,14 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from agents.distributions import ActionDistribution, ActionHead
-from agents.encoders import DictEncoder
+from agents.encoders import DictEncoder, SceneEncoder
 from agents.memory import State, StepInputs, make_memory, memory_row
 from memenvs.checks import choices_for
 
 #: Features extractors that can be named in a saved file.
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "DictEncoder": DictEncoder,
+    "SceneEncoder": SceneEncoder,
     "CombinedExtractor": CombinedExtractor,
     "FlattenExtractor": FlattenExtractor,
     "NatureCNN": NatureCNN,

@@ -22,7 +22,7 @@ POSITION_SCALE = 5.0
 """Metres that count as 1."""
 SINES = 16
 """Width of the sinusoidal embedding of an age."""
-ELEMENTS_AT_ONCE = 4096
+ELEMENTS_AT_ONCE = 2048
 """Memory elements of decisions that are computed together; more are slower on a CPU, whose caches they leave."""
 KEPT_ELEMENTS = 1 << 18
 """Memory elements from which on learning computes decisions again in the backward pass in place of keeping their parts."""

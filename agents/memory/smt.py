@@ -237,13 +237,10 @@ def farthest_points(points: Tensor, hidden: Tensor | None, count: int) -> Tensor
     if hidden is not None:
         nearest = nearest.masked_fill(hidden, -torch.inf)
     chosen = [torch.full_like(rows, points.shape[1] - 1)]
-    squares = points.square().sum(-1)
+    distances = torch.cdist(points, points)
     for _ in range(count - 1):
-        last = chosen[-1]
-        nearest[rows, last] = -1.0  # chosen ones are taken again only where no other is left
-        dots = (points @ points[rows, last, :, None])[..., 0]
-        squared = (squares + squares[rows, last, None] - 2.0 * dots).clamp_(min=0.0)
-        nearest = torch.minimum(nearest, squared)
+        nearest = torch.minimum(nearest, distances[rows, chosen[-1]])
+        nearest[rows, chosen[-1]] = -1.0  # taken again only where no other is left
         chosen.append(nearest.argmax(1))
     return torch.stack(chosen, 1)
 

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 
 from agents.distributed import launched
-from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
+from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialResults
 from agents.presets import PRESETS, find_preset
 from agents.probe import probe_run
 from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
@@ -23,6 +23,7 @@ from agents.runs import (
     check_config,
     evaluate_run,
     evaluation_env,
+    make_evaluator,
     read_config,
     train_run,
     trained_policy,
@@ -268,13 +269,12 @@ def evaluate_demonstrated(
 def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
     """Random or oracle, for fewer trials: they do not learn, so a few are enough."""
     config = replace(run.config, **changes)
-    trials = min(config.eval_trials, 40)
-    env = evaluation_env(config, trials, seed)
+    config = replace(config, eval_trials=min(config.eval_trials, 40))
+    env = evaluation_env(config, config.eval_trials, seed)
     assert isinstance(env, TrialVecEnv)
-    layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
     policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
     try:
-        return TrialEvaluator(env, config.eval_steps, trials, layouts=layouts).run(policy)
+        return make_evaluator(config, env).run(policy)
     finally:
         env.close()
 

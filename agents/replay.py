@@ -17,7 +17,7 @@ from agents.buffer import Observations
 from memenvs.files import whole_file
 
 MILLIMETRES = 1000.0
-MAX_DEPTH = 32.0
+MAX_DEPTH = 32.767
 """Metres; what 16 bits of millimetres hold."""
 
 
@@ -56,8 +56,8 @@ class Decisions:
 class EpisodeReplay:
     """The newest episodes, one a row; T steps of which the last is followed by one more observation, so T + 1 positions.
 
-    Stored are either observations, in the type of their space, or embeddings of a frozen network in bfloat16, then no image is. Depth is stored
-    in millimetres of 16 bits; a second channel that says where it is known (above 0) is not stored.
+    Stored are either observations, in the type of their space, or embeddings of a frozen network in bfloat16, then no image is. `depth` in
+    metres is stored in millimetres of 16 bits, up to 32.767 m; a second channel that says where it is known (above 0) is not stored.
 
     Args:
         capacity: Episodes.
@@ -104,7 +104,7 @@ class EpisodeReplay:
                 parts = dict(observation_space.spaces)
             for key, space in parts.items():
                 shape, dtype = space.shape or (), torch.as_tensor(np.zeros(0, space.dtype)).dtype
-                if key == "depth" and isinstance(space, spaces.Box) and float(space.high.max()) <= MAX_DEPTH:
+                if key == "depth" and dtype == torch.float32:
                     masked = len(shape) == 3 and shape[-1] == 2
                     self._depth[key] = masked
                     shape, dtype = (*shape[:-1], 1) if masked else shape, torch.int16
@@ -197,7 +197,8 @@ class EpisodeReplay:
     def _pack(self, key: str, value: Tensor) -> Tensor:
         if key not in self._depth:
             return value
-        return ((value[..., :1] if self._depth[key] else value) * MILLIMETRES).round().to(torch.int16)
+        depth = value[..., :1] if self._depth[key] else value
+        return (depth.clamp(0.0, MAX_DEPTH) * MILLIMETRES).round().to(torch.int16)
 
     def _unpack(self, key: str, value: Tensor) -> Tensor:
         if key not in self._depth:

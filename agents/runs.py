@@ -40,8 +40,8 @@ __all__ = [
     "evaluation_env", "load_policy", "read_config", "train_run", "trained_policy",
 ]  # fmt: skip
 
-VALIDATION_SEED = 1_000_000
-"""Of validation environments, apart from those of evaluation (and `evaluation_env` keeps both apart from training)."""
+EVALUATION_SEED, VALIDATION_SEED = 1_000_000, 500_000
+"""What keeps environments of evaluation apart from those of training, and those of validation from both."""
 
 
 class RunCallback(BaseCallback):
@@ -59,11 +59,13 @@ class RunCallback(BaseCallback):
         self._run, self._progress = run, progress
         self._rollouts = 0
         self._shown = 0
+        self._env: VecEnv | None = None  # kept, as making its homes takes longer than walking through them
         self._best = max((score for _, score in run.metrics().get(VALIDATION, [])), default=float("-inf"))
 
     def _on_training_start(self) -> None:
         self._shown = self.model.num_timesteps
         self._passed = self._milestones_passed()
+        self._rollouts = -1 if self._shown > 0 else 0  # a run that goes on begins where its checkpoint was written
         if self._progress is not None:
             total = self._run.config.total_steps
             self._task = self._progress.add_task("training", total=total, completed=self._shown, score=float("nan"))
@@ -73,7 +75,7 @@ class RunCallback(BaseCallback):
         self._advance()
         if model.num_timesteps > 0 and model.at_rollout_boundary:
             self._rollouts += 1
-            if self._rollouts % self._run.config.checkpoint_rollouts == 0:
+            if self._rollouts > 0 and self._rollouts % self._run.config.checkpoint_rollouts == 0:
                 self.write(model)
             if self._milestones_passed() > self._passed:
                 self._passed = self._milestones_passed()
@@ -94,7 +96,8 @@ class RunCallback(BaseCallback):
             if better:
                 model.save(self._run.path / BEST)
             if model.processes.is_first:
-                self._best = max(self._best, score)
+                self._env: VecEnv | None = None  # kept, as making its homes takes longer than walking through them
+        self._best = max(self._best, score)
                 for output in model.logger.output_formats:
                     output.write({VALIDATION: score}, {VALIDATION: ()}, model.num_timesteps)
         replay = None
@@ -107,15 +110,23 @@ class RunCallback(BaseCallback):
 
     def _validate(self, model: TrialModel) -> float:
         """Mean return of the validation trials' episodes; draws from a generator of its own."""
-        own = model.policy.generator
-        model.policy.generator = torch.Generator(model.device).manual_seed(0)
-        config = self._run.config
-        changes: dict[str, Any] = {"eval_kwargs": config.validation_kwargs, "eval_trials": config.validation_trials}
+        own = self._run.config
+        config = replace(own, eval_kwargs=own.validation_kwargs, eval_trials=own.validation_trials)
+        if self._env is None:
+            self._env = evaluation_env(config, min(own.n_envs, own.validation_trials), VALIDATION_SEED)
+        self._env.seed(EVALUATION_SEED + VALIDATION_SEED)  # each validation in the same trials
+        generator = model.policy.generator
+        model.policy.generator = torch.Generator(model.device).manual_seed(VALIDATION_SEED)
         try:
-            results = evaluate_run(self._run, model.policy, seed=VALIDATION_SEED, **changes)
+            results = make_evaluator(config, self._env).run(model.policy)
         finally:
-            model.policy.generator = own
+            model.policy.generator = generator
         return float(np.nanmean(results.metrics["return"]))
+
+    def close(self) -> None:
+        """Closes the environment of validation."""
+        if self._env is not None:
+            self._env.close()
 
     def _milestones_passed(self) -> int:
         config = self._run.config
@@ -277,8 +288,11 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | E
             if progress is not None:
                 progress.start()
             callback = RunCallback(run, progress)
-            model.learn(remaining, callback, reset_num_timesteps=model.num_timesteps == 0)
-            callback.write(model, is_last=True)
+            try:
+                model.learn(remaining, callback, reset_num_timesteps=model.num_timesteps == 0)
+                callback.write(model, is_last=True)
+            finally:
+                callback.close()
     finally:
         if progress is not None:
             progress.stop()
@@ -319,7 +333,15 @@ def load_policy(file: Path, config: RunConfig, seed: int) -> MemoryPolicy:
 
 def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
     """Copies of the environment that a run is evaluated in, seeded apart from those of its training."""
-    return make_vec_env(config.env, count, seed=1_000_000 + seed, **{**config.env_kwargs, **config.eval_kwargs})
+    return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **{**config.env_kwargs, **config.eval_kwargs})
+
+
+def make_evaluator(config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0) -> TrialEvaluator:
+    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`."""
+    layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
+    return TrialEvaluator(
+        env, config.eval_steps, config.eval_trials, layouts=layouts, pictures=pictures, demonstrations=demonstrations
+    )
 
 
 def evaluate_run(
@@ -351,20 +373,9 @@ def evaluate_run(
     if policy is None:
         policy = trained_policy(run, seed)
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
-    layouts = None
-    if config.eval_all_layouts:
-        layouts = range(env.get_attr("task")[0].num_layouts)
     try:
         if isinstance(policy, MemoryPolicy):
             check_encoder(policy.encoder_fingerprint, env)
-        evaluator = TrialEvaluator(
-            env,
-            config.eval_steps,
-            config.eval_trials,
-            layouts=layouts,
-            pictures=pictures,
-            demonstrations=demonstrations,
-        )
-        return evaluator.run(policy)
+        return make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations).run(policy)
     finally:
         env.close()

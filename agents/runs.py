@@ -96,8 +96,7 @@ class RunCallback(BaseCallback):
             if better:
                 model.save(self._run.path / BEST)
             if model.processes.is_first:
-                self._env: VecEnv | None = None  # kept, as making its homes takes longer than walking through them
-        self._best = max(self._best, score)
+                self._best = max(self._best, score)
                 for output in model.logger.output_formats:
                     output.write({VALIDATION: score}, {VALIDATION: ()}, model.num_timesteps)
         replay = None
@@ -336,7 +335,9 @@ def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
     return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **{**config.env_kwargs, **config.eval_kwargs})
 
 
-def make_evaluator(config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0) -> TrialEvaluator:
+def make_evaluator(
+    config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
+) -> TrialEvaluator:
     """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`."""
     layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
     return TrialEvaluator(

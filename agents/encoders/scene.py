@@ -144,13 +144,14 @@ class SceneEncoder(BaseFeaturesExtractor):
         parts: dict[str, nn.Module] = {}
         for key, channels in (("rgb", 3), ("depth", 2), ("semantic", LABELS)):
             if key in shapes:
-                parts[key] = NETWORKS[network](channels, *shapes[key], dim)
+                height, width = shapes[key]
+                parts[key] = NETWORKS[network](channels, height, width, dim)
         channels = 2 * ("scan" in shapes) + LABELS * ("scan_class" in shapes)
         if channels > 0:
-            rays = {shapes[key] for key in ("scan", "scan_class") if key in shapes}
+            rays = {shapes[key][0] for key in ("scan", "scan_class") if key in shapes}
             if len(rays) > 1:
                 raise ValueError(f"scan and scan_class must have as many rays, got {sorted(rays)}")
-            parts["scan"] = ScanNetwork(channels, *rays.pop(), dim)
+            parts["scan"] = ScanNetwork(channels, rays.pop(), dim)
         super().__init__(observation_space, features_dim=dim * len(parts) + 4 * ("pose" in shapes))
         self.parts = nn.ModuleDict(parts)
 

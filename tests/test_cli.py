@@ -128,6 +128,7 @@ def test_house_of_a_seed(capsys, tmp_path):
     assert glb.read_bytes()[:4] == b"glTF"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["house.glb", "map.png"]
     assert "rooms" in call(capsys, "house", "--seed", "1000")
+    assert call(capsys, "house", "--seed", "1000", "--world", "suncg_style").startswith("suncg_style-1000\n")
 
 
 def test_house_of_a_file(capsys):
@@ -287,6 +288,7 @@ def test_play_without_a_screen():
         (("house",), ("--seed", "--file")),
         (("house", "--seed", "1", "--file", "f"), ("--file", "--seed")),
         (("house", "--seed", "1", "--index", "2"), ("argument --index", "--file", "got 2")),
+        (("house", "--file", "f.jsonl", "--world", "suncg_style"), ("argument --world", "--seed", "got suncg_style")),
         (("house", "--file", "none.jsonl"), ("argument --file", "none.jsonl")),
         (("house", "--seed", "1", "--out", "map.bmp"), ("argument --out", ".png", "'map.bmp'")),
         (("house", "--seed", "1", "--out", "no/such/map.png"), ("argument --out", "'no/such'")),

@@ -79,7 +79,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
     house = add("house", "house", "one home: statistics, a map, an export for other simulators")
     which = house.add_mutually_exclusive_group(required=True)
-    which.add_argument("--seed", type=_seed, metavar="S", help="the procedural home with this number")
+    which.add_argument("--seed", type=_seed, metavar="S", help="the home with this number")
+    house.add_argument(
+        "--world", choices=("procedural", "suncg_style"), help="which kind of home --seed makes (default: procedural)"
+    )
     which.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
     house.add_argument("--index", type=_seed, metavar="I", help="which house of the file, from 0 (default: 0)")
     house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")

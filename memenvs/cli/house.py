@@ -9,7 +9,7 @@ import numpy as np
 from memenvs.cli.common import UserError, blame, check_output, print_json
 from memenvs.houses.house import House
 from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.procedural import count_furniture, procedural_house
+from memenvs.houses.procedural import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
 from memenvs.houses.procthor import load_procthor
 
 
@@ -65,8 +65,10 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
 
 def _find_house(arguments: argparse.Namespace) -> House:
     if arguments.file is not None:
+        if arguments.world is not None:
+            raise UserError(f"argument --world: goes with --seed and not with --file, got {arguments.world}")
         with blame("--file", ValueError, OSError):
             return load_procthor(arguments.file, arguments.index or 0)
     if arguments.index is not None:
         raise UserError(f"argument --index: goes with --file and not with --seed, got {arguments.index}")
-    return procedural_house(arguments.seed)
+    return procedural_house(arguments.seed, SUNCG_STYLE if arguments.world == "suncg_style" else HouseConfig())

@@ -16,6 +16,7 @@ from torch import Tensor
 from agents.buffer import Observations
 from memenvs.files import whole_file
 
+DEPTH = "depth", torch.float32
 MILLIMETRES = 1000.0
 MAX_DEPTH = 32.767
 """Metres; what 16 bits of millimetres hold."""
@@ -57,7 +58,7 @@ class EpisodeReplay:
     """The newest episodes, one a row; T steps of which the last is followed by one more observation, so T + 1 positions.
 
     Stored are either observations, in the type of their space, or embeddings of a frozen network in bfloat16, then no image is. `depth` in
-    metres is stored in millimetres of 16 bits, up to 32.767 m; a second channel that says where it is known (above 0) is not stored.
+    metres is stored in millimetres of 16 bits, up to 32.767 m; 0 is unknown, as it comes.
 
     Args:
         capacity: Episodes.
@@ -89,7 +90,6 @@ class EpisodeReplay:
         self.lengths = torch.zeros(capacity, dtype=torch.int64)
         self.terminated = torch.zeros(capacity, dtype=torch.bool)
         self.next = 0
-        self._depth: dict[str, bool] = {}  # stored in millimetres -> whether it comes with a mask
 
         def room(*shape: int, dtype: torch.dtype) -> Tensor:
             return torch.zeros(capacity, max_steps + 1, *shape, dtype=dtype, device=device)
@@ -104,10 +104,8 @@ class EpisodeReplay:
                 parts = dict(observation_space.spaces)
             for key, space in parts.items():
                 shape, dtype = space.shape or (), torch.as_tensor(np.zeros(0, space.dtype)).dtype
-                if key == "depth" and dtype == torch.float32:
-                    masked = len(shape) == 3 and shape[-1] == 2
-                    self._depth[key] = masked
-                    shape, dtype = (*shape[:-1], 1) if masked else shape, torch.int16
+                if (key, dtype) == DEPTH:
+                    dtype = torch.int16
                 self._stores[f"observation.{key}" if is_dict else "observation"] = room(*shape, dtype=dtype)
         if with_pose:
             self._stores["pose"] = room(3, dtype=torch.float32)
@@ -187,24 +185,14 @@ class EpisodeReplay:
             self._stores["embedding"][rows, t] = seen.to(torch.bfloat16)
         elif isinstance(seen, dict):
             for key, value in seen.items():
-                self._stores[f"observation.{key}"][rows, t] = self._pack(key, value)
+                if (key, value.dtype) == DEPTH:
+                    value = (value.clamp(0.0, MAX_DEPTH) * MILLIMETRES).round().to(torch.int16)
+                self._stores[f"observation.{key}"][rows, t] = value
         else:
             self._stores["observation"][rows, t] = seen
         if "pose" in self._stores:
             assert pose is not None
             self._stores["pose"][rows, t] = pose
-
-    def _pack(self, key: str, value: Tensor) -> Tensor:
-        if key not in self._depth:
-            return value
-        depth = value[..., :1] if self._depth[key] else value
-        return (depth.clamp(0.0, MAX_DEPTH) * MILLIMETRES).round().to(torch.int16)
-
-    def _unpack(self, key: str, value: Tensor) -> Tensor:
-        if key not in self._depth:
-            return value
-        depth = value.float() / MILLIMETRES
-        return torch.cat([depth, (depth > 0).float()], -1) if self._depth[key] else depth
 
     # ------------------------------------------------------------------ reading
 
@@ -247,7 +235,9 @@ class EpisodeReplay:
             observations = get("observation")
         elif "embedding" not in self._stores:
             keys = [name.partition(".")[2] for name in self._stores if name.startswith("observation.")]
-            observations = {key: self._unpack(key, get(f"observation.{key}")) for key in keys}
+            observations = {key: get(f"observation.{key}") for key in keys}
+            if "depth" in observations and observations["depth"].dtype == torch.int16:
+                observations["depth"] = observations["depth"].float() / MILLIMETRES
         return Steps(
             observations,
             get("embedding") if "embedding" in self._stores else None,
@@ -318,19 +308,20 @@ class EpisodeReplay:
             raise ValueError(f"{path}: not a whole replay ({error}); was it cut short?") from None
         if head.get("stamp") != str(stamp):
             raise ValueError(f"{path}: must be the replay of environment step {stamp}, got that of {head.get('stamp')}")
-        expected = {"lengths": self.lengths, "terminated": self.terminated, **self._stores}
-        if tensors.keys() != expected.keys():
-            raise ValueError(f"{path}: a replay of this learner must have {sorted(expected)}, got {sorted(tensors)}")
-        for name, like in expected.items():
-            own, got = (
-                (tuple(each.shape[1 + (each is like and name in self._stores) :]), each.dtype)
-                for each in (like, tensors[name])
-            )
-            if own != got or (name not in self._stores and len(tensors[name]) != self.capacity):
-                raise ValueError(f"{path}: {name!r} is of another replay: must be {own} for each step, got {got}")
+        names = {"lengths", "terminated", *self._stores}
+        if tensors.keys() != names:
+            raise ValueError(f"{path}: a replay of this learner must have {sorted(names)}, got {sorted(tensors)}")
         lengths = tensors["lengths"]
-        if bool((lengths > self.max_steps).any()):
-            raise ValueError(f"{path}: episodes must have at most {self.max_steps} steps, got {int(lengths.max())}")
+        if len(lengths) != self.capacity or int(lengths.max()) > self.max_steps:
+            raise ValueError(
+                f"{path}: is of another replay: must be of {self.capacity} episodes of at most {self.max_steps} steps, got "
+                f"{len(lengths)} of at most {int(lengths.max())}"
+            )
+        positions = int((lengths[lengths > 0] + 1).sum())
+        for name, store in self._stores.items():
+            own, got = ((positions, *store.shape[2:]), store.dtype), (tuple(tensors[name].shape), tensors[name].dtype)
+            if own != got:
+                raise ValueError(f"{path}: is of another replay: {name!r} must be {own}, got {got}")
         self.lengths, self.terminated, self.next = lengths, tensors["terminated"], int(head["next"])
         where = self._held()
         for name, store in self._stores.items():

@@ -116,7 +116,7 @@ def test_observations_without_a_pose_are_named() -> None:
 
 
 class Walk(gym.Env):
-    """Random poses and ranges; episodes of 5 steps."""
+    """Random poses and ranges; episodes of 11 steps."""
 
     observation_space = SEEN
     action_space = spaces.Discrete(3)
@@ -132,7 +132,7 @@ class Walk(gym.Env):
         return self._observe(), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self._observe(), float(action == 1), self.t > 5, False, {}
+        return self._observe(), float(action == 1), self.t > 11, False, {}
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -166,3 +166,49 @@ def test_activation() -> None:
         ValueError, match=r"unknown activation 'rleu'; choose from \['tanh', 'relu'\]. Did you mean 'relu'"
     ):
         policy(activation="rleu")
+
+
+SEEING: dict[str, dict[str, Any]] = {
+    "smt": {"dim": 8, "heads": 2, "capacity": 4},
+    "smt-factorized": {"dim": 8, "heads": 2, "n_centres": 3},
+    "smt-causal": {"dim": 8, "heads": 2, "capacity": 4},
+    "sm-pooling": {"dim": 8, "capacity": 3},
+    "frmqn": {"dim": 8, "capacity": 4},
+}
+
+
+@pytest.mark.parametrize("prefix_grad", ["full", "detach", "window"])
+@pytest.mark.parametrize("memory", SEEING)
+def test_scene_memories_learn_with_ppo(memory: str, prefix_grad: str) -> None:
+    """Values of a segment, computed again for learning, are those of acting, also where the past comes from the memory's state."""
+    model = PartialUpdatePPO(
+        "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
+        n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad=prefix_grad, prefix_window=8,
+    )  # fmt: skip
+    _, callback = model._setup_learn(48)
+    for segment in range(3):
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 24)  # type: ignore[arg-type]
+        with torch.no_grad():
+            distribution, values, actions = model.evaluate(torch.arange(2), 8 * segment, 8 * segment + 8)
+        steps = slice(8 * segment, 8 * segment + 8)
+        torch.testing.assert_close(values, model.rollout_buffer.values[:, steps], atol=1e-5, rtol=0)
+        log_probs = model.rollout_buffer.log_probs[:, steps]
+        torch.testing.assert_close(distribution.log_prob(actions), log_probs, atol=1e-5, rtol=0)
+    model.learn(48)
+
+
+@pytest.mark.parametrize("memory", SEEING)
+def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
+    """Without a reset between rollouts a bounded memory holds steps of the rollout before; learning sees them too."""
+    model = PartialUpdatePPO(
+        "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
+        n_steps=7, n_updates=1, batch_size=2, n_epochs=1, seed=0, device="cpu", learning_rate=1e-9,
+        reset_each_rollout=False,
+    )  # fmt: skip
+    _, callback = model._setup_learn(10**6)
+    for _ in range(4):
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 7)  # type: ignore[arg-type]
+        with torch.no_grad():
+            _, values, _ = model.evaluate(torch.arange(2), 0, 7)
+        torch.testing.assert_close(values, model.rollout_buffer.values, atol=1e-5, rtol=0)
+        model.train()

@@ -161,7 +161,7 @@ class EpisodeReplay:
         seen = {key: value[now] for key, value in seen.items()} if isinstance(seen, dict) else seen[now]
         self._see(rows, t, seen, None if pose is None else pose[now])
         self._stores["action"][rows, t] = actions[now]
-        self._stores["reward"][rows, t] = rewards.to(self.device)[now]
+        self._stores["reward"][rows, t] = rewards.to(self.device, torch.float32)[now]
 
     def end(
         self, rows: Tensor, steps: int, seen: Observations | Tensor, pose: Tensor | None, terminated: Tensor

@@ -21,6 +21,7 @@ from torch.nn.functional import huber_loss
 from agents.buffer import Observations
 from agents.distributed import Processes
 from agents.dqn_config import DQNConfig
+from agents.memory import Memory
 from agents.policies import MemoryPolicy
 from agents.replay import EpisodeReplay
 from agents.rollouts import episode_horizon
@@ -120,6 +121,9 @@ class EpisodeDQN(TrialModel):
         self._follow(1.0)
         named = self.policy.named_parameters()
         self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
+        # A memory that computes all steps in any case is asked once for the decisions and for what follows them. For one that computes each
+        # decision by itself that would be as many again with gradients, which nobody needs.
+        self._shares_steps = type(self.policy.memory).decide is Memory.decide and not self.policy.single_steps
         self.filled_at = -1
         self._replay: EpisodeReplay | None = None
         self._is_collecting = False
@@ -220,8 +224,13 @@ class EpisodeDQN(TrialModel):
         config, replay = self.config, self.replay
         drawn = replay.draw(config.batch_size, config.decisions, self.rngs["replay"])
         rewards, then, discounts = replay.returns(drawn.rows, drawn.at, config.n_step, config.gamma)
-        now, after = self.q_values(self.policy, drawn.rows, torch.cat([drawn.at, then], 1)).chunk(2, 1)
+        if self._shares_steps:
+            now, after = self.q_values(self.policy, drawn.rows, torch.cat([drawn.at, then], 1)).chunk(2, 1)
+        else:
+            now = self.q_values(self.policy, drawn.rows, drawn.at)
         with torch.no_grad():
+            if not self._shares_steps:
+                after = self.q_values(self.policy, drawn.rows, then)
             best = after.argmax(-1, keepdim=True)
             value = self.q_values(self.target, drawn.rows, then).gather(-1, best).squeeze(-1)
             targets = config.reward_scale * rewards + discounts * value

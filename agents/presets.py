@@ -8,6 +8,7 @@ from typing import Any, get_args
 from agents.memory.relic import Sink
 from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
+from agents.smt_presets import SMT_PRESETS
 from memenvs.checks import choices_for
 
 
@@ -338,6 +339,7 @@ PRESETS |= _derived(
         )
     },
 )
+PRESETS |= SMT_PRESETS
 
 
 def find_preset(name: str) -> RunConfig:

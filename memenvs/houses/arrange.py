@@ -12,17 +12,15 @@ from memenvs.houses.model import Model, Style
 from memenvs.houses.space import WALL_YAW, Group, Placement, RoomSpace
 
 DOOR_DEPTH = 0.8  # m; free on both sides of an opening
-GAP = 0.03  # m; between two pieces
+_GAP = 0.03  # m; between two pieces
+_NEXT_TO = 1.01 * _GAP  # m; a little more, so that rounding leaves the gap
 _TRIES = 25
-_SCALE = 0.85, 1.15
+_SCALE = 0.85, 1.15  # of a piece's outline
 _TO_TABLE = 0.3, 0.45  # m; from a sofa to its low table
+_SHIFT = 0.2  # by so much of the anchor's width, to either side, a piece may stand off the middle
 _SOFA_AT_WALL = 0.6
 _MIDDLE = 0.25, 0.75  # of the room's sides
-
-
-def draw_presence(rng: np.random.Generator) -> frozenset[str]:
-    """Entries of `PRESENCE` that a home has."""
-    return frozenset(name for name, chance in PRESENCE.items() if rng.random() < chance)
+_MOST_PAINTINGS = 3
 
 
 def furnish(rng: np.random.Generator, spaces: Sequence[RoomSpace], style: Style) -> None:
@@ -33,18 +31,17 @@ def furnish(rng: np.random.Generator, spaces: Sequence[RoomSpace], style: Style)
         spaces: The rooms, empty; filled.
         style: Colours of the furniture.
     """
-    present = draw_presence(rng)
+    present = frozenset(name for name, chance in PRESENCE.items() if rng.random() < chance)
     for space in spaces:
         for wish in WISHES[space.room.type]:
             _fulfil(rng, space, style, present, wish, None)
-        for _ in range(int(rng.integers(0, 4))):
+        for _ in range(int(rng.integers(_MOST_PAINTINGS + 1))):
             space.try_hang(rng, fixtures.painting(rng), float(rng.uniform(1.5, 1.6)))
 
 
 def has_target(spaces: Sequence[RoomSpace]) -> bool:
     """Whether there is anything to search for."""
-    targets = {name for names in TARGET_CLASSES.values() for name in names}
-    return any(not targets.isdisjoint(p.model.things) for space in spaces for p in space.placements)
+    return any(not TARGET_CLASSES.isdisjoint(p.model.things) for space in spaces for p in space.placements)
 
 
 def _fulfil(
@@ -87,17 +84,17 @@ def _draw(rng: np.random.Generator, style: Style, item: Item) -> Model:
 def _place(rng: np.random.Generator, space: RoomSpace, model: Model, where: str, anchor: Placement | None) -> bool:
     """Tries to place a piece; whether it stands."""
     if where == "wall":
-        group = Group(model.width + 2 * GAP, model.depth + GAP)
+        group = Group(model.width + 2 * _GAP, model.depth + _GAP)
         group.add_at_back(model, 0.0)
         return space.try_on_wall(rng, group)
-    group = Group(model.width + 2 * GAP, model.depth + 2 * GAP, [Placement(model, 0.0, 0.0, 0.0)])
+    group = Group(model.width + 2 * _GAP, model.depth + 2 * _GAP, [Placement(model, 0.0, 0.0, 0.0)])
     inside = space.inside
     for _ in range(_TRIES):
         if anchor is None:
             x, y = (low + rng.uniform(*_MIDDLE) * (high - low) for low, high in (inside.span(0), inside.span(1)))
             spot = x, y, WALL_YAW[int(rng.integers(4))]
         else:
-            dx, dy, turn = _beside_anchor(rng, anchor.model, model, where)
+            dx, dy, turn = _spot_near(rng, anchor.model, model, where)
             cos, sin = float(np.cos(anchor.yaw)), float(np.sin(anchor.yaw))
             spot = anchor.x + cos * dx - sin * dy, anchor.y + sin * dx + cos * dy, anchor.yaw + turn
         if space.try_at(group, *spot):
@@ -105,20 +102,20 @@ def _place(rng: np.random.Generator, space: RoomSpace, model: Model, where: str,
     return False
 
 
-def _beside_anchor(rng: np.random.Generator, anchor: Model, model: Model, where: str) -> tuple[float, float, float]:
+def _spot_near(rng: np.random.Generator, anchor: Model, model: Model, where: str) -> tuple[float, float, float]:
     """Place and turn of a piece in the frame of the piece that it goes with."""
-    across, along = (anchor.width + model.width) / 2 + 1.01 * GAP, (anchor.depth + model.depth) / 2 + 1.01 * GAP
+    across, along = (anchor.width + model.width) / 2 + _NEXT_TO, (anchor.depth + model.depth) / 2 + _NEXT_TO
     if where == "beside":
-        return float(rng.choice([-across, across])), (model.depth - anchor.depth) / 2 + GAP, 0.0
+        return float(rng.choice([-across, across])), (model.depth - anchor.depth) / 2 + _GAP, 0.0
     if where == "before":
-        return rng.uniform(-0.2, 0.2) * anchor.width, along + rng.uniform(*_TO_TABLE), 0.0
+        return rng.uniform(-_SHIFT, _SHIFT) * anchor.width, along + rng.uniform(*_TO_TABLE), 0.0
     if where == "facing":
-        return rng.uniform(-0.2, 0.2) * anchor.width, along, np.pi
+        return rng.uniform(-_SHIFT, _SHIFT) * anchor.width, along, np.pi
     side = int(rng.integers(4))  # of the anchor: back, left, front, right
     shift = rng.uniform(-0.5, 0.5)
     if side % 2 == 0:
         slack = max(anchor.width - model.width, 0.0)
         return shift * slack, along if side == 2 else -along, np.pi if side == 2 else 0.0
-    across = anchor.width / 2 + model.depth / 2 + 1.01 * GAP
+    across = anchor.width / 2 + model.depth / 2 + _NEXT_TO
     slack = max(anchor.depth - model.width, 0.0)
     return (across if side == 3 else -across), shift * slack, np.pi / 2 if side == 3 else -np.pi / 2

@@ -1,4 +1,9 @@
-"""What SUNCG-style homes hold, as tables of chances: which classes a home has at all, what each type of room gets, and how large it is."""
+"""What SUNCG-style homes hold, as tables of chances: which classes a home has at all, what each type of room gets, and how large it is.
+
+Source:
+    This project's: no houses of the Scene Memory Transformer's article are to be had. Classes are present as often as in the houses that it
+    used; the chances of beds and low tables in bedrooms were raised until a random policy found as many classes as in the article.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +57,8 @@ class Wish:
 #: Chance that a home has a class at all, where its rooms want it and have a place for it.
 PRESENCE = {"bed": 0.82, "sofa": 0.97, "table": 0.98, "television": 0.80, "refrigerator": 0.80, "bookshelf": 0.74}
 
-#: A home with none of these has nothing to search for: classes of the furniture that counts for each entry of `PRESENCE`.
-TARGET_CLASSES = {
-    "bed": ("bed",), "sofa": ("sofa",), "table": ("coffee_table", "side_table", "dining_table"), "television": ("television",),
-    "refrigerator": ("refrigerator",), "bookshelf": ("bookshelf",),
-}  # fmt: skip
+#: A home with none of these has nothing to search for.
+TARGET_CLASSES = frozenset({"bed", "sofa", "coffee_table", "dining_table", "television", "refrigerator", "bookshelf"})
 
 
 def _counter(rng: np.random.Generator, style: Style, has_sink: bool) -> Model:

@@ -31,7 +31,7 @@ from memenvs.navigation.exploration_config import ExplorationConfig
 from memenvs.navigation.homes import check_start_pose, draw_start_pose
 from memenvs.navigation.nyu40 import NYU40
 from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
-from memenvs.navigation.planner import spread_costs, walk
+from memenvs.navigation.planner import UNREACHABLE, spread_costs, walk
 from memenvs.navigation.site import GRID, Site, enter_cells
 
 #: Columns of `info["reward_terms"]`: forward without a collision, cells newly entered, classes newly found, collisions.
@@ -109,7 +109,7 @@ class Exploration(BatchTask):
         # Poses, for pictures: those after step t are row t modulo the length of an episode.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         # Of the oracle: the ways that were found last, and for what.
-        self._plans: list[tuple[tuple, np.ndarray | None] | None] = [None] * num_envs
+        self._plans: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
 
     # ------------------------------------------------------------------ rules
 
@@ -265,14 +265,14 @@ class Exploration(BatchTask):
         return walk(site.navmap, self._sim.pose[i], costs)
 
     def _costs_to(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
-        """What it costs to walk to goals (see `memenvs.navigation.planner`), None if there is no goal; kept while `key` stays the same."""
+        """What it costs to walk to goals (see `memenvs.navigation.planner`), None if no way leads there; kept while `key` stays the same."""
+        site, kept = self.site(i), self._plans[i]
+        robot = int(site.navmap.cells(self._sim.position[i : i + 1])[0])
         key = (int(self._keys[0, i]), *key)
-        kept = self._plans[i]
-        if kept is None or kept[0] != key:
-            site, goals = self.site(i), find_goals()
-            costs = spread_costs(site.costs, site.navmap.shape[1], goals) if goals.any() else None
+        if kept is None or kept[0] != key or kept[1][robot] == UNREACHABLE:
+            costs = spread_costs(site.costs, site.navmap.shape[1], find_goals(), robot)
             self._plans[i] = kept = key, costs
-        return kept[1]
+        return kept[1] if kept[1][robot] < UNREACHABLE else None
 
     def _marks(self, i: int) -> np.ndarray:
         """float64, (K, 2); places in environment `i` to mark on maps, m."""

@@ -22,6 +22,7 @@ class ExplorationConfig(HomesConfig):
     """Settings of Roaming and Coverage, beside those of `HomesConfig`.
 
     Attributes:
+        world: As in `HomesConfig`, but "suncg_style" unless another one is named.
         obs_mode: "frames" (images) or "scan" (row 24 of the 48 x 64 images alone: 64 rays, which cost a sixth).
         modalities: What is observed, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan", "scan_class", "pose";
             None for all.
@@ -40,7 +41,7 @@ class ExplorationConfig(HomesConfig):
         ValueError: A setting is out of range or unknown.
     """
 
-    world: str | World = "procedural"
+    world: str | World = "suncg_style"
     obs_mode: Literal["frames", "scan"] = "frames"
     modalities: tuple[str, ...] | None = None
     image_size: tuple[int, int] | None = None

@@ -14,8 +14,12 @@ from memenvs.navigation.drive import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, TUR
 #: What a step to the next cell costs, straight and diagonal; and what cells so near to obstacles (1, 2, 3 cells) cost more.
 STRAIGHT, DIAGONAL = 10, 14
 NEAR_COSTS = (30, 12, 4)
-#: No way leads there.
+#: No way leads there, or none that is short enough to matter.
 UNREACHABLE = 2**30
+#: `spread_costs` goes on for so much beyond where the robot is, so that it may go astray for half a metre.
+_BEYOND = 150
+#: Goals so many cells around the robot are tried first.
+_WINDOW = 50
 #: Buckets of the front of `spread_costs`: more than the dearest step.
 _BUCKETS = 64
 #: So many steps straight on are looked ahead.
@@ -39,36 +43,52 @@ def cell_costs(navmap: NavigationMap) -> np.ndarray:
     return costs.ravel()
 
 
-@njit(nogil=True, cache=True)
-def spread_costs(costs: np.ndarray, width: int, goals: np.ndarray) -> np.ndarray:
-    """What the cheapest way to the nearest goal costs.
+def spread_costs(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) -> np.ndarray:
+    """What the cheapest way to the nearest goal costs, from where that is not much more than from where the robot is.
 
     Args:
         costs: int32, (H * W,); of `cell_costs`.
         width: W.
         goals: bool, (H * W,); cells to go to; those that are not free are left out.
+        robot: Cell that it is in.
 
     Returns:
-        int32, (H * W,); `UNREACHABLE` where no way leads.
+        int32, (H * W,); `UNREACHABLE` where no way leads, or only ways that cost more than the robot's and 150.
 
     Source:
         Dijkstra's algorithm over eight neighbours, its front in buckets (Dial, 1969). Corners of blocked cells are not cut.
     """
+    total = _spread(costs, width, goals, robot, _WINDOW)
+    if total[robot] <= STRAIGHT * _WINDOW:  # no goal outside the window is as near
+        return total
+    return _spread(costs, width, goals, robot, len(costs))
+
+
+@njit(nogil=True, cache=True)
+def _spread(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, reach: int) -> np.ndarray:
+    """See `spread_costs`; ways from goals more than `reach` rows or columns away from the robot are left out."""
     total = np.full(len(costs), UNREACHABLE, np.int32)
     first = np.full(
         _BUCKETS, -1, np.int32
-    )  # newest node of each bucket; a cell has a node for each side it was reached from
+    )  # newest node of each bucket; a cell has one for each side it was reached from
     after = np.empty(9 * len(costs), np.int32)
     waiting = 0
+    steps = np.array([1, -1, width, -width, width + 1, width - 1, 1 - width, -width - 1])
     for cell in range(len(costs)):
-        if goals[cell] and costs[cell] < UNREACHABLE:
-            total[cell] = 0
+        if not goals[cell] or costs[cell] == UNREACHABLE:
+            continue
+        total[cell] = 0
+        if abs(cell // width - robot // width) > reach or abs(cell % width - robot % width) > reach:
+            continue
+        is_inner = True
+        for k in range(4):
+            is_inner &= goals[cell + steps[k]]
+        if not is_inner:  # ways from within go over the rim
             after[9 * cell + 8], first[0] = first[0], 9 * cell + 8
             waiting += 1
-    steps = np.array([1, -1, width, -width, width + 1, width - 1, 1 - width, -width - 1])
     done = np.zeros(len(costs), np.bool_)
     now = 0
-    while waiting > 0:
+    while waiting > 0 and now <= total[robot] + _BEYOND:
         node = first[now % _BUCKETS]
         if node < 0:
             now += 1
@@ -94,6 +114,9 @@ def spread_costs(costs: np.ndarray, width: int, goals: np.ndarray) -> np.ndarray
                 total[to] = cost
                 after[9 * to + k], first[cost % _BUCKETS] = first[cost % _BUCKETS], 9 * to + k
                 waiting += 1
+    for cell in range(len(costs)):  # what the front has not passed is not known
+        if total[cell] > 0 and not done[cell]:
+            total[cell] = UNREACHABLE
     return total
 
 

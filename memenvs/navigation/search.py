@@ -58,7 +58,9 @@ class Search(Exploration):
             images = self._images = {**images, **self._images}
         self._test_images = images
         self._scout = Scout(config.search_rule)
-        self._tried: list[set[int]] = [set() for _ in range(num_envs)]  # cells of stands that did not do
+        # Of the oracle: where it may go to find something, and cells of those places that did not do.
+        self._stands: list[tuple[tuple, Stands] | None] = [None] * num_envs
+        self._tried: list[set[int]] = [set() for _ in range(num_envs)]
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Moves into a home."""
@@ -116,7 +118,8 @@ class Search(Exploration):
         if not len(stands.cells):
             return self._plan_to_cover(i)
         navmap = site.navmap
-        gaps = np.hypot(*(navmap.points(stands.cells) - pose[:2]).T)
+        points = navmap.points(stands.cells)
+        gaps = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])
         nearest = int(gaps.argmin())
         if gaps[nearest] > _AT_STAND:
             goals = np.zeros(navmap.free.size, bool)
@@ -132,13 +135,17 @@ class Search(Exploration):
 
     def _stands_left(self, i: int) -> Stands:
         """Stands for what is present and not found, without those that did not do."""
-        site = self.site(i)
-        wanted = self._targets[self._present[i] & ~self._found[i]].tolist()
-        each = [self._scout.stands(site, label) for label in wanted]
-        cells = np.concatenate([stands.cells for stands in each]) if each else np.zeros(0, np.int64)
-        things = np.concatenate([stands.things for stands in each]) if each else np.zeros((0, 2))
-        left = ~np.isin(cells, list(self._tried[i]))
-        return Stands(cells[left], things[left])
+        key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._tried[i])
+        kept = self._stands[i]
+        if kept is None or kept[0] != key:
+            site = self.site(i)
+            wanted = self._targets[self._present[i] & ~self._found[i]].tolist()
+            each = [self._scout.stands(site, label) for label in wanted]
+            cells = np.concatenate([np.zeros(0, np.int64), *(stands.cells for stands in each)])
+            things = np.concatenate([np.zeros((0, 2)), *(stands.things for stands in each)])
+            left = ~np.isin(cells, list(self._tried[i]))
+            self._stands[i] = kept = key, Stands(cells[left], things[left])
+        return kept[1]
 
     def _marks(self, i: int) -> np.ndarray:
         shapes = self.site(i).house.shapes

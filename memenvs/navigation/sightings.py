@@ -18,9 +18,10 @@ from memenvs.navigation.site import Site
 SEARCH_RULES = ("near_pixels", "share_and_nearest", "share_and_mean")
 #: A class is found with more than this share of the pixels, nearer than this, m.
 LEAST_SHARE, MOST_DEPTH = 0.04, 2.0
-#: Stands are tried on every fourth cell of the map, so near to a thing (m), looking at it and so much past it on both sides (rad).
-_STRIDE, _NEAREST, _FARTHEST, _PAST = 4, 0.4, 2.0, 0.35
-_KEPT = 256
+#: Stands are tried on every sixth cell of the map, so near to a thing (m), looking at it and so much past it on both sides (rad).
+_STRIDE, _NEAREST, _FARTHEST, _PAST = 6, 0.4, 1.8, 0.35
+#: Stands of so many labels in homes are kept.
+_KEPT = 2048
 
 
 def find_labels(

@@ -92,7 +92,15 @@ class Site:
 
     def unvisited(self, visited: np.ndarray) -> np.ndarray:
         """bool, (H * W,); cells of the map in cells to cover that are not `visited`, bool (64, 64)."""
-        return (self.cover_cell >= 0) & ~visited.ravel()[self.cover_cell]
+        return _unvisited(self.cover_cell, visited.ravel())
+
+
+@njit(nogil=True, cache=True)
+def _unvisited(cover_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:
+    out = np.zeros(len(cover_cell), np.bool_)
+    for cell in range(len(cover_cell)):
+        out[cell] = cover_cell[cell] >= 0 and not visited[cover_cell[cell]]
+    return out
 
 
 @njit(nogil=True, cache=True)

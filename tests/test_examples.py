@@ -13,7 +13,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
 KNOWN = ("demo.py", "gallery.py")
-BENCHMARKS = {"import_time.py": [], "long_context.py": [], "learner.py": ["--memory", "none", "--env", "batch"]}
+BENCHMARKS = {
+    "decisions.py": [],
+    "import_time.py": [],
+    "long_context.py": [],
+    "learner.py": ["--memory", "none", "--env", "batch"],
+}
 #: Compare with Miniworld, so they need a display.
 WITH_DISPLAY = {"render.py": [], "ext_objnav_steps.py": []}
 

@@ -67,7 +67,7 @@ class FRMQNMemory(Memory):
         """Zeros for the recurrent network, float (B, D) each, and an empty log of keys and values; see `Memory.initial_state`."""
         config, like = self.config, self.fusion.weight
         recurrent = {name: like.new_zeros(batch_size, config.dim) for name in RECURRENT}
-        return recurrent | empty_log(batch_size, config.capacity, {"memory": 2 * config.dim}, like)
+        return recurrent | empty_log(batch_size, config.capacity, {"memory": (2 * config.dim,)}, like)
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
@@ -90,7 +90,8 @@ class FRMQNMemory(Memory):
         first = before + torch.maximum(torch.where(began >= 0, began, -live[:, None]), now - config.capacity)
         psi = self.fusion(x.embedding)
         memory = self.memory(psi)
-        keys, values = torch.cat([past["memory"].to(memory.dtype), memory], 1).chunk(2, -1)
+        read_from = past["memory"] if steps == 1 else torch.cat([past["memory"].to(memory.dtype), memory], 1)
+        keys, values = read_from.chunk(2, -1)
         starts, lows = resets.any(0).tolist(), first.amin(0).tolist()
         hidden, reads = [], []
         for begin, end in stretches(steps, config.bptt):

@@ -181,8 +181,8 @@ class SceneMemory(Memory):
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log of static parts and poses; see `Memory.initial_state`."""
-        widths = {"static": self.config.dim * (1 + len(self._kept())), "pose": 3}
-        return empty_log(batch_size, self.config.capacity, widths, self.fusion.weight)
+        shapes = {"static": (self.config.dim * (1 + len(self._kept())),), "pose": (3,)}
+        return empty_log(batch_size, self.config.capacity, shapes, self.fusion.weight)
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:

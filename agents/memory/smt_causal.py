@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from agents.attention import Window, attend, rotate
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from agents.memory.log import append, empty_log, view_log
+from agents.memory.log import append, empty_log, put, view_log, with_room
 from agents.memory.recurrent import ResetOn
 from agents.memory.scene import POSITION_SCALE
 from agents.memory.smt import AttBlock, check_heads
@@ -69,7 +69,7 @@ class PlacedBlock(AttBlock):
         self.key_place, self.value_place = (nn.Linear(4, dim, bias=False) for _ in range(2))
 
     def keep(self, x: Tensor, places: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-        """What attention needs of steps: keys, then values, with the place beside each head's; float (B, T, 2, heads, width + 8).
+        """What attention needs of steps: keys, then values, with the place beside each head's; float (B, 2, heads, T, width + 8).
 
         Args:
             x: float, (B, T, D).
@@ -79,7 +79,7 @@ class PlacedBlock(AttBlock):
         k, v = (layer(x).unflatten(-1, (self.heads, -1)) for layer in (self.key, self.value))
         k = rotate(k[:, :, None], *turn)[:, :, 0]
         place = F.pad(places, (0, PLACE_DIM - FIVE))[:, :, None].expand(-1, -1, self.heads, -1)
-        return torch.stack([torch.cat([k, place], -1), torch.cat([v, place], -1)], 2)
+        return torch.stack([torch.cat([k, place], -1), torch.cat([v, place], -1)], 1).transpose(2, 3)
 
     def listen(
         self, x: Tensor, kept: Tensor, frames: Tensor, turn: tuple[Tensor, Tensor], seen: Tensor | Window | None
@@ -88,7 +88,7 @@ class PlacedBlock(AttBlock):
 
         Args:
             x: float, (B, T, D); what asks.
-            kept: float, (B, M, 2, heads, width + 8); of the steps that can be seen.
+            kept: float, (B, 2, heads, M, width + 8); of the steps that can be seen.
             frames: float, (B, T, 4, 5).
             turn: As in `keep`, of x.
             seen: Which of the kept steps each step sees; None is all up to itself.
@@ -99,8 +99,7 @@ class PlacedBlock(AttBlock):
         toward = F.pad(torch.einsum("bthr,btrg->bthg", toward, frames), (0, PLACE_DIM - FIVE))
         q = torch.cat([rotate(q[:, :, None], *turn)[:, :, 0], toward], -1)
         q = q * ((width + PLACE_DIM) / width) ** 0.5  # so that the scale is that of the width without places
-        k, v = kept.permute(2, 0, 3, 1, 4)
-        heard = attend(q.transpose(1, 2), k, v, causal=seen is None, mask=seen).transpose(
+        heard = attend(q.transpose(1, 2), kept[:, 0], kept[:, 1], causal=seen is None, mask=seen).transpose(
             1, 2
         )  # (B, T, heads, width + 8)
         where = torch.einsum("bthg,btrg->bthr", heard[..., width : width + FIVE], frames)
@@ -152,9 +151,10 @@ class CausalMemory(Memory):
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log of keys and values of all layers, and steps since the last reset; see `Memory.initial_state`."""
-        width = 2 * (self.config.dim + PLACE_DIM * self.config.heads)
-        widths = {str(layer): width for layer in range(self.config.layers)}
-        return empty_log(batch_size, self.config.capacity, widths, self.input.weight)
+        config = self.config
+        shape = (2, config.heads, config.dim // config.heads + PLACE_DIM)
+        shapes = {str(layer): shape for layer in range(config.layers)}
+        return empty_log(batch_size, config.capacity, shapes, self.input.weight)
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
@@ -174,8 +174,11 @@ class CausalMemory(Memory):
         asking = last_steps(steps, last)
         config = self.config
         resets = x.trial_start if config.reset_on == "trial" else x.trial_start | x.episode_start
-        past, live = view_log(state, config.capacity)
-        before = past["0"].shape[1]
+        is_acting = steps == 1 and not torch.is_grad_enabled()
+        if is_acting:  # keys and values are written where they are read
+            state = with_room(state, config.capacity, 1)
+        past, live = view_log(state, config.capacity - 1)
+        before = past["0"].shape[-2]
         now = torch.arange(steps, device=resets.device)
         began = torch.where(resets, now, -1).cummax(1).values  # -1: before the first of these steps
         step = now - torch.where(began >= 0, began, -state["length"][:, None])
@@ -184,18 +187,18 @@ class CausalMemory(Memory):
         pose = x.pose.to(self.input.weight.dtype)
         turn, where = self._rotation(step), places(pose)
         h = self.input(x.embedding)
-        kept: State = {}
+        new: State = {}
         for i, block in enumerate(self.blocks):
             assert isinstance(block, PlacedBlock)
-            new = block.keep(h, where, turn)
-            kept[str(i)] = new.flatten(2)
-            whole = torch.cat([past[str(i)].unflatten(2, new.shape[2:]).to(new.dtype), new], 1)
+            name = str(i)
+            new[name] = block.keep(h, where, turn)
+            whole = put(state, name, new[name], before) if is_acting else torch.cat([past[name], new[name]], -2)
             begin = steps - asking if i == config.layers - 1 else 0
             turned = turn[0][:, begin:], turn[1][:, begin:]
             h = block.listen(
-                h[:, begin:], whole, frames(pose[:, begin:]), turned, _seen(first[:, begin:], whole.shape[1])
+                h[:, begin:], whole, frames(pose[:, begin:]), turned, _seen(first[:, begin:], before + steps)
             )
-        return h, append(state, kept, resets, config.capacity)
+        return h, append(state, new, resets, config.capacity)
 
     def _rotation(self, step: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and sine for steps, int64 (B, T); float (B, T, width / 2) each."""

@@ -212,3 +212,21 @@ def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
             _, values, _ = model.evaluate(torch.arange(2), 0, 7)
         torch.testing.assert_close(values, model.rollout_buffer.values, atol=1e-5, rtol=0)
         model.train()
+
+
+@pytest.mark.parametrize("memory", SEEING)
+def test_scene_memories_in_bfloat16(memory: str) -> None:
+    """Features differ by no more than what 8 bits of precision leave open, and learning goes on."""
+    values = []
+    for precision in ("float32", "bfloat16"):
+        model = PartialUpdatePPO(
+            "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
+            n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu", precision=precision,
+        )  # fmt: skip
+        _, callback = model._setup_learn(24)
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
+        with torch.no_grad():
+            values.append(model.evaluate(torch.arange(2), 0, 6)[1])
+        model.learn(24)
+    assert not torch.equal(*values)
+    torch.testing.assert_close(values[1], values[0], atol=0.05, rtol=0)

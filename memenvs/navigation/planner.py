@@ -53,7 +53,8 @@ def spread_costs(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) -
         robot: Cell that it is in.
 
     Returns:
-        int32, (H * W,); `UNREACHABLE` where no way leads, or only ways that cost more than the robot's and 150.
+        int32, (H * W,); exact where the robot is; elsewhere there may be cheaper ways. `UNREACHABLE` where no way leads, or only
+            ways that cost more than the robot's and 150.
 
     Source:
         Dijkstra's algorithm over eight neighbours, its front in buckets (Dial, 1969). Corners of blocked cells are not cut.

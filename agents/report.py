@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from agents.runs import RunDirectory
+from agents.runs import VALIDATION, RunDirectory
 from memenvs.files import write_file
 
 _STYLE = (
@@ -42,7 +42,8 @@ def learning_figure(
         points = metrics.get(metric, [])
         axes.plot([step for step, _ in points], [value for _, value in points], label=name)
     axes.set_xlabel("environment steps")
-    axes.set_ylabel({"rollout/ep_rew_mean": "return of an episode, last 100"}.get(metric, metric))
+    labels = {"rollout/ep_rew_mean": "return of an episode, last 100", VALIDATION: "return of an episode, validation"}
+    axes.set_ylabel(labels.get(metric, metric))
     if len(runs) > 1:
         axes.legend(frameon=False)
     return figure
@@ -145,6 +146,13 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
     """
     report.heading("Learning")
     report.picture("learning", figure_png(learning_figure({run.path.name: run.metrics() for run in runs})))
+    validated = {run.path.name: run.metrics() for run in runs if run.config.validation_trials > 0}
+    if validated:
+        report.picture(
+            "validation",
+            figure_png(learning_figure(validated, VALIDATION)),
+            "mean return in validation; the checkpoint with the best one is what is evaluated",
+        )
     curves: dict[str, dict[str, Any]] = {}
     for run in runs:
         for name, data in read_evaluation(run).items():

@@ -118,6 +118,31 @@ def decision_times(elements: int, robots: int, turns: int, device: torch.device)
     return table(in_turn(runs, turns, device), "direct")
 
 
+def memory_times(shape: tuple[int, int, int], dim: int, turns: int, device: torch.device) -> list[dict[str, Any]]:
+    """Times of an update of each memory; args as in `update_times`."""
+    count, decisions, steps = shape
+    heads = {"heads": dim // 16}
+    every: dict[str, tuple[str, dict[str, Any]]] = {
+        "smt": ("smt", heads),
+        "smt, no encoder": ("smt", heads | {"encoder": False}),
+        "smt-factorized, fps 50": ("smt-factorized", heads | {"n_centres": 50}),
+        "smt-causal": ("smt-causal", heads),
+        "sm-pooling": ("sm-pooling", {}),
+        "frmqn": ("frmqn", {}),
+        "frmqn, bptt 32": ("frmqn", {"bptt": 32}),
+    }
+    x, at = episodes(count, steps, device), torch.randint(steps, (count, decisions), device=device)
+
+    def update(memory: Memory) -> None:
+        memory.zero_grad()
+        memory.decide(x, at).square().sum().backward()
+
+    made = {name: make_memory(memory, FEATURES, dim=dim, **settings) for name, (memory, settings) in every.items()}
+    made["lstm"] = make_memory("lstm", FEATURES, hidden_dim=dim)
+    runs = {name: lambda memory=memory.to(device): update(memory) for name, memory in made.items()}
+    return table(in_turn(runs, turns, device), "smt")
+
+
 def update_times(
     name: str, settings: dict[str, Any], shape: tuple[int, int, int], turns: int, device: torch.device
 ) -> list[dict[str, Any]]:
@@ -151,6 +176,9 @@ def main() -> None:
     tables = {}
     for robots in (1, 16):
         tables[f"a decision of {robots} over {elements} elements"] = decision_times(elements, robots, turns, device)
+    shape = (2, 3, 20) if args.smoke else (16, 8, 200)
+    title = f"an update of each memory, 64 wide, {shape[0]} episodes of {shape[2]} steps, {shape[1]} decisions of each"
+    tables[title] = memory_times(shape, 64, min(turns, 5), device)
     sizes = {"dim": 64, "heads": 4}
     for name, settings, shape in (
         ("smt", sizes, (16, 8, 200)),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from agents.memory.log import append, empty_log, view_log
@@ -94,6 +96,8 @@ class FRMQNMemory(Memory):
         keys, values = read_from.chunk(2, -1)
         starts, lows = resets.any(0).tolist(), first.amin(0).tolist()
         hidden, reads = [], []
+        bank = _Bank(keys.detach(), values.detach(), steps)
+        token = _Token.apply(keys, values, bank)
         for begin, end in stretches(steps, config.bptt):
             if begin > 0:
                 recurrent = [value.detach() for value in recurrent]
@@ -102,8 +106,7 @@ class FRMQNMemory(Memory):
                     recurrent = [value * ~resets[:, t, None] for value in recurrent]
                 h, cell, read = recurrent
                 h, cell = self.network(torch.cat([psi[:, t], read], -1), (h, cell))
-                run = slice(lows[t], before + t)
-                read = self._read(h, keys[:, run], values[:, run], first[:, t] - lows[t])
+                read = _Read.apply(h, token, first[:, t], slice(lows[t], before + t), t, bank)
                 recurrent = [h, cell, read]
                 hidden.append(h)
                 reads.append(read)
@@ -113,22 +116,81 @@ class FRMQNMemory(Memory):
         log = append(state, {"memory": memory}, resets, config.capacity)
         return features, log | dict(zip(RECURRENT, recurrent, strict=True))
 
+
+class _Bank:
+    """Keys and values of all steps, and what the reads of T steps give back to them.
+
+    Were each read to give its gradient of all keys and values, that would be T times as much as there is. It leaves its part
+    here instead, as one row of four matrices, and two products give the sums when all reads are through.
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, steps: int) -> None:
+        self.keys, self.values, self.steps = keys, values, steps
+        self.rows: list[Tensor] = []  # of scores, float (B, T, M); hidden states; weights, (B, T, M); reads
+
+    def give_back(self, t: int, run: slice, *rows: Tensor) -> None:
+        """Leaves gradients of scores (B, L), hidden state (B, D), weights (B, L) and the gradient of the read (B, D) of step t."""
+        if not self.rows:
+            shapes = [(self.steps, self.keys.shape[1]), (self.steps, self.keys.shape[2])] * 2
+            self.rows = [self.keys.new_zeros(len(self.keys), *shape) for shape in shapes]
+        for store, row, part in zip(self.rows, rows, (run, slice(None)) * 2, strict=True):
+            store[:, t, part] = row
+
+
+class _Token(torch.autograd.Function):
+    """A number that every read takes in, so that its gradient is asked for when all reads have left theirs in the bank."""
+
     @staticmethod
-    def _read(h: Tensor, keys: Tensor, values: Tensor, first: Tensor) -> Tensor:
-        """What a step reads, float (B, D).
+    def forward(ctx: Any, keys: Tensor, values: Tensor, bank: _Bank) -> Tensor:
+        """Zero, ()."""
+        ctx.bank = bank
+        return keys.new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Gradients of keys and values, float (B, M, D)."""
+        scores, hidden, weights, reads = ctx.bank.rows
+        ctx.bank.rows = []  # another backward pass begins anew
+        return scores.transpose(1, 2) @ hidden, weights.transpose(1, 2) @ reads, None
+
+
+class _Read(torch.autograd.Function):
+    """What a step reads: softmax(h K') V over a run of the bank, zero where a row sees nothing of it."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, token: Tensor, first: Tensor, run: slice, t: int, bank: _Bank) -> Tensor:
+        """Reads.
 
         Args:
+            ctx: Of autograd.
             h: float, (B, D).
-            keys: float, (B, L, D).
-            values: float, (B, L, D).
-            first: int64, (B,); the first that a row sees; L where it sees none.
+            token: From `_Token`.
+            first: int64, (B,); the first slot that a row sees; the end of the run where it sees none.
+            run: Slots that some row sees.
+            t: Which step it is.
+            bank: Keys and values.
+
+        Returns:
+            float, (B, D).
         """
-        if keys.shape[1] == 0:
-            return torch.zeros_like(h)
-        scores = (keys @ h[..., None])[..., 0]
-        if bool(first.any()):
-            outside = torch.arange(keys.shape[1], device=h.device) < first[:, None]
-            scores = scores.masked_fill(outside, -torch.inf)
-            nothing = first[:, None] == keys.shape[1]
-            return ((scores.masked_fill(nothing, 0.0).softmax(-1) * ~nothing)[:, None] @ values)[:, 0]
-        return (scores.softmax(-1)[:, None] @ values)[:, 0]
+        h = h.to(bank.keys.dtype)
+        scores = (bank.keys[:, run] @ h[..., None])[..., 0]
+        if bool((first > run.start).any()):
+            outside = torch.arange(run.start, run.stop, device=h.device) < first[:, None]
+            weights = scores.masked_fill(outside, -torch.inf).softmax(-1).masked_fill(outside, 0.0)
+        else:
+            weights = scores.softmax(-1)
+        ctx.save_for_backward(h, weights)
+        ctx.run, ctx.t, ctx.bank = run, t, bank
+        return (weights[:, None] @ bank.values[:, run])[:, 0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradient of h; those of keys and values go to the bank."""
+        (h, weights), run, bank = ctx.saved_tensors, ctx.run, ctx.bank
+        of_weights = (bank.values[:, run] @ gradient[..., None])[..., 0]
+        of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
+        bank.give_back(ctx.t, run, of_scores, h, weights, gradient)
+        return (of_scores[:, None] @ bank.keys[:, run])[:, 0], gradient.new_zeros(()), None, None, None, None

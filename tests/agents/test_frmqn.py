@@ -39,8 +39,10 @@ def lstm(cell: nn.LSTMCell, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Te
 def test_frmqn_by_its_equations(capacity: int) -> None:
     memory, x = make(capacity=capacity), inputs()
     assert isinstance(memory, FRMQNMemory)
+    x.embedding.requires_grad_()
     features, _ = memory(x)
     key, value = memory.memory.weight.chunk(2)
+    plain = []
     for row in range(B):
         for t in range(T):
             if x.trial_start[row, t]:
@@ -54,8 +56,14 @@ def test_frmqn_by_its_equations(capacity: int) -> None:
                 weights = torch.stack([h @ (key @ psi[i]) for i in before]).softmax(0)
                 read = sum((w * (value @ psi[i]) for w, i in zip(weights, before, strict=True)), read)
             g = memory.output.weight @ h + read
-            expected = torch.cat([g[: DIM // 2], g[DIM // 2 :].clamp(min=0)])
-            torch.testing.assert_close(features[row, t], expected, atol=1e-10, rtol=0)
+            plain.append(torch.cat([g[: DIM // 2], g[DIM // 2 :].clamp(min=0)]))
+    expected = torch.stack(plain).view(B, T, DIM)
+    torch.testing.assert_close(features, expected, atol=1e-10, rtol=0)
+    weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=torch.float64).view_as(features)
+    leaves = [x.embedding, *memory.parameters()]
+    gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (features, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any], bptt: i
     features, _ = memory(x)
     uncut, _ = make(name, **kwargs)(x)
     torch.testing.assert_close(features, uncut, atol=1e-12, rtol=0)
-    for t in (0, 3, 4, 8, T - 1):
+    for t in (T - 1, 0, 3, 4, 8):
         (gradient,) = torch.autograd.grad(features[0, t].sum(), x.embedding, retain_graph=True)
         reached = gradient[0].abs().sum(-1).nonzero()[:, 0].tolist()
         begin = t // bptt * bptt

@@ -21,10 +21,11 @@ class DQNConfig:
         decisions: Steps of each of them that get a loss, drawn without replacement (all of a shorter episode); >= 1.
         gamma: Discount, in [0, 1].
         n_step: Rewards in a target before the value of what follows; >= 1.
-        reward_scale: What rewards are multiplied with in the loss, > 0. It also decides how greedy softmax(Q) is.
+        reward_scale: What rewards are multiplied with in the loss, and with them Q, > 0.
+        temperature: Actions are drawn from softmax(Q / temperature), > 0; in learning as in evaluation. Low is greedy.
         target_rate: Share of the network that the target network takes over in each update, in (0, 1].
         max_grad_norm: Clip of the gradient's norm, > 0.
-        final_epsilon: Share of uniform actions where it has come down to, in [0, 1]; the others are drawn from softmax(Q).
+        final_epsilon: Share of uniform actions where it has come down to, in [0, 1]; the others are drawn from the softmax.
         exploration: Share of learning, in environment steps after the replay was filled, in which it comes down from 1, in (0, 1].
         precision: In which features and memory multiply matrices where the policy learns ("bfloat16" is torch's autocast). Weights,
             optimiser, Q values, targets and acting are float32 in any case.
@@ -46,6 +47,7 @@ class DQNConfig:
     gamma: float = 0.99
     n_step: int = 3
     reward_scale: float = 1.0
+    temperature: float = 1.0
     target_rate: float = 1e-3
     max_grad_norm: float = 10.0
     final_epsilon: float = 0.05
@@ -65,6 +67,6 @@ class DQNConfig:
         for name in ("target_rate", "exploration"):
             if not 0.0 < getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)}")
-        for name in ("learning_rate", "reward_scale", "max_grad_norm"):
+        for name in ("learning_rate", "reward_scale", "temperature", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")

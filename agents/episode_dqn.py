@@ -35,8 +35,8 @@ STATISTICS = ("loss", "q", "grad_norm")
 class EpisodeDQN(TrialModel):
     """Double DQN with n-step targets and a memory, as a Stable-Baselines3 algorithm.
 
-    The actor's outputs are the Q values, and the policy is softmax(Q), drawn from when evaluated too, so that everything that acts, evaluates and
-    saves is that of `PartialUpdatePPO`. The critic gets no gradient and stays as it was made.
+    The actor's outputs are Q / `temperature`, and the policy is their softmax, drawn from when evaluated too, so that everything that acts, evaluates
+    and saves is that of `PartialUpdatePPO`. The critic gets no gradient and stays as it was made.
 
     An iteration of `learn` lets every environment play one episode into the replay and makes `updates_per_collect` updates. Until the replay is
     full, actions are uniform and nothing is learned. What the memory holds is one episode: it is emptied at the start of each, also
@@ -289,7 +289,7 @@ class EpisodeDQN(TrialModel):
                     policy.inputs(features, steps.previous, is_start, is_start, steps.pose), at
                 )
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
-        return policy.actor.linear(latent)
+        return self.config.temperature * policy.actor.linear(latent)
 
     @torch.no_grad()
     def _follow(self, rate: float) -> None:

@@ -18,20 +18,21 @@ from tests.agents.q_worlds import Cue, Ring, Steps, copies, q_learner
 
 
 def table(model: EpisodeDQN, states: int) -> np.ndarray:
-    """Q of one-hot observations, (states, actions)."""
+    """What the actor gives for one-hot observations, (states, actions)."""
     policy = model.policy
     with torch.no_grad():
         return policy.actor.linear(policy.features(torch.eye(states))).numpy()
 
 
-def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end() -> None:
+@pytest.mark.parametrize("temperature", [1.0, 0.25])
+def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end(temperature: float) -> None:
     """The clock ends episodes after 8 steps, but their last observation has the value of what would have come."""
-    model = q_learner(copies(Ring))
+    model = q_learner(copies(Ring), temperature=temperature)
     model.learn(32 * 8 + 640)
     optimal = np.zeros((3, 2))
     for _ in range(100):
         optimal = np.array([[Ring.REWARDS[s][a] + 0.5 * optimal[(s + a) % 3].max() for a in (0, 1)] for s in range(3)])
-    np.testing.assert_allclose(table(model, 3), optimal, atol=1e-3)
+    np.testing.assert_allclose(temperature * table(model, 3), optimal, atol=1e-3)
 
 
 @pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (3, 0.1)])
@@ -347,6 +348,7 @@ def test_weights_of_another_encoder_are_named(policy: dict[str, Any], message: s
         ("target_rate", 0.0, r"target_rate must be in \(0, 1\], got 0.0"),
         ("exploration", 2.0, r"exploration must be in \(0, 1\], got 2.0"),
         ("reward_scale", 0.0, "reward_scale must be > 0, got 0.0"),
+        ("temperature", 0.0, "temperature must be > 0, got 0.0"),
         ("precision", "float16", "unknown precision 'float16'"),
     ],
 )

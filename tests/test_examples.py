@@ -20,7 +20,7 @@ BENCHMARKS = {
     "learner.py": ["--memory", "none", "--env", "batch"],
 }
 #: Compare with Miniworld, so they need a display.
-WITH_DISPLAY = {"render.py": [], "ext_objnav_steps.py": []}
+WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}
 
 
 def run(path: Path, folder: Path, *arguments: str) -> str:

@@ -26,6 +26,8 @@ DEPTH_RANGE = 5.0
 DEPTH_NOISE, LEAST_DEPTH = 0.05, 0.001
 #: Random words of one step lie so far apart in the stream: enough for four pixels of the whole sensor each.
 _WORDS_PER_STEP = 2**17
+#: Pixels that are measured at a time, so that they stay in the nearest cache.
+_BLOCK = 512
 
 
 def frame_camera(size: tuple[int, int]) -> Camera:
@@ -64,8 +66,10 @@ def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np
     """
     noise, far, least = np.float32(DEPTH_NOISE), np.float32(DEPTH_RANGE), np.float32(LEAST_DEPTH)
     for i in rows:
-        true, measured = depth[i], out[i]
-        coarse_normals(keys[i], np.uint64(steps[i]) * np.uint64(_WORDS_PER_STEP), measured)
-        for k in range(len(true)):
-            noisy = max(true[k] + noise * measured[k], least)
-            measured[k] = noisy if np.float32(0.0) < true[k] <= far else np.float32(0.0)
+        word = np.uint64(steps[i]) * np.uint64(_WORDS_PER_STEP)
+        for first in range(0, depth.shape[1], _BLOCK):
+            true, measured = depth[i, first : first + _BLOCK], out[i, first : first + _BLOCK]
+            coarse_normals(keys[i], word + np.uint64(first // 4), measured)
+            for k in range(len(true)):
+                noisy = max(true[k] + noise * measured[k], least)
+                measured[k] = noisy if np.float32(0.0) < true[k] <= far else np.float32(0.0)

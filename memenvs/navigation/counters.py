@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-#: `QUANTILES` has 2^12 entries, picked by the 12 upper bits of 16.
-_QUANTILE_SHIFT = np.uint64(4)
+#: `QUANTILES` has 2^11 entries, picked by the 11 upper bits of 16.
+_QUANTILE_SHIFT = np.uint64(5)
 _SIXTEEN_BITS = np.uint64(0xFFFF)
 
 
@@ -24,7 +24,7 @@ def _quantiles(count: int) -> np.ndarray:
 
 
 #: Normal noise that need not be finer than 1/1000 of its standard deviation is looked up here.
-QUANTILES = _quantiles(4096)
+QUANTILES = _quantiles(2048)
 
 
 def draw_keys(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -68,7 +68,7 @@ def coarse_normals(key: np.uint64, counter: np.uint64, out: np.ndarray) -> None:
         out[at] = QUANTILES[(word & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
         out[at + 1] = QUANTILES[((word >> np.uint64(16)) & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
         out[at + 2] = QUANTILES[((word >> np.uint64(32)) & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]
-        out[at + 3] = QUANTILES[word >> np.uint64(52)]
+        out[at + 3] = QUANTILES[word >> np.uint64(53)]
     word = random_word(key, counter + np.uint64(whole))
     for at in range(4 * whole, len(out)):
         out[at] = QUANTILES[(word & _SIXTEEN_BITS) >> _QUANTILE_SHIFT]

@@ -13,7 +13,7 @@ from memenvs.navigation.nyu40 import NYU40
 
 #: What can be observed, for each `obs_mode`.
 MODALITIES = {"frames": ("rgb", "depth", "semantic", "pose"), "scan": ("scan", "scan_class", "pose")}
-#: The classes that Search asks for.
+#: The classes that the paper's search is for.
 TARGETS = ("television", "refrigerator", "bookshelf", "table", "sofa", "bed")
 
 
@@ -92,20 +92,22 @@ class SearchConfig(ExplorationConfig):
     """Settings of Search, beside those of `ExplorationConfig`.
 
     Attributes:
-        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world.
+        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the six of the paper,
+            of which a world may lack some (ProcTHOR's homes have no bookshelf).
         search_rule: When a class is found in the 48 x 64 image. "near_pixels": more than 4 % of the pixels have its label and a true depth
             below 2 m. "share_and_nearest": more than 4 % have its label, and the nearest of them is below 2 m. "share_and_mean": more
             than 4 % have its label, and their mean depth is below 2 m.
     """
 
-    targets: tuple[str, ...] = TARGETS
+    targets: tuple[str, ...] | None = None
     search_rule: Literal["near_pixels", "share_and_nearest", "share_and_mean"] = "near_pixels"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "targets", tuple(self.targets) if isinstance(self.targets, list) else self.targets)
         super().__post_init__()
-        for each in self.targets:
+        targets = TARGETS if self.targets is None else self.targets
+        for each in targets:
             if each not in NYU40[1:]:
                 raise ValueError(f"unknown class {each!r} in targets; {choices_for(each, NYU40[1:])}")
-        if not self.targets or len(set(self.targets)) < len(self.targets):
+        if not targets or len(set(targets)) < len(targets):
             raise ValueError(f"targets must be at least one class, each once, got {self.targets!r}")

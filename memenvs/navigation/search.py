@@ -10,7 +10,7 @@ from memenvs.core import Options
 from memenvs.navigation import carmine
 from memenvs.navigation.drive import LEFT, RIGHT
 from memenvs.navigation.exploration import Exploration, empty_images
-from memenvs.navigation.exploration_config import SearchConfig
+from memenvs.navigation.exploration_config import TARGETS, SearchConfig
 from memenvs.navigation.nyu40 import LABELS, NYU40_INDEX
 from memenvs.navigation.planner import turns_to, walk
 from memenvs.navigation.sightings import Scout, Stands, find_labels
@@ -45,8 +45,9 @@ class Search(Exploration):
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         super().__init__(num_envs, **kwargs)
         config = self.config
-        self._targets = np.array([NYU40_INDEX[name] for name in config.targets], np.uint8)
-        self._check_targets()
+        self._targets = np.array([NYU40_INDEX[name] for name in config.targets or TARGETS], np.uint8)
+        if config.targets is not None:
+            self._check_targets(config.targets)
         self._found = np.zeros((num_envs, len(self._targets)), bool)
         self._present = np.zeros((num_envs, len(self._targets)), bool)
         self._sees = np.zeros((num_envs, len(self._targets)), bool)
@@ -98,9 +99,9 @@ class Search(Exploration):
         self._found |= new
         return new.sum(1)
 
-    def _check_targets(self) -> None:
+    def _check_targets(self, targets: tuple[str, ...]) -> None:
         """Raises ValueError if some target is in no home of the world; looks at homes until all have been seen."""
-        missing = set(self.config.targets)
+        missing = set(targets)
         for number in range(self.num_layouts):
             has_label = self._find_site(number).has_label
             missing -= {name for name in missing if has_label[NYU40_INDEX[name]]}
@@ -108,7 +109,7 @@ class Search(Exploration):
                 return
         raise ValueError(
             f"targets must be classes that some home has; none of the {self.num_layouts} homes has {sorted(missing)}, "
-            f"got {list(self.config.targets)}"
+            f"got {list(targets)}"
         )
 
     def _plan(self, i: int) -> int:

@@ -1,9 +1,10 @@
-"""How fast ExtObjNav steps: 64 environments with colour, depth and class of 64 x 48, as a multiple of one Miniworld FourRooms.
+"""How fast tasks in homes step: 64 environments with colour, depth and class of 64 x 48, as a multiple of one Miniworld FourRooms.
 
 Both play random actions through their Gymnasium interface, in turn, in one run; ExtObjNav's stop has a chance of 1/50, as for an
 agent whose episodes take 50 steps. Resets are included in the time, not counted as steps, and a turn is long enough to hold
-changes to new homes, which all environments make after 4096 steps. Needs `pip install memenvs[miniworld]` and a display;
-without one: `xvfb-run -a python benchmarks/ext_objnav_steps.py`. Takes about three minutes; `--smoke` ends in a few seconds.
+changes to new homes, which ExtObjNav's environments make after 4096 steps and the others' in each episode. Needs
+`pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env Search-v0`. Takes about
+three minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -20,24 +21,29 @@ from _peer import Play, commit, make_miniworld
 
 import memenvs  # noqa: F401  (registers its ids)
 
-#: Chances of stop, forward, left, right, up, down.
-CHANCES = (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)
+#: Name -> which setting says what is observed, and the chances of the actions.
+ENVS = {
+    "ExtObjNav-v0": ("sensors", (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)),
+    "Roaming-v0": ("modalities", (1 / 3, 1 / 3, 1 / 3)),
+    "Coverage-v0": ("modalities", (1 / 3, 1 / 3, 1 / 3)),
+    "Search-v0": ("modalities", (1 / 3, 1 / 3, 1 / 3)),
+}
 
 
-def make_ours(num_envs: int, threads: int, sensors: tuple[str, ...]) -> tuple[Play, dict[str, float]]:
+def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...]) -> tuple[Play, dict[str, float]]:
     """A function that plays for some seconds and returns steps/s, and how long the start took."""
+    setting, chances = ENVS[name]
     began = time.perf_counter()
-    env = gym.make_vec(
-        "memenvs/ExtObjNav-v0", num_envs=num_envs, image_size=(48, 64), sensors=sensors, threads=threads, copy=False
-    )
+    kwargs = {"image_size": (48, 64), setting: observed}
+    env = gym.make_vec(f"memenvs/{name}", num_envs=num_envs, threads=threads, copy=False, **kwargs)
     env.reset(seed=0)
     first_reset = time.perf_counter() - began
     rng = np.random.default_rng(0)
     began = time.perf_counter()
-    env.step(rng.choice(6, size=num_envs, p=CHANCES))
+    env.step(rng.choice(len(chances), size=num_envs, p=chances))
     first_step = time.perf_counter() - began
 
-    actions = rng.choice(6, size=(997, num_envs), p=CHANCES)
+    actions = rng.choice(len(chances), size=(997, num_envs), p=chances)
 
     def play(seconds: float) -> float:
         steps, calls, began = 0, 0, time.perf_counter()
@@ -52,9 +58,10 @@ def make_ours(num_envs: int, threads: int, sensors: tuple[str, ...]) -> tuple[Pl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--env", choices=tuple(ENVS), default="ExtObjNav-v0")
     parser.add_argument("--num-envs", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sensors", default="rgb,depth,semantic")
+    parser.add_argument("--observed", default="rgb,depth,semantic", help="images and, except in ExtObjNav, pose")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=12.0, help="length of one turn")
     parser.add_argument("--warm-up", type=float, default=20.0, help="seconds; fills the caches of layouts")
@@ -62,18 +69,18 @@ def main() -> None:
     args = parser.parse_args()
     if args.smoke:
         args.num_envs, args.turns, args.seconds, args.warm_up = 4, 2, 0.2, 0.2
-    ours, start = make_ours(args.num_envs, args.threads, tuple(args.sensors.split(",")))
+    ours, start = make_ours(args.env, args.num_envs, args.threads, tuple(args.observed.split(",")))
     theirs = make_miniworld()
     ours(args.warm_up)
     theirs(min(args.seconds, 2.0))
     speeds = np.array([(ours(args.seconds), theirs(args.seconds)) for _ in range(args.turns)])
     ratios = speeds[:, 0] / speeds[:, 1]
-    for name, column in (("ExtObjNav", speeds[:, 0]), ("Miniworld", speeds[:, 1])):
-        print(f"{name:10} {np.median(column):9.0f} steps/s (lowest {column.min():.0f}, highest {column.max():.0f})")
-    print(f"ratio      {np.median(ratios):9.1f}         (lowest {ratios.min():.1f}, highest {ratios.max():.1f})")
+    for name, column in ((args.env, speeds[:, 0]), ("Miniworld", speeds[:, 1])):
+        print(f"{name:12} {np.median(column):9.0f} steps/s (lowest {column.min():.0f}, highest {column.max():.0f})")
+    print(f"ratio        {np.median(ratios):9.1f}         (lowest {ratios.min():.1f}, highest {ratios.max():.1f})")
     result = {
-        "num_envs": args.num_envs, "threads": args.threads, "sensors": args.sensors, "turns": args.turns,
-        "ext_objnav_steps_per_second": float(np.median(speeds[:, 0])),
+        "env": args.env, "num_envs": args.num_envs, "threads": args.threads, "observed": args.observed, "turns": args.turns,
+        "steps_per_second": float(np.median(speeds[:, 0])),
         "miniworld_steps_per_second": float(np.median(speeds[:, 1])),
         "ratio": float(np.median(ratios)), **start,
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs", "python": platform.python_version(),

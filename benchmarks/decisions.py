@@ -43,7 +43,11 @@ DECISIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "lstm": ("lstm", {"hidden_dim": 128}),
 }
 #: How many memory elements of an update are computed together.
-PACKINGS = {"packed": scene.ELEMENTS_AT_ONCE, "padded": 1 << 62, "one by one": 1}
+PACKINGS = {
+    "packed": scene.ELEMENTS_AT_ONCE,
+    "padded": dict.fromkeys(("cpu", "cuda"), 1 << 62),
+    "one by one": dict.fromkeys(("cpu", "cuda"), 1),
+}
 
 
 def direct(memory: SMTMemory, x: StepInputs) -> Tensor:
@@ -139,7 +143,7 @@ def memory_times(shape: tuple[int, int, int], dim: int, turns: int, device: torc
 
     made = {name: make_memory(memory, FEATURES, dim=dim, **settings) for name, (memory, settings) in every.items()}
     made["lstm"] = make_memory("lstm", FEATURES, hidden_dim=dim)
-    runs = {name: lambda memory=memory.to(device): update(memory) for name, memory in made.items()}
+    runs = {name: lambda memory=memory: update(memory.to(device)) for name, memory in made.items()}
     return table(in_turn(runs, turns, device), "smt")
 
 
@@ -152,7 +156,7 @@ def update_times(
     x = episodes(count, steps, device)
     at = torch.randint(steps, (count, decisions), device=device)
 
-    def update(memory: Memory, at_once: int) -> None:
+    def update(memory: Memory, at_once: dict[str, int]) -> None:
         scene.ELEMENTS_AT_ONCE = at_once
         memory.zero_grad()
         memory.decide(x, at).square().sum().backward()

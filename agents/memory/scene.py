@@ -22,10 +22,10 @@ POSITION_SCALE = 5.0
 """Metres that count as 1."""
 SINES = 16
 """Width of the sinusoidal embedding of an age."""
-ELEMENTS_AT_ONCE = 2048
+ELEMENTS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 17}
 """Memory elements of decisions that are computed together; more are slower on a CPU, whose caches they leave."""
-KEPT_ELEMENTS = 1 << 18
-"""Memory elements from which on learning computes decisions again in the backward pass in place of keeping their parts."""
+KEPT_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 21}
+"""Memory elements above which learning computes decisions again in the backward pass, in place of keeping some 10 kB for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class SceneMemory(Memory):
     An element is psi = FC([embedding, FC(pose)]), where the pose, relative to the present one, and the age are other numbers at every
     step. Without a ReLU psi is u + P v: u depends on the step alone, v is from where and when it is seen. So are linear maps of psi, the
     queries, keys and values of a first attention, A psi = A u + A P v: the static parts of all of them are made once for each step
-    and kept, and a decision adds (A P) v.
+    and kept, and a decision adds (A P) v. What a state keeps stays as the weights were when it was made.
 
     Args:
         input_dim: Width of the embedding.
@@ -257,7 +257,8 @@ class SceneMemory(Memory):
         rows = torch.arange(len(at), device=at.device)[:, None] * steps + offset
         newest, oldest = (rows + at).flatten(), (rows + first.gather(1, at)).flatten()
         lengths, order = (newest - oldest + 1).sort()
-        run = recomputed if int(lengths.sum()) > KEPT_ELEMENTS else _plainly
+        kind = "cuda" if at.is_cuda else "cpu"
+        run = recomputed if int(lengths.sum()) > KEPT_ELEMENTS[kind] else _plainly
 
         def decide(group: Tensor, live: Tensor, static: Tensor, motion: Tensor) -> Tensor:
             longest = int(live[-1])
@@ -266,7 +267,7 @@ class SceneMemory(Memory):
             seen, where = (each.index_select(0, slots.flatten()).unflatten(0, slots.shape) for each in (static, poses))
             return self._read(seen, where, live, motion)
 
-        groups = order.split(group_sizes(lengths.tolist(), ELEMENTS_AT_ONCE))
+        groups = order.split(group_sizes(lengths.tolist(), ELEMENTS_AT_ONCE[kind]))
         counts = lengths.split([len(group) for group in groups])
         features = [run(decide, group, live, static, motion) for group, live in zip(groups, counts, strict=True)]
         back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))

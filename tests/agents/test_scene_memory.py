@@ -242,8 +242,8 @@ def test_packed_decisions_equal_one_by_one(name: str, kwargs: dict[str, Any], mo
     at = torch.tensor([[3, 16, 9, 3, 1], [11, 0, 10, 16, 5]])
     results = []
     for together, kept in ((1, 1 << 18), (12, 1 << 18), (1 << 18, 1 << 18), (12, 0)):
-        monkeypatch.setattr(scene, "ELEMENTS_AT_ONCE", together)
-        monkeypatch.setattr(scene, "KEPT_ELEMENTS", kept)
+        monkeypatch.setattr(scene, "ELEMENTS_AT_ONCE", {"cpu": together})
+        monkeypatch.setattr(scene, "KEPT_ELEMENTS", {"cpu": kept})
         features = memory.decide(x, at)
         results.append([features, *torch.autograd.grad(features.square().sum(), list(memory.parameters()))])
     for other in results[1:]:

@@ -74,25 +74,35 @@ class FRMQNMemory(Memory):
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """One step of every sequence, without gradient; see `Memory.step`."""
-        features, state = self(x, state)
-        return features[:, 0], state
+        features, after = self(x, state)
+        return features[:, 0], after
 
-    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        """T steps, one after the other; see `Memory.forward`. The state after the last step is returned in any case."""
+    def forward(
+        self, x: StepInputs, state: State | None = None, last: int | None = None
+    ) -> tuple[Tensor, State | None]:
+        """T steps, one after the other; see `Memory.forward`. Without a state None is returned for it."""
         batch, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
         config = self.config
-        state = dict(self.initial_state(batch) if state is None else state)
-        recurrent = [state.pop(name) for name in RECURRENT]
-        past, live = view_log(state, config.capacity)
-        before = past["memory"].shape[1]
+        log = None if state is None else {name: value for name, value in state.items() if name not in RECURRENT}
+        if state is None or log is None:
+            recurrent = [x.embedding.new_zeros(batch, config.dim) for _ in RECURRENT]
+            past, live = (
+                x.embedding.new_zeros(batch, 0, 2 * config.dim),
+                x.trial_start.new_zeros(batch, dtype=torch.int64),
+            )
+        else:
+            recurrent = [state[name] for name in RECURRENT]
+            seen, live = view_log(log, config.capacity)
+            past = seen["memory"]
+        before = past.shape[1]
         resets = x.trial_start if config.reset_on == "trial" else x.trial_start | x.episode_start
         now = torch.arange(steps, device=resets.device)
         began = torch.where(resets, now, -1).cummax(1).values  # -1: before the first of these steps
         first = before + torch.maximum(torch.where(began >= 0, began, -live[:, None]), now - config.capacity)
         psi = self.fusion(x.embedding)
         memory = self.memory(psi)
-        read_from = past["memory"] if steps == 1 else torch.cat([past["memory"].to(memory.dtype), memory], 1)
+        read_from = past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)
         keys, values = read_from.chunk(2, -1)
         starts, lows = resets.any(0).tolist(), first.amin(0).tolist()
         hidden, reads = [], []
@@ -113,7 +123,9 @@ class FRMQNMemory(Memory):
         g = self.output(torch.stack(hidden[-kept:], 1)) + torch.stack(reads[-kept:], 1)
         linear, rectified = g.chunk(2, -1)
         features = torch.cat([linear, rectified.relu()], -1)
-        log = append(state, {"memory": memory}, resets, config.capacity)
+        if log is None:
+            return features, None
+        log = append(log, {"memory": memory}, resets, config.capacity)
         return features, log | dict(zip(RECURRENT, recurrent, strict=True))
 
 

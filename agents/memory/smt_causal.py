@@ -159,29 +159,29 @@ class CausalMemory(Memory):
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """One step of every sequence, without gradient; see `Memory.step`."""
-        features, state = self._run(x, state, 1)
-        return features[:, 0], state
+        features, after = self(x, state)
+        return features[:, 0], after
 
-    def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        """T steps at once, with gradients through these; see `Memory.forward`. The state is returned in any case."""
-        if state is None:
-            state = self.initial_state(x.embedding.shape[0])
-        return self._run(x, state, last)
-
-    def _run(self, x: StepInputs, state: State, last: int | None) -> tuple[Tensor, State]:
-        """Features of the last steps, float (B, `last` or T, D), and the state after them."""
-        _, steps = check_inputs(x, self.input_dim, uses_pose=True)
+    def forward(
+        self, x: StepInputs, state: State | None = None, last: int | None = None
+    ) -> tuple[Tensor, State | None]:
+        """T steps at once, with gradients through these; see `Memory.forward`. Without a state None is returned for it."""
+        batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
         asking = last_steps(steps, last)
         config = self.config
         resets = x.trial_start if config.reset_on == "trial" else x.trial_start | x.episode_start
-        is_acting = steps == 1 and not torch.is_grad_enabled()
-        if is_acting:  # keys and values are written where they are read
-            state = with_room(state, config.capacity, 1)
-        past, live = view_log(state, config.capacity - 1)
-        before = past["0"].shape[-2]
+        past: State = {}
+        before, live = 0, torch.zeros(batch, dtype=torch.int64, device=resets.device)
+        length = live
+        is_acting = state is not None and steps == 1 and not torch.is_grad_enabled()
+        if state is not None:
+            if is_acting:  # keys and values are written where they are read
+                state = with_room(state, config.capacity, 1)
+            past, live = view_log(state, config.capacity - 1)
+            before, length = past["0"].shape[-2], state["length"]
         now = torch.arange(steps, device=resets.device)
         began = torch.where(resets, now, -1).cummax(1).values  # -1: before the first of these steps
-        step = now - torch.where(began >= 0, began, -state["length"][:, None])
+        step = now - torch.where(began >= 0, began, -length[:, None])
         first = before + torch.maximum(torch.where(began >= 0, began, -live[:, None]), now - config.capacity + 1)
         assert x.pose is not None
         pose = x.pose.to(self.input.weight.dtype)
@@ -191,14 +191,18 @@ class CausalMemory(Memory):
         for i, block in enumerate(self.blocks):
             assert isinstance(block, PlacedBlock)
             name = str(i)
-            new[name] = block.keep(h, where, turn)
-            whole = put(state, name, new[name], before) if is_acting else torch.cat([past[name], new[name]], -2)
+            whole = new[name] = block.keep(h, where, turn)
+            if is_acting:
+                assert state is not None
+                whole = put(state, name, new[name], before)
+            elif past:
+                whole = torch.cat([past[name], new[name]], -2)
             begin = steps - asking if i == config.layers - 1 else 0
             turned = turn[0][:, begin:], turn[1][:, begin:]
             h = block.listen(
                 h[:, begin:], whole, frames(pose[:, begin:]), turned, _seen(first[:, begin:], before + steps)
             )
-        return h, append(state, new, resets, config.capacity)
+        return h, None if state is None else append(state, new, resets, config.capacity)
 
     def _rotation(self, step: Tensor) -> tuple[Tensor, Tensor]:
         """Cosine and sine for steps, int64 (B, T); float (B, T, width / 2) each."""

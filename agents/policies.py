@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from agents.distributions import ActionDistribution, ActionHead
 from agents.encoders import DictEncoder, SceneEncoder
-from agents.memory import State, StepInputs, make_memory, memory_row
+from agents.memory import State, StepInputs, asks_for_pose, make_memory
 from memenvs.checks import choices_for
 
 #: Features extractors that can be named in a saved file.
@@ -136,7 +136,7 @@ class MemoryPolicy(BasePolicy):
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
-        self.encoded_space = _encoded_space(observation_space, memory)
+        self.encoded_space = _encoded_space(observation_space, memory, memory_kwargs or {})
         self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
         self.features_dim = self.features_extractor.features_dim
         self.freeze_features = freeze_features
@@ -384,13 +384,13 @@ class MemoryPolicy(BasePolicy):
         raise RuntimeError("a MemoryPolicy acts through predict, which carries its state")
 
 
-def _encoded_space(space: spaces.Space, memory: str) -> spaces.Space:
+def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
     """What the features extractor sees of an observation space: all but the pose, if the memory of that name gets it.
 
     Raises:
         ValueError: The memory needs a pose and the space has none, or nothing besides.
     """
-    if not memory_row(memory).memory.uses_pose:
+    if not asks_for_pose(memory, **settings):
         return space
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
     pose = keys.pop(POSE, None)

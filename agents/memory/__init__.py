@@ -16,7 +16,7 @@ from agents.memory.smt_causal import CausalConfig, CausalMemory
 from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 from memenvs.checks import choices_for
 
-__all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "make_memory", "memory_row"]
+__all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "asks_for_pose", "make_memory", "memory_row"]
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,25 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     Raises:
         ValueError: The name or a setting is unknown; the message lists the choices.
     """
+    return memory_row(name).memory(input_dim, _config(name, kwargs))
+
+
+def asks_for_pose(name: str, **kwargs: Any) -> bool:
+    """Whether the memory of that name with these settings needs poses; it is not yet made.
+
+    Raises:
+        ValueError: As `make_memory`.
+    """
+    config = _config(name, kwargs)
+    return config.poses if isinstance(config, SceneConfig) else memory_row(name).memory.uses_pose
+
+
+def _config(name: str, settings: dict[str, Any]) -> Any:
+    """The config of a memory; a ValueError lists the choices if the name or a setting is unknown."""
     row = memory_row(name)
     choices = [field.name for field in fields(row.config)]
-    for key in kwargs:
+    for key in settings:
         if key not in choices:
             known = choices_for(key, choices) if choices else "it has none"
             raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
-    return row.memory(input_dim, row.config(**kwargs))
+    return row.config(**settings)

@@ -57,7 +57,7 @@ class Memory(nn.Module, abc.ABC):
     input_dim: int
     output_dim: int
     bounded: ClassVar[bool] = True
-    uses_pose: ClassVar[bool] = False
+    uses_pose: bool = False
 
     @abc.abstractmethod
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:

@@ -35,6 +35,7 @@ class SceneConfig:
     Attributes:
         dim: Width of a memory element and of the features; >= 1.
         capacity: How many of the newest steps are kept, the present one among them; >= 1.
+        poses: Whether elements know where they were seen from; False leaves them their age (an ablation).
         pose_dim: Width of the embedded pose; >= 1.
         time: How the age of an element is told, beside its pose: "exponential" (one number e^(-age / tau) for each tau), "sinusoidal"
             (8 sines and 8 cosines of the age) or "none".
@@ -45,6 +46,7 @@ class SceneConfig:
 
     dim: int = 128
     capacity: int = 500
+    poses: bool = True
     pose_dim: int = 16
     time: TimeEmbedding = "exponential"
     tau: float | Sequence[float] = 1.0
@@ -57,6 +59,8 @@ class SceneConfig:
             check_whole(name, getattr(self, name))
         if not self.scales or min(self.scales) <= 0:
             raise ValueError(f"tau must be one or several numbers above 0, got {self.tau}")
+        if not self.view_dim:
+            raise ValueError("time must not be 'none' without poses: nothing would tell elements apart")
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -66,7 +70,7 @@ class SceneConfig:
     @property
     def view_dim(self) -> int:
         """Numbers that tell from where and when an element is seen: 4 of its pose and those of its age."""
-        return 4 + {"exponential": len(self.scales), "sinusoidal": SINES, "none": 0}[self.time]
+        return 4 * self.poses + {"exponential": len(self.scales), "sinusoidal": SINES, "none": 0}[self.time]
 
 
 def relative_poses(poses: Tensor, now: Tensor) -> Tensor:
@@ -125,11 +129,10 @@ class SceneMemory(Memory):
         Fang et al., "Scene Memory Transformer for Embodied Agents in Long-Horizon Tasks", 2019, sections 3.1 and 3.2.
     """
 
-    uses_pose = True
-
     def __init__(self, input_dim: int, config: SceneConfig) -> None:
         super().__init__()
         self.config = config
+        self.uses_pose = config.poses
         self.input_dim, self.output_dim = input_dim, config.dim
         self.pose = nn.Linear(config.view_dim, config.pose_dim)
         self.fusion = nn.Linear(input_dim + config.pose_dim, config.dim)
@@ -187,7 +190,7 @@ class SceneMemory(Memory):
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """One step of every sequence, without gradient; see `Memory.step`."""
-        check_inputs(x, self.input_dim, uses_pose=True)
+        check_inputs(x, self.input_dim, self.uses_pose)
         state = append(state, self._elements(x), self._resets(x), self.config.capacity)
         seen, live = view_log(state, self.config.capacity)
         return self._read(seen["static"], seen["pose"], live, self.motion()), state
@@ -199,7 +202,7 @@ class SceneMemory(Memory):
 
         With a state, the steps go on after the past that it holds, through which no gradient flows. Without one None is returned for it.
         """
-        batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
+        batch, steps = check_inputs(x, self.input_dim, self.uses_pose)
         kept = last_steps(steps, last)
         new, resets = self._elements(x), self._resets(x)
         at = torch.arange(steps - kept, steps, device=resets.device).expand(batch, -1)
@@ -212,14 +215,15 @@ class SceneMemory(Memory):
 
     def decide(self, x: StepInputs, at: Tensor) -> Tensor:
         """Features of a few steps of whole trials; only these are computed. See `Memory.decide`."""
-        batch, _ = check_inputs(x, self.input_dim, uses_pose=True)
+        batch, _ = check_inputs(x, self.input_dim, self.uses_pose)
         none = torch.zeros(batch, dtype=torch.int64, device=at.device)
         return self._decisions(self._elements(x), self._first(self._resets(x), none), at, 0)
 
     def _elements(self, x: StepInputs) -> State:
         """Static parts and poses of T steps."""
-        assert x.pose is not None
-        return {"static": self.static(x.embedding), "pose": x.pose.to(self.fusion.weight.dtype)}
+        pose = x.embedding.new_zeros(*x.trial_start.shape, 3) if not self.uses_pose else x.pose
+        assert pose is not None
+        return {"static": self.static(x.embedding), "pose": pose.to(self.fusion.weight.dtype)}
 
     def _resets(self, x: StepInputs) -> Tensor:
         """bool, (B, T); the memory is emptied before this step."""
@@ -284,10 +288,11 @@ class SceneMemory(Memory):
         """
         longest = static.shape[1]
         age = torch.arange(longest - 1, -1, -1, device=poses.device)
-        pose = relative_poses(poses, poses[:, -1:])
-        told = embed_age(age.to(poses.dtype), self.config).expand(len(poses), -1, -1)
+        view = embed_age(age.to(poses.dtype), self.config).expand(len(poses), -1, -1)
+        if self.uses_pose:
+            view = torch.cat([relative_poses(poses, poses[:, -1:]), view], -1)
         hidden = None if int(live.min()) == longest else age >= live[:, None]
-        return self.read(static, torch.cat([pose, told], -1), motion, hidden)
+        return self.read(static, view, motion, hidden)
 
 
 def group_sizes(lengths: list[int], at_most: int) -> list[int]:

@@ -100,6 +100,15 @@ def test_for_other_memories_the_pose_is_a_key_like_the_rest() -> None:
     assert made.act(seen, made.initial_state(2), yes, yes).pose is None
 
 
+def test_scene_memories_may_do_without_a_pose() -> None:
+    space = spaces.Dict({"range": SEEN["range"]})
+    made = policy(space, "smt", memory_kwargs={"poses": False})
+    seen = {"range": observations(2)["range"]}
+    assert made.pose(seen) is None
+    yes = torch.ones(2, dtype=torch.bool)
+    assert made.act(seen, made.initial_state(2), yes, yes).values.shape == (2,)
+
+
 def test_observations_without_a_pose_are_named() -> None:
     with pytest.raises(ValueError, match=r"memory 'odometer' needs the key 'pose', \(3,\) of x, y and heading, in obs"):
         policy(spaces.Dict({"range": SEEN["range"]}))

@@ -202,6 +202,18 @@ def test_each_episode_may_have_a_frame_of_its_own_if_it_empties_the_memory(name:
         assert torch.allclose(memory(x)[0], memory(elsewhere)[0], atol=1e-9) is same
 
 
+@pytest.mark.parametrize("name", ["smt", "smt-factorized", "sm-pooling"])
+def test_poses_can_be_left_out(name: str) -> None:
+    """Then only ages tell elements apart: as if all were seen from one place, with that pose's part of the network taken away."""
+    memory, with_poses, x = make(name, poses=False, tau=(1.0, 9.0)), make(name, tau=(1.0, 9.0)), inputs()
+    weights = memory.state_dict() | {"pose.weight": torch.cat([torch.zeros(16, 4).double(), memory.pose.weight], 1)}
+    with_poses.load_state_dict(weights)
+    blind = StepInputs(x.embedding, x.episode_start, x.trial_start)
+    torch.testing.assert_close(memory(blind)[0], with_poses(x)[0], atol=1e-10, rtol=0)
+    features, _ = memory.step(blind.steps(0, 1), memory.initial_state(B))
+    torch.testing.assert_close(features, memory(blind)[0][:, 0], atol=1e-10, rtol=0)
+
+
 # ------------------------------------------------------------------ attention
 
 
@@ -278,6 +290,7 @@ def test_groups_have_few_elements_and_little_padding() -> None:
         ("smt-factorized", {"n_centres": 0}, "n_centres must be an integer of at least 1, got 0"),
         ("smt-factorized", {"centres": "fbs"}, r"unknown centres 'fbs'; choose from .*\. Did you mean 'fps'\?"),
         ("smt", {"time": "linear"}, r"unknown time 'linear'; choose from \['exponential', 'sinusoidal', 'none'\]"),
+        ("smt", {"time": "none", "poses": False}, "time must not be 'none' without poses"),
         ("smt", {"tau": 0.0}, "tau must be one or several numbers above 0, got 0.0"),
         ("smt", {"tau": ()}, r"tau must be one or several numbers above 0, got \(\)"),
         ("smt", {"heads": 3}, r"heads must divide dim \(128\), got 3"),

@@ -57,7 +57,7 @@ def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[st
 class Exploration(BatchTask):
     """Base of the three tasks; a task says what the terms of its reward weigh and which metrics it has.
 
-    One episode of a trial is spent in one home: layout n is home n of the world.
+    All episodes of a trial are in one home: layout n is home n of the world.
 
     Attributes:
         weights: What a step pays for each of `REWARD_TERMS`.

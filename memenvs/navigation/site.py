@@ -81,14 +81,14 @@ class Site:
 
     @cached_property
     def cover_cell(self) -> np.ndarray:
-        """int64, (H * W,); for each cell of the map the flat index of the cell to cover that it lies well within; -1 if that counts not."""
+        """int32, (H * W,); for each cell of the map the flat index of the cell to cover that it lies well within; -1 if that counts not."""
         at = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVER_CELL
         column, row = np.floor(at).astype(np.int64).T
         on_grid = (row >= 0) & (row < GRID) & (column >= 0) & (column < GRID)
         index = np.where(on_grid, row * GRID + column, 0)
         is_within = (np.abs(at % 1.0 - 0.5) < 0.5 - _WELL_WITHIN / COVER_CELL).all(1)
         is_open = (self.navmap.island.ravel() == 0) & self.cells.ravel()[index]
-        return np.where(on_grid & is_within & is_open, index, -1)
+        return np.where(on_grid & is_within & is_open, index, -1).astype(np.int32)
 
     def unvisited(self, visited: np.ndarray) -> np.ndarray:
         """bool, (H * W,); cells of the map in cells to cover that are not `visited`, bool (64, 64)."""

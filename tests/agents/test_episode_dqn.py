@@ -15,6 +15,7 @@ from agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
 from agents.distributed import Processes
 from tests.agents.learners import MEMORIES, darkroom, weights
 from tests.agents.q_worlds import Cue, Ring, Steps, copies, q_learner
+from tests.agents.test_poses import Walk
 
 
 def table(model: EpisodeDQN, states: int) -> np.ndarray:
@@ -148,40 +149,64 @@ def remembering(memory: str, **policy: Any) -> EpisodeDQN:
     }
     env = darkroom(6, horizon=6, episodes=1)
     model = q_learner(env, kwargs | policy, capacity=12, batch_size=6, updates_per_collect=3, final_epsilon=0.1)
-    with torch.no_grad():
-        generator = torch.Generator().manual_seed(2)
-        for parameter in model.policy.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    shake(model)
     return model.learn(6 * 6 * 4)
 
 
+def shake(model: EpisodeDQN) -> None:
+    """Makes every weight matter."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in model.policy.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "full": {}, "single": {"single_steps": True}, "frozen": {"freeze_features": True}
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize(
-    "kind", [{}, {"single_steps": True}, {"freeze_features": True}], ids=["full", "single", "frozen"]
-)
-def test_decisions_are_learned_as_they_are_acted(memory: str, kind: dict[str, Any]) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_decisions_are_learned_as_they_are_acted(memory: str, kind: str) -> None:
+    compare_with_acting(remembering(memory, **KINDS[kind]))
+
+
+@pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_decisions_of_scene_memories_are_learned_as_they_are_acted(memory: str, kind: str) -> None:
+    heads = {"heads": 2} if memory.startswith("smt") else {}
+    policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | KINDS[kind]
+    model = q_learner(copies(Walk), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
+    shake(model)
+    model.learn(4 * 11 * 5)
+    assert model._n_updates == 9
+    compare_with_acting(model)
+
+
+def compare_with_acting(model: EpisodeDQN) -> None:
     """Q values of some steps, all episodes at once, against those of acting through one episode after the other."""
-    model = remembering(memory, **kind)
     policy, replay = model.policy, model.replay
-    rows, at = torch.arange(12), torch.stack([torch.randperm(7)[:4] for _ in range(12)])
+    length = int(replay.lengths[0])
+    rows, at = torch.arange(12), torch.stack([torch.randperm(length + 1)[:4] for _ in range(12)])
     with torch.no_grad():
         learned = model.q_values(policy, rows, at)
         for row in range(12):
-            steps = replay.read(torch.tensor([row]), torch.arange(7)[None])
-            state, acted = policy.initial_state(1, max_steps=8), []
-            for t in range(7):
+            here = torch.tensor([row])
+            steps = replay.read(here, torch.arange(length + 1)[None])
+            state, acted = policy.initial_state(1, max_steps=length + 2), []
+            for t in range(length + 1):
                 if steps.embeddings is not None:
                     features = steps.embeddings[:, t].float()
                 else:
                     assert isinstance(steps.observations, dict)
                     features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
                 start = torch.tensor([t == 0])
-                distribution, _, state = policy.step(features, state, start, start)
+                pose = None if steps.pose is None else steps.pose[:, t]
+                distribution, _, state = policy.step(features, state, start, start, pose)
                 acted.append(distribution.log_probs[0])  # type: ignore[attr-defined]
-                if t < 6:
-                    state = policy.remember_action(
-                        state, replay.actions(torch.tensor([row]), torch.tensor([[t]]))[:, 0]
-                    )
+                if t < length:
+                    state = policy.remember_action(state, replay.actions(here, torch.tensor([[t]]))[:, 0])
             torch.testing.assert_close(learned[row].log_softmax(-1), torch.stack(acted)[at[row]], atol=1e-5, rtol=1e-4)
 
 

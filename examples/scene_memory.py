@@ -1,0 +1,199 @@
+"""The Scene Memory Transformer's tables: seven ways to remember, three tasks, in 46 homes that no agent has seen.
+
+Trains the first stage of each task and seed, then every method on its frozen encoder, and plays each in the test homes, 10 episodes in each, beside a
+random policy and the oracle that knows the map. Prints one table a task: means over seeds, episodes and homes with 95 % bootstrap intervals over
+homes. A stopped command goes on where it was. A laptop run takes up to a quarter of an hour on one core; all of them a night on two.
+
+    python examples/scene_memory.py [--tasks coverage] [--methods reactive smt] [--seeds 0 1 2] [--size laptop] [--jobs 2]
+        [--out runs/scene_memory] [--smoke]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from agents.evaluation import OraclePolicy, RandomPolicy, TrialResults
+from agents.presets import find_preset
+from agents.report import Report
+from agents.run_config import RunConfig
+from agents.run_directory import RunDirectory
+from agents.runs import evaluate_run, evaluation_env, make_evaluator, train_run
+from agents.smt_presets import METHODS
+from memenvs.files import write_file
+
+#: Task -> metrics of its table.
+COLUMNS = {
+    "roaming": ("return", "distance", "collisions"),
+    "coverage": ("return", "cells", "collisions"),
+    "search": ("return", "classes", "ratio"),
+}
+SIZES = ("laptop", "paper-like")
+EVALUATION = "homes.json"
+EVALUATION_SEED = 1
+"""All agents play the same episodes."""
+RESAMPLES = 10_000
+
+
+def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
+    """The preset with a seed; for seconds only if it is a smoke test."""
+    config = replace(find_preset(preset), seed=seed)
+    if not smoke:
+        return config
+    assert config.dqn is not None
+    sizes = replace(config.dqn, capacity=8, episode_steps=20, batch_size=4, decisions=4, updates_per_collect=2)
+    short = {**config.env_kwargs, "max_episode_steps": 20}
+    return replace(
+        config, n_envs=4, total_steps=4 * 20 * 4, dqn=sizes, env_kwargs=short, eval_steps=20, eval_trials=8, validation_trials=4
+    )  # fmt: skip
+
+
+def by_home(results: TrialResults, columns: tuple[str, ...]) -> dict[str, list[float]]:
+    """Metric -> mean of the episodes of each home, in the order of homes; later episodes of a trial that ended early do not count."""
+    homes = np.unique(results.layouts)
+    return {
+        name: [float(results.metrics[name][results.layouts == home, 0].mean()) for home in homes] for name in columns
+    }
+
+
+def train_and_evaluate(folder: Path, config: RunConfig, task: str, quiet: bool) -> Path:
+    """One run, to its end and with its evaluation; returns its folder."""
+    is_new = not (folder / "config.json").exists()
+    with RunDirectory(folder, config if is_new else None) as run:
+        train_run(run, quiet=quiet)
+        if not (folder / EVALUATION).exists():
+            found = by_home(evaluate_run(run, seed=EVALUATION_SEED), COLUMNS[task])
+            write_file(folder / EVALUATION, json.dumps(found).encode())
+    return folder
+
+
+def both_ends(folder: Path, config: RunConfig, task: str) -> dict[str, Path]:
+    """The random policy and the oracle in the episodes that agents are evaluated in; name -> folder."""
+    folders = {name: folder / f"{task}-{name}" for name in ("random", "oracle")}
+    for name, place in folders.items():
+        if not (place / EVALUATION).exists():
+            env = evaluation_env(config, min(config.n_envs, config.eval_trials), EVALUATION_SEED)
+            policy = RandomPolicy(env.action_space, EVALUATION_SEED) if name == "random" else OraclePolicy(env)
+            try:
+                found = by_home(make_evaluator(config, env).run(policy), COLUMNS[task])
+            finally:
+                env.close()
+            place.mkdir(parents=True, exist_ok=True)
+            write_file(place / EVALUATION, json.dumps(found).encode())
+    return folders
+
+
+def shown(values: np.ndarray) -> str:
+    """Mean over seeds and homes with a 95 % bootstrap interval over homes.
+
+    Args:
+        values: float64, (seeds, homes).
+    """
+    homes = values.mean(0)
+    rng = np.random.default_rng(0)
+    resampled = homes[rng.integers(len(homes), size=(RESAMPLES, len(homes)))].mean(1)
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return f"{homes.mean():.3g} ({low:.3g} to {high:.3g})"
+
+
+def ahead(values: np.ndarray, others: np.ndarray) -> str:
+    """How far the first is ahead of the second, in %, with a 95 % bootstrap interval over homes that both are resampled in alike.
+
+    Args:
+        values: float64, (seeds, homes).
+        others: float64, (seeds, homes); of the agent that it is compared with.
+    """
+    ours, theirs = values.mean(0), others.mean(0)
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(ours), size=(RESAMPLES, len(ours)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # an agent that scored nothing cannot be compared with
+        gain = 100 * (ours.mean() / theirs.mean() - 1)
+        low, high = np.percentile(100 * (ours[drawn].mean(1) / theirs[drawn].mean(1) - 1), [2.5, 97.5])
+    return f"{gain:+.1f} % ({low:+.1f} to {high:+.1f})"
+
+
+def write_results(out: Path, tables: dict[str, dict[str, list[Path]]], size: str) -> Path:
+    """One table a task: `report.html`; prints them."""
+    report = Report(f"Scene Memory Transformer, {size}: 46 test homes of the SUNCG style, 10 episodes each", out)
+    for task, rows in tables.items():
+        found = {
+            name: {
+                column: np.array([json.loads((folder / EVALUATION).read_text())[column] for folder in folders])
+                for column in COLUMNS[task]
+            }
+            for name, folders in rows.items()
+        }
+        score = COLUMNS[task][1]
+        base = found.get("reactive")
+        header = ["method", "seeds", *COLUMNS[task], f"{score} over reactive"]
+        lines = [
+            [
+                name,
+                "-" if name in ("random", "oracle") else len(rows[name]),
+                *(shown(columns[column]) for column in COLUMNS[task]),
+                "-" if base is None or name == "reactive" else ahead(columns[score], base[score]),
+            ]
+            for name, columns in found.items()
+        ]
+        report.heading(task.capitalize())
+        report.table(header, lines)
+        print(f"\n{task.capitalize()}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+        for line in lines:
+            print("| " + " | ".join(map(str, line)) + " |")
+    return report.write(out / "report.html")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/scene_memory"), help="started runs in it are continued")
+    parser.add_argument("--tasks", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--size", choices=SIZES, default="laptop", help="paper-like needs a GPU")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    options = parser.parse_args()
+    if options.smoke:
+        options.tasks, options.methods, options.seeds = options.tasks[:1], ["reactive", "smt"], options.seeds[:1]
+
+    def config_of(task: str, stage: str, seed: int) -> RunConfig:
+        return settings(f"{task}-{options.size}-{stage}", seed, options.smoke)
+
+    tables: dict[str, dict[str, list[Path]]] = {}
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+
+        def start(task: str, stage: str, seed: int, **changes: str) -> Future[Path]:
+            config = replace(config_of(task, stage, seed), **changes)
+            return pool.submit(
+                train_and_evaluate, options.out / f"{task}-{stage}-{seed}", config, task, options.jobs > 1
+            )
+
+        wanted = [(task, seed) for task in options.tasks for seed in options.seeds]
+        encoders = {each: start(each[0], "encoder", each[1]) for each in wanted}
+        runs: dict[tuple[str, str, int], Future[Path]] = {}
+        for (task, seed), encoder in encoders.items():
+            source = str(encoder.result())
+            print(f"done: {source}", flush=True)
+            for method in options.methods:
+                runs[task, method, seed] = start(task, method, seed, encoder_from=source)
+        for run in runs.values():
+            print(f"done: {run.result()}", flush=True)
+    for task in options.tasks:
+        ends = both_ends(options.out, config_of(task, "encoder", 0), task)
+        tables[task] = {"random": [ends["random"]]}
+        for method in options.methods:
+            tables[task][method] = [runs[task, method, seed].result() for seed in options.seeds]
+        tables[task]["oracle"] = [ends["oracle"]]
+    print(f"report: {write_results(options.out, tables, options.size).resolve()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

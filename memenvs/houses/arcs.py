@@ -37,7 +37,9 @@ def arc_end(x: float, y: float, heading: float, distance: float, turn: float) ->
 def is_arc_free(
     free: np.ndarray, width: int, origin: np.ndarray, cell: float, pose: tuple[float, float, float], distance: float, turn: float
 ) -> bool:  # fmt: skip
-    """Whether an arc stays on free cells; the cell that it starts in is not tested.
+    """Whether an arc stays on free cells that hang together over their sides; the cell that it starts in is not tested.
+
+    Two cells that only share a corner do not hang together, as for `memenvs.houses.occupancy.label_islands`: no arc leaves its island.
 
     Args:
         free: bool, (H * W,); with a rim of blocked cells wider than `ARC_STEP`.
@@ -49,11 +51,16 @@ def is_arc_free(
         turn: Change of the heading along it, rad.
     """
     parts = math.ceil(abs(distance) / ARC_STEP)
+    row, column = int((pose[1] - origin[1]) / cell), int((pose[0] - origin[0]) / cell)
     for k in range(1, parts + 1):
         share = k / parts
         x, y, _ = arc_end(pose[0], pose[1], pose[2], distance * share, turn * share)
-        if not free[int((y - origin[1]) / cell) * width + int((x - origin[0]) / cell)]:
+        i, j = int((y - origin[1]) / cell), int((x - origin[0]) / cell)
+        if not free[i * width + j]:
             return False
+        if i != row and j != column and not (free[row * width + j] or free[i * width + column]):
+            return False
+        row, column = i, j
     return True
 
 

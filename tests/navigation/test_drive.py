@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from memenvs.houses.arcs import arc_end, is_arc_free
+from memenvs.houses.occupancy import label_islands
 from memenvs.navigation.counters import QUANTILES, coarse_normals, draw_keys, normal_pair, random_word
 from memenvs.navigation.drive import (
     AXLE_WIDTH,
@@ -25,7 +26,7 @@ from memenvs.navigation.drive import (
 
 
 def test_arcs_are_what_two_wheels_roll():
-    """Against wheels that roll in a million small parts."""
+    """Against wheels that roll in many small parts."""
     for left, right in ((3.0, 5.0), (4.0, 4.0), (-2.0, 2.0), (-6.0, 1.0)):
         x, y, heading, parts = 1.0, -2.0, 0.7, 100_000
         for _ in range(parts):
@@ -55,7 +56,7 @@ def test_eight_turns_to_the_left_are_none():
 
 @pytest.mark.parametrize(("seconds", "way_cm", "degrees"), [(1.0, 2.30, 7.02), (0.5, 1.15, 3.51), (0.25, 0.57, 1.76)])
 def test_noise_has_the_size_of_the_specification(seconds, way_cm, degrees):
-    """Section 3.4's table, and a million drawn motions."""
+    """Section 3.4's table, and drawn motions."""
     way_sd, turn_sd = motion_sd(0.5, seconds)
     assert (100 * way_sd, math.degrees(turn_sd)) == pytest.approx((way_cm, degrees), abs=0.006)
     count = 200_000
@@ -95,6 +96,20 @@ def test_thin_things_are_not_jumped_over():
     origin, cell = np.zeros(2), 0.05
     for x, distance, expected in ((0.5, 0.25, False), (0.5, 0.09, True), (0.5, -0.25, True), (0.7, -0.25, False)):
         assert is_arc_free(free.ravel(), 40, origin, cell, (x, 0.5, 0.0), distance, 0.1) is expected
+
+
+def test_no_way_leads_over_a_corner():
+    """Two rooms of cells that touch in one corner are two islands; with a cell between them they are one."""
+    free = np.zeros((20, 20), bool)
+    free[2:10, 2:10] = free[10:18, 10:18] = True
+    origin, cell, start = np.zeros(2), 0.05, (0.44, 0.44, math.pi / 4)
+    for beside, expected in (((9, 10), True), ((10, 9), True), (None, False)):
+        grid = free.copy()
+        if beside is not None:
+            grid[beside] = True
+        assert label_islands(grid)[0].max() == (0 if expected else 1)
+        for distance, end in ((0.25, expected), (0.05, True)):
+            assert is_arc_free(grid.ravel(), 20, origin, cell, start, distance, 0.0) is end
 
 
 def test_seen_from_a_pose():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -39,7 +40,7 @@ class SceneConfig:
         pose_dim: Width of the embedded pose; >= 1.
         time: How the age of an element is told, beside its pose: "exponential" (one number e^(-age / tau) for each tau), "sinusoidal"
             (8 sines and 8 cosines of the age) or "none".
-        tau: Steps, > 0, one number or several.
+        tau: Steps, > 0, one number or several; 1 unless `time` is "exponential".
         rectified: Whether elements pass a ReLU. Without it they are linear in their pose, so that keys and values can be kept.
         reset_on: What empties the memory: the start of a trial or of an episode. Poses have to be in one frame from one reset to the next.
     """
@@ -57,8 +58,11 @@ class SceneConfig:
         check_fields(self)
         for name in ("dim", "capacity", "pose_dim"):
             check_whole(name, getattr(self, name))
-        if not self.scales or min(self.scales) <= 0:
-            raise ValueError(f"tau must be one or several numbers above 0, got {self.tau}")
+        are_numbers = all(isinstance(tau, (int, float)) and not isinstance(tau, bool) for tau in self.scales)
+        if not self.scales or not are_numbers or not all(0 < tau < math.inf for tau in self.scales):
+            raise ValueError(f"tau must be one or several numbers above 0, got {self.tau!r}")
+        if self.time != "exponential" and self.scales != (1.0,):
+            raise ValueError(f"tau must be 1.0 with time {self.time!r}, which has no scale, got {self.tau!r}")
         if not self.view_dim:
             raise ValueError("time must not be 'none' without poses: nothing would tell elements apart")
 

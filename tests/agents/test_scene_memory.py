@@ -293,6 +293,13 @@ def test_groups_have_few_elements_and_little_padding() -> None:
         ("smt", {"time": "none", "poses": False}, "time must not be 'none' without poses"),
         ("smt", {"tau": 0.0}, "tau must be one or several numbers above 0, got 0.0"),
         ("smt", {"tau": ()}, r"tau must be one or several numbers above 0, got \(\)"),
+        ("smt", {"tau": "long"}, "tau must be one or several numbers above 0, got 'long'"),
+        ("smt", {"tau": (1.0, float("nan"))}, r"tau must be one or several numbers above 0, got \(1.0, nan\)"),
+        (
+            "smt",
+            {"time": "sinusoidal", "tau": 5.0},
+            "tau must be 1.0 with time 'sinusoidal', which has no scale, got 5.0",
+        ),
         ("smt", {"heads": 3}, r"heads must divide dim \(128\), got 3"),
         ("smt", {"reset_on": "never"}, r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"),
         ("smt-causal", {"dim": 8, "heads": 8}, r"dim must be an even multiple of heads \(8\), got 8"),

@@ -31,7 +31,7 @@ from memenvs.boxes.room import (
 )
 from memenvs.checks import check_pair, check_start, check_whole, is_whole
 from memenvs.core import BatchTask, Observation, Options
-from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
+from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, goal_traces, plan_pixels
 
 if TYPE_CHECKING:
     from memenvs.boxes.miniworld import MiniworldRoom
@@ -188,11 +188,11 @@ class FourBoxes(BatchTask):
         view = np.zeros((SIDE, SIDE, 3), np.uint8)
         top = (SIDE - LARGE_SIZE[0]) // 2
         view[top : top + LARGE_SIZE[0]] = self._room.draw_large(i)
-        return draw_picture(view, self._house, np.array(self._trail[i]), self._goal_positions()[i : i + 1])
+        return draw_picture(view, self._house, np.array(self._trail[i]), goal_traces(self._goal_positions()[i : i + 1]))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The room from above with the way and the box that pays."""
-        return draw_plan(self._house, way, self._goal_positions()[i : i + 1], pixels_per_metre=_MAP_SCALE)
+        return draw_plan(self._house, way, goal_traces(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""

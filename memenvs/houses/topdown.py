@@ -6,7 +6,7 @@ import colorsys
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,15 @@ _GLASS: Colour = (120, 190, 232)
 _DOOR: Colour = (168, 116, 70)
 _START: Colour = (34, 160, 84)
 _END: Colour = (214, 48, 49)
+_SQUARE: Colour = (92, 84, 232)
+_CROSS: Colour = (196, 0, 120)
 _CUT = 1.2  # m; the walls are cut at this height
 _HANGING = 1.45  # m; what is entirely above is not drawn
 _FLAT = 0.03  # m; rugs and the like, which a robot drives over
 _SUPERSAMPLE = 3
+#: Signs of a legend and how wide they are, m; height of its text, m.
+_SIGNS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3}
+_LEGEND_TEXT = 0.35
 #: Colours along a trajectory, from its first to its last step.
 _TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
 
@@ -45,11 +50,15 @@ class Marker:
         position: (x, y), m.
         colour: sRGB.
         radius: m.
+        is_filled: Whether it is a disc, or else a ring.
+        label: Text beside it.
     """
 
     position: tuple[float, float]
     colour: Colour = _END
     radius: float = 0.12
+    is_filled: bool = True
+    label: str = ""
 
 
 class _Canvas:
@@ -90,13 +99,30 @@ class _Canvas:
             (x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=max(1, round(width * self.scale))
         )
 
+    def square(self, centre: np.ndarray, side: float, colour: Colour) -> None:
+        """Tints a square, so that what is under it can still be seen; its side in metres."""
+        (left, top), (right, bottom) = self.pixels(centre[:2] + np.array([[-0.5, 0.5], [0.5, -0.5]]) * side)
+        shape = left, top, right - 1, bottom - 1  # the next one begins there
+        ImageDraw.Draw(self.image, "RGBA").rectangle(shape, (*colour, 80), (*colour, 120), _SUPERSAMPLE)
+
+    def cross(self, centre: np.ndarray, half: float, colour: Colour) -> None:
+        """Draws a cross with a light rim; half its side in metres."""
+        for grown, width, ink in ((0.03, 0.11, _PAPER), (0.0, 0.05, colour)):
+            for turn in (1.0, -1.0):
+                ends = centre[:2] + np.array([[-1.0, -turn], [1.0, turn]]) * (half + grown)
+                self.draw.line(self.pixels(ends), ink, max(_SUPERSAMPLE, round(width * self.scale)))
+
     def text(
         self, centre: Sequence[float] | np.ndarray, text: str, height: float, fill: Colour, anchor: str = "mm"
     ) -> None:
-        """Writes a line with a light rim; its height in metres."""
+        """Writes a line with a light rim, moved so that the picture holds it; its height in metres."""
         ((x, y),) = self.pixels(np.array([centre[:2]]))
         font = ImageFont.load_default(max(8 * _SUPERSAMPLE, height * self.scale))
-        self.draw.text((x, y), text, fill, font, anchor, stroke_width=round(1.2 * _SUPERSAMPLE), stroke_fill=_PAPER)
+        rim = round(1.2 * _SUPERSAMPLE)
+        left, top, right, bottom = self.draw.textbbox((x, y), text, font, anchor, stroke_width=rim)
+        x += max(0, -left) - max(0, right - self.image.width)
+        y += max(0, -top) - max(0, bottom - self.image.height)
+        self.draw.text((x, y), text, fill, font, anchor, stroke_width=rim, stroke_fill=_PAPER)
 
     def finish(self) -> np.ndarray:
         """The picture at its final size; uint8, (H, W, 3)."""
@@ -109,6 +135,8 @@ def draw_topdown(
     pixels_per_metre: float = 60.0,
     trajectories: Sequence[np.ndarray] = (),
     markers: Sequence[Marker] = (),
+    squares: np.ndarray | None = None,
+    crosses: np.ndarray | None = None,
     navigation: NavigationMap | None = None,
     has_labels: bool = True,
     margin: float = 0.4,
@@ -121,6 +149,8 @@ def draw_topdown(
         trajectories: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to red;
             a green disc is the start, a red one the end.
         markers: Points to show.
+        squares: Squares to tint, float (K, 3): x and y of the middle and the side, m; None for none.
+        crosses: Points to cross, float (K, 2), m; None for none.
         navigation: Where a robot can be is tinted green.
         has_labels: Whether rooms are named and a scale is drawn.
         margin: Empty rim around the home, m; >= 0.
@@ -130,7 +160,7 @@ def draw_topdown(
         `pixels_per_metre` and row (y1 + margin - y) * `pixels_per_metre` with `house.bounds` (x0, y0), (x1, y1).
 
     Raises:
-        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory has the wrong shape.
+        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory, `squares` or `crosses` has the wrong shape.
     """
     if not pixels_per_metre > 0:
         raise ValueError(f"pixels_per_metre must be > 0, got {pixels_per_metre}")
@@ -145,6 +175,8 @@ def draw_topdown(
     if navigation is not None:
         _draw_navigable(canvas, navigation)
     _draw_shapes(canvas, house.shapes.take(~lies_flat))
+    for square in _rows("squares", squares, 3):
+        canvas.square(square, square[2], _SQUARE)
     for trajectory in trajectories:
         _draw_trajectory(canvas, np.asarray(trajectory, np.float64))
     if has_labels:
@@ -153,8 +185,56 @@ def draw_topdown(
             spot = _label_position(room)
             canvas.text(spot, room.type.replace("_", " "), min(0.3, 0.11 * size), _INK)
         _draw_scale(canvas, low, margin)
+    for cross in _rows("crosses", crosses, 2):
+        canvas.cross(cross, 0.1, _CROSS)
     for marker in markers:
-        canvas.disc(marker.position, marker.radius, marker.colour, _PAPER, 0.03)
+        _draw_marker(canvas, marker)
+    for marker in markers:  # no disc hides a label
+        if marker.label:
+            x, y = marker.position
+            canvas.text((x, y + marker.radius + 0.05), marker.label, 0.32, _INK, "mb")
+    return canvas.finish()
+
+
+def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.ndarray:
+    """What the signs on a map mean, in as many lines as it takes.
+
+    Args:
+        entries: A sign, "trajectory", "square", "cross" or a `Marker` of any position, and what it means.
+        width: Of the picture, pixels.
+
+    Returns:
+        uint8, (H, `width`, 3).
+
+    Raises:
+        ValueError: An unknown sign.
+    """
+    scale, line, gap = 40.0, 0.6, 0.35  # pixels per metre; m
+    font = ImageFont.load_default(_LEGEND_TEXT * scale)
+    x, row, placed = gap, 0, []
+    for sign, text in entries:
+        if not isinstance(sign, Marker) and sign not in _SIGNS:
+            raise ValueError(f"a sign must be a Marker or one of {list(_SIGNS)}, got {sign!r}")
+        room = _SIGNS["square"] if isinstance(sign, Marker) else _SIGNS[sign]
+        needed = room + 0.1 + font.getlength(text) / scale
+        if x > gap and (x + needed + gap) * scale > width:
+            x, row = gap, row + 1
+        placed.append((sign, text, x, room, row))
+        x += needed + 1.5 * gap
+    height = (row + 1) * line
+    canvas = _Canvas(np.zeros(2), np.array([width / scale, height]), scale)
+    for sign, text, x, room, row in placed:
+        y = height - (row + 0.5) * line
+        middle = np.array([x + room / 2, y])
+        if isinstance(sign, Marker):
+            _draw_marker(canvas, replace(sign, position=(x + room / 2, y)))
+        elif sign == "trajectory":
+            _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + room - 0.15, 30), np.full(30, y)], 1))
+        elif sign == "square":
+            canvas.square(middle, 0.36, _SQUARE)
+        else:
+            canvas.cross(middle, 0.1, _CROSS)
+        canvas.text((x + room + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
     return canvas.finish()
 
 
@@ -232,6 +312,22 @@ def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:
         canvas.draw.ellipse((x - width / 2, y - width / 2, x + width / 2, y + width / 2), fill=colour)
     canvas.disc(points[0], 0.13, _START, _PAPER, 0.03)
     canvas.disc(points[-1], 0.13, _END, _PAPER, 0.03)
+
+
+def _draw_marker(canvas: _Canvas, marker: Marker) -> None:
+    """Draws a disc or a ring with a light rim."""
+    rim = 0.03
+    canvas.disc(marker.position, marker.radius + (0.0 if marker.is_filled else rim), marker.colour, _PAPER, rim)
+    if not marker.is_filled:
+        canvas.disc(marker.position, 0.55 * marker.radius, _PAPER)
+
+
+def _rows(name: str, values: np.ndarray | None, width: int) -> np.ndarray:
+    """The rows of a table, float64, (K, width); none for None."""
+    table = np.zeros((0, width)) if values is None else np.asarray(values, np.float64)
+    if table.ndim != 2 or table.shape[1] != width:
+        raise ValueError(f"{name} must have the shape (K, {width}), got {table.shape}")
+    return table
 
 
 def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:

@@ -82,3 +82,16 @@ def seen_from(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:
     (dx, dy, turn), heading = (poses - origins).T, origins[:, 2]
     cos, sin = np.cos(heading), np.sin(heading)
     return np.column_stack([cos * dx + sin * dy, cos * dy - sin * dx, (turn + math.pi) % (2.0 * math.pi) - math.pi])
+
+
+def contacts(way: np.ndarray) -> np.ndarray:
+    """Where a robot touched something: at its front after each step that left its pose as it was, which only a collision does.
+
+    Args:
+        way: float, (T, 3); x, y (m) and heading (rad) step by step.
+
+    Returns:
+        float64, (K, 2); m.
+    """
+    stayed = np.asarray(way[1:], np.float64)[(way[1:] == way[:-1]).all(1)]
+    return stayed[:, :2] + ROBOT_RADIUS * np.stack([np.cos(stayed[:, 2]), np.sin(stayed[:, 2])], 1)

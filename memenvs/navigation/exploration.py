@@ -13,6 +13,7 @@ import numpy as np
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.camera import Camera
 from memenvs.houses.simulator import Simulator
+from memenvs.houses.topdown import Marker, draw_legend
 from memenvs.navigation import carmine
 from memenvs.navigation.counters import draw_keys
 from memenvs.navigation.drive import (
@@ -23,6 +24,7 @@ from memenvs.navigation.drive import (
     ROBOT_HEIGHT,
     ROBOT_RADIUS,
     WHEEL_RADIUS,
+    contacts,
     noisy_motions,
     reckon,
     seen_from,
@@ -30,7 +32,7 @@ from memenvs.navigation.drive import (
 from memenvs.navigation.exploration_config import ExplorationConfig
 from memenvs.navigation.homes import check_start_pose, draw_start_pose
 from memenvs.navigation.nyu40 import NYU40
-from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
+from memenvs.navigation.picture import SIDE, Traces, draw_picture, draw_plan, plan_pixels
 from memenvs.navigation.planner import UNREACHABLE, spread_costs, walk
 from memenvs.navigation.site import GRID, Site, enter_cells
 
@@ -41,7 +43,7 @@ MOVE, CELL, TARGET, COLLISION = range(len(REWARD_TERMS))
 RENDERED = {"rgb": "rgb", "depth": "depth", "semantic": "semantic", "scan": "depth", "scan_class": "semantic"}
 #: The next collision after so many ends the episode.
 MOST_COLLISIONS = 50
-#: Homes kept ready; one takes about 1 MB.
+#: Homes kept ready; one takes about 2 MB.
 KEPT_SITES = 256
 _MAP_SCALE = 40.0  # pixels per metre
 _AROUND_VIEW = 250  # grey
@@ -212,11 +214,13 @@ class Exploration(BatchTask):
         count = int(self._steps[i])
         steps = np.arange(max(0, count + 1 - len(self._trail)), count + 1)
         way = self._trail[steps % len(self._trail), i]
-        return draw_picture(view, self.site(i).house, way, self._marks(i))
+        return draw_picture(view, self.site(i).house, way, self._traces(i, way, self._marks(i)))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """The home from above with the way."""
-        return draw_plan(self.site(i).house, way, self._marks(i), pixels_per_metre=_MAP_SCALE)
+        """The home from above with the way and all that follows from it: collisions, cells entered, classes found; and a legend."""
+        traces = self._traces(i, way, self._marks(i, way))
+        plan = draw_plan(self.site(i).house, way, traces, pixels_per_metre=_MAP_SCALE)
+        return np.concatenate([plan, draw_legend(self._legend(), plan.shape[1])])
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""
@@ -274,9 +278,14 @@ class Exploration(BatchTask):
             self._plans[i] = kept = key, costs
         return kept[1] if kept[1][robot] < UNREACHABLE else None
 
-    def _marks(self, i: int) -> np.ndarray:
-        """float64, (K, 2); places in environment `i` to mark on maps, m."""
-        return np.zeros((0, 2))
+    def _marks(self, i: int, way: np.ndarray | None = None) -> tuple[Marker, ...]:
+        """Things in environment `i` to mark on maps, as they were at the end of a way; None: as they are now."""
+        return ()
+
+    def _legend(self) -> list[tuple[str | Marker, str]]:
+        """What the signs on maps mean, see `draw_legend`."""
+        signs: list[tuple[str | Marker, str]] = [("trajectory", "first to last step"), ("cross", "collision")]
+        return [*signs, ("square", "cell entered")] if self.weights[CELL] else signs
 
     # ------------------------------------------------------------------ private
 
@@ -292,6 +301,11 @@ class Exploration(BatchTask):
             "pose": box(-far, far, dtype=np.float32),
         }
         return gym.spaces.Dict({name: spaces[name] for name in self.config.modalities or ()})
+
+    def _traces(self, i: int, way: np.ndarray, marks: tuple[Marker, ...]) -> Traces:
+        """What a way left behind on the map; cells where entering one is paid for."""
+        squares = self.site(i).entered(way) if self.weights[CELL] else np.zeros((0, 3))
+        return Traces(squares, contacts(way), marks)
 
     def _draw(self, which: np.ndarray) -> None:
         """Draws, of the environments in `which`, those that have moved since they were drawn."""

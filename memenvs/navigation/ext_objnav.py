@@ -17,7 +17,7 @@ from memenvs.navigation.config import ExtObjNavConfig, category_number
 from memenvs.navigation.expert import Expert
 from memenvs.navigation.homes import Pose, check_start_pose, draw_start_pose
 from memenvs.navigation.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
-from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, plan_pixels
+from memenvs.navigation.picture import SIDE, draw_picture, draw_plan, goal_traces, plan_pixels
 from memenvs.navigation.robot import (
     FORWARD,
     FORWARD_DISTANCE,
@@ -239,11 +239,11 @@ class ExtObjNav(BatchTask):
         self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=SIDE, width=SIDE))
         steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
         way = self._trail[steps % len(self._trail), i]
-        return draw_picture(view[i], self.layout(i).house, way, self._goal_places(i))
+        return draw_picture(view[i], self.layout(i).house, way, goal_traces(self._goal_places(i)))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The home from above with the way and the goals."""
-        return draw_plan(self.layout(i).house, way, self._goal_places(i), pixels_per_metre=_MAP_SCALE)
+        return draw_plan(self.layout(i).house, way, goal_traces(self._goal_places(i)), pixels_per_metre=_MAP_SCALE)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""

@@ -7,11 +7,14 @@ import math
 import numpy as np
 
 from memenvs.core import Options
+from memenvs.houses.house import Shapes
+from memenvs.houses.topdown import Marker
 from memenvs.navigation import carmine
 from memenvs.navigation.drive import LEFT, RIGHT
 from memenvs.navigation.exploration import Exploration, empty_images
 from memenvs.navigation.exploration_config import TARGETS, SearchConfig
-from memenvs.navigation.nyu40 import LABELS, NYU40_INDEX
+from memenvs.navigation.nyu40 import LABELS, NYU40, NYU40_INDEX
+from memenvs.navigation.picture import GOAL
 from memenvs.navigation.planner import turns_to, walk
 from memenvs.navigation.sightings import Scout, Stands, find_labels
 
@@ -51,6 +54,9 @@ class Search(Exploration):
         self._found = np.zeros((num_envs, len(self._targets)), bool)
         self._present = np.zeros((num_envs, len(self._targets)), bool)
         self._sees = np.zeros((num_envs, len(self._targets)), bool)
+        # Of pictures: at which step each class was found, -1 for not yet, and from which pose.
+        self._found_at = np.full((num_envs, len(self._targets)), -1)
+        self._found_from = np.zeros((num_envs, len(self._targets), 3))
         # The test is on 48 x 64 pixels: those that are observed, if they are as many, else others drawn for it.
         self._looks_apart = config.image_size != carmine.IMAGE_SIZE
         self._test_camera = carmine.frame_camera(carmine.IMAGE_SIZE)
@@ -71,7 +77,7 @@ class Search(Exploration):
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Nothing is found yet."""
         super().begin_episode(i, rng, options)
-        self._found[i] = False
+        self._found[i], self._found_at[i] = False, -1
         self._tried[i] = set()
 
     def info(self) -> dict[str, np.ndarray]:
@@ -97,6 +103,8 @@ class Search(Exploration):
         find_labels(images["semantic"], images["depth"], np.flatnonzero(active), self._targets, rule, self._sees)
         new = self._sees & ~self._found & active[:, None]
         self._found |= new
+        rows, which = np.nonzero(new)
+        self._found_at[rows, which], self._found_from[rows, which] = self._steps[rows], self._sim.pose[rows]
         return new.sum(1)
 
     def _check_targets(self, targets: tuple[str, ...]) -> None:
@@ -148,11 +156,33 @@ class Search(Exploration):
             self._stands[i] = kept = key, Stands(cells[left], things[left])
         return kept[1]
 
-    def _marks(self, i: int) -> np.ndarray:
-        shapes = self.site(i).house.shapes
-        label = LABELS[shapes.semantic]
-        middles = [
-            shapes.centre[shapes.instance == instance, :2].mean(0)
-            for instance in np.unique(shapes.instance[np.isin(label, self._targets)])
-        ]
-        return np.array(middles, np.float64).reshape(-1, 2)
+    def _marks(self, i: int, way: np.ndarray | None = None) -> tuple[Marker, ...]:
+        """A disc for what a class was found by, rings for all things of a class that was not."""
+        site = self.site(i)
+        steps, poses = self._found_at[i], self._found_from[i]
+        if way is not None:
+            steps = self._scout.first_found(site, way, self._targets)
+            poses = way[steps]
+        marks = []
+        for target, step, pose in zip(self._targets.tolist(), steps.tolist(), poses, strict=True):
+            found = self._scout.thing_found(site, pose, target) if step >= 0 else None
+            for thing, (x, y) in _middles(site.house.shapes, target).items():
+                if thing == found:
+                    marks.append(Marker((x, y), GOAL, 0.2, label=f"{NYU40[target]} {step}"))
+                elif found is None:
+                    marks.append(Marker((x, y), GOAL, 0.2, is_filled=False, label=NYU40[target]))
+        return tuple(marks)
+
+    def _legend(self) -> list[tuple[str | Marker, str]]:
+        found, missed = Marker((0.0, 0.0), GOAL, 0.2), Marker((0.0, 0.0), GOAL, 0.2, is_filled=False)
+        return [*super()._legend(), (found, "class found, at which step"), (missed, "not found")]
+
+
+def _middles(shapes: Shapes, label: int) -> dict[int, tuple[float, float]]:
+    """Index into `House.instances` -> x and y of the middle, m, of the things of a label."""
+    is_one = LABELS[shapes.semantic] == label
+    middles = {}
+    for thing in np.unique(shapes.instance[is_one]).tolist():
+        x, y = shapes.centre[is_one & (shapes.instance == thing), :2].mean(0, dtype=np.float64).tolist()
+        middles[thing] = x, y
+    return middles

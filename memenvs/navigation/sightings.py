@@ -115,6 +115,7 @@ class Scout:
         self._renderer = Renderer(frame_camera(IMAGE_SIZE), 1)
         self._semantic = np.zeros((1, *IMAGE_SIZE), np.uint8)
         self._depth = np.zeros((1, *IMAGE_SIZE, 1), np.float32)
+        self._instance = np.zeros((1, *IMAGE_SIZE), np.uint16)
         self._stands: OrderedDict[tuple[int, int], Stands] = OrderedDict()
 
     def stands(self, site: Site, label: int) -> Stands:
@@ -125,6 +126,33 @@ class Scout:
             if len(self._stands) > _KEPT:
                 self._stands.popitem(last=False)
         return self._stands[key]
+
+    def first_found(self, site: Site, way: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """When a robot finds labels on its way.
+
+        Args:
+            site: The home.
+            way: float, (T, 3); x, y (m) and heading (rad) from the start on, which itself finds nothing.
+            labels: uint8, (K,).
+
+        Returns:
+            int64, (K,); rows of `way`, -1 for what is not found.
+        """
+        self._renderer.set_scene(0, site.scene)
+        steps, found = np.full(len(labels), -1), np.zeros((1, len(labels)), bool)
+        for step in range(1, len(way)):
+            self._find(way[step, :2], way[step, 2], labels, found)
+            steps[found[0] & (steps < 0)] = step
+            if (steps >= 0).all():
+                break
+        return steps
+
+    def thing_found(self, site: Site, pose: np.ndarray, label: int) -> int:
+        """Index into `House.instances` of the thing that shows most near pixels of a label from a pose, float (3,): x, y (m), heading (rad)."""
+        self._renderer.set_scene(0, site.scene)
+        self._look(pose[:2], pose[2])
+        is_near = (self._semantic == label) & (self._depth[..., 0] < MOST_DEPTH)
+        return int(np.bincount(self._instance[is_near], minlength=1).argmax())
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_stands": OrderedDict()}  # soon tried out again
@@ -146,16 +174,24 @@ class Scout:
     def _sees(self, position: np.ndarray, thing: np.ndarray, label: int) -> bool:
         """Whether a label is found from a position by looking at a thing, and somewhat past it to either side."""
         heading = np.arctan2(*(thing - position)[::-1])
+        found, labels = np.zeros((1, 1), bool), np.array([label], np.uint8)
         for past in (0.0, _PAST, -_PAST):
-            pose = head_camera(
-                position[None], np.array([heading + past]), np.zeros(1), ahead=CAMERA_AHEAD, height=CAMERA_HEIGHT
-            )
-            self._renderer.render(pose, semantic=self._semantic, depth=self._depth)
-            found, labels = np.zeros((1, 1), bool), np.array([label], np.uint8)
-            find_labels(self._semantic, self._depth, np.zeros(1, np.int64), labels, self._rule, found)
+            self._find(position, heading + past, labels, found)
             if not found.item():
                 return False
         return True
+
+    def _find(self, position: np.ndarray, heading: float, labels: np.ndarray, found: np.ndarray) -> None:
+        """Writes which labels (K,) are found from a pose into `found`, bool, (1, K)."""
+        self._look(position, heading)
+        find_labels(self._semantic, self._depth, np.zeros(1, np.int64), labels, self._rule, found)
+
+    def _look(self, position: np.ndarray, heading: float) -> None:
+        """Draws what is seen from a pose."""
+        eye = head_camera(
+            np.asarray(position, np.float64)[None], np.array([heading]), np.zeros(1), ahead=CAMERA_AHEAD, height=CAMERA_HEIGHT
+        )  # fmt: skip
+        self._renderer.render(eye, semantic=self._semantic, depth=self._depth, instance=self._instance)
 
 
 def _around(site: Site, thing: np.ndarray) -> np.ndarray:

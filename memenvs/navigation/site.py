@@ -94,6 +94,15 @@ class Site:
         """bool, (H * W,); cells of the map in cells to cover that are not `visited`, bool (64, 64)."""
         return _unvisited(self.cover_cell, visited.ravel())
 
+    def entered(self, way: np.ndarray) -> np.ndarray:
+        """float64, (K, 3); the cells that count and that a way, (T, 2) or more columns, m, leads through: x and y of the middle and the side."""
+        columns, rows = np.floor((way[:, :2] - self.corner) / COVER_CELL).astype(np.int64).T
+        was_there = np.zeros_like(self.cells)
+        was_there[rows, columns] = True
+        i, j = np.nonzero(was_there & self.cells)
+        middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVER_CELL
+        return np.column_stack([middles, np.full(len(middles), COVER_CELL)])
+
 
 @njit(nogil=True, cache=True)
 def _unvisited(cover_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:

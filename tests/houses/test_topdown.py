@@ -7,7 +7,7 @@ from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navmap import NavigationMap
 from memenvs.houses.objects import object_shapes, place_objects
 from memenvs.houses.procedural import procedural_house
-from memenvs.houses.topdown import Marker, draw_topdown, object_colour, save_png
+from memenvs.houses.topdown import Marker, draw_legend, draw_topdown, object_colour, save_png
 
 SCALE, MARGIN = 40.0, 0.4
 
@@ -120,3 +120,55 @@ def test_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises((TypeError, ValueError)):
         save_png(np.zeros((2, 2, 9)), tmp_path / "map.png")
     assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
+
+
+def test_squares_and_crosses_are_where_they_belong():
+    house = l_shaped_home()
+    plain = draw(house)
+    image = draw(house, squares=np.array([[3.25, 0.75, 0.5]]), crosses=np.array([[0.75, 2.25]]))
+    for x, y in ((3.25, 0.75), (3.05, 0.95)):
+        change = pixel(image, house, x, y) - pixel(plain, house, x, y)
+        assert change[2] > change[0] + 20  # blue, and what is under it shines through
+        assert np.abs(pixel(image, house, x, y) - (92, 84, 232)).max() > 20
+    for dx, dy in ((0.0, 0.0), (0.08, 0.08), (-0.08, 0.08)):
+        red, green, blue = pixel(image, house, 0.75 + dx, 2.25 + dy)
+        assert red > 150 and green < 100 and blue > 80
+    for x, y in ((2.9, 0.75), (0.75, 2.05), (0.5, 2.25)):
+        assert (pixel(image, house, x, y) == pixel(plain, house, x, y)).all()
+
+
+def test_a_ring_is_hollow_and_a_label_stays_in_the_picture():
+    house = l_shaped_home()
+    ring = draw(house, markers=[Marker((1.0, 2.0), (0, 0, 255), 0.2, is_filled=False)])
+    assert pixel(ring, house, 1.0, 2.0).min() > 230
+    assert tuple(pixel(ring, house, 1.15, 2.0)) == (0, 0, 255)
+    inside = draw(house, markers=[Marker((2.0, 1.0), label="bookshelf")])
+    outside = draw(house, markers=[Marker((3.95, 1.0), label="bookshelf")])  # the text is wider than what is left
+    ink = [(image.max(-1) < 110) & (draw(house).max(-1) > 150) for image in (inside, outside)]
+    assert ink[0].sum() == pytest.approx(ink[1].sum(), rel=0.15)
+    assert not ink[1][:, -1].any()
+
+
+@pytest.mark.parametrize(("name", "columns"), [("squares", 3), ("crosses", 2)])
+def test_wrong_tables_are_refused(name, columns):
+    for wrong in (np.zeros((2, columns + 1)), np.zeros(columns)):
+        with pytest.raises(ValueError, match=rf"{name} must have the shape \(K, {columns}\)"):
+            draw(l_shaped_home(), **{name: wrong})
+
+
+def test_a_legend_takes_the_lines_that_it_needs():
+    entries = [
+        ("trajectory", "the way"),
+        ("cross", "collision"),
+        ("square", "cell"),
+        (Marker((9.0, 9.0), (0, 0, 255)), "goal"),
+    ]
+    wide, narrow = draw_legend(entries, 600), draw_legend(entries, 200)
+    assert wide.shape[1:] == (600, 3) and narrow.shape[1:] == (200, 3)
+    assert narrow.shape[0] > wide.shape[0]
+    for image in (wide, narrow):
+        assert (np.abs(image.astype(int) - (0, 0, 255)).max(-1) < 10).any()
+        assert (np.abs(image.astype(int) - (196, 0, 120)).max(-1) < 10).any()
+        assert image[:, -1].min() > 240  # nothing is cut off
+    with pytest.raises(ValueError, match=r"a sign must be a Marker or one of .* got 'circle'"):
+        draw_legend([("circle", "x")], 100)

@@ -1,4 +1,4 @@
-"""Command line of the agents: `python -m agents train | evaluate | probe | report | presets`."""
+"""Command line of the agents: `python -m agents train | evaluate | probe | walks | report | presets`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from agents.runs import (
     trained_policy,
 )
 from agents.vec_env import TrialVecEnv
+from agents.walks import POLICIES, walk_run
 from memenvs.checks import check_whole
 from memenvs.files import write_file
 
@@ -102,6 +103,23 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--layout", type=int, help="number of the layout; default drawn")
     probe.add_argument("--seed", type=int, default=1, help="of the trial (default 1)")
     probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
+
+    walks = _command(
+        commands, "walks", _walks, "draw the ways of a run's agent, random and oracle, and a metric by step: walks.html"
+    )
+    walks.add_argument("folder", type=Path, help="folder of the run")
+    walks.add_argument("--episodes", type=int, default=20, help="episodes that each policy plays (default 20)")
+    walks.add_argument("--maps", type=int, default=4, help="how many of them are drawn (default 4)")
+    walks.add_argument("--metric", help="what is shown by step (default the preset's score)")
+    walks.add_argument(
+        "--policies",
+        nargs="+",
+        default=list(POLICIES),
+        metavar="POLICY",
+        help=f"of {', '.join(POLICIES)} (default all)",
+    )
+    walks.add_argument("--seed", type=int, default=1, help="of the episodes (default 1)")
+    walks.add_argument("--out", type=Path, help="folder of the files; default the run's")
 
     report = _command(commands, "report", _report, "write report.html of one or more runs")
     report.add_argument(
@@ -183,6 +201,25 @@ def _probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             print(f"{name}: {head['pattern']:17} {shares}")
         print("own + earlier = 1: shares of what is off the sink, on steps of the same episode and of those before it")
         print("\n".join(result["files"]))
+    return result
+
+
+def _walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    with RunDirectory(options.folder) as run:
+        result = walk_run(
+            run,
+            options.out or options.folder,
+            episodes=options.episodes,
+            maps=options.maps,
+            metric=options.metric,
+            policies=options.policies,
+            seed=options.seed,
+        )
+    if not options.json:
+        for name, curve in result["policies"].items():
+            steps = range(0, len(curve["mean"]), max(1, (len(curve["mean"]) - 1) // 10))
+            print(f"{name:8} {result['metric']}: " + ", ".join(f"{curve['mean'][t]:.3g} ({t})" for t in steps))
+        print("mean over the episodes after so many steps\n" + "\n".join(result["files"]))
     return result
 
 

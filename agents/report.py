@@ -56,17 +56,22 @@ def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metri
         curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`.
         metric: What it is.
     """
-    figure, axes = _figure()
-    for name, curve in curves.items():
-        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
-        episodes = np.arange(1, len(mean) + 1)
-        (line,) = axes.plot(episodes, mean, marker="o", markersize=3, label=name)
-        axes.fill_between(episodes, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)
+    figure, axes = _bands(curves, 1, marker="o", markersize=3)
     axes.set_xlabel("episode of the trial")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(metric)
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    return figure
+
+
+def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
+    """A metric by step of the episode with its standard error, one line for each policy.
+
+    Args:
+        curves: Name -> {"mean", "stderr"}, from the start on, as in `agents.walks.curve_by_step`.
+        metric: What it is.
+    """
+    figure, axes = _bands(curves, 0)
+    axes.set_xlabel("step of the episode")
+    axes.set_ylabel(metric)
     return figure
 
 
@@ -108,14 +113,15 @@ class Report:
         """Text as it is."""
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
 
-    def picture(self, name: str, png: bytes, caption: str = "") -> None:
-        """A picture, inside the page and as a file of its own."""
+    def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1) -> None:
+        """A picture, inside the page and as a file of its own; at most so wide that `columns` of them are side by side."""
         if self._folder is not None:
             write_file(self._folder / f"{name}.png", png)
         data = base64.b64encode(png).decode()
         caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+        width = f' style="max-width:calc({100 // columns}% - 1.2rem)"' if columns > 1 else ""
         self._parts.append(
-            f'<figure><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">{caption}</figure>'
+            f'<figure{width}><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">{caption}</figure>'
         )
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -250,4 +256,19 @@ def _figure() -> tuple[Figure, Any]:
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def _bands(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int, **style: Any) -> tuple[Figure, Any]:
+    """Lines with bands of a standard error, counted from `first` on."""
+    figure, axes = _figure()
+    for name, curve in curves.items():
+        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
+        x = np.arange(first, first + len(mean))
+        (line,) = axes.plot(x, mean, label=name, **style)
+        axes.fill_between(x, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    if not any(value < 0 for curve in curves.values() for value in curve["mean"]):
+        axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
     return figure, axes

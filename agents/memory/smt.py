@@ -237,6 +237,7 @@ def farthest_points(points: Tensor, hidden: Tensor | None, count: int) -> Tensor
     if hidden is not None:
         nearest = nearest.masked_fill(hidden, -torch.inf)
     chosen = [torch.full_like(rows, points.shape[1] - 1)]
+    points = points - points[:, -1:]  # or products of large numbers blur the distances of near ones
     distances = torch.cdist(points, points)
     for _ in range(count - 1):
         nearest = torch.minimum(nearest, distances[rows, chosen[-1]])

@@ -248,6 +248,17 @@ def test_farthest_points_are_distinct_and_spread() -> None:
     assert chosen[1] == [5, 0, 2, 1]
 
 
+def test_farthest_points_far_from_the_origin() -> None:
+    """What all elements have in common, which is much, does not blur how they differ; against distances one by one."""
+    points = torch.randn(1, 60, 8, generator=torch.Generator().manual_seed(0)) + 200.0
+    exact = points[0].double()
+    chosen = [59]
+    while len(chosen) < 30:
+        nearest = (exact[:, None] - exact[chosen]).norm(dim=-1).amin(1)
+        chosen.append(int(nearest.argmax()))
+    assert farthest_points(points, None, 30)[0].tolist() == chosen
+
+
 @pytest.mark.parametrize(("name", "kwargs"), [VARIANTS[0], VARIANTS[4], VARIANTS[6], VARIANTS[-1]], ids=str)
 def test_packed_decisions_equal_one_by_one(name: str, kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     memory, x = make(name, **kwargs), inputs()

@@ -86,7 +86,7 @@ class MemoryPolicy(BasePolicy):
             observations, else flattened.
         features_extractor_kwargs: Its settings.
         freeze_features: Whether the features extractor is not trained; features are then computed once and stored in bfloat16.
-        freeze_previous_action: Whether the embedding of the previous action is not trained.
+        freeze_previous_action: Whether the embedding of the previous action, if there is one, is not trained.
         single_steps: Whether the memory is emptied before each step, so that a decision sees its own step only: the first of two stages
             of training, in which the features extractor is learned.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3; None: two of 64 each

@@ -27,7 +27,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="darkroom", help="one of the Darkroom presets (default darkroom)")
     parser.add_argument("--steps", type=int, help="environment steps of a run in place of the preset's")
-    parser.add_argument("--out", type=Path, help="started runs in it are continued; default runs/PRESET, or runs/PRESET-STEPS")
+    parser.add_argument(
+        "--out", type=Path, help="started runs in it are continued; default runs/PRESET, or runs/PRESET-STEPS"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
@@ -36,7 +38,7 @@ def main() -> int:
         config, name = replace(config, total_steps=options.steps), f"{name}-{options.steps}"
     out = options.out or Path("runs") / name
     if options.smoke:
-        config = replace(config, n_envs=4, total_steps=2_000, eval_steps=200, eval_trials=4)
+        config = replace(config, n_envs=4, total_steps=min(2_000, config.total_steps), eval_steps=200, eval_trials=4)
         options.seeds = options.seeds[:1]
     curves = {}
     for seed in options.seeds:

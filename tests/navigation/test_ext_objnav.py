@@ -10,7 +10,7 @@ from memenvs.core import TrialVectorEnv
 from memenvs.navigation import ext_objnav
 from memenvs.navigation.ext_objnav import ExtObjNav
 from memenvs.navigation.robot import DOWN, FORWARD, LEFT, RIGHT, STOP, UP, ladder_pitch, pitch_of, start_tilt, tilt
-from tests.navigation.toys import APPLE, BOWL, ToyWorld, go, make_toy
+from tests.navigation.tables import APPLE, BOWL, TableWorld, go, make_tables
 
 DATA = os.environ.get("MEMENVS_DATA")
 
@@ -18,7 +18,7 @@ DATA = os.environ.get("MEMENVS_DATA")
 
 
 def test_an_episode_by_hand():
-    env = make_toy()
+    env = make_tables()
     observation, info = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": "013_apple"})
     assert observation["rgb"].shape == (24, 32, 3)
     assert observation["goal"].tolist() == np.eye(20)[APPLE].tolist()
@@ -47,7 +47,7 @@ def test_an_episode_by_hand():
 
 
 def test_stopping_far_away_ends_without_success_or_penalty():
-    env = make_toy()
+    env = make_tables()
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
     _, reward, terminated, _, info = env.step(STOP)
     assert (reward, terminated, info["success"], info["spl"]) == (pytest.approx(-0.001), True, False, 0.0)
@@ -56,22 +56,22 @@ def test_stopping_far_away_ends_without_success_or_penalty():
 def test_no_heading_is_asked_for_but_pixels_are():
     # 1.7 m away. At 30 degrees the apple is in the picture, at 90 it is not.
     for heading, success in ((math.radians(30), True), (math.radians(90), False)):
-        env = make_toy()
+        env = make_tables()
         env.reset(seed=0, options={"start": (5.0, 2.0, heading), "goal": APPLE})
         assert env.step(STOP)[4]["success"] is success
 
 
 def test_distance_counts_from_the_robot_and_is_two_metres():
     for x, success in ((4.71, True), (4.69, False)):
-        env = make_toy()
+        env = make_tables()
         env.reset(seed=0, options={"start": (x, 2.0, 0.0), "goal": APPLE})
         assert env.step(STOP)[4]["success"] is success
 
 
 def test_success_needs_distance_and_pixels_of_the_same_thing():
     # One bowl 1.5 m behind the robot, one 2.5 m before it: near and seen, but not the same.
-    world = ToyWorld(tables=((1.0, 2.0), (6.0, 2.0)), things=((BOWL, 1.45, 2.0), (BOWL, 5.55, 2.0)))
-    env = make_toy(world)
+    world = TableWorld(tables=((1.0, 2.0), (6.0, 2.0)), things=((BOWL, 1.45, 2.0), (BOWL, 5.55, 2.0)))
+    env = make_tables(world)
     env.reset(seed=0, options={"start": (3.0, 2.0, 0.0), "goal": BOWL})
     behind, before = env.task._sim.count_pixels(np.array([True]), np.array([[1, 2]]))[0]
     assert behind == 0 and before >= 10
@@ -81,7 +81,7 @@ def test_success_needs_distance_and_pixels_of_the_same_thing():
 
 
 def test_a_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
-    env = make_toy()
+    env = make_tables()
     _, info = env.reset(seed=0, options={"start": (5.075, 2.075, 0.0), "goal": APPLE})
     assert info["geodesic"] == pytest.approx(0.0, abs=1e-6)
     info = env.step(STOP)[4]
@@ -91,17 +91,17 @@ def test_a_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
 
 
 def test_turns_and_tilts_by_hand():
-    env = make_toy()
+    env = make_tables()
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
     assert env.step(LEFT)[4]["pose"][2] == pytest.approx(math.radians(30))
     assert go(env, RIGHT, RIGHT)[4]["pose"][2] == pytest.approx(math.radians(330))
-    env = make_toy(turn_deg=14.3239)
+    env = make_tables(turn_deg=14.3239)
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
     assert env.step(LEFT)[4]["pose"][2] == pytest.approx(0.25, abs=1e-6)
 
 
 def test_the_picture_follows_the_tilt():
-    env = make_toy()
+    env = make_tables()
     first, _ = env.reset(seed=0, options={"start": (4.0, 2.0, 0.0)})
     down = env.step(DOWN)[0]
     assert not np.array_equal(first["rgb"], down["rgb"])
@@ -114,7 +114,7 @@ def test_the_picture_follows_the_tilt():
 
 
 def test_walls_deflect_and_are_counted():
-    env = make_toy()
+    env = make_tables()
     env.reset(seed=0, options={"start": (0.5, 2.0, math.radians(135))})
     info = go(env, *[FORWARD] * 4)[4]
     assert info["collisions"] == 3
@@ -178,7 +178,7 @@ def test_the_oracle_succeeds_in_procthor_homes():
 
 
 def test_the_oracle_stops_where_a_thing_is_hard_to_see():
-    env = make_toy(ToyWorld(things=((9, 7.0, 2.0),)))  # a strawberry in the middle of the table
+    env = make_tables(TableWorld(things=((9, 7.0, 2.0),)))  # a strawberry in the middle of the table
     env.reset(seed=0, options={"start": (1.0, 3.5, 2.0)})
     for _ in range(100):
         _, _, terminated, _, info = env.step(env.oracle_action())
@@ -188,7 +188,7 @@ def test_the_oracle_stops_where_a_thing_is_hard_to_see():
 
 
 def test_the_picture_for_people_shows_view_and_way():
-    env = make_toy(render_mode="rgb_array")
+    env = make_tables(render_mode="rgb_array")
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
     first = env.render()
     env.step(FORWARD)
@@ -202,7 +202,7 @@ def test_the_picture_for_people_shows_view_and_way():
 
 
 def test_made_by_id_it_is_the_same_task():
-    env = gym.make("memenvs/ExtObjNav-v0", world=ToyWorld(), image_size=(16, 16), render_mode="rgb_array")
+    env = gym.make("memenvs/ExtObjNav-v0", world=TableWorld(), image_size=(16, 16), render_mode="rgb_array")
     observation, info = env.reset(seed=0)
     assert env.observation_space.contains(observation)
     assert env.render().shape == (384, 768, 3)
@@ -214,7 +214,7 @@ def test_pictures_show_the_way_of_this_episode_only(monkeypatch):
     ways = []
     monkeypatch.setattr(ext_objnav, "draw_picture", lambda view, house, way, goals: ways.append(way.copy()))
     env = TrialVectorEnv(
-        ExtObjNav, 2, world=ToyWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
+        ExtObjNav, 2, world=TableWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
     )
     _, info = env.reset(seed=0)
     poses = [[pose] for pose in info["pose"]]

@@ -9,7 +9,7 @@ from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
 from memenvs.navigation.ext_objnav import ExtObjNav
 from memenvs.navigation.layout import TOO_MANY, goal_categories
 from memenvs.navigation.robot import FORWARD, STOP
-from tests.navigation.toys import APPLE, BOWL, MUG, ToyWorld, make_toy
+from tests.navigation.tables import APPLE, BOWL, MUG, TableWorld, make_tables
 
 # ---------------------------------------------------------------- rules on random play
 
@@ -94,7 +94,7 @@ def test_an_environment_of_a_batch_equals_a_single_one(small):
 
 
 def test_a_failed_path_query_keeps_the_distance(monkeypatch):
-    env = make_toy()
+    env = make_tables()
     _, before = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
     monkeypatch.setattr(env.task._sim, "geodesic", lambda: np.array([np.inf]))
     _, reward, _, _, info = env.step(FORWARD)
@@ -112,7 +112,7 @@ def test_categories_with_ten_things_are_no_goals():
 
 def test_things_that_cannot_be_seen_are_taken_out():
     # The second mug stands in a closed cupboard.
-    class Cupboard(ToyWorld):
+    class Cupboard(TableWorld):
         def make_house(self, index: int) -> House:
             house = super().make_house(index)
             builder = ShapeBuilder()
@@ -125,7 +125,7 @@ def test_things_that_cannot_be_seen_are_taken_out():
                 builder.add(BOX, (x, y, 1.7), (half_x, half_y, 1.0))
             return House("toy", Shapes.concatenate([house.shapes, builder.build()]), house.rooms, (), (), ("building",))
 
-    env = make_toy(Cupboard(things=((APPLE, 6.7, 2.0), (MUG, 7.27, 2.2))))
+    env = make_tables(Cupboard(things=((APPLE, 6.7, 2.0), (MUG, 7.27, 2.2))))
     env.reset(seed=0)
     layout = env.task.layout(0)
     assert layout.category.tolist() == [APPLE]
@@ -138,7 +138,7 @@ def test_things_that_cannot_be_seen_are_taken_out():
 
 
 def test_a_home_where_nothing_can_be_seen_is_named():
-    env = make_toy(ToyWorld(things=((APPLE, 40.0, 2.0),)))
+    env = make_tables(TableWorld(things=((APPLE, 40.0, 2.0),)))
     with pytest.raises(RuntimeError, match="'toy'"):
         env.reset(seed=0)
 

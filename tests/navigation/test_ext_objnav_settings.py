@@ -8,11 +8,11 @@ from memenvs.houses.classes import FIRST_YCB_CLASS
 from memenvs.navigation.config import ExtObjNavConfig, category_number
 from memenvs.navigation.robot import FORWARD, LEFT
 from memenvs.navigation.symbolic import RAY_RANGE
-from tests.navigation.toys import APPLE, BOWL, MUG, ToyWorld, go, make_toy
+from tests.navigation.tables import APPLE, BOWL, MUG, TableWorld, go, make_tables
 
 
 def test_a_fixed_goal_stays_over_the_trial():
-    env = make_toy(fixed_goal_per_trial=True)
+    env = make_tables(fixed_goal_per_trial=True)
     goals = [env.reset(seed=4)[1]["goal"]] + [env.reset()[1]["goal"] for _ in range(6)]
     assert len(set(goals)) == 1
     trials = {env.reset(options={"new_trial": True})[1]["goal"] for _ in range(20)}
@@ -20,14 +20,14 @@ def test_a_fixed_goal_stays_over_the_trial():
 
 
 def test_start_poses_can_be_few():
-    env = make_toy(max_start_poses=2)
+    env = make_tables(max_start_poses=2)
     starts = {tuple(env.reset(seed=0)[1]["start"])} | {tuple(env.reset()[1]["start"]) for _ in range(20)}
     assert len(starts) == 2
 
 
 @pytest.mark.parametrize(("frame", "began"), [("layout", 0.5), ("episode", 0.0)])
 def test_the_compass_turns_with_the_robot(frame, began):
-    env = make_toy(compass=True, gps_frame=frame)
+    env = make_tables(compass=True, gps_frame=frame)
     observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
     assert env.observation_space.contains(observation)
     assert observation["compass"] == pytest.approx([math.cos(began), math.sin(began)])
@@ -36,7 +36,7 @@ def test_the_compass_turns_with_the_robot(frame, began):
 
 
 def test_gps_from_the_start_of_the_episode():
-    env = make_toy(gps_frame="episode")
+    env = make_tables(gps_frame="episode")
     observation, _ = env.reset(seed=0, options={"start": (2.0, 2.0, math.pi / 2)})
     assert observation["gps"] == pytest.approx([0.0, 0.0])
     assert env.step(FORWARD)[0]["gps"] == pytest.approx([0.25, 0.0])
@@ -44,7 +44,7 @@ def test_gps_from_the_start_of_the_episode():
 
 
 def test_sensors_choose_the_images():
-    env = make_toy(sensors=["depth", "semantic"])
+    env = make_tables(sensors=["depth", "semantic"])
     observation, _ = env.reset(seed=0)
     assert set(observation) == {"depth", "semantic", "goal", "gps"}
     assert observation["depth"].shape == (24, 32, 1)
@@ -53,8 +53,8 @@ def test_sensors_choose_the_images():
 
 def test_symbolic_numbers_are_those_of_the_image():
     options = {"start": (4.775, 2.0, 0.0), "goal": APPLE}
-    symbolic = make_toy(obs_mode="symbolic").reset(seed=0, options=options)[0]["symbolic"]
-    images = make_toy(sensors=("depth", "semantic"), image_size=(64, 64)).reset(seed=0, options=options)[0]
+    symbolic = make_tables(obs_mode="symbolic").reset(seed=0, options=options)[0]["symbolic"]
+    images = make_tables(sensors=("depth", "semantic"), image_size=(64, 64)).reset(seed=0, options=options)[0]
     semantic, depth = images["semantic"], images["depth"][..., 0]
     for category in range(20):
         area = 16 * (semantic == FIRST_YCB_CLASS + category).sum()
@@ -75,7 +75,7 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"tilt_mode": "x"}, "unknown tilt_mode 'x'"),
         ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
         ({"world": 5}, r"world must be one of \['procedural', 'procthor'\] or a World, got 5"),
-        ({"world": ToyWorld(), "houses": "x"}, "houses must be None with a World"),
+        ({"world": TableWorld(), "houses": "x"}, "houses must be None with a World"),
         ({"sensors": ("rgb", "sound")}, r"sensors must be a list of some of \['rgb', 'depth', 'semantic'\]"),
         ({"sensors": ()}, "sensors must be"),
         ({"sensors": "rgb"}, "sensors must be a list of .*, got 'rgb'"),
@@ -95,8 +95,8 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"turn_deg": 0}, "turn_deg must be"),
         ({"turn_deg": math.nan}, "turn_deg must be"),
         ({"turn_deg": "30"}, "turn_deg must be .*, got '30'"),
-        ({"world": ToyWorld(), "split": "train"}, "split must be None with a World, which has its own, got 'train'"),
-        ({"world": ToyWorld(), "rooms": (2, 3)}, r"rooms must be None with a World, which has its own, got \(2, 3\)"),
+        ({"world": TableWorld(), "split": "train"}, "split must be None with a World, which has its own, got 'train'"),
+        ({"world": TableWorld(), "rooms": (2, 3)}, r"rooms must be None with a World, which has its own, got \(2, 3\)"),
         ({"obs_mode": "symbolic", "sensors": ["rgb"]}, r"sensors must be None in obs_mode 'symbolic', got \['rgb'\]"),
         (
             {"obs_mode": "symbolic", "image_size": (8, 8)},
@@ -143,6 +143,6 @@ def test_categories_by_name_or_number():
     ],
 )
 def test_options_are_checked(options, message):
-    env = make_toy()
+    env = make_tables()
     with pytest.raises(ValueError, match=message):
         env.reset(seed=0, options=options)

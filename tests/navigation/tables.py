@@ -1,4 +1,4 @@
-"""A home made by hand, and steps through it."""
+"""A room with tables and things on them, and steps through it."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from memenvs.navigation.ext_objnav import ExtObjNav
 APPLE, MUG, BOWL = 10, 18, 17
 
 
-class ToyWorld(World):
+class TableWorld(World):
     """A room of 8 x 4 m with tables of 0.7 m height, and things at given places on them.
 
     Args:
@@ -51,9 +51,9 @@ class ToyWorld(World):
         return house.with_objects(Shapes.concatenate(parts), names), tuple(placed)
 
 
-def make_toy(world: World | None = None, **kwargs) -> TrialEnv:
+def make_tables(world: World | None = None, **kwargs) -> TrialEnv:
     size = {} if kwargs.get("obs_mode") == "symbolic" else {"image_size": (24, 32)}
-    return TrialEnv(ExtObjNav, world=world or ToyWorld(), **size | kwargs)
+    return TrialEnv(ExtObjNav, world=world or TableWorld(), **size | kwargs)
 
 
 def go(env: TrialEnv, *actions: int) -> tuple:

@@ -1,9 +1,9 @@
 """ReLIC in the 10 x 10 Darkroom, goals held out: return by episode of the trial over three seeds; about half an hour a seed on one core.
 
 Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9. With another preset, such as
-`darkroom-k1` (no partial updates), for as many steps.
+`darkroom-k1` (no partial updates), for as many steps; with fewer steps, what partial updates give first.
 
-    python examples/darkroom.py [--preset darkroom] [--out runs/darkroom] [--seeds 0 1 2] [--smoke]
+    python examples/darkroom.py [--preset darkroom] [--steps 4000000] [--out runs/darkroom] [--seeds 0 1 2] [--smoke]
 """
 
 from __future__ import annotations
@@ -26,13 +26,19 @@ from memenvs.files import write_file
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="darkroom", help="one of the Darkroom presets (default darkroom)")
-    parser.add_argument("--out", type=Path, help="started runs in it are continued; default runs/PRESET")
+    parser.add_argument("--steps", type=int, help="environment steps of a run in place of the preset's")
+    parser.add_argument(
+        "--out", type=Path, help="started runs in it are continued; default runs/PRESET, or runs/PRESET-STEPS"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
-    config, out = find_preset(options.preset), options.out or Path("runs") / options.preset
+    config, name = find_preset(options.preset), options.preset
+    if options.steps is not None:
+        config, name = replace(config, total_steps=options.steps), f"{name}-{options.steps}"
+    out = options.out or Path("runs") / name
     if options.smoke:
-        config = replace(config, n_envs=4, total_steps=2_000, eval_steps=200, eval_trials=4)
+        config = replace(config, n_envs=4, total_steps=min(2_000, config.total_steps), eval_steps=200, eval_trials=4)
         options.seeds = options.seeds[:1]
     curves = {}
     for seed in options.seeds:

@@ -17,6 +17,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "trxl": {"layers": 2, "heads": 2, "dim": 8, "mlp_dim": 16, "memory_length": 6, "dropout": 0.0},
 }
 STEPS, SEGMENT, N = 24, 8, 4
+ROWS = torch.arange(N)
 
 
 def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:
@@ -47,6 +48,18 @@ def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> P
         if train and i + 1 < segments:
             model.train()
     return model
+
+
+def act_next(model: PartialUpdatePPO) -> None:
+    """Collects one more segment, after `act`."""
+    model.collect_rollouts(model.env, model._init_callback(None), model.rollout_buffer, model.config.n_steps)
+
+
+def positions(model: PartialUpdatePPO, begin: int, end: int) -> dict[str, Tensor]:
+    """What the buffer holds at positions `begin` to `end`, in their present order."""
+    buffer = model.rollout_buffer
+    names = ("log_probs", "values", "rewards", "actions", "episode_start")
+    return {name: buffer.ordered(getattr(buffer, name), ROWS, begin, end) for name in names}
 
 
 def double(model: PartialUpdatePPO) -> PartialUpdatePPO:

@@ -1,0 +1,17 @@
+"""Pictures without meaning, and an environment that shows small ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SMALL: dict[str, Any] = {"image_size": (32, 32), "rooms": (2, 2), "max_episode_steps": 4, "layout_pool": 1}
+
+
+def noise(count: int, side: int = 128, seed: int = 0) -> Tensor:
+    """uint8, (count, side, side, 3)."""
+    return torch.randint(
+        0, 256, (count, side, side, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(seed)
+    )

@@ -226,10 +226,12 @@ def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
 @pytest.mark.parametrize("memory", SEEING)
 def test_scene_memories_in_bfloat16(memory: str) -> None:
     """Features differ by no more than what 8 bits of precision leave open, and learning goes on."""
+    # rounding may make another element the farthest one, which is no small difference
+    centres = {"centres": "window"} if memory == "smt-factorized" else {}
     values = []
     for precision in ("float32", "bfloat16"):
         model = PartialUpdatePPO(
-            "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
+            "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory] | centres},
             n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu", precision=precision,
         )  # fmt: skip
         _, callback = model._setup_learn(24)

@@ -41,7 +41,8 @@ def check_start(value: Any) -> tuple[float, float, float]:
 def choices_for(name: object, choices: Iterable[str]) -> str:
     """The end of a message about an unknown name: "choose from [...]", and the choice that it may have been meant to be."""
     choices = list(choices)
-    near = get_close_matches(str(name), choices, 1)
+    begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
+    near = begun or get_close_matches(str(name), choices, 1)
     return f"choose from {choices}" + (f". Did you mean {near[0]!r}?" if near else "")
 
 

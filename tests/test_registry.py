@@ -6,6 +6,7 @@ import sys
 import gymnasium as gym
 import pytest
 
+from memenvs.checks import choices_for
 from memenvs.registry import ENVIRONMENTS, find, register_all
 
 HEAVY = (
@@ -62,3 +63,8 @@ def test_ids_are_unique_and_registering_again_changes_nothing():
     before = dict(gym.registry)
     register_all()
     assert gym.registry == before
+
+
+def test_a_name_cut_short_means_the_one_that_begins_so():
+    assert choices_for("val", ["train", "validation", "all"]).endswith("Did you mean 'validation'?")
+    assert choices_for("", ["train"]) == "choose from ['train']"

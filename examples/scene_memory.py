@@ -2,8 +2,8 @@
 
 Trains the first stage of each task and seed, then every method on its frozen encoder, and plays each in the test homes, 10 episodes in each, beside a
 random policy and the oracle that knows the map. Prints one table a task: means over seeds, episodes and homes with 95 % bootstrap intervals over
-homes. A stopped command goes on where it was. By the time of single updates a laptop run takes up to a quarter of an hour on one core, and all of them a
-night on two.
+homes. A stopped command goes on where it was. By the time of single updates a laptop run takes up to a quarter of an hour on one core, and all of
+them a night on two.
 
     python examples/scene_memory.py [--tasks coverage] [--methods reactive smt] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--smoke]

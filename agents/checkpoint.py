@@ -443,6 +443,6 @@ def _check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Te
         if tuple(found[name].shape) != shape or found[name].dtype != dtype:
             got = f"{found[name].dtype} {tuple(found[name].shape)}"
             raise ValueError(f"{member}: does not fit the policy, {name!r} must be {dtype} {shape}, got {got}")
-    for name in found:
+    for name in sorted(found):  # safetensors gives them in any order
         if name not in expected:
             raise ValueError(f"{member}: does not fit the policy, which has no {name!r}")

@@ -1,0 +1,90 @@
+"""Episodes of Room Ballet as whole numbers: what every step shows and where, what is asked, and what is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SHAPES = 15
+COLOURS = 19
+CELLS = 9
+#: Looks of dancers, numbered shape * 19 + colour.
+DANCERS = SHAPES * COLOURS
+#: Rows of the table of frames, numbered dancer * 9 + cell.
+FRAMES = DANCERS * CELLS
+#: The middle one of the 3 x 3 cells, counted row by row.
+CENTRE = 4
+#: Steps of a performance: 16 still ones, then 16 of the dance.
+PERFORMANCE = 32
+STILL = 16
+#: Value of `Episodes.action` where no move of the walk led to a step.
+NO_ACTION = 4
+#: Order of `Episodes.task`, named after the strategy that solves each.
+TASKS = ("fifo", "lifo", "lvfo", "mvfo")
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """B episodes of T steps in V visits.
+
+    A visit is a stay of `PERFORMANCE` steps in one room, except in Short Stay, where the walker may move at every step and each step is a
+    visit (V = T). Step t shows part t % 32 of a performance in all tasks.
+
+    Attributes:
+        frame: int16, (B, T); row of `memenvs.ballet.frames.frames()`.
+        place: int16, (B, T); the room, 0 ... rooms - 1.
+        visit: int16, (B, T); the visit that the step belongs to, 0 ... V - 1.
+        action: int8, (B, T); the move of the walk that led to the visit, 0 ... 3 (the task says which is which), `NO_ACTION` for none.
+        query: int16, (B,); row of the still image of the dancer that is asked about, at the centre.
+        label: int8, (B,); the dance that is the answer, 0 ... 7.
+        task: int8, (B,); number of the task in `TASKS` where an id has several or is one of them, else 0.
+        query_place: int16, (B,); room of the dancer that is asked about.
+        query_visit: int16, (B,); its visit; -1 where a dancer stays in its room, so that no single visit is meant.
+        visit_place: int16, (B, V); room of each visit.
+        visit_dancer: int16, (B, V); look of the dancer of each visit, shape * 19 + colour.
+        visit_dance: int8, (B, V); its dance.
+        key: int64, (B,); the number that each episode is made from.
+    """
+
+    frame: np.ndarray
+    place: np.ndarray
+    visit: np.ndarray
+    action: np.ndarray
+    query: np.ndarray
+    label: np.ndarray
+    task: np.ndarray
+    query_place: np.ndarray
+    query_visit: np.ndarray
+    visit_place: np.ndarray
+    visit_dancer: np.ndarray
+    visit_dance: np.ndarray
+    key: np.ndarray
+
+    def __len__(self) -> int:
+        """B."""
+        return len(self.query)
+
+    @staticmethod
+    def empty(count: int, steps: int, visits: int) -> Episodes:
+        """Arrays for `count` episodes, to be filled."""
+        shapes = {"steps": (count, steps), "visits": (count, visits), "one": (count,)}
+
+        def new(shape: str, dtype: type[np.signedinteger]) -> np.ndarray:
+            return np.zeros(shapes[shape], dtype)
+
+        return Episodes(
+            frame=new("steps", np.int16),
+            place=new("steps", np.int16),
+            visit=new("steps", np.int16),
+            action=new("steps", np.int8),
+            query=new("one", np.int16),
+            label=new("one", np.int8),
+            task=new("one", np.int8),
+            query_place=new("one", np.int16),
+            query_visit=new("one", np.int16),
+            visit_place=new("visits", np.int16),
+            visit_dancer=new("visits", np.int16),
+            visit_dance=new("visits", np.int8),
+            key=new("one", np.int64),
+        )

@@ -20,8 +20,6 @@ PERFORMANCE = 32
 STILL = 16
 #: Value of `Episodes.action` where no move of the walk led to a step.
 NO_ACTION = 4
-#: Order of `Episodes.task`, named after the strategy that solves each.
-TASKS = ("fifo", "lifo", "lvfo", "mvfo")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class Episodes:
         action: int8, (B, T); the move of the walk that led to the visit, 0 ... 3 (the task says which is which), `NO_ACTION` for none.
         query: int16, (B,); row of the still image of the dancer that is asked about, at the centre.
         label: int8, (B,); the dance that is the answer, 0 ... 7.
-        task: int8, (B,); number of the task in `TASKS` where an id has several or is one of them, else 0.
+        task: int8, (B,); number in `memenvs.ballet.descriptions.TASKS` where the task is one of the four, else 0.
         query_place: int16, (B,); room of the dancer that is asked about.
         query_visit: int16, (B,); its visit; -1 where a dancer stays in its room, so that no single visit is meant.
         visit_place: int16, (B, V); room of each visit.

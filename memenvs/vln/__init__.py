@@ -1,0 +1,1 @@
+"""Vision-and-language navigation on graphs of viewpoints (R2R, CVDN)."""

@@ -1,0 +1,262 @@
+"""Navigation graphs: viewpoints of a house, which of them are neighbours, how far apart they are, and what an agent there can choose.
+
+Headings here are those of R2R: radians, 0 along +y, growing clockwise. Elevations are radians, up positive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+#: Views of a panorama: 12 headings (column c looks along c * 30 degrees) x 3 elevations (rows: -30, 0, +30 degrees); view 12 * row + column.
+COLUMNS, ROWS = 12, 3
+NUM_VIEWS = COLUMNS * ROWS
+STEP = math.pi / 6
+#: Half of the horizontal field of view, within which a neighbour is seen.
+HALF_FIELD = math.radians(40.0)
+
+
+def wrap(angle: np.ndarray) -> np.ndarray:
+    """Angles in -pi ... pi, radians."""
+    return (angle + math.pi) % (2 * math.pi) - math.pi
+
+
+def snap(heading: float | np.ndarray) -> np.ndarray:
+    """The column whose heading is nearest, 0 ... 11; of two the lower one."""
+    return np.ceil(np.asarray(heading) / STEP - 0.5).astype(np.int64) % COLUMNS
+
+
+def view_of(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
+    """The view that looks most nearly along directions, 0 ... 35.
+
+    Source:
+        MTVM's release takes, of the views within 40 degrees of the heading, the one with the smallest sqrt(dh^2 + de^2), the lower one of two.
+    """
+    row = np.clip(np.ceil(elevation / STEP - 0.5) + 1, 0, ROWS - 1).astype(np.int64)
+    return COLUMNS * row + snap(heading)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What can be chosen at each of V viewpoints: its K neighbours at most, in the order of the R2R agents, then padding.
+
+    Attributes:
+        node: int64, (V, K); the neighbour; -1 beyond the last.
+        heading: float64, (V, K); of the straight line to the neighbour, absolute.
+        elevation: float64, (V, K); of the same line.
+        view: int64, (V, K); the view that looks most nearly there.
+        length: float64, (V, K); of the edge, m; infinite beyond the last.
+    """
+
+    node: np.ndarray
+    heading: np.ndarray
+    elevation: np.ndarray
+    view: np.ndarray
+    length: np.ndarray
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The navigation graph of one house; nodes are numbered 0 ... V - 1 in the order of `viewpoints`.
+
+    Attributes:
+        name: Name of the house (a "scan").
+        viewpoints: V ids, all different.
+        position: float64, (V, 3); where the camera is, m, z up.
+        edges: int64, (E, 2); pairs of neighbours, each pair once, in any order.
+
+    Raises:
+        ValueError: Names are not unique, sizes do not fit, positions are not finite, or an edge is no pair of two different nodes.
+    """
+
+    name: str
+    viewpoints: tuple[str, ...]
+    position: np.ndarray
+    edges: np.ndarray
+
+    def __post_init__(self) -> None:
+        count = len(self.viewpoints)
+        if len(set(self.viewpoints)) < count:
+            raise ValueError(f"graph {self.name!r}: two viewpoints have the same id")
+        if self.position.shape != (count, 3) or not np.isfinite(self.position).all():
+            raise ValueError(
+                f"graph {self.name!r}: position must be {count} x 3 finite numbers, got {self.position.shape}"
+            )
+        low, high = np.sort(self.edges, 1).T if self.edges.shape[1:] == (2,) else (np.zeros(1), np.zeros(1))
+        if (low >= high).any() or (len(low) and (low.min() < 0 or high.max() >= count)):
+            raise ValueError(f"graph {self.name!r}: edges must be pairs of different nodes in 0 ... {count - 1}")
+        if len(np.unique(low * count + high)) < len(low):
+            raise ValueError(f"graph {self.name!r}: an edge is given twice")
+
+    def __len__(self) -> int:
+        return len(self.viewpoints)
+
+    @cached_property
+    def node(self) -> dict[str, int]:
+        """Viewpoint -> number of its node."""
+        return {viewpoint: k for k, viewpoint in enumerate(self.viewpoints)}
+
+    @cached_property
+    def adjacency(self) -> np.ndarray:
+        """float64, (V, V); length of the edge between two neighbours, m; 0 on the diagonal, infinite elsewhere."""
+        found = np.full((len(self), len(self)), np.inf)
+        np.fill_diagonal(found, 0.0)
+        for u, v in (self.edges.T, self.edges.T[::-1]):
+            found[u, v] = np.linalg.norm(self.position[u] - self.position[v], axis=1)
+        return found
+
+    @cached_property
+    def distance(self) -> np.ndarray:
+        """float64, (V, V); length of the shortest path, m; infinite between parts that no edge joins."""
+        return _all_pairs(self.adjacency)
+
+    @cached_property
+    def hops(self) -> np.ndarray:
+        """float64, (V, V); the fewest edges between two nodes."""
+        return _all_pairs(np.where((self.adjacency > 0) & np.isfinite(self.adjacency), 1.0, self.adjacency))
+
+    def shortest_path(self, start: int, goal: int) -> tuple[int, ...]:
+        """Nodes of the shortest path, both ends included.
+
+        Raises:
+            ValueError: No path joins the two.
+        """
+        if not np.isfinite(self.distance[start, goal]):
+            raise ValueError(f"graph {self.name!r}: no path from {self.viewpoints[start]} to {self.viewpoints[goal]}")
+        path = [start]
+        while path[-1] != goal:
+            here = path[-1]
+            total = self.adjacency[here] + self.distance[:, goal]
+            total[here] = np.inf
+            path.append(first_least(total))
+        return tuple(path)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """Neighbours as the agent is offered them.
+
+        Source:
+            R2R agents look at views 0, 1, ... in turn and take the neighbours in sight that are not yet listed, the one nearest to the middle of the
+            view first. Sight is limited by heading alone, so all are found in the lowest row of views.
+        """
+        lists = [np.flatnonzero(row) for row in np.isfinite(self.adjacency) & ~np.eye(len(self), dtype=bool)]
+        width = max((len(each) for each in lists), default=0)
+        shape = (len(self), width)
+        node, view = np.full(shape, -1), np.zeros(shape, np.int64)
+        heading, elevation, length = np.zeros(shape), np.zeros(shape), np.full(shape, np.inf)
+        columns = np.arange(COLUMNS) * STEP
+        for u, neighbours in enumerate(lists):
+            x, y, z = (self.position[neighbours] - self.position[u]).T
+            turn, tilt = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
+            off = np.abs(wrap(turn[:, None] - columns))
+            seen = (off <= HALF_FIELD).argmax(1)
+            from_middle = np.hypot(off[np.arange(len(seen)), seen], tilt + STEP)
+            order = np.lexsort((neighbours, from_middle, seen))
+            k = len(order)
+            node[u, :k], heading[u, :k], elevation[u, :k] = neighbours[order], turn[order], tilt[order]
+            view[u, :k], length[u, :k] = view_of(turn, tilt)[order], self.adjacency[u, neighbours[order]]
+        return Candidates(node, heading, elevation, view, length)
+
+
+def first_least(values: np.ndarray) -> int:
+    """Index of the least value; of those equal to it but for rounding, the first."""
+    return int((values <= values.min() + 1e-9).argmax())
+
+
+def _all_pairs(lengths: np.ndarray) -> np.ndarray:
+    """Lengths of shortest paths between all pairs of nodes (Floyd and Warshall)."""
+    found = lengths.copy()
+    through = np.empty_like(found)
+    for k in range(len(found)):
+        np.add(found[:, k, None], found[k], out=through)
+        np.minimum(found, through, out=found)
+    return found
+
+
+class Graphs:
+    """Several graphs as one table, so that agents in different houses are moved and measured together.
+
+    Nodes are numbered through: node k of graph g is `offset[g] + k`.
+
+    Args:
+        graphs: The houses; at least one.
+        max_candidates: Neighbours that a viewpoint may have.
+
+    Attributes:
+        offset: int64, (G + 1,).
+        position: float64, (V, 3); m.
+        candidates: As of one graph, K = `max_candidates`, nodes numbered through.
+
+    Raises:
+        ValueError: There is no graph, or a viewpoint has more neighbours than `max_candidates`.
+    """
+
+    def __init__(self, graphs: Sequence[Graph], max_candidates: int) -> None:
+        if not graphs:
+            raise ValueError("graphs must hold at least one graph")
+        self.graphs = tuple(graphs)
+        self.offset = np.concatenate([[0], np.cumsum([len(graph) for graph in graphs])])
+        self.position = np.concatenate([graph.position for graph in graphs])
+        total = int(self.offset[-1])
+        shape = (total, max_candidates)
+        self.candidates = Candidates(
+            np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.full(shape, np.inf)
+        )
+        for graph, first in zip(graphs, self.offset, strict=False):
+            own = graph.candidates
+            width = own.node.shape[1]
+            if width > max_candidates:
+                most = int((own.node >= 0).sum(1).argmax())
+                raise ValueError(
+                    f"max_candidates must be at least {width}, the neighbours of {graph.viewpoints[most]} in {graph.name}, got {max_candidates}"
+                )
+            rows = slice(first, first + len(graph))
+            self.candidates.node[rows, :width] = np.where(own.node >= 0, own.node + first, -1)
+            for name in ("heading", "elevation", "view", "length"):
+                getattr(self.candidates, name)[rows, :width] = getattr(own, name)
+        sizes = np.diff(self.offset)
+        starts = np.concatenate([[0], np.cumsum(sizes**2)])[:-1]
+        within = np.arange(total) - np.repeat(self.offset[:-1], sizes)
+        #: Where a node's distances begin in a flat table, less the number of the first node of its house.
+        self._row = np.repeat(starts - self.offset[:-1], sizes) + within * np.repeat(sizes, sizes)
+
+    @cached_property
+    def _distance(self) -> np.ndarray:
+        return np.concatenate([graph.distance.ravel() for graph in self.graphs])
+
+    @cached_property
+    def _hops(self) -> np.ndarray:
+        return np.concatenate([graph.hops.ravel() for graph in self.graphs])
+
+    @cached_property
+    def viewpoints(self) -> np.ndarray:
+        """object, (V,); ids."""
+        return np.array([each for graph in self.graphs for each in graph.viewpoints], object)
+
+    def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Lengths of shortest paths between nodes of the same house, m; the two broadcast."""
+        return self._distance[self._row[u] + v]
+
+    def hops(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The fewest edges between nodes of the same house; the two broadcast."""
+        return self._hops[self._row[u] + v]
+
+    def towards(self, u: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Which candidate of u a shortest path to goal begins with; of two, that with the lower node.
+
+        Args:
+            u: int64, (N,).
+            goal: int64, (N,); in the houses of u.
+
+        Returns:
+            int64, (N,); means nothing where u is the goal or cannot reach it.
+        """
+        own = self.candidates.node[u]
+        rest = self.distance(np.where(own >= 0, own, u[:, None]), goal[:, None])
+        total = self.candidates.length[u] + rest
+        is_least = total <= total.min(1, keepdims=True) + 1e-9
+        return np.where(is_least, own, np.iinfo(np.int64).max).argmin(1)

@@ -1,0 +1,256 @@
+"""Reading a memory of tokens with a few queries: local attention, memory attention and a layer of neurons, several times.
+
+Nothing is projected for each token. A key's map goes through the query once, <A q + a, B m + b> = <B^T (A q + a), m> + what all tokens share,
+and maps of values and output come after the weighted sum. Where tokens are sums of rows of tables (frame + time + place) they are never made
+either: scores are sums of gathered scores of rows, and weights are summed up for each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from agents.attention import attend
+from agents.memory.chunking import Chunks
+from memenvs.checks import check_whole
+
+SUMMARY_EPS = 1e-5
+"""Added to the number of tokens of which a chunk's summary is the mean."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """N memory tokens of each of B sequences: sums of vectors of their own and of rows of tables that all share.
+
+    Attributes:
+        values: float, (B, N, D); None if there are tables only.
+        tables: float, (K_i, D) each.
+        rows: int64, (B, N) each, or (B, Q, N) where they depend on the query; which row of each table.
+        mask: bool, (B, N) or (B, Q, N); which tokens are in memory; None: all.
+    """
+
+    values: Tensor | None = None
+    tables: tuple[Tensor, ...] = ()
+    rows: tuple[Tensor, ...] = ()
+    mask: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.tables) != len(self.rows) or (self.values is None and not self.tables):
+            raise ValueError(
+                f"tokens must have values or tables, and rows for each table, got {'no' if self.values is None else ''} values, "
+                f"{len(self.tables)} tables and {len(self.rows)} rows"
+            )
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return (self.rows[0] if self.values is None else self.values[..., 0]).shape[-1]
+
+    def scores(self, query: Tensor) -> Tensor:
+        """Products of queries, float (B, Q, D), with all tokens, (B, Q, N)."""
+        total = None if self.values is None else query @ self.values.transpose(1, 2)
+        for table, rows in zip(self.tables, self.rows, strict=True):
+            part = (query @ table.T).gather(2, _for_queries(rows, query.shape[1]))
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def mix(self, weights: Tensor) -> Tensor:
+        """Sums of tokens, float (B, Q, D), weighted by (B, Q, N)."""
+        total = None if self.values is None else weights @ self.values
+        for table, rows in zip(self.tables, self.rows, strict=True):
+            by_row = weights.new_zeros(*weights.shape[:2], len(table))
+            part = by_row.scatter_add(2, _for_queries(rows, weights.shape[1]), weights) @ table
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def take(self, index: Tensor) -> Tokens:
+        """Some tokens for each query, as sequences of their own and without a mask.
+
+        Args:
+            index: int64, (B, Q, S).
+
+        Returns:
+            Tokens of B * Q sequences.
+        """
+        batch, queries, chosen = index.shape
+        values = None
+        if self.values is not None:
+            first = torch.arange(batch, device=index.device)[:, None, None] * self.count
+            values = self.values.flatten(0, 1).index_select(0, (index + first).flatten()).unflatten(0, (-1, chosen))
+        rows = tuple(_for_queries(each, queries).gather(2, index).flatten(0, 1) for each in self.rows)
+        return Tokens(values, self.tables, rows)
+
+
+class MemoryLayer(nn.Module):
+    """Local attention, reading of the memory and two layers of neurons, each on normalised queries and added to them.
+
+    Args:
+        dim: Width D.
+        heads: Of local attention and of attention within a chunk; divides D.
+        mlp_dim: Neurons between the two layers.
+
+    Source:
+        Spatially-Aware Transformer, section 3.1, with the hierarchical attention of Lampinen et al., "Towards mental time travel", 2021. As in the
+        release: the best chunks are weighted among themselves, tokens are neither normalised nor cut off from gradients.
+    """
+
+    def __init__(self, dim: int, heads: int, mlp_dim: int) -> None:
+        super().__init__()
+        self.heads, self.scale = heads, (dim // heads) ** -0.5
+        self.local_norm, self.read_norm, self.mlp_norm = (nn.LayerNorm(dim) for _ in range(3))
+        self.local_query, self.local_key, self.local_value = (nn.Linear(dim, dim, bias=False) for _ in range(3))
+        self.local_mix = nn.Linear(dim, dim)
+        self.relevance_query, self.relevance_key = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.query, self.key, self.value = (nn.Linear(dim, dim, bias=False) for _ in range(3))
+        self.mix = nn.Linear(dim, dim)
+        self.mlp = nn.Sequential(nn.Linear(dim, mlp_dim), nn.ReLU(), nn.Linear(mlp_dim, dim))
+
+    def forward(
+        self, query: Tensor, tokens: Tokens, chunks: Chunks | None, top_k: int, alone: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """One layer; args as in `MemoryReader.forward`.
+
+        Returns:
+            Queries, float (B, Q, D); weights of tokens, float (B, Q, S), the mean over heads; and which tokens these are, int64 (B, Q, S), or
+            None for all.
+        """
+        query = query + self._local(self.local_norm(query), alone)
+        if chunks is None:
+            heard, weights, index = *self._read_flat(self.read_norm(query), tokens), None
+        else:
+            heard, weights, index = self._read_chunks(self.read_norm(query), tokens, chunks, top_k)
+        query = query + heard
+        return query + self.mlp(self.mlp_norm(query)), weights, index
+
+    def _local(self, query: Tensor, alone: bool) -> Tensor:
+        """Attention of the queries to each other; what one hears of itself only is linear."""
+        value = self.local_value(query)
+        if query.shape[1] == 1 or alone:
+            return self.local_mix(value)
+        q, k, v = (
+            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for each in (self.local_query(query), self.local_key(query), value)
+        )
+        return self.local_mix(attend(q, k, v, causal=False).transpose(1, 2).flatten(2))
+
+    def _relevance(self, query: Tensor, tokens: Tokens) -> Tensor:
+        """Scores of tokens, float (B, Q, N), whose mean is a chunk's: <A q + a, B m> / sqrt(D); its bias is the same for all and falls away."""
+        folded = self.relevance_query(query) @ self.relevance_key.weight
+        return tokens.scores(folded * query.shape[-1] ** -0.5)
+
+    def _read_flat(self, query: Tensor, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Every token is a chunk and all are chosen: attention with a single head."""
+        scores = self._relevance(query, tokens) / (1.0 + SUMMARY_EPS)
+        mask = None if tokens.mask is None else _for_queries(tokens.mask, 1)
+        weights = masked_softmax(scores, mask)
+        return self.mix(self.value(tokens.mix(weights))), weights
+
+    def _read_chunks(self, query: Tensor, tokens: Tokens, chunks: Chunks, top_k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The most relevant chunks of each query, and attention within each of them."""
+        (batch, queries, _), (count, size) = query.shape, chunks.index.shape[1:]
+        slots = chunks.index.flatten(1)[:, None].expand(-1, queries, -1)
+        there = chunks.mask.flatten(1)[:, None]
+        if tokens.mask is not None:
+            there = there & _for_queries(tokens.mask, queries).gather(2, slots)
+        shape = (count, size)
+        there = there.expand(-1, queries, -1).unflatten(2, shape)
+        scores = self._relevance(query, tokens).gather(2, slots).unflatten(2, shape)
+        held = there.sum(-1)
+        relevance = (scores * there).sum(-1) / (held + SUMMARY_EPS)
+        best = relevance.masked_fill(held == 0, -torch.inf).topk(min(top_k, count), dim=-1).indices
+        weights = masked_softmax(relevance.gather(2, best), (held > 0).gather(2, best))
+
+        def of_best(each: Tensor) -> Tensor:
+            return each.gather(2, best[..., None].expand(-1, -1, -1, size))
+
+        index = of_best(chunks.index[:, None].expand(-1, queries, -1, -1)).flatten(2)
+        chosen = tokens.take(index)
+        folded = torch.einsum(
+            "bqhw,hwd->bqhd",
+            self.query(query).unflatten(-1, (self.heads, -1)) * self.scale,
+            self.key.weight.unflatten(0, (self.heads, -1)),
+        )
+        inner = chosen.scores(folded.flatten(0, 1)).unflatten(-1, (-1, size))  # (B * Q, heads, k, n)
+        inner = masked_softmax(inner, of_best(there).flatten(0, 1)[:, None])
+        inner = (inner * weights.flatten(0, 1)[:, None, :, None]).flatten(2)
+        heard = torch.einsum("bhd,hwd->bhw", chosen.mix(inner), self.value.weight.unflatten(0, (self.heads, -1)))
+        return self.mix(heard.reshape(batch, queries, -1)), inner.mean(1).unflatten(0, (batch, queries)), index
+
+
+class MemoryReader(nn.Module):
+    """Layers that a few queries go through, each reading the same memory.
+
+    Args:
+        dim: Width D.
+        layers: How many.
+        heads: Attention heads; divides D.
+        mlp_dim: Neurons in each layer.
+
+    Raises:
+        ValueError: A size is too small, or the heads do not divide the width.
+
+    Source:
+        Spatially-Aware Transformer, section 3.1; four layers of width 128 with 2 heads and 128 neurons have 198,144 parameters each.
+    """
+
+    def __init__(self, dim: int = 128, layers: int = 4, heads: int = 2, mlp_dim: int = 128) -> None:
+        super().__init__()
+        for name, value in (("dim", dim), ("layers", layers), ("heads", heads), ("mlp_dim", mlp_dim)):
+            check_whole(name, value)
+        if dim % heads:
+            raise ValueError(f"heads must divide dim ({dim}), got {heads}")
+        self.dim = dim
+        self.layers = nn.ModuleList(MemoryLayer(dim, heads, mlp_dim) for _ in range(layers))
+
+    def forward(
+        self, query: Tensor, tokens: Tokens, chunks: Chunks | None = None, top_k: int = 4, alone: bool = False
+    ) -> Tensor:
+        """Queries after having read the memory.
+
+        Args:
+            query: float, (B, Q, D).
+            tokens: The memory. A query without a token hears nothing but the bias of the output.
+            chunks: Which tokens belong together; None reads all tokens at once.
+            top_k: Chunks that each query reads; all if there are fewer.
+            alone: Whether each query is a question of its own, which does not see the others.
+
+        Returns:
+            float, (B, Q, D).
+        """
+        for layer in self.layers:
+            query, _, _ = layer(query, tokens, chunks, top_k, alone)
+        return query
+
+    @torch.no_grad()
+    def attention(
+        self, query: Tensor, tokens: Tokens, chunks: Chunks | None = None, top_k: int = 4, alone: bool = False
+    ) -> Tensor:
+        """What each layer attends to; args as in `forward`.
+
+        Returns:
+            float, (layers, B, Q, N); weights of tokens, which add up to 1 (mean over heads); 0 where a chunk is not read.
+        """
+        seen = []
+        for layer in self.layers:
+            query, weights, index = layer(query, tokens, chunks, top_k, alone)
+            if index is not None:
+                weights = weights.new_zeros(*query.shape[:2], tokens.count).scatter_add(2, index, weights)
+            seen.append(weights)
+        return torch.stack(seen)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the last axis of those that the mask (bool, broadcast) lets through; 0 for others, also where there are no others."""
+    if mask is None:
+        return scores.softmax(-1)
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
+
+
+def _for_queries(each: Tensor, queries: int) -> Tensor:
+    """(B, N), or (B, Q, N) as it is, for Q queries."""
+    return each[:, None].expand(-1, queries, -1) if each.ndim == 2 else each

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import builtins
 import gzip
+import itertools
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from PIL import Image
 
 from memenvs.__main__ import main
+from memenvs.cli.record import Film
 from memenvs.core import TrialEnv
 from memenvs.files import whole_file
 from memenvs.registry import ENVIRONMENTS
@@ -167,6 +169,37 @@ def test_record_gif(capsys, tmp_path):
     assert "13 frames" in call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
 
 
+def test_a_film_shows_the_first_and_the_last_moment_and_evenly_spread_ones_between():
+    class Counter:
+        moment = -1
+
+        def render(self) -> np.ndarray:
+            return np.full((1, 1, 3), self.moment)
+
+    for most, moments in itertools.product((None, 2, 3, 8), range(1, 40)):
+        env = Counter()
+        film = Film(env, most)
+        for env.moment in range(moments):
+            film.see()
+        shown = [int(frame[0, 0, 0]) for frame in film.frames()]
+        assert (shown[0], shown[-1]) == (0, moments - 1)
+        if most is None:
+            assert shown == list(range(moments))
+        else:
+            assert min(most, moments) / 2 <= len(shown) <= most
+            assert len(set(np.diff(shown)[:-1].tolist())) <= 1
+
+
+def test_a_gif_of_many_steps_stays_small(capsys, tmp_path):
+    out = tmp_path / "film.gif"
+    home = {"max_episode_steps": 40, "modalities": ["pose"]}
+    arguments = ("record", "Roaming-v0", "--kwargs", json.dumps(home), "--out", str(out))
+    assert document(capsys, *arguments, "--frames", "10")["frames"] <= 10
+    with Image.open(out) as film:
+        assert film.size == (512, 256)
+    assert out.stat().st_size < 10 * 30_000  # a picture of its own palette and full size has 75,000 bytes
+
+
 def test_record_mp4(capsys, tmp_path):
     pytest.importorskip("imageio")
     ffmpeg = pytest.importorskip("imageio_ffmpeg")
@@ -297,6 +330,7 @@ def test_play_without_a_screen():
         (("record", "Darkroom-v0", "--out", "film.avi"), ("argument --out", ".gif or .mp4", "'film.avi'")),
         (("record", "Darkroom-v0", "--out", "film.gif", "--fps", "1e-9"), ("argument --fps", "0.1 to 50", "'1e-9'")),
         (("record", "Darkroom-v0", "--out", "film.gif", "--fps", "many"), ("argument --fps", "'many'")),
+        (("record", "Darkroom-v0", "--out", "film.gif", "--frames", "1"), ("argument --frames", "at least 2", "'1'")),
         (("play", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'")),
     ],
 )

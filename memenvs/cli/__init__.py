@@ -97,12 +97,23 @@ def _make_parser() -> argparse.ArgumentParser:
     record = add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]")
     _add_environment(record)
     _add_policy(record)
-    record.add_argument("--out", required=True, metavar="FILE", help="film to write: .gif or .mp4")
+    record.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="film to write: .gif (512 pixels wide at most, 128 colours) or .mp4",
+    )
     record.add_argument(
         "--episodes", type=_positive_int, default=1, metavar="N", help="episodes (default: %(default)s)"
     )
     record.add_argument(
         "--steps", type=_positive_int, metavar="T", help="stop after this many steps (default: no limit)"
+    )
+    record.add_argument(
+        "--frames",
+        type=_frame_count,
+        metavar="N",
+        help="at most so many pictures: of more, those of every second, fourth, ... step are kept (default: 300 in a .gif, no limit in an .mp4)",
     )
     record.add_argument(
         "--fps", type=_frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
@@ -128,6 +139,12 @@ def _add_policy(command: argparse.ArgumentParser) -> None:
 def _positive_int(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _frame_count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
     return int(text)
 
 

@@ -21,10 +21,11 @@ def run(arguments: argparse.Namespace) -> None:
     with blame("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
     if out is not None:
-        from memenvs.houses.topdown import draw_topdown, save_png
+        from memenvs.houses.topdown import HOUSE_LEGEND, draw_legend, draw_topdown, save_png
 
+        plan = draw_topdown(house, navigation=navigation)
         with blame("--out", OSError):
-            save_png(draw_topdown(house, navigation=navigation), out)
+            save_png(np.concatenate([plan, draw_legend(HOUSE_LEGEND, plan.shape[1])]), out)
     if glb is not None:
         from memenvs.houses.export import export_glb
 

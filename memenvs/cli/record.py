@@ -12,6 +12,9 @@ from memenvs.cli.common import blame, check_output, choose_action, find_row, mak
 from memenvs.core import TrialEnv
 from memenvs.files import whole_file
 
+#: Most pictures of a .gif unless told otherwise, its greatest width (pixels) and its colours: 500 steps in a home are some 5 MB.
+GIF_FRAMES, GIF_WIDTH, GIF_COLOURS = 300, 512, 128
+
 
 def run(arguments: argparse.Namespace) -> None:
     """Plays, and writes what `render` shows as a film."""
@@ -21,7 +24,10 @@ def run(arguments: argparse.Namespace) -> None:
         with blame("--out", ImportError):
             _imageio()
     env = make_env(arguments, render_mode="rgb_array")
-    frames, num_episodes = film(env, arguments.policy, arguments.episodes, arguments.steps, arguments.seed)
+    most = GIF_FRAMES if arguments.frames is None and path.suffix.lower() == ".gif" else arguments.frames
+    film = Film(env, most)
+    num_episodes = play(env, arguments.policy, arguments.episodes, arguments.steps, arguments.seed, film)
+    frames = film.frames()
     env.close()
     with blame("--out", OSError), whole_file(path) as temporary:
         write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
@@ -40,35 +46,70 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"wrote {path}: {len(frames)} frames of {num_episodes} episodes")
 
 
-def film(env: TrialEnv, policy: str, episodes: int, steps: int | None, seed: int) -> tuple[list[np.ndarray], int]:
-    """Pictures, uint8 (H, W, 3) each, and the number of episodes that they show, the last one perhaps in part."""
+class Film:
+    """Pictures of what `render` shows, evenly spread over the moments at which `see` was called, the first and the last among them.
+
+    Args:
+        env: In the single form, with pictures.
+        most: Pictures to keep, >= 2: where there would be more, only those of every second, fourth, ... moment. None for all.
+    """
+
+    def __init__(self, env: TrialEnv, most: int | None = None) -> None:
+        self._env, self._most = env, most
+        self._frames: list[np.ndarray] = []
+        self._every, self._moments = 1, 0
+
+    def see(self) -> None:
+        """Draws this moment, unless it is one that is left out."""
+        if self._moments % self._every == 0:
+            if len(self._frames) == self._most:
+                self._frames, self._every = self._frames[::2], 2 * self._every
+            if self._moments % self._every == 0:
+                self._frames.append(self._picture())
+        self._moments += 1
+
+    def frames(self) -> list[np.ndarray]:
+        """The pictures, uint8 (H, W, 3) each; to be asked for at the last moment."""
+        if (self._moments - 1) % self._every == 0:
+            return self._frames
+        kept = self._frames[:-1] if len(self._frames) == self._most else self._frames
+        return [*kept, self._picture()]
+
+    def _picture(self) -> np.ndarray:
+        picture = self._env.render()
+        assert picture is not None, "render_mode is rgb_array"
+        return picture
+
+
+def play(env: TrialEnv, policy: str, episodes: int, steps: int | None, seed: int, film: Film) -> int:
+    """Plays, with every moment on the film; returns the number of episodes begun. Ends early after so many `steps`, if there is a limit."""
     rng = np.random.default_rng(seed)
-    frames: list[np.ndarray] = []
     num_steps = 0
     for k in range(episodes):
         env.reset(seed=seed if k == 0 else None)
-        frames.append(_picture(env))
+        film.see()
         is_over = False
         while not is_over:
             if steps is not None and num_steps >= steps:
-                return frames, k + 1
+                return k + 1
             _, _, terminated, truncated, _ = env.step(choose_action(env, policy, rng))
-            frames.append(_picture(env))
+            film.see()
             num_steps += 1
             is_over = terminated or truncated
-    return frames, episodes
-
-
-def _picture(env: TrialEnv) -> np.ndarray:
-    picture = env.render()
-    assert picture is not None, "render_mode is rgb_array"
-    return picture
+    return episodes
 
 
 def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
+    """One palette for the whole film, so that what stays the same from one picture to the next need not be written again."""
     from PIL import Image
 
-    images = [Image.fromarray(frame).quantize(256, dither=Image.Dither.NONE) for frame in frames]
+    height, width = frames[0].shape[:2]
+    if width > GIF_WIDTH:
+        size = GIF_WIDTH, max(1, round(height * GIF_WIDTH / width))
+        frames = [np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS)) for frame in frames]
+    sample = np.concatenate(frames[:: max(1, len(frames) // 16)])
+    palette = Image.fromarray(sample).quantize(GIF_COLOURS, dither=Image.Dither.NONE)
+    images = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
 
 

@@ -35,11 +35,20 @@ _CUT = 1.2  # m; the walls are cut at this height
 _HANGING = 1.45  # m; what is entirely above is not drawn
 _FLAT = 0.03  # m; rugs and the like, which a robot drives over
 _SUPERSAMPLE = 3
-#: Signs of a legend and how wide they are, m; height of its text, m.
-_SIGNS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3}
-_LEGEND_TEXT = 0.35
+_FURNITURE: Colour = (202, 202, 208)
+_FREE: Colour = (60, 170, 90)
+_FREE_TINT = 90  # of 255
 #: Colours along a trajectory, from its first to its last step.
 _TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
+#: What a legend shows a patch of.
+_PATCHES = {"wall": _WALL, "window": _GLASS, "door": _DOOR, "furniture": _FURNITURE, "free": _FREE}
+#: Signs of a legend and how wide they are, m; height of its text, m.
+_SIGNS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
+_LEGEND_TEXT = 0.35
+#: What maps show of the home itself; the last where they are told where a robot can be.
+HOUSE_LEGEND = (
+    ("wall", "wall"), ("window", "window"), ("door", "door"), ("furniture", "furniture, in its own colours"), ("free", "where a robot can be")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -200,7 +209,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
     """What the signs on a map mean, in as many lines as it takes.
 
     Args:
-        entries: A sign, "trajectory", "square", "cross" or a `Marker` of any position, and what it means.
+        entries: A sign, "trajectory", "square", "cross", one of `HOUSE_LEGEND` or a `Marker` of any position, and what it means.
         width: Of the picture, pixels.
 
     Returns:
@@ -232,6 +241,10 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
             _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + room - 0.15, 30), np.full(30, y)], 1))
         elif sign == "square":
             canvas.square(middle, 0.36, _SQUARE)
+        elif sign in _PATCHES:
+            corners = middle + 0.18 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
+            colour = _PATCHES[sign] if sign != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
+            canvas.polygon(corners, colour, _mix(colour, _INK, 0.6), 0.02)
         else:
             canvas.cross(middle, 0.1, _CROSS)
         canvas.text((x + room + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
@@ -288,7 +301,7 @@ def _footprint(shapes: Shapes, row: int | np.integer) -> np.ndarray:
 def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
     """Tints the cells where a robot can be."""
     width, height = canvas.image.size
-    mask = Image.fromarray(np.where(navigation.free[::-1], 90, 0).astype(np.uint8))
+    mask = Image.fromarray(np.where(navigation.free[::-1], _FREE_TINT, 0).astype(np.uint8))
     rows, columns = navigation.free.shape
     low = np.asarray(navigation.origin)
     high = low + np.array([columns, rows]) * navigation.cell
@@ -296,7 +309,7 @@ def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
     scale_x, scale_y = columns / (right - left), rows / (lower - upper)
     coefficients = (scale_x, 0.0, -left * scale_x, 0.0, scale_y, -upper * scale_y)
     mask = mask.transform((width, height), Image.Transform.AFFINE, coefficients, Image.Resampling.NEAREST)
-    canvas.image.paste(Image.new("RGB", (width, height), (60, 170, 90)), (0, 0), mask)
+    canvas.image.paste(Image.new("RGB", (width, height), _FREE), (0, 0), mask)
 
 
 def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:

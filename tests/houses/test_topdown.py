@@ -7,7 +7,7 @@ from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navmap import NavigationMap
 from memenvs.houses.objects import object_shapes, place_objects
 from memenvs.houses.procedural import procedural_house
-from memenvs.houses.topdown import Marker, draw_legend, draw_topdown, object_colour, save_png
+from memenvs.houses.topdown import HOUSE_LEGEND, Marker, draw_legend, draw_topdown, object_colour, save_png
 
 SCALE, MARGIN = 40.0, 0.4
 
@@ -172,3 +172,17 @@ def test_a_legend_takes_the_lines_that_it_needs():
         assert image[:, -1].min() > 240  # nothing is cut off
     with pytest.raises(ValueError, match=r"a sign must be a Marker or one of .* got 'circle'"):
         draw_legend([("circle", "x")], 100)
+
+
+def test_the_legend_of_a_home_has_the_colours_of_its_map():
+    house = procedural_house(1000)
+    plan, legend = draw_topdown(house), draw_legend(HOUSE_LEGEND, 800)
+    for k, name in enumerate(("wall", "window", "door")):  # what the map shows of these it shows in one colour each
+        patch = draw_legend([HOUSE_LEGEND[k]], 800)[12, 22].astype(int)  # the middle of the first sign
+        for image in (plan, legend):
+            assert (np.abs(image - patch).max(-1) < 16).sum() > 50, name
+    house, navigation = l_shaped_home(), NavigationMap(l_shaped_home())
+    green, red, blue = (draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)[k] for k in (1, 0, 2))
+    assert green > max(red, blue) + 20
+    tinted, bare = (pixel(draw(house, navigation=each), house, 3.0, 0.7) for each in (navigation, None))
+    assert tinted[0] < bare[0]  # less red in where a robot can be

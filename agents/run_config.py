@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.dqn_config import DQNConfig
 from agents.ppo_config import PPOConfig
+from agents.supervised_config import SupervisedConfig
 from memenvs.checks import check_fields, choices_for
 
 
@@ -19,18 +20,20 @@ class RunConfig:
         env_kwargs: Settings of the training environment, JSON on the command line.
         n_envs: Copies of it; >= 1.
         total_steps: Environment steps of the whole run, all copies together; >= 1. Whole rollouts are played: training ends
-            with the first that reaches them.
+            with the first that reaches them. Of a run that learns to predict, its batches.
         seed: Of everything random; >= 0.
         device: "auto", "cpu" or "cuda".
         threads: CPU threads of PyTorch; 0 leaves its own choice.
-        ppo: Settings of `PartialUpdatePPO`; the defaults if neither these nor the next are given.
+        ppo: Settings of `PartialUpdatePPO`; the defaults if no learner's are given.
         dqn: Settings of `EpisodeDQN`, which learns instead if they are given.
-        policy: Settings of the policy (`MemoryPolicy`), JSON on the command line.
+        supervised: Settings of `SupervisedLearner`, which learns to predict instead if they are given: from batches of a prediction task
+            (`RoomBallet`), without acting. The fields in `ACTING` stay as they are then.
+        policy: Settings of the policy (`MemoryPolicy`), or of the model that predicts (`BalletModel`), JSON on the command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous action) is taken over
             at the start; None for none. What is frozen must come from somewhere: needed with `policy.freeze_features`.
         eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
-        eval_trials: Trials of an evaluation; >= 1.
+        eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.
         eval_all_layouts: Whether evaluation goes through the layouts 0, 1, 2, ... in turn instead of drawing them.
         score: Metric that the in-context curve shows.
         checkpoint_rollouts: Rollouts between two checkpoints; >= 1.
@@ -41,7 +44,7 @@ class RunConfig:
 
     Raises:
         TypeError: A value of another type.
-        ValueError: A value out of range, or settings of two learners.
+        ValueError: A value out of range, settings of two learners, or one of `ACTING` for a learner that does not act.
     """
 
     env: str = "memenvs/Darkroom-v0"
@@ -53,6 +56,7 @@ class RunConfig:
     threads: int = 0
     ppo: PPOConfig | None = None
     dqn: DQNConfig | None = None
+    supervised: SupervisedConfig | None = None
     policy: dict[str, Any] = field(default_factory=dict)
     encoder_from: str | None = None
     eval_kwargs: dict[str, Any] = field(default_factory=dict)
@@ -73,21 +77,32 @@ class RunConfig:
         for name in ("seed", "threads", "milestones", "validation_trials"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
-        if self.dqn is None and self.ppo is None:
+        given = [name for name in LEARNERS if getattr(self, name) is not None]
+        if not given:
             object.__setattr__(self, "ppo", PPOConfig())
-        if self.dqn is not None and self.ppo is not None:
-            raise ValueError("ppo must be None where dqn is given: one of them learns, got both")
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(given[:-1])} must be None where {given[-1]} is given: one of them learns, got both"
+            )
+        if self.supervised is not None:
+            plain = RunConfig()
+            changed = [name for name in ACTING if getattr(self, name) != getattr(plain, name)]
+            if changed:
+                raise ValueError(
+                    f"{changed[0]} must be left out of a run that learns to predict, got {getattr(self, changed[0])}"
+                )
 
     @property
-    def settings(self) -> PPOConfig | DQNConfig:
+    def settings(self) -> PPOConfig | DQNConfig | SupervisedConfig:
         """Settings of the learner."""
-        settings = self.ppo or self.dqn
+        settings = self.ppo or self.dqn or self.supervised
         assert settings is not None
         return settings
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+        """Plain data; of a run that learns to predict without what it must leave out."""
+        data = asdict(self)
+        return data if self.supervised is None else {key: data[key] for key in data if key not in ACTING}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> RunConfig:
@@ -100,17 +115,21 @@ class RunConfig:
         for key in data:
             if key not in known:
                 raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known)}")
-        ppo, dqn = data["ppo"], data.get("dqn")  # runs of early versions know no other learner than PPO
-        return RunConfig(
-            **{
-                **data,
-                "ppo": None if ppo is None else PPOConfig(**ppo),
-                "dqn": None if dqn is None else DQNConfig(**dqn),
-            }
-        )
+        learners: dict[str, Any] = {"ppo": PPOConfig, "dqn": DQNConfig, "supervised": SupervisedConfig}
+        # runs of early versions know fewer learners
+        given = {"ppo": data["ppo"], **{name: data.get(name) for name in LEARNERS[1:]}}
+        parts = {name: None if each is None else learners[name](**each) for name, each in given.items()}
+        return RunConfig(**{**data, **parts})
 
 
-_WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "policy", "ppo", "validation_kwargs")
+LEARNERS = ("ppo", "dqn", "supervised")
+ACTING = (
+    "n_envs", "encoder_from", "eval_steps", "eval_all_layouts", "checkpoint_rollouts", "milestones", "validation_kwargs",
+    "validation_trials",
+)  # fmt: skip
+"""What only runs have whose learner acts."""
+
+_WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "policy", "ppo", "supervised", "validation_kwargs")
 
 
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
@@ -126,10 +145,11 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
     """
     for name, value in pairs:
         head, _, rest = name.replace("-", "_").partition(".")
-        if head in ("ppo", "dqn") and rest:
+        if head in LEARNERS and rest:
             settings: Any = getattr(config, head)
             if settings is None:
-                raise ValueError(f"{name!r} cannot be set: this run learns with {'dqn' if head == 'ppo' else 'ppo'}")
+                own = next(each for each in LEARNERS if getattr(config, each) is not None)
+                raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
             changed: dict[str, Any] = {head: replace(settings, **{_known(settings, rest): value})}
             config = replace(config, **changed)
         elif rest:
@@ -146,7 +166,7 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
 def _known(owner: Any, name: str) -> str:
     """The name, if the dataclass has such a field that can be set as a whole."""
     names = sorted(each.name for each in fields(owner))
-    if name not in names or name in ("ppo", "dqn"):
+    if name not in names or name in LEARNERS:
         raise ValueError(f"unknown setting {name!r}; {choices_for(name, names)}")
     return name
 

@@ -106,13 +106,16 @@ class World(ABC):
 
     Attributes:
         graphs: The houses.
-        words: Words of the training texts, lower case, most frequent first: the vocabulary of the word tokenizer.
         max_tokens: Tokens that suit its texts, when no other limit is asked for.
     """
 
     graphs: Sequence[Graph]
-    words: tuple[str, ...]
     max_tokens: int
+
+    @property
+    @abstractmethod
+    def words(self) -> tuple[str, ...]:
+        """Words of the training texts as `tokens.split_words` gives them: the vocabulary of the word tokenizer, the same for all splits."""
 
     @property
     @abstractmethod

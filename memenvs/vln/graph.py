@@ -58,6 +58,14 @@ class Candidates:
     view: np.ndarray
     length: np.ndarray
 
+    @classmethod
+    def empty(cls, count: int, width: int) -> Candidates:
+        """Of viewpoints without neighbours."""
+        shape = (count, width)
+        return cls(
+            np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.full(shape, np.inf)
+        )
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -143,23 +151,21 @@ class Graph:
             R2R agents look at views 0, 1, ... in turn and take the neighbours in sight that are not yet listed, the one nearest to the middle of the
             view first. Sight is limited by heading alone, so all are found in the lowest row of views.
         """
-        lists = [np.flatnonzero(row) for row in np.isfinite(self.adjacency) & ~np.eye(len(self), dtype=bool)]
-        width = max((len(each) for each in lists), default=0)
-        shape = (len(self), width)
-        node, view = np.full(shape, -1), np.zeros(shape, np.int64)
-        heading, elevation, length = np.zeros(shape), np.zeros(shape), np.full(shape, np.inf)
-        columns = np.arange(COLUMNS) * STEP
-        for u, neighbours in enumerate(lists):
-            x, y, z = (self.position[neighbours] - self.position[u]).T
-            turn, tilt = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
-            off = np.abs(wrap(turn[:, None] - columns))
-            seen = (off <= HALF_FIELD).argmax(1)
-            from_middle = np.hypot(off[np.arange(len(seen)), seen], tilt + STEP)
-            order = np.lexsort((neighbours, from_middle, seen))
-            k = len(order)
-            node[u, :k], heading[u, :k], elevation[u, :k] = neighbours[order], turn[order], tilt[order]
-            view[u, :k], length[u, :k] = view_of(turn, tilt)[order], self.adjacency[u, neighbours[order]]
-        return Candidates(node, heading, elevation, view, length)
+        u, v = np.concatenate([self.edges, self.edges[:, ::-1]]).T
+        x, y, z = (self.position[v] - self.position[u]).T
+        heading, elevation = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
+        off = np.abs(wrap(heading[:, None] - np.arange(COLUMNS) * STEP))
+        seen = (off <= HALF_FIELD).argmax(1)
+        from_middle = np.hypot(off[np.arange(len(u)), seen], elevation + STEP)
+        order = np.lexsort((v, from_middle, seen, u))
+        degree = np.bincount(u, minlength=len(self))
+        slot = np.arange(len(u)) - np.repeat(np.cumsum(degree) - degree, degree)
+        found = Candidates.empty(len(self), int(degree.max(initial=0)))
+        u, v = u[order], v[order]
+        found.node[u, slot], found.heading[u, slot], found.elevation[u, slot] = v, heading[order], elevation[order]
+        found.view[u, slot] = view_of(heading, elevation)[order]
+        found.length[u, slot] = self.adjacency[u, v]
+        return found
 
 
 def first_least(values: np.ndarray) -> int:
@@ -202,10 +208,7 @@ class Graphs:
         self.offset = np.concatenate([[0], np.cumsum([len(graph) for graph in graphs])])
         self.position = np.concatenate([graph.position for graph in graphs])
         total = int(self.offset[-1])
-        shape = (total, max_candidates)
-        self.candidates = Candidates(
-            np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.full(shape, np.inf)
-        )
+        self.candidates = Candidates.empty(total, max_candidates)
         for graph, first in zip(graphs, self.offset, strict=False):
             own = graph.candidates
             width = own.node.shape[1]

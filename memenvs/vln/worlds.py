@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from memenvs.checks import choices_for
 from memenvs.vln.episodes import World
+from memenvs.vln.mp3d import data_folder, load_cvdn, load_r2r
 
 WORLDS = ("mp3d",)
 
@@ -22,10 +24,9 @@ def make_world(
 
     Raises:
         FileNotFoundError: The files of the world are not there; the message says what to get and where to put it.
-        ValueError: The split is unknown, or a file is broken.
+        ValueError: The name or the split is unknown, or a file is broken.
     """
-    from memenvs.vln.mp3d import Mp3dCVDN, Mp3dR2R
-
-    if task == "r2r":
-        return Mp3dR2R.load(data_dir, split)
-    return Mp3dCVDN.load(data_dir, split, supervision, history)
+    if name not in WORLDS:
+        raise ValueError(f"unknown world {name!r}; {choices_for(name, WORLDS)}")
+    folder = data_folder(data_dir)
+    return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)

@@ -1,0 +1,156 @@
+"""Texts as numbers: a vocabulary of whole words, or BERT's word pieces from its vocabulary file."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.vln.episodes import NAVIGATOR, ORACLE, TARGET
+
+PAD, UNKNOWN, SEPARATOR = "[PAD]", "[UNK]", "[SEP]"
+MARKERS = (NAVIGATOR, ORACLE, TARGET)
+TOKENIZERS = ("words", "wordpiece")
+_PIECE = re.compile(r"\[(?:NAV|ORA|TAR)\]|\w+|[^\w\s]")
+_LONGEST_WORD = 100  # characters; BERT takes longer ones for unknown
+
+
+def split_words(text: str) -> list[str]:
+    """Words and punctuation marks, lower case and without accents; the markers of a dialogue stay as they are."""
+    if not text.isascii():
+        text = "".join(each for each in unicodedata.normalize("NFD", text) if unicodedata.category(each) != "Mn")
+    return [word if word in MARKERS else word.lower() for word in _PIECE.findall(text.replace("_", " _ "))]
+
+
+def frequent_words(texts: Iterable[str], at_least: int = 5) -> tuple[str, ...]:
+    """Words that occur `at_least` times, the most frequent first, of equals in the order of the alphabet."""
+    counts = Counter(word for text in texts for word in split_words(text) if word not in MARKERS)
+    kept = [word for word, count in counts.items() if count >= at_least]
+    return tuple(sorted(kept, key=lambda word: (-counts[word], word)))
+
+
+class Tokenizer(ABC):
+    """Turns a text into numbers. 0 is padding; the last token of a text is the separator.
+
+    Attributes:
+        tokens: What each number stands for.
+    """
+
+    tokens: tuple[str, ...]
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self.tokens = tuple(tokens)
+        self._number = {token: k for k, token in enumerate(tokens)}
+
+    @abstractmethod
+    def pieces(self, text: str) -> list[str]:
+        """The tokens of a text, separator not included."""
+
+    def encode(self, text: str, length: int, *, too_long: str = "cut_end") -> np.ndarray:
+        """The numbers of a text.
+
+        Args:
+            text: What to encode.
+            length: Numbers to return, the separator among them; >= 2.
+            too_long: If there are more: "cut_end" drops the last ones, "cut_start" the first ones, "error" refuses.
+
+        Returns:
+            int64, (length,); padded with 0.
+
+        Raises:
+            ValueError: The text is too long.
+        """
+        pieces = self.pieces(text)
+        if len(pieces) >= length:
+            if too_long == "error":
+                raise ValueError(
+                    f"the text has {len(pieces) + 1} tokens with the separator, max_tokens is {length}: {text!r}"
+                )
+            pieces = pieces[: length - 1] if too_long == "cut_end" else pieces[len(pieces) - length + 1 :]
+        unknown = self._number[UNKNOWN]
+        numbers = np.zeros(length, np.int64)
+        numbers[: len(pieces) + 1] = [self._number.get(each, unknown) for each in (*pieces, SEPARATOR)]
+        return numbers
+
+    def decode(self, numbers: np.ndarray) -> str:
+        """The tokens of numbers, without padding, joined by spaces."""
+        return " ".join(self.tokens[number] for number in numbers.tolist() if number)
+
+
+class WordTokenizer(Tokenizer):
+    """Whole words; what is not in the vocabulary is [UNK].
+
+    Args:
+        words: The vocabulary, as `split_words` gives them.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__((PAD, UNKNOWN, SEPARATOR, *MARKERS, *words))
+
+    def pieces(self, text: str) -> list[str]:
+        """Words and punctuation marks."""
+        return split_words(text)
+
+
+class WordPieceTokenizer(Tokenizer):
+    """BERT's word pieces (uncased): the longest piece that fits, from left to right; later pieces of a word begin with "##".
+
+    The three markers of dialogues are added at the end of the vocabulary.
+
+    Args:
+        tokens: BERT's vocabulary in its order.
+
+    Raises:
+        ValueError: [PAD] is not the first token, or [UNK] or [SEP] is not there.
+    """
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        if not tokens or tokens[0] != PAD or not {UNKNOWN, SEPARATOR} <= set(tokens):
+            raise ValueError(f"a WordPiece vocabulary begins with {PAD} and has {UNKNOWN} and {SEPARATOR}")
+        super().__init__((*tokens, *(marker for marker in MARKERS if marker not in tokens)))
+
+    @classmethod
+    def from_file(cls, path: Path) -> WordPieceTokenizer:
+        """Reads a vocabulary with one token on each line; may be gzipped.
+
+        Raises:
+            FileNotFoundError: The file is not there.
+            ValueError: It is no vocabulary.
+        """
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"no file {str(path)!r}: tokenizer 'wordpiece' needs vocab.txt of bert-base-uncased under that name; tokenizer 'words' needs nothing"
+            )
+        data = path.read_bytes()
+        try:
+            text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+            return cls(text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"))
+        except (OSError, EOFError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of each word, or [UNK] where none fits."""
+        return [piece for word in split_words(text) for piece in self._pieces_of(word)]
+
+    def _pieces_of(self, word: str) -> list[str]:
+        if word in self._number:
+            return [word]
+        if len(word) > _LONGEST_WORD:
+            return [UNKNOWN]
+        pieces, start = [], 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece = word[start:end] if start == 0 else "##" + word[start:end]
+                if piece in self._number:
+                    pieces.append(piece)
+                    start = end
+                    break
+            else:
+                return [UNKNOWN]
+        return pieces

@@ -213,7 +213,7 @@ def _departures(
     """See `departures`. Units of a place are a queue: each points to the next one."""
     batch, units = places.shape
     out = np.full((batch, units), units)
-    held, came, head, tail = (np.zeros(n_places, np.int64) for _ in range(4))
+    held, came, head, tail = np.zeros((4, n_places), np.int64)
     behind = np.zeros(units, np.int64)
     for b in range(batch):
         strategy, total, begin, eldest = strategies[b], 0, 0, 0

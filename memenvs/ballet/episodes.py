@@ -42,6 +42,8 @@ class Episodes:
         visit_place: int16, (B, V); room of each visit.
         visit_dancer: int16, (B, V); look of the dancer of each visit, shape * 19 + colour.
         visit_dance: int8, (B, V); its dance.
+        room_dancer: int16, (B, rooms); look of the dancer who lives in each room; -1 where every visit finds a new one.
+        room_dance: int8, (B, rooms); its dance.
         key: int64, (B,); the number that each episode is made from.
     """
 
@@ -57,32 +59,10 @@ class Episodes:
     visit_place: np.ndarray
     visit_dancer: np.ndarray
     visit_dance: np.ndarray
+    room_dancer: np.ndarray
+    room_dance: np.ndarray
     key: np.ndarray
 
     def __len__(self) -> int:
         """B."""
         return len(self.query)
-
-    @staticmethod
-    def empty(count: int, steps: int, visits: int) -> Episodes:
-        """Arrays for `count` episodes, to be filled."""
-        shapes = {"steps": (count, steps), "visits": (count, visits), "one": (count,)}
-
-        def new(shape: str, dtype: type[np.signedinteger]) -> np.ndarray:
-            return np.zeros(shapes[shape], dtype)
-
-        return Episodes(
-            frame=new("steps", np.int16),
-            place=new("steps", np.int16),
-            visit=new("steps", np.int16),
-            action=new("steps", np.int8),
-            query=new("one", np.int16),
-            label=new("one", np.int8),
-            task=new("one", np.int8),
-            query_place=new("one", np.int16),
-            query_visit=new("one", np.int16),
-            visit_place=new("visits", np.int16),
-            visit_dancer=new("visits", np.int16),
-            visit_dance=new("visits", np.int8),
-            key=new("one", np.int64),
-        )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from agents.memory.base import Memory, State, StepInputs
+from agents.memory.dnc import DNCConfig, DNCMemory
 from agents.memory.frmqn import FRMQNConfig, FRMQNMemory
 from agents.memory.none import NoMemory, NoMemoryConfig
 from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
@@ -57,6 +58,7 @@ MEMORIES = (
     Row("smt-causal", CausalMemory, CausalConfig, "the same with poses in attention, where no step is encoded twice"),
     Row("sm-pooling", PoolingMemory, SceneConfig, "the largest of each feature over steps (SM + Pooling)"),
     Row("frmqn", FRMQNMemory, FRMQNConfig, "a recurrent network that reads from steps by attention (FRMQN)"),
+    Row("dnc", DNCMemory, DNCConfig, "a recurrent network that writes to cells of its own and reads them (DNC)"),
 )
 
 

@@ -30,6 +30,7 @@ SMALL = {
     "smt-causal": {"dim": 8, "heads": 2, "capacity": T},
     "sm-pooling": {"dim": 8},
     "frmqn": {"dim": 8, "capacity": T},
+    "dnc": {"hidden_dim": 6, "cells": 5, "cell_dim": 4, "read_heads": 2},
 }
 VARIANTS = [
     *[(row.name, {}) for row in MEMORIES],
@@ -52,6 +53,7 @@ VARIANTS = [
     ("sm-pooling", {"capacity": 6}),
     ("frmqn", {"capacity": 1, "reset_on": "episode"}),
     ("frmqn", {"capacity": 6, "bptt": 4}),
+    ("dnc", {"links": False, "checkpoint": 8, "reset_on": "episode"}),
 ]
 STARTS = {
     "one trial": ({0}, {0}),
@@ -236,7 +238,7 @@ def test_registry() -> None:
     assert all(row.line for row in MEMORIES)
     with pytest.raises(
         ValueError,
-        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'frmqn'\]\. Did you mean 'lstm'\?",
+        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'dnc'\]\. Did you mean 'lstm'\?",
     ):
         make_memory("lstn", 4)
     with pytest.raises(

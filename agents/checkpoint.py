@@ -16,15 +16,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numpy as np
 import torch
-from gymnasium import spaces
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.distributed import Processes
+from agents.spaces import space_from_json, space_to_json
 from agents.vec_env import check_encoder
 from memenvs.files import write_file
 
@@ -94,20 +93,25 @@ def save(model: TrialModel, path: str | PathLike[str]) -> None:
             parts = (
                 json.dumps(config, indent=1).encode(),
                 owned[0][0],
-                save_tensors(_cpu(model.policy.state_dict())),
-                save_tensors(_cpu(_optimizer_tensors(model.policy.optimizer))),
+                save_tensors(cpu_copies(model.policy.state_dict())),
+                save_tensors(cpu_copies(optimizer_tensors(model.policy.optimizer))),
                 owned[0][1],
             )
             content = dict(zip(MEMBERS, parts, strict=True))
             if model.kept_tensors():
-                content[LEARNER] = save_tensors(_cpu(model.kept_tensors()))
+                content[LEARNER] = save_tensors(cpu_copies(model.kept_tensors()))
             for rank, own in enumerate(owned[1:], 1):
                 content |= zip(_own_members(rank), own, strict=True)
-            buffer = io.BytesIO()
-            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-                for name, data in content.items():
-                    archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
-            write_file(Path(path), buffer.getvalue())
+            write(path, content)
+
+
+def write(path: str | PathLike[str], members: dict[str, bytes]) -> None:
+    """Writes an archive of these members, whole or not at all."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
+    write_file(Path(path), buffer.getvalue())
 
 
 def _own_members(rank: int) -> tuple[str, ...]:
@@ -142,7 +146,7 @@ def load(
             the settings.
     """
     members, processes = read(path), processes or Processes()
-    config = _plain(path, members, "config.json", CONFIG_KEYS)
+    config = read_json(path, members, "config.json", CONFIG_KEYS)
     written_by = config.get("processes", 1)  # files of early versions do not say so
     if env is not None and written_by != processes.count:
         raise ValueError(
@@ -152,8 +156,8 @@ def load(
     if config["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
     kept = (*(f"{name}_rng" for name in cls.rng_names), *cls.kept_names)
-    state = _plain(path, members, state_member, (*STATE_KEYS, *kept))
-    settings = _settings(path, config["config"], cls.config_type)
+    state = read_json(path, members, state_member, (*STATE_KEYS, *kept))
+    settings = settings_of(path, config["config"], cls.config_type)
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
     observation_space, action_space = (
         space_from_json(config["observation_space"]),
@@ -202,10 +206,16 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is cut short or not ours, or its encoder is another one: of other layers, sizes or kinds.
+        ValueError: The file is cut short or not ours, its encoder is another one (of other layers, sizes or kinds), or it was not learned there
+            but taken over.
     """
     members = read(path)
-    saved = _plain(path, members, "config.json", CONFIG_KEYS)
+    saved = read_json(path, members, "config.json", CONFIG_KEYS)
+    if saved["policy_kwargs"].get("freeze_features"):
+        raise ValueError(
+            f"{path}: must be of a learner that has learned its encoder, a first stage or one without freeze_features; "
+            "this one has taken it over from another: name that"
+        )
     own = policy.json_kwargs()["features_extractor_class"]
     try:
         if saved["policy_kwargs"].get("features_extractor_class") != own:
@@ -220,7 +230,7 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
             return {name: value for name, value in weights.items() if name.startswith(tuple(parts))}
 
         found = of_encoder(load_tensors(members["policy.safetensors"]))
-        _check_tensors("policy.safetensors", found, of_encoder(policy.state_dict()))
+        check_tensors("policy.safetensors", found, of_encoder(policy.state_dict()))
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: weights of another encoder: {error}") from None
     policy.load_state_dict(found, strict=False)
@@ -238,11 +248,11 @@ def check_run(
         policy: Settings of the policy; those left out are not compared.
         n_envs: Number of environments, of all processes together.
     """
-    saved = _plain(path, read(path), MEMBERS[0], CONFIG_KEYS)
+    saved = read_json(path, read(path), MEMBERS[0], CONFIG_KEYS)
     if saved["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: is of another run: algorithm must be {cls.__name__!r}, got {saved['algorithm']!r}")
     # settings newer than the file have their defaults
-    saved["config"] = asdict(_settings(path, saved["config"], cls.config_type))
+    saved["config"] = asdict(settings_of(path, saved["config"], cls.config_type))
     wanted = json.loads(json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": policy}))
     if saved["n_envs"] != wanted["n_envs"]:
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
@@ -252,7 +262,7 @@ def check_run(
                 raise ValueError(f"{path}: is of another run: {key} must be {value}, got {saved[part].get(key)}")
 
 
-def _settings(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
+def settings_of(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
     """The settings of a file; those that it lacks have their defaults."""
     known = [each.name for each in fields(config_type)]
     for name in saved:
@@ -264,7 +274,7 @@ def _settings(path: str | PathLike[str], saved: dict[str, Any], config_type: typ
         raise ValueError(f"{path}: config.json: {error}") from None
 
 
-def _plain(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def read_json(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """A JSON member that has these keys."""
     try:
         data = json.loads(members[name])
@@ -276,8 +286,12 @@ def _plain(path: str | PathLike[str], members: dict[str, bytes], name: str, keys
     return data
 
 
-def read(path: str | PathLike[str]) -> dict[str, bytes]:
+def read(path: str | PathLike[str], required: tuple[str, ...] = MEMBERS) -> dict[str, bytes]:
     """The members of a file, checked for completeness.
+
+    Args:
+        path: The file.
+        required: Members that it must have.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -289,9 +303,9 @@ def read(path: str | PathLike[str]) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
-        for name in MEMBERS:
+        for name in required:
             if name not in members:
-                raise ValueError(f"{path}: a checkpoint must have {list(MEMBERS)}, {name!r} is missing")
+                raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
         config = dict(json.loads(members["config.json"]))
         owned = [_own_members(rank) for rank in range(config.get("processes", 1))]
     except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, TypeError, EOFError) as error:
@@ -304,54 +318,6 @@ def read(path: str | PathLike[str]) -> dict[str, bytes]:
     return members
 
 
-def space_to_json(space: spaces.Space) -> dict[str, Any]:
-    """A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary` or `Dict` space as plain data.
-
-    Raises:
-        ValueError: Another kind of space.
-    """
-    if isinstance(space, spaces.Dict):
-        return {"kind": "Dict", "spaces": {key: space_to_json(value) for key, value in space.spaces.items()}}
-    if isinstance(space, spaces.Discrete):
-        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
-    if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
-    if isinstance(space, spaces.MultiBinary):
-        return {"kind": "MultiBinary", "n": space.n}
-    if isinstance(space, spaces.Box):
-        bounds = {}
-        for name, bound in (("low", space.low), ("high", space.high)):
-            uniform = bound.size > 0 and (bound == bound.flat[0]).all()
-            values = float(bound.flat[0]) if uniform else bound.astype(float).tolist()
-            bounds[name] = values
-        return {"kind": "Box", "shape": list(space.shape), "dtype": str(space.dtype), **bounds}
-    raise ValueError(f"space must be a Box, Discrete, MultiDiscrete, MultiBinary or Dict, got {space}")
-
-
-def space_from_json(data: dict[str, Any]) -> spaces.Space:
-    """The inverse of `space_to_json`.
-
-    Raises:
-        ValueError: An unknown kind.
-    """
-    kind = data["kind"]
-    if kind == "Dict":
-        return spaces.Dict({key: space_from_json(value) for key, value in data["spaces"].items()})
-    if kind == "Discrete":
-        return spaces.Discrete(data["n"], start=data["start"])
-    if kind == "MultiDiscrete":
-        return spaces.MultiDiscrete(data["nvec"], start=data["start"])
-    if kind == "MultiBinary":
-        return spaces.MultiBinary(data["n"])
-    if kind == "Box":
-        shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
-        low, high = (np.broadcast_to(np.array(data[name]), shape).astype(dtype) for name in ("low", "high"))
-        return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type,unused-ignore]
-    raise ValueError(
-        f"unknown kind of space {kind!r}; choose from 'Dict', 'Discrete', 'MultiDiscrete', 'MultiBinary', 'Box'"
-    )
-
-
 def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
     """Puts weights, optimiser, counters and generators of a file into a new learner."""
     names = ("policy.safetensors", "optimizer.safetensors", generators_member)
@@ -360,10 +326,11 @@ def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes]
         kept = load_tensors(members[LEARNER]) if LEARNER in members else {}
     except SafetensorError as error:
         raise ValueError(f"its tensors cannot be read ({error}); was it cut short?") from None
-    _check_tensors("policy.safetensors", weights, model.policy.state_dict())
+    check_tensors("policy.safetensors", weights, model.policy.state_dict())
     model.policy.load_state_dict(weights)
-    _load_optimizer(model.policy, moments)
-    _check_tensors(LEARNER, kept, model.kept_tensors())
+    trained = [parameter for parameter in model.policy.parameters() if parameter.requires_grad]
+    load_optimizer(model.policy.optimizer, trained, moments)
+    check_tensors(LEARNER, kept, model.kept_tensors())
     for name, tensor in model.kept_tensors().items():
         tensor.copy_(kept[name])
     own = {"sampling": model.policy.generator}
@@ -373,7 +340,7 @@ def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes]
     if "sampling" in generators and generators["sampling"].shape != states["sampling"].shape:
         # of another kind of device, whose generators differ: actions are drawn anew from the seed
         generators["sampling"] = states["sampling"]
-    _check_tensors(generators_member, generators, states)
+    check_tensors(generators_member, generators, states)
     for name, generator in own.items():
         try:
             generator.set_state(generators[name])
@@ -407,11 +374,11 @@ def _next_trials(model: TrialModel) -> dict[str, list[int]] | None:
     return {"seed": seeds, "trial": [int(info["trial_id"]) + (0 if fresh else 1) for info in infos]}
 
 
-def _cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def cpu_copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """State of Adam as named tensors: "<index of the parameter>.<name>"."""
     state = optimizer.state_dict()["state"]
     return {
@@ -419,9 +386,8 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def _load_optimizer(policy: MemoryPolicy, tensors: dict[str, Tensor]) -> None:
-    """Puts the state of Adam into the policy's optimiser; parameters that had no gradient yet have none."""
-    trained = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+def load_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter], tensors: dict[str, Tensor]) -> None:
+    """Puts the state of Adam into an optimiser of these parameters; those that had no gradient yet have none."""
     begun = {key.partition(".")[0] for key in tensors}
     expected: dict[str, Tensor] = {}
     state: dict[int, dict[str, Tensor]] = {}
@@ -430,11 +396,11 @@ def _load_optimizer(policy: MemoryPolicy, tensors: dict[str, Tensor]) -> None:
             moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
             expected |= {f"{i}.{name}": like for name, like in moments.items()}
             state[i] = {name: tensors[f"{i}.{name}"] for name in moments if f"{i}.{name}" in tensors}
-    _check_tensors("optimizer.safetensors", tensors, expected)
-    policy.optimizer.load_state_dict({"state": state, "param_groups": policy.optimizer.state_dict()["param_groups"]})
+    check_tensors("optimizer.safetensors", tensors, expected)
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+def check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     """Raises a ValueError that names the first tensor of a member that is missing, too many, or of another shape or dtype."""
     for name, like in expected.items():
         if name not in found:

@@ -1,0 +1,236 @@
+"""Models that answer Room Ballet's questions: frames, times and places as memory tokens, what is kept of them, and a reader that is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.encoders.ballet import FrameEncoder, Initialisation
+from agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
+from agents.memory.dnc import DNCConfig, DNCReader
+from agents.memory.place_codes import PlaceCode, TimeIndex, sinusoid, time_rows
+from agents.memory.reader import MemoryReader, Tokens
+from memenvs.ballet.descriptions import TASKS
+from memenvs.ballet.episodes import FRAMES, NO_ACTION, Episodes
+from memenvs.ballet.tasks import BalletTask
+from memenvs.checks import check_fields, check_whole, choices_for
+from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained, strategy_numbers
+
+DANCES = 8
+MOVES = 4
+MemoryName = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalletModelConfig:
+    """Settings of `BalletModel`.
+
+    Attributes:
+        memory: What tokens say and how they are read. "t-fifo": frame and time; "t-fifo+a": also the moves, one token after each visit; the
+            others frame, time and place. "sat-fifo-th" reads the best chunks of time, "sat-pm-ph" the best chunks of places, the others all
+            tokens at once. "dnc-first" and "dnc-every" go through the tokens one after the other (`DNCReader`).
+        strategy: What is kept where the capacity is not enough, one of `memenvs.retention.STRATEGY_NAMES`; None: "quota" for "sat-pm" and
+            "sat-pm-ph", else "fifo".
+        capacity: Visits that are kept; >= 1. None for all.
+        time_index: What the code of time tells; see `time_rows`.
+        initialisation: See `FrameEncoder`.
+        chunk: Steps of a chunk; >= 1.
+        top_k: Chunks that are read; >= 1.
+        dim: Width of tokens, D.
+        layers: Of the reader.
+        heads: Attention heads of the reader.
+        mlp_dim: Neurons of each of its layers.
+        dnc: Settings of `DNCConfig`, for the memories of that name.
+
+    Raises:
+        TypeError: A value of another type.
+        ValueError: A value out of range.
+
+    Source:
+        Sizes of SAT's release.
+    """
+
+    memory: MemoryName = "sat-fifo"
+    strategy: str | None = None
+    capacity: int | None = None
+    time_index: TimeIndex = "step"
+    initialisation: Initialisation = "calibrated"
+    chunk: int = 32
+    top_k: int = 4
+    dim: int = 128
+    layers: int = 4
+    heads: int = 2
+    mlp_dim: int = 128
+    dnc: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
+            check_whole(name, getattr(self, name))
+        check_whole("capacity", self.capacity, or_none=True)
+        if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
+            raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
+        if self.dnc and not self.memory.startswith("dnc"):
+            raise ValueError(f"dnc must be left out with memory {self.memory!r}, got {self.dnc}")
+
+    @property
+    def kept(self) -> str:
+        """Name of the strategy."""
+        return self.strategy or ("quota" if self.memory.startswith("sat-pm") else "fifo")
+
+
+class BalletModel(nn.Module):
+    """Answers from what a memory has kept of an episode.
+
+    Args:
+        task: What episodes it gets: rooms, steps.
+        config: Settings.
+        **settings: Fields of the config to change.
+
+    Raises:
+        ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room.
+    """
+
+    def __init__(self, task: BalletTask, config: BalletModelConfig | None = None, **settings: Any) -> None:
+        super().__init__()
+        known = [each.name for each in fields(BalletModelConfig)]
+        for name in settings:
+            if name not in known:
+                raise ValueError(f"unknown setting {name!r} of a ballet model; {choices_for(name, known)}")
+        values = {} if config is None else {name: getattr(config, name) for name in known}
+        self.task, self.config = task, BalletModelConfig(**{**values, **settings})
+        config = self.config
+        self.encoder = FrameEncoder(config.dim, config.initialisation)
+        self.is_dnc = config.memory.startswith("dnc")
+        self.reader: MemoryReader | DNCReader
+        if self.is_dnc:
+            on = "first" if config.memory == "dnc-first" else "every"
+            self.reader = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
+            self.head = nn.Linear(self.reader.output_dim, DANCES)
+        else:
+            self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
+            self.head = nn.Linear(config.dim, DANCES)
+        self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None
+        self.places = PlaceCode("sine1d", task.rooms, config.dim) if not config.memory.startswith("t-fifo") else None
+        steps = task.steps + (task.visits if self.actions is not None else 0)
+        self.register_buffer("times", sinusoid(torch.arange(steps).double(), config.dim).float(), persistent=False)
+        first = np.zeros((1, task.visits), np.int64)
+        retained(first, config.kept, config.capacity, n_places=task.rooms)  # says at once what does not go together
+
+    times: Tensor
+
+    def forward(self, episodes: Episodes, strategies: np.ndarray | None = None) -> Tensor:
+        """What it answers.
+
+        Args:
+            episodes: B of the task.
+            strategies: int, (B,); which one chooses what is kept of each; None: the config's for all.
+
+        Returns:
+            float, (B, 8); logits of the dances.
+        """
+        query, tokens, chunks = self.memory(episodes, strategies)
+        if isinstance(self.reader, DNCReader):
+            values = sum(table[rows] for table, rows in zip(tokens.tables, tokens.rows, strict=True))
+            task = nn.functional.one_hot(torch.from_numpy(episodes.task).long().to(query.device), len(TASKS))
+            return self.head(self.reader(values, query[:, 0], task.to(query.dtype)))
+        read = self.reader(query, tokens, chunks, self.config.top_k)
+        return self.head(read[:, 0])
+
+    def memory(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tokens, Chunks | None]:
+        """What the reader gets.
+
+        Each frame that occurs in the batch is encoded once; tokens name their frame, time and place by rows of tables.
+
+        Args:
+            episodes: As in `forward`.
+            strategies: As in `forward`.
+
+        Returns:
+            Queries, float (B, 1, D), the tokens and, for hierarchical memories, which of them belong together.
+        """
+        device = self.times.device
+        steps, there = self.kept_steps(episodes, strategies)
+
+        def at_steps(each: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.take_along_axis(each, steps, 1).astype(np.int64)).to(device)
+
+        frames, places = at_steps(episodes.frame), at_steps(episodes.place)
+        queries = torch.from_numpy(episodes.query.astype(np.int64)).to(device)
+        occurs = torch.zeros(FRAMES, dtype=torch.bool, device=device)
+        occurs[frames] = occurs[queries] = True
+        row_of = occurs.cumsum(0) - 1
+        table = self.encoder.table(occurs.nonzero()[:, 0])
+        mask = None if there.all() else torch.from_numpy(there).to(device)
+        when, rows = self._times(episodes, steps, there, strategies).to(device), row_of[frames]
+        if self.actions is not None:
+            table, rows, when, mask = self._with_moves(table, rows, when, mask, episodes, steps)
+        tables, by_row = [table, self.times.to(table.dtype)], [rows, when]
+        if self.places is not None:
+            tables.append(self.places.table().to(table.dtype))
+            by_row.append(places)
+        tokens = Tokens(tables=tuple(tables), rows=tuple(by_row), mask=mask)
+        query = table[row_of[queries]][:, None]
+        held = torch.from_numpy(there).to(device)
+        if self.config.memory == "sat-fifo-th":
+            return query, tokens, chunks_by_time(held, self.config.chunk)
+        if self.config.memory == "sat-pm-ph":
+            return query, tokens, chunks_by_place(places, held, self.config.chunk)
+        return query, tokens, None
+
+    def kept_visits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> np.ndarray:
+        """Which visits are in memory when the question comes, bool, (B, V); args as in `forward`."""
+        chosen = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
+        return retained(episodes.visit_place, chosen, self.config.capacity, n_places=self.task.rooms)
+
+    def kept_steps(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The steps that are in memory, in order, int64 (B, N), and whether there are as many, bool (B, N); args as in `forward`."""
+        kept = self.kept_visits(episodes, strategies)
+        order = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
+        stay = self.task.stay
+        steps = (order[:, :, None] * stay + np.arange(stay)).reshape(len(order), -1)
+        return steps, np.repeat(np.take_along_axis(kept, order, 1), stay, axis=1)
+
+    def _times(
+        self, episodes: Episodes, steps: np.ndarray, there: np.ndarray, strategies: np.ndarray | None
+    ) -> Tensor:
+        """Rows of the codes of time, int64, (B, N)."""
+        if self.config.time_index != "slot":
+            every = time_rows(self.config.time_index, torch.ones(1, self.task.steps, dtype=torch.bool))[0]
+            return every[torch.from_numpy(steps)]
+        numbers = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
+        by_place = torch.from_numpy(numbers >= STRATEGIES.index("lvfo"))
+        places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
+        return time_rows("slot", torch.from_numpy(there), places, by_place)
+
+    def _with_moves(
+        self, table: Tensor, rows: Tensor, when: Tensor, mask: Tensor | None, episodes: Episodes, steps: np.ndarray
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Adds a token for the move after each visit: its embedding and its time, which it has of its own.
+
+        The walk's last visit has none, so that its token is left out by the mask.
+        """
+        assert self.actions is not None
+        batch, stay = len(steps), self.task.stay
+        moves = np.roll(episodes.action[:, ::stay], -1, 1).astype(np.int64)
+        moves[:, -1] = NO_ACTION
+        visits = steps[:, ::stay] // stay
+        moves = np.take_along_axis(moves, visits, 1)
+        after = torch.from_numpy(visits * (stay + 1) + stay).to(rows.device)
+        own = torch.from_numpy(np.minimum(moves, MOVES - 1)).to(rows.device) + len(table)
+        told = torch.from_numpy(moves != NO_ACTION).to(rows.device)
+        seen = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask
+        when = when + when // stay  # one step more for each move before
+        return (
+            torch.cat([table, self.actions.to(table.dtype)]),
+            torch.cat([rows.view(batch, -1), own], 1),
+            torch.cat([when, after], 1),
+            torch.cat([seen, told & seen[:, ::stay]], 1),
+        )
+
+
+__all__ = ["DANCES", "BalletModel", "BalletModelConfig", "MemoryName", "get_args"]

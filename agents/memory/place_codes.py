@@ -105,11 +105,11 @@ class PlaceCode(nn.Module):
         check_place_code(kind, n_places, columns)
         self.kind, self.n_places, self.columns = kind, n_places, columns
         entries = n_places if columns is None else columns + n_places // columns
+        self.codes: Tensor
         if kind.startswith("learned"):
             self.codes = nn.Parameter(torch.randn(entries, dim))
         else:
             self.register_buffer("codes", sinusoid(torch.arange(entries).double(), dim).float(), persistent=False)
-            self.codes: Tensor
 
     def table(self) -> Tensor:
         """float, (P, D); the code of each place."""
@@ -133,6 +133,7 @@ def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
 
 def check_places(places: Tensor, n_places: int) -> None:
     """Raises a ValueError if a place is outside the table of `n_places`."""
-    if places.numel() and not (0 <= int(places.min()) and int(places.max()) < n_places):
-        wrong = int(places.min()) if int(places.min()) < 0 else int(places.max())
+    low, high = (int(places.min()), int(places.max())) if places.numel() else (0, 0)
+    if low < 0 or high >= n_places:
+        wrong = low if low < 0 else high
         raise ValueError(f"place must be 0 ... {n_places - 1}, as many as the table has, got {wrong}")

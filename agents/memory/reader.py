@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from agents.attention import attend
@@ -161,7 +160,7 @@ class MemoryLayer(nn.Module):
         there = there.expand(-1, queries, -1).unflatten(2, shape)
         scores = self._relevance(query, tokens).gather(2, slots).unflatten(2, shape)
         held = there.sum(-1)
-        relevance = (scores * there).sum(-1) / (held + SUMMARY_EPS)
+        relevance = (scores * there).sum(-1) / (held.to(scores.dtype) + SUMMARY_EPS)
         best = relevance.masked_fill(held == 0, -torch.inf).topk(min(top_k, count), dim=-1).indices
         weights = masked_softmax(relevance.gather(2, best), (held > 0).gather(2, best))
 

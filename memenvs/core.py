@@ -390,9 +390,9 @@ class TrialEnv(gym.Env):
 
     @staticmethod
     def _first(info: dict[str, Any]) -> dict[str, Any]:
-        """Info of the one environment: Python scalars, and arrays where the truth is a vector."""
+        """Info of the one environment: Python scalars and texts, and arrays where the truth is a vector."""
         return {
-            key: value[0].item() if value.ndim == 1 else value[0]
+            key: value[0].item() if value.ndim == 1 and value.dtype != object else value[0]
             for key, value in info.items()
             if not key.startswith("_")
         }

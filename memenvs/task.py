@@ -47,7 +47,7 @@ class BatchTask(ABC):
     num_layouts: int
     goal_names: Mapping[int, str] = MappingProxyType({})
     option_names: ClassVar[tuple[str, ...]] = ()
-    action_names: ClassVar[tuple[str, ...]] = ()
+    action_names: tuple[str, ...] = ()
     config_type: ClassVar[type | None] = None
 
     @abstractmethod
@@ -136,6 +136,10 @@ class BatchTask(ABC):
         raise NotImplementedError(
             f"{type(self).__name__} has no map_pixels: it does not say where a pose lies on its map"
         )
+
+    def possible_actions(self) -> np.ndarray | None:
+        """bool or int8, (N, actions); which actions are possible now; None for a task where all are at all times."""
+        return None
 
     @property
     def num_places(self) -> int | None:

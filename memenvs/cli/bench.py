@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from memenvs.cli.common import blame, find_row, parse_settings, print_json
+from memenvs.cli.common import blame, draw_possible, find_row, parse_settings, print_json
 from memenvs.core import TrialVectorEnv
 
 
@@ -23,13 +23,14 @@ def run(arguments: argparse.Namespace) -> None:
     with blame("--kwargs", ValueError, TypeError, FileNotFoundError, ImportError):
         env = TrialVectorEnv(row.task, n, copy=False, **settings)
     env.reset(seed=arguments.seed)
-    actions = np.random.default_rng(arguments.seed).integers(env.task.action_space.n, size=(1000, n))
-    env.step(actions[0])
+    rng = np.random.default_rng(arguments.seed)
+    actions = rng.integers(env.task.action_space.n, size=(1000, n))
+    env.step(_possible(env, actions[0], rng))
     first = time.perf_counter() - start
     num_steps = num_frames = turn = 0
     start = time.perf_counter()
     while (elapsed := time.perf_counter() - start) < arguments.seconds:
-        _, _, _, _, info = env.step(actions[turn % len(actions)])
+        _, _, _, _, info = env.step(_possible(env, actions[turn % len(actions)], rng))
         num_steps += int(np.count_nonzero(info["num_steps"]))  # 0 right after a reset
         num_frames += n
         turn += 1
@@ -49,3 +50,9 @@ def run(arguments: argparse.Namespace) -> None:
         f"{document['steps_per_second']:,.0f} steps/s, {document['frames_per_second']:,.0f} frames/s (resets included)"
     )
     print(f"{first:.2f} s until the first step was done: set-up, reset, compiling or loading compiled code")
+
+
+def _possible(env: TrialVectorEnv, actions: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """These actions, or others drawn where the task says which are possible now."""
+    possible = env.task.possible_actions()
+    return actions if possible is None else draw_possible(possible, rng)

@@ -18,7 +18,10 @@ from memenvs.core import TrialEnv
 from memenvs.registry import Row, find
 
 #: Keys of `info` that say which episode it is, and not how it went; beside those that end in "_id" and those of reset options.
-BOOKKEEPING = ("seed", "trial_start", "episode_index", "place", "collision", "is_success")
+BOOKKEEPING = (
+    "seed", "trial_start", "episode_index", "place", "collision", "is_success", "label", "query_place", "query_visit",
+    "heading", "elevation", "teacher_action",
+)  # fmt: skip
 
 
 class UserError(Exception):
@@ -63,11 +66,19 @@ def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -
 
 
 def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:
-    """Action of the policy "random" or "oracle"."""
+    """Action of the policy "random" (one of those that are possible now) or "oracle"."""
     if policy == "oracle":
         return env.oracle_action()
-    assert isinstance(env.action_space, gym.spaces.Discrete)
-    return int(rng.integers(env.action_space.n))
+    possible = env.task.possible_actions()
+    if possible is None:
+        assert isinstance(env.action_space, gym.spaces.Discrete)
+        return int(rng.integers(env.action_space.n))
+    return int(draw_possible(possible, rng)[0])
+
+
+def draw_possible(possible: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One of the possible actions of each environment, int64, (N,); `possible` is bool or int8, (N, actions)."""
+    return (rng.random(possible.shape) * possible).argmax(1)
 
 
 def metrics_of(env: TrialEnv, info: dict[str, Any]) -> dict[str, float]:

@@ -1,0 +1,113 @@
+"""Settings of the two tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memenvs.checks import check_whole, choices_for
+from memenvs.vln.episodes import HISTORIES, SUPERVISIONS
+from memenvs.vln.features import FEATURES
+from memenvs.vln.tokens import TOKENIZERS
+from memenvs.vln.worlds import WORLDS
+
+INVALID = ("error", "stop")
+NDTW_UNITS = ("metres", "hops")
+TOO_LONG = ("cut", "error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VLNConfig:
+    """Settings that both tasks have.
+
+    Attributes:
+        world: Where houses and episodes are from: "mp3d" (the real ones, from files of yours).
+        split: Which episodes; what there is depends on the world.
+        data_dir: Folder of the files; None for `vln` in the folder that `$MEMENVS_DATA` names.
+        features: What views look like: "none" (zeros).
+        feature_size: Numbers D of an image feature; None for what suits the features (64 for "none").
+        panorama: Whether the observation has all 36 views as well.
+        tokenizer: "words" (a vocabulary of the training texts) or "wordpiece" (BERT's; needs its vocabulary file in the data folder).
+        max_tokens: Length of the instruction, separator included; >= 2; None for what suits the world.
+        too_long: What happens to longer texts: "cut" (R2R drops their end, CVDN their beginning) or "error".
+        max_candidates: Neighbours that a viewpoint may have; the action of this number is to stop. The real graphs have 13 at most.
+        invalid: What happens at an action that has no candidate: "error", or "stop" takes it for stopping.
+        reward_ndtw: Unit of the distances in the reward's path likeness: "metres", or "hops" as in MTVM's release.
+        max_episode_steps: Decisions in an episode; >= 1; None for the published limit.
+    """
+
+    world: str = "mp3d"
+    split: str = "train"
+    data_dir: str | None = None
+    features: str = "none"
+    feature_size: int | None = None
+    panorama: bool = False
+    tokenizer: str = "words"
+    max_tokens: int | None = None
+    too_long: str = "cut"
+    max_candidates: int = 16
+    invalid: str = "error"
+    reward_ndtw: str = "metres"
+    max_episode_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("world", WORLDS),
+            ("features", FEATURES),
+            ("tokenizer", TOKENIZERS),
+            ("too_long", TOO_LONG),
+            ("invalid", INVALID),
+            ("reward_ndtw", NDTW_UNITS),
+        ):
+            _check_choice(name, getattr(self, name), choices)
+        if not isinstance(self.panorama, bool):
+            raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
+        check_whole("feature_size", self.feature_size, or_none=True)
+        check_whole("max_tokens", self.max_tokens, 2, or_none=True)
+        check_whole("max_candidates", self.max_candidates)
+        check_whole("max_episode_steps", self.max_episode_steps, or_none=True)
+
+    @property
+    def step_limit(self) -> int:
+        """Decisions in an episode."""
+        return self._published_limit if self.max_episode_steps is None else self.max_episode_steps
+
+    @property
+    def _published_limit(self) -> int:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class R2RConfig(VLNConfig):
+    """Settings of VLN-R2R: those of `VLNConfig`. The published limit is 15 decisions."""
+
+    @property
+    def _published_limit(self) -> int:
+        return 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class CVDNConfig(VLNConfig):
+    """Settings of VLN-CVDN: those of `VLNConfig`, a supervision and a history.
+
+    Attributes:
+        supervision: Which path teaches: "oracle" (the planner's), "navigator" (the human's) or "mixed" (the human's if it comes by the end of the
+            planner's, else the planner's). Limits are 20 decisions for "oracle" and 40 for the others, as in PREVALENT.
+        history: How much of the dialogue is told: "all", "last_exchange", "last_answer" or "target".
+    """
+
+    supervision: str = "mixed"
+    history: str = "all"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_choice("supervision", self.supervision, SUPERVISIONS)
+        _check_choice("history", self.history, HISTORIES)
+
+    @property
+    def _published_limit(self) -> int:
+        return 20 if self.supervision == "oracle" else 40
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"unknown {name} {value!r}; {choices_for(value, choices)}")

@@ -1,0 +1,69 @@
+"""Pictures of episodes: the graph from above, the annotated way, the walk, the instruction."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from memenvs.vln.graph import Graph
+
+#: Side of a map, and height of the text under it, pixels.
+SIDE, TEXT_HEIGHT = 512, 128
+_MARGIN = 24
+_FACTOR = 2  # drawn larger, then made smaller
+_PAPER, _EDGE, _NODE, _INK = (250, 249, 246), (205, 204, 200), (150, 150, 155), (52, 52, 58)
+_REFERENCE, _START, _GOAL, _HERE = (66, 133, 214), (34, 160, 84), (214, 48, 49), (240, 150, 20)
+
+
+def map_pixels(graph: Graph, points: np.ndarray) -> np.ndarray:
+    """Column and row, float64 (T, 2), of positions (T, 2) or more columns, m, on a map of `draw_map`."""
+    low, high = graph.position[:, :2].min(0), graph.position[:, :2].max(0)
+    scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-6)
+    middle = (np.asarray(points, np.float64)[:, :2] - (low + high) / 2) * (scale, -scale)
+    return middle + SIDE / 2
+
+
+def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], way: np.ndarray) -> np.ndarray:
+    """A graph from above, +x right and +y up: all edges, the annotated path (blue, wide), the way walked (orange).
+
+    Args:
+        graph: The house.
+        reference: Nodes of the annotated path; its first one gets a green ring.
+        goals: Nodes with a red ring.
+        way: float, (T, 2) or more columns; positions step by step, m; the last one gets a disc.
+
+    Returns:
+        uint8, (512, 512, 3).
+    """
+    image = Image.new("RGB", (SIDE * _FACTOR, SIDE * _FACTOR), _PAPER)
+    draw = ImageDraw.Draw(image)
+    nodes = [(x, y) for x, y in (map_pixels(graph, graph.position) * _FACTOR).tolist()]
+    walked = [(x, y) for x, y in (map_pixels(graph, way) * _FACTOR).tolist()]
+
+    def ring(centre: tuple[float, float], radius: float, colour: tuple[int, int, int], *, filled: bool = False) -> None:
+        r = radius * _FACTOR
+        box = (centre[0] - r, centre[1] - r, centre[0] + r, centre[1] + r)
+        draw.ellipse(box, fill=colour if filled else None, outline=colour, width=2 * _FACTOR)
+
+    for u, v in graph.edges.tolist():
+        draw.line([nodes[u], nodes[v]], _EDGE, _FACTOR)
+    for node in nodes:
+        ring(node, 1.5, _NODE, filled=True)
+    draw.line([nodes[k] for k in reference], _REFERENCE, 6 * _FACTOR, joint="curve")
+    draw.line(walked, _HERE, 3 * _FACTOR, joint="curve")
+    ring(nodes[reference[0]], 6, _START)
+    for goal in goals:
+        ring(nodes[goal], 8, _GOAL)
+    ring(walked[-1], 4, _HERE, filled=True)
+    return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.LANCZOS))
+
+
+def draw_text(text: str) -> np.ndarray:
+    """A text on paper, cut where there is no more room; uint8, (128, 512, 3)."""
+    image = Image.new("RGB", (SIDE, TEXT_HEIGHT), _PAPER)
+    lines = textwrap.wrap(text, 84, max_lines=8, placeholder=" ...")
+    ImageDraw.Draw(image).multiline_text((8, 6), "\n".join(lines), _INK, ImageFont.load_default(12), spacing=2)
+    return np.asarray(image)

@@ -95,7 +95,7 @@ class BatchTask(ABC):
 
     @abstractmethod
     def info(self) -> dict[str, np.ndarray]:
-        """The truth about every environment: arrays of N rows, always the same keys, with `success` (bool) among them.
+        """The truth about every environment: arrays of N rows, always the same keys, with `success` (bool) among them if episodes succeed or fail.
 
         The arrays are copied by the caller: a task may hand out its own state.
         """
@@ -138,7 +138,7 @@ class BatchTask(ABC):
         )
 
     def possible_actions(self) -> np.ndarray | None:
-        """bool or int8, (N, actions); which actions are possible now; None for a task where all are at all times."""
+        """Which actions are possible now, bool or int8, (N, actions); None for a task where all are at all times."""
         return None
 
     @property

@@ -6,6 +6,7 @@ A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy as copy_of
 from typing import Any
 
 import gymnasium as gym
@@ -250,7 +251,9 @@ class TrialVectorEnv(VectorEnv):
 
     def _empty_observation(self) -> Observation:
         return {
-            key: np.zeros((self.num_envs, *(space.shape or ())), space.dtype)
+            key: np.full(self.num_envs, "", object)  # texts are objects of Python
+            if isinstance(space, gym.spaces.Text)
+            else np.zeros((self.num_envs, *(space.shape or ())), space.dtype)
             for key, space in self.task.observation_space.spaces.items()
         }
 
@@ -266,7 +269,7 @@ class TrialVectorEnv(VectorEnv):
         self.task.observe(out, done)
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(done):
-            final[i] = {key: value[i].copy() for key, value in out.items()}
+            final[i] = {key: copy_of(value[i]) for key, value in out.items()}
         return final
 
     def _info(self) -> dict[str, Any]:

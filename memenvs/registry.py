@@ -129,6 +129,29 @@ ENVIRONMENTS = (
         random_below=5.0,
         defaults={"trial_episodes": 10},
     ),
+    *(
+        Row(
+            name=f"RoomBallet-{name}-v0",
+            task=f"memenvs.ballet.room_ballet:{task}",
+            family="ballet",
+            remembers=remembers,
+            score_key="success",
+            oracle_at_least=1.0,
+            random_below=0.25,
+            defaults={"trial_episodes": 1},
+        )
+        for name, task, remembers in (
+            ("Next", "NextBallet", "the dance in the room next to that of a dancer"),
+            ("ShortStay", "ShortStay", "a dance that was seen in pieces, in a room among others"),
+            ("FIFO", "FifoBallet", "the dances of the newest half of the visits"),
+            ("LIFO", "LifoBallet", "the dances of the oldest half of the visits"),
+            ("MVFO", "MvfoBallet", "the last dance in each room"),
+            ("LVFO", "LvfoBallet", "the dances in the room that was visited most"),
+            ("MultiTask", "MultiTaskBallet", "what the task named in the episode asks: one of FIFO, LIFO, LVFO, MVFO"),
+            ("Opposite", "OppositeBallet", "the dance in the room opposite that of a dancer"),
+            ("ABA", "AbaBallet", "dances from before a long stay in one room"),
+        )
+    ),
 )
 
 

@@ -192,7 +192,12 @@ class BalletTask:
             is_dealt = self.schedule == "histogram" and self.rooms == DEALT_ROOMS
             schedules.draw_dancers_of_visits(state, slot, is_dealt, dancer, dance)
             allowed = self._visits_asked(state, place, task)
-        visits = {"visit_place": place, "visit_action": action, "visit_dancer": dancer, "visit_dance": dance}
+        visits: dict[str, np.ndarray] = {
+            "visit_place": place,
+            "visit_action": action,
+            "visit_dancer": dancer,
+            "visit_dance": dance,
+        }
         return {**visits, **of_rooms, "allowed": allowed}
 
     def _visits_asked(self, state: np.ndarray, place: np.ndarray, task: np.ndarray) -> np.ndarray:

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     train = _command(commands, "train", _train, "train a preset, evaluate it and write its report")
-    train.add_argument("preset", help=f"one of {', '.join(PRESETS)}")
+    train.add_argument("preset", help="its name; `presets` lists all")
     train.add_argument("--out", type=Path, help="folder of the run; default runs/PRESET-SEED")
     train.add_argument("--resume", action="store_true", help="go on with the run in that folder")
     train.add_argument("--no-evaluate", action="store_true", help="only train")

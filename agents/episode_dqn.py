@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import fields, replace
 from os import PathLike
 from typing import Any, Self
 
-import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
-from stable_baselines3.common.utils import obs_as_tensor, safe_mean
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.utils import safe_mean
 from torch import Tensor
 from torch.nn.functional import huber_loss
 
 from agents.buffer import Observations
 from agents.distributed import Processes
 from agents.dqn_config import DQNConfig
+from agents.episodes import EpisodeAlgorithm
 from agents.memory import Memory
 from agents.policies import MemoryPolicy
-from agents.replay import EpisodeReplay
-from agents.rollouts import episode_horizon
-from agents.trials import TrialModel
 from memenvs.checks import choices_for
 
 STATISTICS = ("loss", "q", "grad_norm")
 """What an update reports, as logged."""
 
 
-class EpisodeDQN(TrialModel):
+class EpisodeDQN(EpisodeAlgorithm):
     """Double DQN with n-step targets and a memory, as a Stable-Baselines3 algorithm.
 
     The actor's outputs are Q / `temperature`, and the policy is their softmax, drawn from when evaluated too, so that everything that acts, evaluates
@@ -69,10 +65,7 @@ class EpisodeDQN(TrialModel):
         SMT, section on training; double DQN: van Hasselt et al., 2016; n-step targets and soft updates as in our specification.
     """
 
-    config: DQNConfig
-    config_type = DQNConfig
     rng_names = ("replay",)
-    kept_names = ("filled_at",)
 
     def __init__(
         self,
@@ -124,39 +117,6 @@ class EpisodeDQN(TrialModel):
         # A memory that computes all steps in any case is asked once for the decisions and for what follows them. For one that computes each
         # decision by itself that would be as many again with gradients, which nobody needs.
         self._shares_steps = type(self.policy.memory).decide is Memory.decide and not self.policy.single_steps
-        self.filled_at = -1
-        self._replay: EpisodeReplay | None = None
-        self._is_collecting = False
-
-    def _fit_env(self) -> None:
-        if self.env is None:
-            return
-        room, horizon = self.config.episode_steps, episode_horizon(self.env)
-        if horizon is not None and horizon > room:
-            raise ValueError(
-                f"episode_steps must be at least the {horizon} steps of the environment's episodes, got {room}"
-            )
-        if self.n_envs > self.config.capacity:
-            raise ValueError(
-                f"capacity must be at least the number of environments, {self.n_envs}, got {self.config.capacity}"
-            )
-
-    def _forget_rollout(self) -> None:
-        self._is_collecting = False
-
-    @property
-    def replay(self) -> EpisodeReplay:
-        """The episodes; made when first asked for, so that a policy that only acts needs no room for them."""
-        if self._replay is None:
-            self._replay = EpisodeReplay(
-                self.config.capacity,
-                self.config.episode_steps,
-                self.observation_space,
-                self.device,
-                self.policy.features_dim if self.policy.freeze_features else None,
-                self.policy.memory.uses_pose,
-            )
-        return self._replay
 
     def load_features(self, path: str | PathLike[str]) -> None:
         """Starts with the encoder of another learner; see `agents.checkpoint.load_features`."""
@@ -195,6 +155,13 @@ class EpisodeDQN(TrialModel):
             if iteration % log_interval == 0:
                 self.dump_logs(iteration)
         callback.on_training_end()
+        if self.filled_at < 0 and self.num_timesteps >= total_timesteps:
+            needed = -(-self.config.capacity // self.n_envs) * self.n_envs * self.config.episode_steps
+            warnings.warn(
+                f"nothing was learned: {total_timesteps} steps have not filled the replay, which has {self.replay.count} of {self.config.capacity} "
+                f"episodes and needs up to {needed} steps; ask for more steps or lower capacity",
+                stacklevel=2,
+            )
         return self
 
     def train(self) -> None:
@@ -300,102 +267,6 @@ class EpisodeDQN(TrialModel):
         for kept, new in zip(self.target.buffers(), self.policy.buffers(), strict=True):
             kept.copy_(new)
 
-    # ------------------------------------------------------------------ collecting
-
-    @property
-    def epsilon(self) -> float:
-        """Share of uniform actions in the next iteration."""
-        if self.filled_at < 0:
-            return 1.0
-        span = self.config.exploration * max(1, self._total_timesteps - self.filled_at)
-        done = min(1.0, (self.num_timesteps - self.filled_at) / span)
-        return 1.0 + done * (self.config.final_epsilon - 1.0)
-
-    def _collect(self, env: VecEnv, callback: BaseCallback) -> bool:
-        """Lets every environment play one episode into the replay.
-
-        Returns:
-            False if the callback asked to stop; the episodes that were running are forgotten.
-
-        Raises:
-            ValueError: The policy's outputs or a reward are not finite, or an episode has no end; the message says when.
-        """
-        policy, replay = self.policy, self.replay
-        policy.set_training_mode(False)
-        self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
-        self._start_trials(env)
-        callback.on_rollout_start()
-        self._is_collecting = True
-        epsilon = self.epsilon
-        rows = replay.begin(env.num_envs)
-        running = np.ones(env.num_envs, bool)
-        state = policy.initial_state(env.num_envs, max_steps=self.config.episode_steps + 1)
-        for t in range(self.config.episode_steps):
-            observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
-            actions = self._uniform_actions(env.num_envs)
-            if epsilon == 1.0:
-                seen, pose = self._seen(observations)
-            else:
-                start = self._episode_start
-                acted = policy.act(observations, state, start, start)
-                if not acted.is_finite:
-                    raise ValueError(
-                        f"the policy's outputs must be finite, got NaN or infinity {self._when()}; lower learning_rate"
-                    )
-                is_uniform = torch.rand(env.num_envs, generator=policy.generator, device=self.device) < epsilon
-                actions = torch.where(is_uniform, actions, acted.actions)
-                state = policy.remember_action(acted.state, actions)
-                seen, pose = (acted.features if policy.freeze_features else observations), acted.pose
-            new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
-            if not np.isfinite(rewards).all():
-                raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
-            self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
-            if not callback.on_step():
-                replay.forget(rows)
-                self._last_obs = None
-                return False
-            now = torch.as_tensor(running)
-            replay.add(rows, now, t, seen, pose, actions, torch.as_tensor(rewards))
-            ended = np.flatnonzero(running & dones).tolist()
-            if ended:
-                self._update_info_buffer([infos[i] for i in ended], np.ones(len(ended), bool))
-                seen, pose = self._seen(self._last_observations([infos[i] for i in ended]))
-                is_terminal = torch.tensor([not infos[i].get("TimeLimit.truncated", False) for i in ended])
-                replay.end(rows[ended], t + 1, seen, pose, is_terminal)
-            self._last_obs = new_obs  # type: ignore[assignment]
-            self._note_starts(env, dones)
-            running &= ~dones
-            if not running.any():
-                break
-        else:
-            raise ValueError(
-                f"episodes must end within episode_steps ({self.config.episode_steps}) steps, got one that goes on"
-            )
-        if self.filled_at < 0 and replay.is_full:
-            self.filled_at = self.num_timesteps
-        self._is_collecting = False
-        callback.update_locals(locals())
-        callback.on_rollout_end()
-        return True
-
-    def _uniform_actions(self, count: int) -> Tensor:
-        assert isinstance(self.action_space, spaces.Discrete)
-        return torch.randint(int(self.action_space.n), (count,), generator=self.policy.generator, device=self.device)
-
-    @torch.no_grad()
-    def _seen(self, observations: Any) -> tuple[Observations | Tensor, Tensor | None]:
-        """What the replay keeps of observations: themselves or embeddings of them, and the pose."""
-        pose = self.policy.pose(observations)
-        return (self.policy.features(observations) if self.policy.freeze_features else observations), pose
-
-    def _last_observations(self, infos: list[dict[str, Any]]) -> Observations:
-        """The last observation of each of some ended episodes, (B, ...)."""
-        last = [info["terminal_observation"] for info in infos]
-        if isinstance(last[0], dict):
-            return obs_as_tensor({key: np.stack([each[key] for each in last]) for key in last[0]}, self.device)
-        return obs_as_tensor(np.stack(last), self.device)
-
     def dump_logs(self, iteration: int = 0) -> None:
         """Writes a log."""
         seconds = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
@@ -412,29 +283,9 @@ class EpisodeDQN(TrialModel):
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(step=self.num_timesteps)
 
-    # ------------------------------------------------------------------ use
-
-    @property
-    def at_rollout_boundary(self) -> bool:
-        """Whether the model can be saved so that it resumes exactly: no episode is running."""
-        return not self._is_collecting
-
     def kept_tensors(self) -> dict[str, Tensor]:
         """The weights of the target network."""
         return {f"target.{name}": value for name, value in self.target.state_dict().items()}
-
-    def save_replay_buffer(self, path: str | PathLike[str]) -> None:
-        """Writes the episodes to a file of their own; with a file of `save` of the same moment learning resumes exactly."""
-        self.replay.save(path, self.num_timesteps)
-
-    def load_replay_buffer(self, path: str | PathLike[str]) -> None:
-        """Takes the episodes of a file.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: It is cut short, of another moment than this learner, or of a learner with other observations.
-        """
-        self.replay.load(path, self.num_timesteps)
 
 
 def _flat(observations: Observations) -> Observations:

@@ -346,8 +346,8 @@ def find_preset(name: str) -> RunConfig:
     """The settings of a preset.
 
     Raises:
-        ValueError: No such preset; the message lists all.
+        ValueError: No such preset; the message has the nearest names.
     """
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}; {choices_for(name, PRESETS)}")
+        raise ValueError(f"unknown preset {name!r}; {choices_for(name, PRESETS)}; `python -m agents presets` lists all")
     return PRESETS[name][1]

@@ -106,7 +106,10 @@ def record(
         ValueError: Another memory, several environments, or a trial that ended early.
     """
     if not isinstance(policy.memory, RelicMemory):
-        raise ValueError(f"memory must be 'relic' to have its attention recorded, got {policy.memory_name!r}")
+        raise ValueError(
+            f"memory must be 'relic' to have its attention recorded, got {policy.memory_name!r}; what an agent with any memory does, "
+            "step by step on the map, is drawn by `python -m agents walks`"
+        )
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")
     check_whole("n_steps", n_steps)

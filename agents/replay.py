@@ -116,9 +116,14 @@ class EpisodeReplay:
         return sum(store.nbytes for store in self._stores.values())
 
     @property
+    def count(self) -> int:
+        """How many rows hold an episode."""
+        return int((self.lengths > 0).sum())
+
+    @property
     def is_full(self) -> bool:
         """Whether every row holds an episode."""
-        return bool((self.lengths > 0).all())
+        return self.count == self.capacity
 
     # ------------------------------------------------------------------ writing
 

@@ -30,7 +30,8 @@ class RunConfig:
             (`RoomBallet`), without acting. The fields in `ACTING` stay as they are then.
         policy: Settings of the policy (`MemoryPolicy`), or of the model that predicts (`BalletModel`), JSON on the command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous action) is taken over
-            at the start; None for none. What is frozen must come from somewhere: needed with `policy.freeze_features`.
+            at the start; "{seed}" in it stands for this run's seed. None for none. What is frozen must come from somewhere: needed with
+            `policy.freeze_features`.
         eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.

@@ -210,7 +210,7 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
 
     Raises:
         FileNotFoundError: There is no run or checkpoint of that name.
-        ValueError: It is of another encoder, or none is named though it is not to be trained.
+        ValueError: It is of another encoder or did not learn its own, or none is named though it is not to be trained.
     """
     if config.encoder_from is None:
         extractor = model.policy.features_extractor
@@ -220,12 +220,12 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
                 "it is not trained here; got None"
             )
         return
-    source = Path(config.encoder_from)
+    source = Path(config.encoder_from.replace("{seed}", str(config.seed)))
     if source.is_dir():
         source = best_checkpoint(source)
     if not source.is_file():
         raise FileNotFoundError(
-            f"encoder_from must be the run or checkpoint of a first stage, there is none at {config.encoder_from}; "
+            f"encoder_from must be the run or checkpoint of a first stage, there is none at {source}; "
             "train it first, or name another with --encoder_from"
         )
     model.load_features(source)

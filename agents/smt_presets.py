@@ -136,7 +136,7 @@ def _stages(name: str, about: str, first: RunConfig, second: dict[str, RunConfig
     what = f"{about}, first stage: everything is learned, each decision from its own step only"
     presets = {f"{name}-encoder": (what, replace(first, policy=policy))}
     for method, config in second.items():
-        frozen = replace(config, policy={**config.policy, **FROZEN}, encoder_from=f"runs/{name}-encoder-0")
+        frozen = replace(config, policy={**config.policy, **FROZEN}, encoder_from=f"runs/{name}-encoder-{{seed}}")
         presets[f"{name}-{method}"] = (f"{about}, second stage: {METHODS[method][1]}", frozen)
     return presets
 

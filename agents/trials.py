@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -185,9 +186,9 @@ class TrialModel(BaseAlgorithm):
     # ------------------------------------------------------------------ use
 
     @property
+    @abstractmethod
     def at_rollout_boundary(self) -> bool:
         """Whether the model can be saved so that it resumes exactly: no rollout is half done."""
-        raise NotImplementedError
 
     def predict(  # type: ignore[override]
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import fields
@@ -10,6 +11,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+MOST_LISTED = 48
+"""Of more choices than that an error shows the nearest only."""
 
 
 def check_whole(name: str, value: Any, at_least: int = 1, *, or_none: bool = False) -> None:
@@ -27,6 +31,13 @@ def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
     return int(value[0]), int(value[1])
 
 
+def as_names(name: str, value: Any) -> Any:
+    """A list of names as a tuple, other things as they are; a TypeError if it is a single text, whose letters would be taken for names."""
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a list of names, got {value!r}; for this one alone: [{json.dumps(value)}]")
+    return tuple(value) if isinstance(value, list) else value
+
+
 def check_start(value: Any) -> tuple[float, float, float]:
     """A start pose given as option, as numbers; a ValueError says what it must be."""
     try:
@@ -39,10 +50,13 @@ def check_start(value: Any) -> tuple[float, float, float]:
 
 
 def choices_for(name: object, choices: Iterable[str]) -> str:
-    """The end of a message about an unknown name: "choose from [...]", and the choice that it may have been meant to be."""
+    """The end of a message about an unknown name: "choose from [...]", and the choice that it may have been meant to be; of many the nearest."""
     choices = list(choices)
     begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
     near = begun or get_close_matches(str(name), choices, 1)
+    if len(choices) > MOST_LISTED:
+        shown = (begun or get_close_matches(str(name), choices, 8, 0.3) or choices)[:8]
+        return f"the nearest of {len(choices)} are {shown}"
     return f"choose from {choices}" + (f". Did you mean {near[0]!r}?" if near else "")
 
 

@@ -282,8 +282,9 @@ class TrialVectorEnv(VectorEnv):
             "layout_id": self._layout,
             "num_steps": self._num_steps,
             **truth,
-            "is_success": truth["success"],
         }
+        if "success" in truth:
+            values["is_success"] = truth["success"]  # as Stable-Baselines3 calls it
         info: dict[str, Any] = {}
         for key, value in values.items():
             info[key], info["_" + key] = value.copy(), self._everyone

@@ -68,3 +68,10 @@ def test_ids_are_unique_and_registering_again_changes_nothing():
 def test_a_name_cut_short_means_the_one_that_begins_so():
     assert choices_for("val", ["train", "validation", "all"]).endswith("Did you mean 'validation'?")
     assert choices_for("", ["train"]) == "choose from ['train']"
+
+
+def test_of_many_names_the_nearest_are_shown():
+    many = [f"{word}-{k}" for word in ("coverage", "roaming", "search") for k in range(20)]
+    assert choices_for("search-1", many).startswith("the nearest of 60 are ['search-1', 'search-10', ")
+    assert choices_for("roming-7", many).startswith("the nearest of 60 are ['roaming-7', ")
+    assert choices_for("?", many) == f"the nearest of 60 are {many[:8]}"

@@ -120,7 +120,8 @@ def _picture(env: TrialEnv, seed: int | None = None) -> np.ndarray:
 def _caption(info: dict[str, Any], reward: float, is_over: bool) -> str:
     if not info:
         return "memenvs"
-    end = f" - over ({'success' if info['success'] else 'no success'}), r goes on" if is_over else ""
+    how = f" ({'success' if info['success'] else 'no success'})" if "success" in info else ""
+    end = f" - over{how}, r goes on" if is_over else ""
     return f"episode {info['episode_index']}, step {info['num_steps']}, reward {reward:.3f}{end}"
 
 

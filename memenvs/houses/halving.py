@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from memenvs.houses.plan import (
     FloorPlan,
     Opening,
     PlanRoom,
+    Rectangle,
     add_outer_openings,
     find_contacts,
 )
@@ -66,21 +66,6 @@ class Halving:
             raise ValueError(f"area_spread must be at least 0, got {self.area_spread}")
 
 
-class _Cut(NamedTuple):
-    """A rectangle of the floor, m."""
-
-    low: tuple[float, float]
-    high: tuple[float, float]
-
-    @property
-    def size(self) -> tuple[float, float]:
-        return self.high[0] - self.low[0], self.high[1] - self.low[1]
-
-    @property
-    def area(self) -> float:
-        return self.size[0] * self.size[1]
-
-
 def draw_halved_plan(
     rng: np.random.Generator,
     settings: Halving,
@@ -109,10 +94,10 @@ def draw_halved_plan(
     sides = float(size / height), float(height)
     if rng.random() < 0.5:
         sides = sides[::-1]
-    parts = _cut(rng, _Cut((0.0, 0.0), (_on_raster(sides[0]), _on_raster(sides[1]))), settings.room_area)
+    parts = _cut(rng, Rectangle((0.0, 0.0), (_on_raster(sides[0]), _on_raster(sides[1]))), settings.room_area)
     if not rooms[0] <= len(parts) <= rooms[1]:
         return None
-    named = [PlanRoom(name, *part) for name, part in zip(_types(rng, parts), parts, strict=True)]
+    named = [PlanRoom(part.low, part.high, name) for name, part in zip(_types(rng, parts), parts, strict=True)]
     inner, outer = find_contacts(named)
     openings = _draw_ways(rng, inner, len(named), passages, extra_doors)
     return None if openings is None else FloorPlan(tuple(named), add_outer_openings(rng, named, outer, openings), 0.0)
@@ -122,7 +107,7 @@ def _on_raster(length: float) -> float:
     return round(length / RASTER) * RASTER
 
 
-def _cut(rng: np.random.Generator, part: _Cut, room_area: float) -> list[_Cut]:
+def _cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rectangle]:
     """Cuts a rectangle, mostly across its longer side, until the parts are small."""
     short, long = sorted(part.size)
     if part.area < room_area * rng.uniform(*_STOP) or long < _SHORTEST_CUT_SIDE:
@@ -137,10 +122,12 @@ def _cut(rng: np.random.Generator, part: _Cut, room_area: float) -> list[_Cut]:
     at = part.low[axis] + _on_raster(float(np.clip(share * length, _SMALLEST_SIDE, length - _SMALLEST_SIDE)))
     middle_high = (at, part.high[1]) if axis == 0 else (part.high[0], at)
     middle_low = (at, part.low[1]) if axis == 0 else (part.low[0], at)
-    return _cut(rng, _Cut(part.low, middle_high), room_area) + _cut(rng, _Cut(middle_low, part.high), room_area)
+    return _cut(rng, Rectangle(part.low, middle_high), room_area) + _cut(
+        rng, Rectangle(middle_low, part.high), room_area
+    )
 
 
-def _types(rng: np.random.Generator, parts: list[_Cut]) -> list[str]:
+def _types(rng: np.random.Generator, parts: list[Rectangle]) -> list[str]:
     """What each part becomes: bathrooms, stores and halls are the smallest, the others anywhere."""
     wanted = ROOM_ORDER[: len(parts)]
     small = [name for name in wanted if name in SMALL_TYPES]

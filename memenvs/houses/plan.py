@@ -52,16 +52,14 @@ _DOOR_COST = {
 
 
 @dataclass(frozen=True)
-class PlanRoom:
-    """A rectangular room; its walls' middle lines are the sides.
+class Rectangle:
+    """A part of the floor.
 
     Attributes:
-        type: One of `memenvs.houses.classes.ROOM_TYPES`.
         low: (x, y) of the smallest corner, m.
         high: (x, y) of the largest corner, m.
     """
 
-    type: str
     low: tuple[float, float]
     high: tuple[float, float]
 
@@ -74,6 +72,17 @@ class PlanRoom:
     def area(self) -> float:
         """Floor area, square metres."""
         return self.size[0] * self.size[1]
+
+
+@dataclass(frozen=True)
+class PlanRoom(Rectangle):
+    """A rectangular room; its walls' middle lines are the sides.
+
+    Attributes:
+        type: One of `memenvs.houses.classes.ROOM_TYPES`.
+    """
+
+    type: str
 
 
 @dataclass(frozen=True)
@@ -203,7 +212,7 @@ def _split(
 ) -> list[PlanRoom]:
     """Cuts a rectangle into rooms whose areas are in proportion to those wanted."""
     if len(sized) == 1:
-        return [PlanRoom(sized[0][0], low, high)]
+        return [PlanRoom(low, high, sized[0][0])]
     order = rng.permutation(len(sized))
     cut = int(rng.integers(1, len(sized)))
     first, second = [sized[i] for i in order[:cut]], [sized[i] for i in order[cut:]]
@@ -249,12 +258,12 @@ def _wing(
         bottom = 0.0
     start = public[0] if side == 1 else -length
     low_corridor = bottom + depths[0]
-    rooms = [PlanRoom("hallway", (start, low_corridor), (start + length, low_corridor + corridor))]
+    rooms = [PlanRoom((start, low_corridor), (start + length, low_corridor + corridor), "hallway")]
     for row, low, deep in zip(rows, (bottom, low_corridor + corridor), depths, strict=True):
         x = start
         for i in rng.permutation(len(row)):
             room_type, area = row[i]
-            rooms.append(PlanRoom(room_type, (x, low), (x + area / deep, low + deep)))
+            rooms.append(PlanRoom((x, low), (x + area / deep, low + deep), room_type))
             x += area / deep
     return rooms
 
@@ -288,7 +297,7 @@ def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> 
     scale = np.sqrt(area / sum(room.area for room in rooms))
     corners = np.round((corners - corners.min((0, 1))) * scale / RASTER) * RASTER
     return [
-        PlanRoom(room.type, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])))
+        PlanRoom((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), room.type)
         for room, (low, high) in zip(rooms, corners, strict=True)
     ]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from memenvs.navigation.exploration import CELL, Exploration
+from memenvs.navigation.exploration import Exploration
 
 
 class Coverage(Exploration):
@@ -14,7 +12,7 @@ class Coverage(Exploration):
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
     Reward: 5 for entering a cell that was not visited before, -1 for a collision. Only cells count whose middle can be reached; that of the
     start is visited from the beginning.
-    Ends: the 51st collision terminates; 500 steps truncate. Success: every cell that counts has been visited.
+    Ends: the 51st collision terminates; 500 steps truncate. There is no success: few homes can be covered in 500 steps.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
     Info: as `Roaming`.
 
@@ -23,10 +21,6 @@ class Coverage(Exploration):
     """
 
     weights = (0.0, 5.0, 0.0, -1.0)
-
-    def info(self) -> dict[str, np.ndarray]:
-        """Truth and metrics; see the class."""
-        return {**super().info(), "success": self._totals[:, CELL] == self._reachable}
 
     def _plan(self, i: int) -> int:
         return self._plan_to_cover(i)

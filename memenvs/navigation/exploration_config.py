@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from memenvs.checks import check_fields, check_pair, check_whole, choices_for
+from memenvs.checks import as_names, check_fields, check_pair, check_whole, choices_for
 from memenvs.houses.worlds import World
 from memenvs.navigation.carmine import IMAGE_SIZE, frame_camera
 from memenvs.navigation.homes import HomesConfig
@@ -55,9 +55,9 @@ class ExplorationConfig(HomesConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("modalities", "image_size"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, tuple(value) if isinstance(value, list) else value)
+        object.__setattr__(self, "modalities", as_names("modalities", self.modalities))
+        if isinstance(self.image_size, list):
+            object.__setattr__(self, "image_size", tuple(self.image_size))
         check_fields(self)
         self._check_modalities()
         if self.obs_mode == "scan" and self.image_size is not None:
@@ -104,7 +104,7 @@ class SearchConfig(ExplorationConfig):
     search_rule: Literal["near_pixels", "share_and_nearest", "share_and_mean"] = "near_pixels"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "targets", tuple(self.targets) if isinstance(self.targets, list) else self.targets)
+        object.__setattr__(self, "targets", as_names("targets", self.targets))
         super().__post_init__()
         targets = TARGETS if self.targets is None else self.targets
         for each in targets:

@@ -208,7 +208,15 @@ def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
             pytest.raises(ValueError, match="weights of another enc"),
         ):
             train_run(run, quiet=True)
-        check_config(with_overrides(wrong, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})]))
+        right = with_overrides(wrong, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
+        check_config(right)
+    with RunDirectory(tmp_path / "second", right) as run:
+        train_run(run, quiet=True)
+    third = replace(right, encoder_from=str(tmp_path / "second"))
+    with pytest.raises(
+        ValueError, match=r"second/best.zip: must be of a learner that has learned its encoder, a first stage"
+    ):
+        check_config(third)
 
 
 def test_a_run_has_one_learner() -> None:
@@ -244,7 +252,7 @@ def test_every_task_has_every_method_in_both_sizes() -> None:
             assert find_preset(encoder).policy["single_steps"]
             for method in METHODS:
                 config = find_preset(f"{task}-{size}-{method}")
-                assert config.encoder_from == f"runs/{encoder}-0"
+                assert config.encoder_from == f"runs/{encoder}-{{seed}}"
                 assert config.policy["freeze_features"]
                 assert config.policy["freeze_previous_action"]
 
@@ -259,8 +267,11 @@ def test_presets_can_be_made(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     if config.encoder_from is None:
         check_config(config)
         return
-    with pytest.raises(FileNotFoundError, match=re.escape(f"there is none at {config.encoder_from}")):
-        check_config(config)
+    for seed in (0, 3):  # each seed has a first stage of its own
+        with pytest.raises(
+            FileNotFoundError, match=re.escape(f"there is none at {config.encoder_from.format(seed=seed)};")
+        ):
+            check_config(replace(config, seed=seed))
     check_config(with_overrides(config, [("encoder_from", None), ("policy.freeze_features", False)]))
     assert not os.listdir(tmp_path)
 

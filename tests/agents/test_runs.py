@@ -81,11 +81,19 @@ def test_settings_of_wrong_types_are_named():
         RunConfig(ppo={})
 
 
-def test_unknown_preset_lists_all():
-    with pytest.raises(ValueError, match=r"unknown preset 'nope'; choose from .*'demo'.*\]$"):
-        find_preset("nope")
-    with pytest.raises(ValueError, match=r"unknown preset 'darkrom'; choose from .*\]\. Did you mean 'darkroom'\?"):
-        find_preset("darkrom")
+def test_unknown_preset_has_the_nearest():
+    for name, nearest in (
+        ("darkrom", "darkroom"),
+        ("coverage-laptop-stm", "coverage-laptop-smt"),
+        ("roaming", "roaming-laptop-encoder"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"unknown preset '{name}'; the nearest of \d+ are \['{nearest}'.*lists all$"
+        ) as error:
+            find_preset(name)
+        assert len(str(error.value)) < 400
+    with pytest.raises(ValueError, match=r"unknown preset '????'; the nearest of .*'demo'"):
+        find_preset("????")
 
 
 def test_folder_holds_one_run_for_one_process(tmp_path):

@@ -129,7 +129,8 @@ def test_cells_by_hand():
     assert rewards == [0.0, 0.0, 0.0, 5.0, 0.0, 0.0]
     _, reward, *_, info = go(env, FORWARD, FORWARD)  # x = 1.1, 0.85
     expected[1, 2] = expected[2, 2] = expected[2, 1] = True
-    assert (reward, info["cells"], info["coverage"], info["success"]) == (5.0, 3, 1.0, True)
+    assert (reward, info["cells"], info["coverage"]) == (5.0, 3, 1.0)
+    assert not {"success", "is_success"} & info.keys()  # a home that can be covered in 500 steps is rare
     assert (info["visited"] == expected).all()
     assert info["return"] == 15.0
 
@@ -353,7 +354,8 @@ def test_pictures(task):
         ({"modalities": ["rgb"], "obs_mode": "scan"}, ValueError, "unknown modality 'rgb' in obs_mode 'scan'"),
         ({"modalities": []}, ValueError, "modalities must be None or some of"),
         ({"modalities": ["pose", "pose"]}, ValueError, "modalities must be None or some of .* each once"),
-        ({"modalities": "rgb"}, TypeError, "modalities must be"),
+        ({"modalities": "rgb"}, TypeError, r"modalities must be a list of names, got 'rgb'; for this one alone: \[\"rgb\"\]"),
+        ({"modalities": 3}, TypeError, "modalities must be"),
         ({"obs_mode": "scans"}, ValueError, "unknown obs_mode 'scans'.*Did you mean 'scan'"),
         ({"image_size": (48, 48)}, ValueError, "image_size must be"),
         ({"image_size": (24, 32), "obs_mode": "scan"}, ValueError, "image_size must be None in obs_mode 'scan'"),

@@ -16,7 +16,16 @@ from agents.distributed import launched
 from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialResults
 from agents.presets import PRESETS, find_preset
 from agents.probe import probe_run
-from agents.report import Report, add_demonstrations, add_maps, add_runs, add_settings, image_png, read_evaluation
+from agents.report import (
+    Report,
+    add_demonstrations,
+    add_maps,
+    add_predictions,
+    add_runs,
+    add_settings,
+    image_png,
+    read_evaluation,
+)
 from agents.run_config import with_overrides
 from agents.runs import (
     RunDirectory,
@@ -28,6 +37,7 @@ from agents.runs import (
     train_run,
     trained_policy,
 )
+from agents.supervised_runs import evaluate_supervised, trained_model
 from agents.vec_env import TrialVecEnv
 from agents.walks import POLICIES, walk_run
 from memenvs.checks import check_whole
@@ -69,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     evaluate = _command(
-        commands, "evaluate", _evaluate, "play the evaluation trials of a run, beside random and oracle"
+        commands, "evaluate", _evaluate, "play the evaluation trials of a run, beside random and oracle; or answer its episodes"
     )
     evaluate.add_argument("folder", type=Path, help="folder of the run")
     evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
@@ -159,7 +169,8 @@ def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | Non
             return None
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not options.no_evaluate:
-            result["evaluation"] = evaluate_and_compare(run)
+            predicts = config.supervised is not None
+            result["evaluation"] = evaluate_supervised(run) if predicts else evaluate_and_compare(run)
             result["report"] = str(write_report([run], folder))
     if not options.json:
         _print_curves(result.get("evaluation", {}), config.score)
@@ -170,6 +181,8 @@ def _train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | Non
 def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     changes = {"eval_steps": options.steps, "eval_trials": options.trials}
     with RunDirectory(options.folder) as run:
+        if run.config.supervised is not None:
+            return _evaluate_predictions(run, options, rest)
         given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
         if rest:
             given["eval_kwargs"] = with_overrides(run.config, _pairs(rest, "eval_kwargs.")).eval_kwargs
@@ -181,6 +194,20 @@ def _evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             result = evaluate_demonstrated(run, shown, options.seed, options.name, policy=policy, **given)
         if not options.json:
             _print_curves(result, run.config.score)
+    return result
+
+
+def _evaluate_predictions(run: RunDirectory, options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """The command `evaluate` for a run that learns to predict."""
+    for option in ("steps", "checkpoint", "demonstrations"):
+        if getattr(options, option):
+            raise ValueError(f"--{option} is for agents that act; {run.path} learns to predict")
+    changed = with_overrides(run.config, _pairs(rest, "eval_kwargs.")).eval_kwargs if rest else None
+    model = trained_model(run, changed)
+    name = options.name or "evaluation"
+    result = evaluate_supervised(run, model, name=name, seed=options.seed, episodes=options.trials)
+    if not options.json:
+        _print_curves(result, run.config.score)
     return result
 
 
@@ -319,9 +346,14 @@ def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialR
 def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
     """Writes `report.html` with its pictures and returns its path."""
     report = Report(", ".join(run.path.name for run in runs), folder)
-    add_runs(report, runs)
-    add_demonstrations(report, runs)
-    add_maps(report, runs[0])
+    acting = [run for run in runs if run.config.supervised is None]
+    predicting = [run for run in runs if run.config.supervised is not None]
+    if predicting:
+        add_predictions(report, predicting)
+    if acting:
+        add_runs(report, acting)
+        add_demonstrations(report, acting)
+        add_maps(report, acting[0])
     add_settings(report, runs)
     return report.write(folder / "report.html")
 
@@ -346,6 +378,10 @@ def _pairs(rest: list[str], prefix: str = "") -> list[tuple[str, Any]]:
 
 def _print_curves(evaluation: dict[str, Any], score: str) -> None:
     for name, data in evaluation.items():
+        if "episodes" in data:  # of predictions
+            for metric, value in data["metrics"].items():
+                print(f"{name:8} {metric}: {value['mean']:.4f} +- {value['stderr']:.4f}")
+            continue
         curve = data["metrics"].get(score, {"mean": []})["mean"]
         shown = data["demonstrations"].get(score, [])
         if shown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from agents.encoders.ballet import FrameEncoder, Initialisation
 from agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
-from agents.memory.dnc import DNCConfig, DNCReader
+from agents.memory.dnc import DNCConfig, DNCReader, TaskOn
 from agents.memory.place_codes import PlaceCode, TimeIndex, sinusoid, time_rows
 from agents.memory.reader import MemoryReader, Tokens
 from memenvs.ballet.descriptions import TASKS
@@ -35,7 +35,7 @@ class BalletModelConfig:
             tokens at once. "dnc-first" and "dnc-every" go through the tokens one after the other (`DNCReader`).
         strategy: What is kept where the capacity is not enough, one of `memenvs.retention.STRATEGY_NAMES`; None: "quota" for "sat-pm" and
             "sat-pm-ph", else "fifo".
-        capacity: Visits that are kept; >= 1. None for all.
+        capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, None for all.
         time_index: What the code of time tells; see `time_rows`.
         initialisation: See `FrameEncoder`.
         chunk: Steps of a chunk; >= 1.
@@ -56,7 +56,7 @@ class BalletModelConfig:
 
     memory: MemoryName = "sat-fifo"
     strategy: str | None = None
-    capacity: int | None = None
+    capacity: int | str | None = "task"
     time_index: TimeIndex = "step"
     initialisation: Initialisation = "calibrated"
     chunk: int = 32
@@ -71,7 +71,8 @@ class BalletModelConfig:
         check_fields(self)
         for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_whole(name, getattr(self, name))
-        check_whole("capacity", self.capacity, or_none=True)
+        if self.capacity != "task":
+            check_whole("capacity", self.capacity, or_none=True)
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
         if self.dnc and not self.memory.startswith("dnc"):
@@ -95,6 +96,8 @@ class BalletModel(nn.Module):
         ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room.
     """
 
+    times: Tensor
+
     def __init__(self, task: BalletTask, config: BalletModelConfig | None = None, **settings: Any) -> None:
         super().__init__()
         known = [each.name for each in fields(BalletModelConfig)]
@@ -108,7 +111,7 @@ class BalletModel(nn.Module):
         self.is_dnc = config.memory.startswith("dnc")
         self.reader: MemoryReader | DNCReader
         if self.is_dnc:
-            on = "first" if config.memory == "dnc-first" else "every"
+            on: TaskOn = "first" if config.memory == "dnc-first" else "every"
             self.reader = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
             self.head = nn.Linear(self.reader.output_dim, DANCES)
         else:
@@ -118,10 +121,9 @@ class BalletModel(nn.Module):
         self.places = PlaceCode("sine1d", task.rooms, config.dim) if not config.memory.startswith("t-fifo") else None
         steps = task.steps + (task.visits if self.actions is not None else 0)
         self.register_buffer("times", sinusoid(torch.arange(steps).double(), config.dim).float(), persistent=False)
+        self.capacity = task.capacity if isinstance(config.capacity, str) else config.capacity
         first = np.zeros((1, task.visits), np.int64)
-        retained(first, config.kept, config.capacity, n_places=task.rooms)  # says at once what does not go together
-
-    times: Tensor
+        retained(first, config.kept, self.capacity, n_places=task.rooms)  # says at once what does not go together
 
     def forward(self, episodes: Episodes, strategies: np.ndarray | None = None) -> Tensor:
         """What it answers.
@@ -185,7 +187,7 @@ class BalletModel(nn.Module):
     def kept_visits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> np.ndarray:
         """Which visits are in memory when the question comes, bool, (B, V); args as in `forward`."""
         chosen = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
-        return retained(episodes.visit_place, chosen, self.config.capacity, n_places=self.task.rooms)
+        return retained(episodes.visit_place, chosen, self.capacity, n_places=self.task.rooms)
 
     def kept_steps(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The steps that are in memory, in order, int64 (B, N), and whether there are as many, bool (B, N); args as in `forward`."""
@@ -195,9 +197,7 @@ class BalletModel(nn.Module):
         steps = (order[:, :, None] * stay + np.arange(stay)).reshape(len(order), -1)
         return steps, np.repeat(np.take_along_axis(kept, order, 1), stay, axis=1)
 
-    def _times(
-        self, episodes: Episodes, steps: np.ndarray, there: np.ndarray, strategies: np.ndarray | None
-    ) -> Tensor:
+    def _times(self, episodes: Episodes, steps: np.ndarray, there: np.ndarray, strategies: np.ndarray | None) -> Tensor:
         """Rows of the codes of time, int64, (B, N)."""
         if self.config.time_index != "slot":
             every = time_rows(self.config.time_index, torch.ones(1, self.task.steps, dtype=torch.bool))[0]
@@ -231,6 +231,3 @@ class BalletModel(nn.Module):
             torch.cat([when, after], 1),
             torch.cat([seen, told & seen[:, ::stay]], 1),
         )
-
-
-__all__ = ["DANCES", "BalletModel", "BalletModelConfig", "MemoryName", "get_args"]

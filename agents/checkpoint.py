@@ -307,7 +307,7 @@ def read(path: str | PathLike[str], required: tuple[str, ...] = MEMBERS) -> dict
             if name not in members:
                 raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
         config = dict(json.loads(members["config.json"]))
-        owned = [_own_members(rank) for rank in range(config.get("processes", 1))]
+        owned = [_own_members(rank) for rank in range(config.get("processes", 0))]  # not every kind has such members
     except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, TypeError, EOFError) as error:
         raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
     if config.get("format") != FORMAT:
@@ -375,6 +375,7 @@ def _next_trials(model: TrialModel) -> dict[str, list[int]] | None:
 
 
 def cpu_copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as safetensors takes them: on the CPU, contiguous, none a view of another."""
     return {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
 
 

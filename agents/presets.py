@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, get_args
 
+from agents.ballet_presets import BALLET_PRESETS
 from agents.memory.relic import Sink
 from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
@@ -339,7 +340,7 @@ PRESETS |= _derived(
         )
     },
 )
-PRESETS |= SMT_PRESETS
+PRESETS |= SMT_PRESETS | BALLET_PRESETS
 
 
 def find_preset(name: str) -> RunConfig:

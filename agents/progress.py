@@ -16,7 +16,15 @@ from rich.text import Text
 
 
 class SpeedColumn(ProgressColumn):
-    """Environment steps so far and per second."""
+    """Steps so far and per second.
+
+    Args:
+        steps: What they are called.
+    """
+
+    def __init__(self, steps: str) -> None:
+        super().__init__()
+        self._steps = steps
 
     def render(self, task: Task) -> Text:
         """The text of the column."""
@@ -24,14 +32,19 @@ class SpeedColumn(ProgressColumn):
         return Text(f"{task.completed:,.0f} steps{speed}")
 
 
-def progress_bar() -> Progress:
-    """A bar with what is being done, share, steps/s, time spent and time left."""
+def progress_bar(steps: str = "steps", score: str = "return") -> Progress:
+    """A bar with what is being done, share, steps/s, time spent and time left.
+
+    Args:
+        steps: What steps are called.
+        score: What the task's field `score` is.
+    """
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        SpeedColumn(),
-        TextColumn("return {task.fields[score]:.2f}"),
+        SpeedColumn(steps),
+        TextColumn(score + " {task.fields[score]:.2f}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

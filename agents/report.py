@@ -28,6 +28,10 @@ _STYLE = (
 )
 
 
+ACCURACY = "validation/accuracy"
+"""What runs that learn to predict log."""
+
+
 def learning_figure(
     runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], metric: str = "rollout/ep_rew_mean"
 ) -> Figure:
@@ -41,8 +45,12 @@ def learning_figure(
     for name, metrics in runs.items():
         points = metrics.get(metric, [])
         axes.plot([step for step, _ in points], [value for _, value in points], label=name)
-    axes.set_xlabel("environment steps")
-    labels = {"rollout/ep_rew_mean": "return of an episode, last 100", VALIDATION: "return of an episode, validation"}
+    axes.set_xlabel("batches" if metric == ACCURACY else "environment steps")
+    labels = {
+        "rollout/ep_rew_mean": "return of an episode, last 100",
+        VALIDATION: "return of an episode, validation",
+        ACCURACY: "right answers, validation",
+    }
     axes.set_ylabel(labels.get(metric, metric))
     if len(runs) > 1:
         axes.legend(frameon=False)
@@ -178,6 +186,25 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
             if curve["mean"]
         ]
         report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
+
+
+def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """Learning curves of runs that learn to predict, and their scores where there is an evaluation.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    report.heading("Learning")
+    report.picture("predictions", figure_png(learning_figure({run.path.name: run.metrics() for run in runs}, ACCURACY)))
+    rows = [
+        [run.path.name, metric, value["mean"], value["stderr"], data["episodes"]]
+        for run in runs
+        for data in read_evaluation(run).values()
+        for metric, value in data["metrics"].items()
+    ]
+    if rows:
+        report.heading("Answers")
+        report.table(["run", "metric", "mean", "standard error", "episodes"], rows)
 
 
 def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:

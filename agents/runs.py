@@ -32,6 +32,8 @@ from agents.run_directory import (
     best_checkpoint,
     read_config,
 )
+from agents.supervised import SupervisedLearner
+from agents.supervised_runs import check_supervised, train_supervised
 from agents.trials import TrialModel
 from agents.vec_env import check_encoder, make_vec_env
 
@@ -158,6 +160,9 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         ValueError: A setting of the environment, the policy or the learner is not allowed, or cannot be split over the processes.
         TypeError: It does not exist.
     """
+    if config.supervised is not None:
+        check_supervised(config, processes)
+        return
     processes = processes or Processes()
     processes.share("n_envs", config.n_envs)
     if config.ppo is not None:
@@ -201,7 +206,13 @@ def _check_total(config: RunConfig) -> None:
 
 
 def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN]:
-    """The learner of a run."""
+    """The learner of a run that acts.
+
+    Raises:
+        ValueError: The run does not.
+    """
+    if config.supervised is not None:
+        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
     return PartialUpdatePPO if config.dqn is None else EpisodeDQN
 
 
@@ -231,7 +242,7 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
     model.load_features(source)
 
 
-def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | EpisodeDQN:
+def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | EpisodeDQN | SupervisedLearner:
     """Trains a run to its end, from its checkpoint if it has one.
 
     A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads). Of several processes
@@ -251,6 +262,8 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | E
         RuntimeError: Another process has failed.
     """
     config, processes = run.config, run.processes
+    if config.supervised is not None:
+        return train_supervised(run, quiet=quiet)
     n_envs, device = processes.share("n_envs", config.n_envs), processes.device or config.device
     learner: Any = algorithm(config)
     if run.has_checkpoint:

@@ -178,7 +178,12 @@ class SupervisedLearner:
                 raise ValueError(
                     f"{path}: not written, weights must be finite, got NaN or infinity in {name!r} after {self.num_timesteps} steps"
                 )
-        config = {"format": checkpoint.FORMAT, "algorithm": type(self).__name__, "config": asdict(self.config), **settings}
+        config = {
+            "format": checkpoint.FORMAT,
+            "algorithm": type(self).__name__,
+            "config": asdict(self.config),
+            **settings,
+        }
         with self.processes.agreed():
             if self.processes.is_first:
                 parts = (

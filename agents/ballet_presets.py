@@ -1,0 +1,92 @@
+"""Presets of the Spatially-Aware Transformer's tables in Room Ballet; every run is data derived from a few bases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from agents.run_config import RunConfig
+from agents.supervised_config import SupervisedConfig
+from memenvs.retention import STRATEGIES
+
+#: For one core: a calibrated encoder lets a higher learning rate pay, which falls to 0.
+_LAPTOP = SupervisedConfig(learning_rate=5e-4, final_learning_rate=0.0)
+#: The release's, for its 101 epochs of 3375 batches.
+_RELEASE = SupervisedConfig(checkpoint_steps=3375, validation_episodes=12_000)
+RELEASE_STEPS = 340_875
+
+
+def _base(
+    task: str, steps: int, policy: dict[str, Any], supervised: SupervisedConfig = _LAPTOP, **more: Any
+) -> RunConfig:
+    """A run in a Room Ballet: evaluated in 12,000 episodes, as many as the release's evaluation set has."""
+    return RunConfig(
+        env=f"memenvs/RoomBallet-{task}-v0",
+        total_steps=steps,
+        threads=1,
+        supervised=supervised,
+        policy=policy,
+        eval_trials=12_000,
+        score="accuracy",
+        **more,
+    )
+
+
+BALLET_PRESETS: dict[str, tuple[str, RunConfig]] = {}
+
+for _task in STRATEGIES:
+    for _strategy in STRATEGIES:
+        _matching = _task == _strategy
+        BALLET_PRESETS[f"ballet-{_task}" if _matching else f"ballet-{_task}-{_strategy}"] = (
+            f"Ballet-{_task.upper()} with the strategy {_strategy.upper()}" + ", which solves it" * _matching,
+            _base(_task.upper(), 8000, {"strategy": _strategy}),
+        )
+for _memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
+    BALLET_PRESETS[f"ballet-next-{_memory}"] = (
+        f"Next Ballet with the memory {_memory}",
+        _base("Next", 20_000, {"memory": _memory}),
+    )
+for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
+    for _size in (3, 4, 5):
+        BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}"] = (
+            f"Short Stay in {_size} x {_size} rooms with the memory {_memory}, whose clock is that of the dances (mod 32), as in the release",
+            _base("ShortStay", 20_000, {"memory": _memory, "time_index": "mod32"}, env_kwargs={"size": _size}),
+        )
+for _memory in ("sat-fifo", "sat-pm"):
+    BALLET_PRESETS[f"ballet-aba-{_memory}"] = (
+        f"Ballet-ABA with the memory {_memory}",
+        _base("ABA", 8000, {"memory": _memory}),
+    )
+BALLET_PRESETS["ballet-opposite"] = (
+    "Opposite Ballet with sat-fifo, whose attention can be drawn",
+    _base("Opposite", 20_000, {"memory": "sat-fifo"}),
+)
+BALLET_PRESETS["ballet-unlimited"] = (
+    "all four tasks with room for all 18 visits",
+    _base("MultiTask", 16_000, {"capacity": None}),
+)
+BALLET_PRESETS["ballet-rooms"] = (
+    "Ballet-MVFO in 8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",
+    _base("MVFO", 10_000, {"memory": "sat-pm-ph", "strategy": "mvfo"}),
+)
+BALLET_PRESETS["ballet-parity"] = (
+    "Ballet-MVFO with the strategy MVFO as in the release: its weights at the start, times by slot, constant learning rate",
+    _base("MVFO", RELEASE_STEPS, {"strategy": "mvfo", "initialisation": "release", "time_index": "slot"}, _RELEASE),
+)
+for _on in ("first", "every"):
+    BALLET_PRESETS[f"ballet-dnc-{_on}"] = (
+        f"Ballet-MVFO with a DNC of 288 cells that is told the task {'at the beginning' if _on == 'first' else 'at every step'}",
+        _base("MVFO", 4000, {"memory": f"dnc-{_on}", "capacity": None}),
+    )
+BALLET_PRESETS["ballet-smoke"] = (
+    "Ballet-FIFO for seconds, which only shows that everything runs",
+    replace(
+        _base(
+            "FIFO",
+            20,
+            {"strategy": "fifo", "dim": 32, "layers": 1, "mlp_dim": 32},
+            SupervisedConfig(batch_size=8, validation_episodes=50, checkpoint_steps=10),
+        ),
+        eval_trials=100,
+    ),
+)

@@ -62,9 +62,12 @@ def _make_parser() -> argparse.ArgumentParser:
 
     rollout = add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     _add_environment(rollout)
-    _add_policy(rollout)
+    _add_policy(rollout, (*POLICIES, "r2r-random"))
+    rollout.add_argument("--episodes", type=_positive_int, metavar="N", help="episodes (default: 10)")
     rollout.add_argument(
-        "--episodes", type=_positive_int, default=10, metavar="N", help="episodes (default: %(default)s)"
+        "--exact",
+        action="store_true",
+        help="with r2r-random, the expectation over its first headings, each episode of the split once",
     )
 
     bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
@@ -76,6 +79,12 @@ def _make_parser() -> argparse.ArgumentParser:
         "--seconds", type=_positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
     )
     bench.add_argument("--seed", type=_seed, default=0, metavar="S", help="seed (default: %(default)s)")
+
+    score = add("score", "score", "score a file of trajectories of a task with a public format")
+    score.add_argument("task", choices=("r2r", "ndh"), metavar="TASK", help="r2r or ndh")
+    score.add_argument("file", metavar="FILE", help="JSON list of {instr_id or inst_idx, trajectory}")
+    score.add_argument("--split", required=True, metavar="NAME", help="val_seen, val_unseen, ...")
+    score.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
 
     house = add("house", "house", "one home: statistics, a map, an export for other simulators")
     which = house.add_mutually_exclusive_group(required=True)
@@ -129,8 +138,8 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_policy(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--policy", choices=POLICIES, default="random", help="who plays (default: %(default)s)")
+def _add_policy(command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES) -> None:
+    command.add_argument("--policy", choices=policies, default="random", help="who plays (default: %(default)s)")
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="S", help="seed of environment and policy (default: %(default)s)"
     )

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memenvs.cli.common import choose_action, find_row, make_env, metrics_of, number_or_none, print_json
+from memenvs.cli.common import UserError, choose_action, find_row, make_env, metrics_of, number_or_none, print_json
 from memenvs.core import TrialEnv
+
+if TYPE_CHECKING:
+    from memenvs.vln.navigation import GraphNavigation
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Plays episodes one after another, trial by trial, and prints their metrics."""
     row = find_row(arguments.id)
+    if arguments.exact and (arguments.policy != "r2r-random" or arguments.episodes is not None):
+        raise UserError("argument --exact: goes with --policy r2r-random and without --episodes")
     env = make_env(arguments)
-    values = play(env, arguments.policy, arguments.episodes, arguments.seed)
+    metrics: Mapping[str, Mapping[str, float | None]]
+    if arguments.exact:
+        from memenvs.vln.random_agent import exact_expectation
+
+        metrics, episodes = exact_expectation(_graph_task(env)), env.task.num_layouts
+        what = f"{episodes} episodes, exact expectation +- scatter of one pass over them"
+    else:
+        episodes = 10 if arguments.episodes is None else arguments.episodes
+        values = play(env, arguments.policy, episodes, arguments.seed)
+        metrics = {name: summarise(np.array(each)) for name, each in values.items()}
+        what = f"{episodes} episodes from seed {arguments.seed}"
     env.close()
-    metrics = {name: summarise(np.array(each)) for name, each in values.items()}
     if arguments.json:
-        print_json({"id": row.id, "policy": arguments.policy, "episodes": arguments.episodes, "metrics": metrics})
+        print_json({"id": row.id, "policy": arguments.policy, "episodes": episodes, "metrics": metrics})
         return
-    print(f"{row.id}, {arguments.policy} policy, {arguments.episodes} episodes from seed {arguments.seed}")
+    print(f"{row.id}, {arguments.policy} policy, {what}")
     width = max(map(len, metrics))
     for name, each in metrics.items():
         mean, stderr = ("-" if value is None else f"{value:.4g}" for value in (each["mean"], each["stderr"]))
@@ -31,17 +47,42 @@ def run(arguments: argparse.Namespace) -> None:
 def play(env: TrialEnv, policy: str, episodes: int, seed: int) -> dict[str, list[float]]:
     """Metrics of each episode, by name; `return` is the sum of rewards."""
     rng = np.random.default_rng(seed)
+    begin, act = _make_policy(env, policy, rng)
     values: defaultdict[str, list[float]] = defaultdict(list)
     for k in range(episodes):
         _, info = env.reset(seed=seed if k == 0 else None)
+        begin()
         total, is_over = 0.0, False
         while not is_over:
-            _, reward, terminated, truncated, info = env.step(choose_action(env, policy, rng))
+            _, reward, terminated, truncated, info = env.step(act())
             total += reward
             is_over = terminated or truncated
         for name, value in (metrics_of(env, info) | {"return": total}).items():
             values[name].append(value)
     return dict(values)
+
+
+def _make_policy(env: TrialEnv, policy: str, rng: np.random.Generator) -> tuple[Callable[[], None], Callable[[], int]]:
+    """What a policy does after each reset, and what gives its actions."""
+    if policy != "r2r-random":
+        return (lambda: None), (lambda: choose_action(env, policy, rng))
+    from memenvs.vln.random_agent import RandomAgent
+
+    agent = RandomAgent(_graph_task(env), rng)
+    return agent.begin, agent.action
+
+
+def _graph_task(env: TrialEnv) -> GraphNavigation:
+    """The task of an environment on navigation graphs.
+
+    Raises:
+        UserError: It is another kind of environment.
+    """
+    from memenvs.vln.navigation import GraphNavigation
+
+    if not isinstance(env.task, GraphNavigation):
+        raise UserError("argument --policy: r2r-random walks on the graphs of VLN environments only")
+    return env.task
 
 
 def summarise(values: np.ndarray) -> dict[str, float | None]:

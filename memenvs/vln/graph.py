@@ -190,21 +190,23 @@ class Graphs:
 
     Args:
         graphs: The houses; at least one.
-        max_candidates: Neighbours that a viewpoint may have.
+        max_candidates: Neighbours that a viewpoint may have; None for no limit.
 
     Attributes:
         offset: int64, (G + 1,).
         position: float64, (V, 3); m.
-        candidates: As of one graph, K = `max_candidates`, nodes numbered through.
+        candidates: As of one graph, K = `max_candidates` or the most neighbours that there are, nodes numbered through.
 
     Raises:
         ValueError: There is no graph, or a viewpoint has more neighbours than `max_candidates`.
     """
 
-    def __init__(self, graphs: Sequence[Graph], max_candidates: int) -> None:
+    def __init__(self, graphs: Sequence[Graph], max_candidates: int | None = None) -> None:
         if not graphs:
             raise ValueError("graphs must hold at least one graph")
         self.graphs = tuple(graphs)
+        if max_candidates is None:
+            max_candidates = max(graph.candidates.node.shape[1] for graph in graphs)
         self.offset = np.concatenate([[0], np.cumsum([len(graph) for graph in graphs])])
         self.position = np.concatenate([graph.position for graph in graphs])
         total = int(self.offset[-1])

@@ -26,9 +26,9 @@ class Alignment:
         self._row = np.full((num, longest + 1), np.inf)
 
     def begin(self, i: int, cost: np.ndarray) -> None:
-        """A walk of one node; `cost` float64, (M,), from it to each node of its reference."""
+        """A walk of one node; `cost` float64, (M,), from it to each node of its reference, added up from the first on."""
         self._row[i] = np.inf
-        self._row[i, 1 : len(cost) + 1] = np.cumsum(cost)
+        self._row[i, 1 : len(cost) + 1] = cost
 
     def extend(self, cost: np.ndarray, rows: np.ndarray) -> None:
         """Adds a node to the walks `rows`.
@@ -62,6 +62,8 @@ class Plan:
     rest: np.ndarray
     region: np.ndarray
     cost: np.ndarray  # from the start to each node of the path, m
+    cost_so_far: np.ndarray  # the same, added up from the first on
+    error: float  # from the start to the goal, m
     length: float
     shortest: float
     gap: float
@@ -87,6 +89,8 @@ class Plan:
             rest=np.append(np.cumsum(ways[:0:-1])[::-1], 0.0),
             region=region,
             cost=cost,
+            cost_so_far=np.cumsum(cost),
+            error=float(graphs.distance(path[0], legs[-1])),
             length=float(np.cumsum(np.append(0.0, graphs.distance(path[:-1], path[1:])))[-1]),
             shortest=float(np.cumsum(ways)[-1]),
             gap=float(graphs.distance(path[0], region).min()),
@@ -146,10 +150,10 @@ class Walks:
         self.node[i] = path[0]
         self.leg[i] = self._near_legs[i] = 0
         self._walked[i] = 0.0
-        self._alignment.begin(i, plan.cost)
+        self._alignment.begin(i, plan.cost_so_far)
         self._nearest[i] = np.inf
         self._nearest[i, : len(path)] = plan.cost
-        self._closest[i] = self.graphs.distance(path[0], legs[-1])
+        self._closest[i] = plan.error
         if len(legs) > 1:
             self._pass_legs(np.array([i]))
 

@@ -31,7 +31,9 @@ class _Ready:
     episode: Episode
     plan: Plan
     tokens: np.ndarray
-    hops: np.ndarray  # from the start to each node of the path
+    hops: np.ndarray  # from the start to each node of the path, added up from the first on
+    view: int  # that the camera looks along at the start
+    scan: str
 
 
 class GraphNavigation(BatchTask):
@@ -55,6 +57,7 @@ class GraphNavigation(BatchTask):
         self.tokenizer = self._make_tokenizer()
         self._features = make_features(config.features, self.world, graphs, config.feature_size)
         self._image_size = self._features.size if self._features is not None else config.feature_size or DEFAULT_SIZE
+        self._counts_hops = config.reward_ndtw == "hops"
         self._max_tokens = self.world.max_tokens if config.max_tokens is None else config.max_tokens
         self.num_envs = num_envs
         self.num_layouts = self.world.num_episodes
@@ -96,14 +99,12 @@ class GraphNavigation(BatchTask):
         ready = self._get_ready(number)
         episode = ready.episode
         self._walks.begin(i, ready.plan)
-        if self.config.reward_ndtw == "hops":
+        if self._counts_hops:
             self._hops.widen(self._walks.reference.shape[1])
             self._hops.begin(i, ready.hops)
-        self._view[i] = COLUMNS + snap(episode.heading)  # level
-        self._number[i], self._tokens[i] = number, ready.tokens
-        self._id[i], self._text[i] = episode.id, episode.text
-        self._scan[i] = self.world.graphs[episode.house].name
-        self._trail[i] = [(int(ready.plan.path[0]), int(self._view[i]))]
+        self._number[i], self._view[i], self._tokens[i] = number, ready.view, ready.tokens
+        self._id[i], self._text[i], self._scan[i] = episode.id, episode.text, ready.scan
+        self._trail[i] = [(int(ready.plan.path[0]), ready.view)]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Walks to the chosen candidates, or stops."""
@@ -119,7 +120,7 @@ class GraphNavigation(BatchTask):
         walks.move(chosen, moved)
         self._view = np.where(moved, view, self._view)
         rows = np.flatnonzero(moved)
-        if self.config.reward_ndtw == "hops":
+        if self._counts_hops:
             self._hops.extend(self.graphs.hops(walks.node[rows, None], walks.reference[rows]), rows)
         for i, node, seen in zip(rows.tolist(), walks.node[rows].tolist(), self._view[rows].tolist(), strict=True):
             self._trail[i].append((node, seen))
@@ -244,8 +245,14 @@ class GraphNavigation(BatchTask):
                 tokens = self.tokenizer.encode(episode.text, self._max_tokens, too_long=too_long)
             except ValueError as error:
                 raise ValueError(f"episode {episode.id!r}: {error}; too_long='cut' cuts it") from None
-            hops = self.graphs.hops(plan.path[0], plan.path) if self.config.reward_ndtw == "hops" else np.zeros(0)
-            self._ready[number] = _Ready(episode, plan, tokens, hops)
+            self._ready[number] = _Ready(
+                episode,
+                plan,
+                tokens,
+                hops=np.cumsum(self.graphs.hops(plan.path[0], plan.path)) if self._counts_hops else np.zeros(0),
+                view=COLUMNS + int(snap(episode.heading)),  # level
+                scan=self.world.graphs[episode.house].name,
+            )
         return self._ready[number]
 
     def _asked_number(self, options: Options) -> int | None:
@@ -281,6 +288,6 @@ class GraphNavigation(BatchTask):
 
     def _likeness(self) -> np.ndarray:
         """Path likeness that the reward counts, float64, (N,)."""
-        if self.config.reward_ndtw == "hops":
+        if self._counts_hops:
             return self._hops.ndtw(self._walks.reference_nodes)
         return self._walks.ndtw

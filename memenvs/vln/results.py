@@ -1,0 +1,99 @@
+"""Files of results in the public form of R2R and NDH, checked and scored.
+
+A file is a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; NDH has "inst_idx" in place of "instr_id".
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.houses.procthor_json import Field, read_json
+from memenvs.vln.episodes import Episode, World
+from memenvs.vln.graph import Graph, Graphs
+from memenvs.vln.metrics import METRICS, score
+from memenvs.vln.mp3d import data_folder, load_cvdn, load_r2r
+
+#: By task, the key of an entry's id and the metrics of the score.
+TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
+
+
+def score_file(
+    task: str, path: str | os.PathLike[str], split: str, data_dir: str | os.PathLike[str] | None = None
+) -> dict[str, float]:
+    """Means over the instructions of a split.
+
+    Args:
+        task: "r2r" or "ndh".
+        path: The file of results, .json, gzipped or not.
+        split: "val_seen", "val_unseen", ...
+        data_dir: Folder of graphs and annotations; None for `$MEMENVS_DATA/vln`.
+
+    Returns:
+        R2R: "ne" and "tl" in m, "sr", "osr", "spl", "ndtw", "sdtw", "cls" as fractions. NDH: "gp" in m.
+
+    Raises:
+        FileNotFoundError: The file or the data are not there.
+        ValueError: Unknown split; the file is not JSON; an entry is missing, unknown or given twice, begins elsewhere than its instruction, or
+            goes from a viewpoint to one that is no neighbour. The message names the entry.
+    """
+    folder = data_folder(data_dir)
+    world = load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, "mixed", "all")
+    key, metrics = TASKS[task]
+    walks = read_walks(Path(path), world, key)
+    episodes = [world.episode(number) for number in range(world.num_episodes)]
+    found = score(Graphs(world.graphs), episodes, walks)
+    return {name: float(np.mean(found[name])) for name in metrics}
+
+
+def read_walks(path: Path, world: World, key: str) -> list[list[int]]:
+    """The walk of each episode of a world, as nodes of its house, in the order of the episodes.
+
+    Raises:
+        FileNotFoundError: The file is not there.
+        ValueError: See `score_file`.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {str(path)!r}")
+    walks: dict[int, list[int]] = {}
+    for entry in read_json(path).items():
+        id = entry[key]
+        try:
+            number = world.number(str(id.value))
+        except ValueError as error:
+            raise ValueError(f"{entry.source}: {entry.path}: unknown {key}: {error}") from None
+        if number in walks:
+            raise ValueError(f"{entry.source}: {entry.path}: {key} {id.value!r} is there twice")
+        episode = world.episode(number)
+        walks[number] = _read_walk(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
+    missing = [number for number in range(world.num_episodes) if number not in walks]
+    if missing:
+        raise ValueError(
+            f"{path}: {len(missing)} of {world.num_episodes} trajectories are missing, the first is that of {key} {world.episode(missing[0]).id!r}"
+        )
+    return [walks[number] for number in range(world.num_episodes)]
+
+
+def _read_walk(entry: Field, name: str, episode: Episode, graph: Graph) -> list[int]:
+    places = entry["trajectory"].items()
+    if not places:
+        raise ValueError(f"{entry.source}: {entry.path} ({name}): the trajectory is empty")
+    walk: list[int] = []
+    for k, place in enumerate(places):
+        viewpoint = place.value[0] if isinstance(place.value, list) and place.value else None
+        node = graph.node.get(viewpoint) if isinstance(viewpoint, str) else None
+        where = f"{entry.source}: {entry.path} ({name}), step {k}"
+        if node is None:
+            raise ValueError(
+                f"{where}: must be [viewpoint of scan {graph.name}, heading, elevation], got {str(place.value)[:80]}"
+            )
+        if not walk and node != episode.path[0]:
+            raise ValueError(f"{where}: begins at {viewpoint}, the instruction at {graph.viewpoints[episode.path[0]]}")
+        if walk and not np.isfinite(graph.adjacency[walk[-1], node]):
+            raise ValueError(
+                f"{where}: goes from {graph.viewpoints[walk[-1]]} to {viewpoint}, which is no neighbour of it"
+            )
+        walk.append(node)
+    return walk

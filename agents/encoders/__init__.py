@@ -3,15 +3,19 @@
 from agents.encoders.dictionary import DictEncoder
 from agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder
 from agents.encoders.scene import SceneEncoder
+from agents.encoders.text import TEXT_ENCODERS, TextEncoder, make_text_encoder
 from agents.encoders.visual import VisualEncoder, load_encoder, save_encoder
 
 __all__ = [
     "ENCODERS",
+    "TEXT_ENCODERS",
     "DictEncoder",
     "FrozenEncoder",
     "SceneEncoder",
+    "TextEncoder",
     "VisualEncoder",
     "load_encoder",
     "make_encoder",
+    "make_text_encoder",
     "save_encoder",
 ]

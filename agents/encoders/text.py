@@ -1,0 +1,189 @@
+"""Frozen encoders of sentences: hashed words, which need nothing, and a sentence transformer from a local folder."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from hashlib import blake2b, sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from stable_baselines3.common.utils import get_device
+
+from memenvs.checks import check_whole, choices_for
+
+Pooling = Literal["mean", "cls"]
+WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+"""Letters and digits, with apostrophes inside."""
+
+
+class TextEncoder(ABC):
+    """Sentences in, vectors of length 1 out; does not learn.
+
+    Attributes:
+        features_dim: Width of the vectors.
+    """
+
+    features_dim: int
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Tells encoders apart that give other vectors."""
+
+    @abstractmethod
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors, float32, (B, features_dim), of B texts.
+
+        Raises:
+            ValueError: A text has no word in it.
+        """
+
+
+class HashedEncoder(TextEncoder):
+    """Words and pairs of neighbouring words, each counted at a number that its hash chooses, with a sign that it chooses too.
+
+    Capitals and punctuation do not count. Hashes are BLAKE2b of the UTF-8, so vectors are the same on any machine.
+
+    Args:
+        features_dim: Numbers in a vector; >= 1.
+
+    Source:
+        Weinberger et al., "Feature hashing for large scale multitask learning", 2009; width as in our specification of SAT, 2.5.
+    """
+
+    def __init__(self, features_dim: int = 1024) -> None:
+        check_whole("features_dim", features_dim)
+        self.features_dim = features_dim
+
+    @property
+    def fingerprint(self) -> str:
+        """Says what is hashed and into how many numbers."""
+        return f"hashed-1-2-grams-{self.features_dim}"
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """See `TextEncoder`."""
+        vectors = np.zeros((len(texts), self.features_dim), np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            words = _words(text)
+            for gram in [*words, *map(" ".join, pairwise(words))]:
+                number = int.from_bytes(blake2b(gram.encode(), digest_size=8).digest(), "little")
+                vector[(number >> 1) % self.features_dim] += 1.0 if number & 1 else -1.0
+            norm = np.linalg.norm(vector)
+            vector /= norm if norm > 0 else 1.0  # signs may cancel out where there are few numbers
+        return vectors
+
+
+class SentenceTransformer(TextEncoder):
+    """A transformer from a local folder, as Hugging Face saves one; nothing is downloaded, and no code in the folder is run.
+
+    Args:
+        folder: With `config.json`, `model.safetensors` and the files of its tokenizer.
+        pooling: What stands for a sentence: the "mean" of its tokens' last states, or that of the first one ("cls"); as the model was trained.
+        device: Where it runs; "auto" for a GPU if there is one.
+
+    Raises:
+        ImportError: The extra `text` is not installed.
+        FileNotFoundError: There is no such folder.
+        ValueError: Something in it cannot be used, or `pooling` is unknown.
+    """
+
+    def __init__(self, folder: str | Path, *, pooling: Pooling = "mean", device: torch.device | str = "auto") -> None:
+        if pooling not in get_args(Pooling):
+            raise ValueError(f"unknown pooling {pooling!r}; {choices_for(pooling, get_args(Pooling))}")
+        path = Path(folder)
+        if not path.is_dir():
+            raise FileNotFoundError(f"no folder of a sentence encoder at {path}")
+        try:
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError as error:
+            raise ImportError('a sentence transformer needs transformers: pip install "memenvs[text]"') from error
+        local = {"local_files_only": True, "trust_remote_code": False}
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(str(path), **local)
+            model = AutoModel.from_pretrained(str(path), use_safetensors=True, **local)
+        except (OSError, ValueError, KeyError) as error:
+            reason = str(error).strip().splitlines()
+            raise ValueError(
+                f"{path}: must be a folder with config.json, model.safetensors and a tokenizer ({reason[0] if reason else error!r})"
+            ) from None
+        self._device = get_device(device)
+        self._model = model.to(self._device).eval().requires_grad_(False)
+        self._pooling = pooling
+        self.features_dim = int(model.config.hidden_size)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of weights, vocabulary and pooling, 16 digits."""
+        weights = {name: value.cpu().contiguous().clone() for name, value in self._model.state_dict().items()}
+        words = repr((self._pooling, sorted(self._tokenizer.get_vocab().items())))
+        return sha256(save(weights) + words.encode()).hexdigest()[:16]
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """See `TextEncoder`."""
+        for text in texts:
+            _words(text)
+        tokens = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt").to(self._device)
+        with torch.inference_mode():
+            states = self._model(**tokens).last_hidden_state.float()
+        if self._pooling == "cls":
+            vectors = states[:, 0]
+        else:
+            mask = tokens["attention_mask"][..., None]
+            vectors = (states * mask).sum(1) / mask.sum(1)
+        return torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
+
+
+#: Name -> what makes it.
+TEXT_ENCODERS: dict[str, Callable[..., TextEncoder]] = {"hashed": HashedEncoder, "transformer": SentenceTransformer}
+
+
+def make_text_encoder(name: str = "hashed", **settings: Any) -> TextEncoder:
+    """A frozen encoder of sentences by name.
+
+    Args:
+        name: "hashed" (`HashedEncoder`, 1,024 numbers, needs nothing) or "transformer" (`SentenceTransformer`; needs `folder=...` and the
+            extra `text`).
+        **settings: Of its class.
+
+    Raises:
+        ValueError: Unknown name, or its folder cannot be used.
+        FileNotFoundError: Its folder is not there.
+        ImportError: What it needs is not installed.
+    """
+    if name not in TEXT_ENCODERS:
+        raise ValueError(f"unknown text encoder {name!r}; {choices_for(name, TEXT_ENCODERS)}")
+    return TEXT_ENCODERS[name](**settings)
+
+
+def check_text_encoder(encoder: TextEncoder, features_dim: int, fingerprint: str, where: str) -> None:
+    """Refuses an encoder whose vectors are not those that something was trained on.
+
+    Args:
+        encoder: The one to be used.
+        features_dim: Width that was trained on.
+        fingerprint: Of the encoder that was trained on.
+        where: What was trained, a checkpoint's path.
+
+    Raises:
+        ValueError: Width or fingerprint are others.
+    """
+    if encoder.features_dim != features_dim:
+        raise ValueError(
+            f"{where}: was trained on sentences of {features_dim} numbers (encoder {fingerprint}), "
+            f"got an encoder of {encoder.features_dim} ({encoder.fingerprint})"
+        )
+    if encoder.fingerprint != fingerprint:
+        raise ValueError(f"{where}: was trained on sentences of the encoder {fingerprint}, got {encoder.fingerprint}")
+
+
+def _words(text: str) -> list[str]:
+    words = WORD.findall(text.lower())
+    if not words:
+        raise ValueError(f"a text must have a word in it, got {text!r}")
+    return words

@@ -20,7 +20,17 @@ from stable_baselines3.common.env_checker import check_env as check_stable_basel
 
 from memenvs.core import TrialEnv, TrialVectorEnv, load_task
 from memenvs.registry import ENVIRONMENTS, Row
-from tests.rollouts import digest, observation_of, play, random_actions, rollout_digest, row, same
+from tests.rollouts import (
+    any_action,
+    digest,
+    observation_of,
+    play,
+    random_actions,
+    rollout_digest,
+    row,
+    same,
+    skip_without_data,
+)
 
 SHORT = {"max_episode_steps": 7, "trial_episodes": 3}  # so that a few steps cross the ends of episodes and trials
 Make = Callable[..., gym.Env]
@@ -28,6 +38,7 @@ Make = Callable[..., gym.Env]
 
 @pytest.fixture(params=ENVIRONMENTS, ids=lambda env: env.name)
 def env_row(request: pytest.FixtureRequest) -> Row:
+    skip_without_data(request.param)
     return request.param
 
 
@@ -37,6 +48,7 @@ def make(env_row: Row) -> Iterator[Make]:
     made: list = []
 
     def _make(**kwargs: object) -> gym.Env:
+        kwargs = {**any_action(env_row), **kwargs}
         made.append(gym.make_vec(env_row.id, **kwargs) if "num_envs" in kwargs else gym.make(env_row.id, **kwargs))
         return made[-1]
 
@@ -48,9 +60,9 @@ def make(env_row: Row) -> Iterator[Make]:
 # Positions have no bounds, and an image may be too small for the default encoder; what remains of the advice on spaces is an error.
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is -?infinity.*")
 @pytest.mark.filterwarnings("ignore:The minimal resolution for an image is 36x36 for the default `CnnPolicy`")
-# Depth has the shape of an image but is metres, and classes are whole numbers in rows and columns.
+# Depth has the shape of an image but is metres, classes are whole numbers in rows and columns, and candidates are rows of features.
 @pytest.mark.filterwarnings("ignore:It seems that your observation (space )?depth is an image")
-@pytest.mark.filterwarnings("ignore:Your observation semantic has an unconventional shape")
+@pytest.mark.filterwarnings("ignore:Your observation (semantic|candidates) has an unconventional shape")
 def test_checkers(make):
     env = make(render_mode="rgb_array")
     check_gymnasium(env.unwrapped)
@@ -203,7 +215,7 @@ def _play_to_the_end(env: gym.Env, policy: str, seed: int) -> tuple[list[int], b
 @pytest.mark.parametrize("policy", ["oracle", "random"])
 def test_terminated_by_the_task_and_truncated_by_the_clock(env_row, make, policy):
     unlimited = make()
-    core = TrialEnv(env_row.task, **{**env_row.defaults, "max_episode_steps": 5})
+    core = TrialEnv(env_row.task, **{**env_row.defaults, **any_action(env_row), "max_episode_steps": 5})
     for env in (make(max_episode_steps=5), core):
         for seed in range(10):
             actions, terminated, truncated = _play_to_the_end(env, policy, seed)
@@ -220,7 +232,7 @@ def test_clock_of_the_vector_form(make):
     env = make(num_envs=4, max_episode_steps=3)
     env.reset(seed=0)
     num_ends = 0
-    for actions in random_actions(env, 30, 4):
+    for actions in random_actions(env, 120, 4):
         _, _, _, truncated, info = env.step(actions)
         assert (truncated == (info["num_steps"] == 3)).all()
         num_ends += truncated.sum()
@@ -315,7 +327,7 @@ def test_an_episode_is_rebuilt_alone_from_its_info(make):
 
 def _mean_score(env_row: Row, policy: str, num_envs: int = 16, episodes: int = 5) -> float:
     """Mean score of the first episodes of each of the environments."""
-    env = TrialVectorEnv(env_row.task, num_envs, autoreset_mode="SameStep", **env_row.defaults)
+    env = TrialVectorEnv(env_row.task, num_envs, autoreset_mode="SameStep", **env_row.defaults, **any_action(env_row))
     env.reset(seed=1000)
     rng = np.random.default_rng(0)
     played, scores = np.zeros(num_envs, int), []
@@ -399,5 +411,5 @@ def test_the_row_is_complete(env_row, make):
     assert task.config_type is not None
     assert task.config_type.__doc__
     env = make()
-    assert len(task.action_names) == env.action_space.n
+    assert len(env.unwrapped.task.action_names) == env.action_space.n
     assert env_row.random_below < env_row.oracle_at_least

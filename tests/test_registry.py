@@ -8,6 +8,7 @@ import pytest
 
 from memenvs.checks import choices_for
 from memenvs.registry import ENVIRONMENTS, find, register_all
+from tests.rollouts import skip_without_data
 
 HEAVY = (
     "torch",
@@ -27,8 +28,10 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("id", [row.id for row in ENVIRONMENTS])
-def test_import_routes(id):
+@pytest.mark.parametrize("row", ENVIRONMENTS, ids=lambda row: row.name)
+def test_import_routes(row):
+    skip_without_data(row)
+    id = row.id
     for code in (
         f"import gymnasium, memenvs; env = gymnasium.make('{id}')",
         f"import gymnasium; env = gymnasium.make('memenvs:{id}')",

@@ -54,7 +54,8 @@ def ideal_observer(
     possible = possible_dances(task, episodes, np.take_along_axis(kept, episodes.visit.astype(np.intp), 1))
     shown = np.zeros(possible.shape, np.int64)
     if not task.asks_of_rooms:
-        np.add.at(shown, (np.arange(len(shown))[:, None], episodes.visit_dance), kept)
+        cell = np.arange(len(shown))[:, None] * len(DANCES) + episodes.visit_dance
+        shown = np.bincount(cell[kept], minlength=shown.size).reshape(shown.shape)
     fewest = np.where(possible, shown, task.visits + 1).min(1, keepdims=True)
     guesses = possible & (shown == fewest)
     is_right = guesses[np.arange(len(guesses)), episodes.label]

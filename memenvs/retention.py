@@ -87,7 +87,7 @@ def departures(
     strategies = strategy_numbers(strategy, len(places))
     if count not in get_args(Count):
         raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")
-    quota = _check_room(strategies, capacity, n_places)
+    quota = check_room(strategies, capacity, n_places)
     table = _check_places(places, n_places)
     if resets is None:
         resets = np.zeros(places.shape, bool)
@@ -126,7 +126,7 @@ def next_slot(
     places, arrived = np.ascontiguousarray(places, np.int64), np.ascontiguousarray(arrived, np.int64)
     incoming = np.ascontiguousarray(incoming, np.int64)
     strategies = strategy_numbers(strategy, len(places))
-    quota = _check_room(strategies, capacity, n_places)
+    quota = check_room(strategies, capacity, n_places)
     table = max(_check_places(places, n_places), _check_places(incoming, n_places))
     room = places.shape[1] if capacity is None else capacity
     quota = room if capacity is None else quota
@@ -164,8 +164,17 @@ def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
     return numbers.astype(np.int64)
 
 
-def _check_room(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
-    """Units for each place under "quota"; a ValueError if there is no room for one unit."""
+def check_room(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
+    """Units for each place under "quota", 0 where that is not asked for.
+
+    Args:
+        strategies: Numbers of strategies, as `strategy_numbers` gives them.
+        capacity: As in `retained`.
+        n_places: As in `retained`.
+
+    Raises:
+        ValueError: There is no room for one unit, or with "quota" for one of each place.
+    """
     check_whole("capacity", capacity, or_none=True)
     check_whole("n_places", n_places, or_none=True)
     if capacity is None or not (strategies == QUOTA).any():

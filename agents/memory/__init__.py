@@ -11,6 +11,19 @@ from agents.memory.frmqn import FRMQNConfig, FRMQNMemory
 from agents.memory.none import NoMemory, NoMemoryConfig
 from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
 from agents.memory.relic import RelicConfig, RelicMemory
+from agents.memory.sat import (
+    ChunkConfig,
+    ChunkedMemory,
+    MoveConfig,
+    MoveMemory,
+    PlaceChunkConfig,
+    PlaceChunkedMemory,
+    PlaceConfig,
+    SpatialConfig,
+    SpatialMemory,
+    TokenConfig,
+    TokenMemory,
+)
 from agents.memory.scene import SceneConfig
 from agents.memory.smt import FactorizedConfig, FactorizedMemory, PoolingMemory, SMTConfig, SMTMemory
 from agents.memory.smt_causal import CausalConfig, CausalMemory
@@ -58,6 +71,14 @@ MEMORIES = (
     Row("smt-causal", CausalMemory, CausalConfig, "the same with poses in attention, where no step is encoded twice"),
     Row("sm-pooling", PoolingMemory, SceneConfig, "the largest of each feature over steps (SM + Pooling)"),
     Row("frmqn", FRMQNMemory, FRMQNConfig, "a recurrent network that reads from steps by attention (FRMQN)"),
+    Row("t-fifo", TokenMemory, TokenConfig, "steps and when they were, read by attention (T-FIFO)"),
+    Row("t-fifo+a", MoveMemory, MoveConfig, "the same with moves as tokens too (T-FIFO+A)"),
+    Row(
+        "sat-fifo", SpatialMemory, SpatialConfig, "the same with places, the oldest goes (Spatially-Aware Transformer)"
+    ),
+    Row("sat-fifo-th", ChunkedMemory, ChunkConfig, "the same, read in chunks of time (SAT-FIFO-TH)"),
+    Row("sat-pm", SpatialMemory, PlaceConfig, "the same with a queue for each place (SAT-PM)"),
+    Row("sat-pm-ph", PlaceChunkedMemory, PlaceChunkConfig, "the same, read in chunks of places (SAT-PM-PH)"),
     Row("dnc", DNCMemory, DNCConfig, "a recurrent network that writes to cells of its own and reads them (DNC)"),
 )
 

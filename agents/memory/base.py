@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +22,7 @@ class StepInputs:
         trial_start: bool, (B, T); True at the first step of a trial: everything before is forgotten. Implies `episode_start`.
         pose: float, (B, T, 3); x m, y m, heading rad; None where the memory does not ask for it.
         place: int64, (B, T); index of the place; None where the memory does not ask for it.
+        move: int64, (B, T); the move that led to the step, where the body moves by itself; None where the memory does not ask for it.
     """
 
     embedding: Tensor
@@ -30,6 +30,7 @@ class StepInputs:
     trial_start: Tensor
     pose: Tensor | None = None
     place: Tensor | None = None
+    move: Tensor | None = None
 
     def steps(self, begin: int, end: int) -> StepInputs:
         """Steps `begin` to `end` (exclusive) of every sequence."""
@@ -39,6 +40,7 @@ class StepInputs:
             self.trial_start[:, begin:end],
             None if self.pose is None else self.pose[:, begin:end],
             None if self.place is None else self.place[:, begin:end],
+            None if self.move is None else self.move[:, begin:end],
         )
 
 
@@ -52,12 +54,16 @@ class Memory(nn.Module, abc.ABC):
         output_dim: Width of the features that go out.
         bounded: Whether the state keeps its size however many steps it has seen, so that it can be carried on for ever.
         uses_pose: Whether `StepInputs.pose` must be given.
+        uses_place: Whether `StepInputs.place` must be given.
+        uses_move: Whether `StepInputs.move` must be given.
     """
 
     input_dim: int
     output_dim: int
-    bounded: ClassVar[bool] = True
+    bounded: bool = True
     uses_pose: bool = False
+    uses_place: bool = False
+    uses_move: bool = False
 
     @abc.abstractmethod
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
@@ -143,11 +149,14 @@ def last_steps(steps: int, last: int | None) -> int:
     return last
 
 
-def check_inputs(x: StepInputs, input_dim: int, uses_pose: bool = False) -> tuple[int, int]:
+def check_inputs(
+    x: StepInputs, input_dim: int, uses_pose: bool = False, uses_place: bool = False, uses_move: bool = False
+) -> tuple[int, int]:
     """(B, T) of an input whose shapes fit together.
 
     Raises:
-        ValueError: The embedding is not (B, T, input_dim), a flag is not (B, T), or poses that are needed are not (B, T, 3).
+        ValueError: The embedding is not (B, T, input_dim), a flag is not (B, T), or poses, places or moves that are needed are not (B, T, 3) or
+            integers (B, T).
     """
     shape = tuple(x.embedding.shape)
     if len(shape) != 3 or shape[2] != input_dim or shape[1] < 1:
@@ -159,4 +168,9 @@ def check_inputs(x: StepInputs, input_dim: int, uses_pose: bool = False) -> tupl
     pose = None if x.pose is None else tuple(x.pose.shape)
     if uses_pose and pose != (*shape[:2], 3):
         raise ValueError(f"pose must be {(*shape[:2], 3)}, got {pose}")
+    for name, needed in (("place", uses_place), ("move", uses_move)):
+        number = getattr(x, name)
+        if needed and (number is None or tuple(number.shape) != shape[:2] or number.dtype != torch.int64):
+            got = "None" if number is None else f"{number.dtype} {tuple(number.shape)}"
+            raise ValueError(f"{name} must be int64 {shape[:2]}, got {got}")
     return shape[0], shape[1]

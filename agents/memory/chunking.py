@@ -44,7 +44,7 @@ def chunks_by_place(places: Tensor, held: Tensor, size: int) -> Chunks:
         size: n, >= 1.
     """
     check_whole("chunk", size)
-    key = places.long() * held.shape[1] + _numbers_within(places, held) // size
+    key = places.long() * held.shape[1] + ranks_within(places, held) // size
     return chunks_by_key(key, held, size)
 
 
@@ -70,9 +70,9 @@ def chunks_by_key(keys: Tensor, held: Tensor, size: int) -> Chunks:
     return Chunks(room.unflatten(1, (count, size)), mask.unflatten(1, (count, size)))
 
 
-def _numbers_within(places: Tensor, held: Tensor) -> Tensor:
-    """int64, (B, N); how many tokens in memory of the same place come before each."""
-    keys = places.long().masked_fill(~held, -1)
+def ranks_within(keys: Tensor, held: Tensor) -> Tensor:
+    """How many tokens in memory with the same key come before each, int64 (B, N); args as in `chunks_by_key`."""
+    keys = keys.long().masked_fill(~held, -1)
     ordered, order = keys.sort(dim=1, stable=True)
     slot = torch.arange(keys.shape[1], device=keys.device).expand_as(keys)
     begins = torch.where(F.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True), slot, 0).cummax(1).values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from agents.memory import MEMORIES, Memory, State, StepInputs, make_memory
 
 B, T, D = 3, 23, 10
+SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
 SMALL = {
     "none": {},
     "gru": {"hidden_dim": 6, "layers": 2},
@@ -30,6 +32,12 @@ SMALL = {
     "smt-causal": {"dim": 8, "heads": 2, "capacity": T},
     "sm-pooling": {"dim": 8},
     "frmqn": {"dim": 8, "capacity": T},
+    "t-fifo": SMALL_READER,
+    "t-fifo+a": SMALL_READER,
+    "sat-fifo": {**SMALL_READER, "n_places": 3},
+    "sat-fifo-th": {**SMALL_READER, "n_places": 3, "chunk": 4, "top_k": 9},
+    "sat-pm": {**SMALL_READER, "n_places": 3},
+    "sat-pm-ph": {**SMALL_READER, "n_places": 3, "chunk": 4, "top_k": 9},
     "dnc": {"hidden_dim": 6, "cells": 5, "cell_dim": 4, "read_heads": 2},
 }
 VARIANTS = [
@@ -53,6 +61,18 @@ VARIANTS = [
     ("sm-pooling", {"capacity": 6}),
     ("frmqn", {"capacity": 1, "reset_on": "episode"}),
     ("frmqn", {"capacity": 6, "bptt": 4}),
+    ("t-fifo", {"capacity": 1}),
+    ("t-fifo", {"time_index": "age", "query_codes": False, "reset_on": "episode"}),
+    ("t-fifo", {"time_index": "slot", "capacity": 5}),
+    ("t-fifo+a", {"time_index": "mod32", "capacity": 6}),
+    *[("sat-fifo", {"capacity": 5, "strategy": strategy}) for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota")],
+    ("sat-fifo", {"capacity": 6, "strategy": "mvfo", "time_index": "slot", "place_code": "learned1d"}),
+    ("sat-fifo", {"n_places": 6, "columns": 3, "place_code": "sine2d", "query_codes": False}),
+    ("sat-fifo-th", {"capacity": 9, "strategy": "lvfo", "top_k": 2}),
+    ("sat-fifo-th", {"capacity": 7, "strategy": "lifo", "top_k": 2, "time_index": "age"}),
+    ("sat-pm", {"capacity": 7, "n_places": 6, "columns": 3, "place_code": "learned2d"}),
+    ("sat-pm-ph", {"capacity": 10, "top_k": 2, "reset_on": "episode"}),
+    ("sat-pm-ph", {"capacity": 8, "strategy": "mvfo", "chunk": 2, "top_k": 3}),
     ("dnc", {"links": False, "checkpoint": 8, "reset_on": "episode"}),
 ]
 STARTS = {
@@ -81,7 +101,8 @@ def inputs(starts: str | list[str], seed: int = 1) -> StepInputs:
         for flags, where in zip((episode, trial), STARTS[name], strict=True):
             flags[row, list(where)] = True
     embedding, pose = (torch.randn(B, T, width, generator=generator, dtype=torch.float64) for width in (D, 3))
-    return StepInputs(embedding, episode, trial, 3.0 * pose)
+    place, move = (torch.randint(high, (B, T), generator=generator) for high in (3, 5))
+    return StepInputs(embedding, episode, trial, 3.0 * pose, place, move)
 
 
 def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, State]:
@@ -186,8 +207,7 @@ def test_rows_of_a_state_stand_alone(name: str) -> None:
     order = torch.tensor([2, 0])
     state = {key: value[order] for key, value in state.items()}
     later = x.steps(11, T)
-    assert later.pose is not None
-    later = StepInputs(later.embedding[order], later.episode_start[order], later.trial_start[order], later.pose[order])
+    later = StepInputs(**{each.name: getattr(later, each.name)[order] for each in dataclasses.fields(later)})
     got, _ = one_by_one(memory, later, state)
     torch.testing.assert_close(got, expected[order, 11:], atol=1e-12, rtol=0)
 
@@ -203,7 +223,7 @@ def test_chosen_steps_equal_the_sequence(name: str) -> None:
     torch.testing.assert_close(got, expected, atol=1e-9, rtol=0)
     weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
     leaves = [x.embedding, *memory.parameters()]
-    gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (got, expected)]
+    gradients = [torch.autograd.grad((each * weight).sum(), leaves, materialize_grads=True) for each in (got, expected)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
 

@@ -26,11 +26,11 @@ from memenvs.files import write_file
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="darkroom", help="one of the Darkroom presets (default darkroom)")
-    parser.add_argument("--steps", type=int, help="environment steps of a run in place of the preset's")
+    parser.add_argument("--steps", type=int, help="environment steps of a run (default the preset's)")
     parser.add_argument(
-        "--out", type=Path, help="started runs in it are continued; default runs/PRESET, or runs/PRESET-STEPS"
+        "--out", type=Path, help="started runs in it are continued (default runs/PRESET, or runs/PRESET-STEPS)"
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     config, name = find_preset(options.preset), options.preset

@@ -49,7 +49,10 @@ def play(report: Report, name: str, title: str, trials: int, **world: Any) -> No
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--out", type=Path, default=Path("runs/demo"), help="folder of the run; a started one is continued"
+        "--out",
+        type=Path,
+        default=Path("runs/demo"),
+        help="folder of the run; a started one is continued (default %(default)s)",
     )
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()

@@ -158,9 +158,19 @@ def add_table(report: Report, title: str, header: list[str], rows: list[list[Any
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/ext_objnav"), help="started runs in it are continued")
-    parser.add_argument("--agents", nargs="+", default=["relic", "no-iea", "transformer-se"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/ext_objnav"),
+        help="started runs in it are continued (default %(default)s)",
+    )
+    parser.add_argument(
+        "--agents",
+        nargs="+",
+        default=["relic", "no-iea", "transformer-se"],
+        help="what is trained (default relic no-iea transformer-se)",
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()

@@ -52,8 +52,12 @@ def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("docs/images"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1000, 1002, 1004, 1005])
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/images"), help="folder of the pictures (default %(default)s)"
+    )
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1000, 1002, 1004, 1005], help="homes (default 1000 1002 1004 1005)"
+    )
     parser.add_argument("--smoke", action="store_true", help="one home, few tries")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -32,10 +32,16 @@ SIZES = (PRESENCE_PIXELS, 15, 25, 50, 100, 65536)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/encoder"), help="pictures, checkpoint and weights")
-    parser.add_argument("--cut-out-epochs", type=int, default=45, help="passes over quarters of the pictures")
-    parser.add_argument("--whole-epochs", type=int, default=6, help="passes over whole pictures after them")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/encoder"), help="pictures, checkpoint and weights (default %(default)s)"
+    )
+    parser.add_argument(
+        "--cut-out-epochs", type=int, default=45, help="passes over quarters of the pictures (default %(default)s)"
+    )
+    parser.add_argument(
+        "--whole-epochs", type=int, default=6, help="passes over whole pictures after them (default %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of everything random (default 0)")
     parser.add_argument("--bfloat16", action="store_true", help="faster on processors that compute in it")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()

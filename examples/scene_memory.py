@@ -15,13 +15,17 @@ import argparse
 import json
 import multiprocessing
 import sys
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from agents.episode_dqn import EpisodeDQN
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialResults
+from agents.policies import MemoryPolicy
 from agents.presets import find_preset
 from agents.report import Report
 from agents.run_config import RunConfig
@@ -37,10 +41,24 @@ COLUMNS = {
     "search": ("return", "classes", "ratio"),
 }
 SIZES = ("laptop", "paper-like")
-EVALUATION = "homes.json"
 EVALUATION_SEED = 1
 """All agents play the same episodes."""
 RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a trained agent is played in the test homes.
+
+    Attributes:
+        file: What it scored there, in the folder of its run.
+        memory: Settings of its memory that are changed after training.
+        env: Settings of the environment that are changed.
+    """
+
+    file: str = "homes.json"
+    memory: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, Any] = field(default_factory=dict)
 
 
 def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
@@ -64,22 +82,38 @@ def by_home(results: TrialResults, columns: tuple[str, ...]) -> dict[str, list[f
     }
 
 
-def train_and_evaluate(folder: Path, config: RunConfig, task: str, quiet: bool) -> Path:
-    """One run, to its end and with its evaluation; returns its folder."""
+def train_and_evaluate(
+    folder: Path, config: RunConfig, task: str, quiet: bool, evaluations: tuple[Evaluation, ...] = (Evaluation(),)
+) -> Path:
+    """One run, to its end and with its evaluations; returns its folder."""
     is_new = not (folder / "config.json").exists()
     with RunDirectory(folder, config if is_new else None) as run:
         train_run(run, quiet=quiet)
-        if not (folder / EVALUATION).exists():
-            found = by_home(evaluate_run(run, seed=EVALUATION_SEED), COLUMNS[task])
-            write_file(folder / EVALUATION, json.dumps(found).encode())
+        for each in evaluations:
+            if not (folder / each.file).exists():
+                results = evaluate_run(
+                    run,
+                    policy_with(run, each.memory),
+                    seed=EVALUATION_SEED,
+                    eval_kwargs={**config.eval_kwargs, **each.env},
+                )
+                write_file(folder / each.file, json.dumps(by_home(results, COLUMNS[task])).encode())
     return folder
+
+
+def policy_with(run: RunDirectory, memory: dict[str, Any]) -> MemoryPolicy:
+    """The trained policy of a run with some settings of its memory changed that need no other weights."""
+    changed = {"memory_kwargs": {**run.config.policy["memory_kwargs"], **memory}} if memory else {}
+    policy = EpisodeDQN.load(run.agent(), device=run.config.device, policy_kwargs=changed).policy
+    policy.generator.manual_seed(EVALUATION_SEED)
+    return policy
 
 
 def both_ends(folder: Path, config: RunConfig, task: str) -> dict[str, Path]:
     """The random policy and the oracle in the episodes that agents are evaluated in; name -> folder."""
     folders = {name: folder / f"{task}-{name}" for name in ("random", "oracle")}
     for name, place in folders.items():
-        if not (place / EVALUATION).exists():
+        if not (place / Evaluation.file).exists():
             env = evaluation_env(config, min(config.n_envs, config.eval_trials), EVALUATION_SEED)
             policy = RandomPolicy(env.action_space, EVALUATION_SEED) if name == "random" else OraclePolicy(env)
             try:
@@ -87,12 +121,17 @@ def both_ends(folder: Path, config: RunConfig, task: str) -> dict[str, Path]:
             finally:
                 env.close()
             place.mkdir(parents=True, exist_ok=True)
-            write_file(place / EVALUATION, json.dumps(found).encode())
+            write_file(place / Evaluation.file, json.dumps(found).encode())
     return folders
 
 
-def shown(values: np.ndarray) -> str:
-    """Mean over seeds and homes with a 95 % bootstrap interval over homes.
+def scores(folders: Sequence[Path], column: str, file: str = Evaluation.file) -> np.ndarray:
+    """What the runs of some seeds scored, float64, (seeds, homes)."""
+    return np.array([json.loads((folder / file).read_text())[column] for folder in folders])
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean over seeds and homes, and lower and upper end of a 95 % bootstrap interval over homes.
 
     Args:
         values: float64, (seeds, homes).
@@ -101,7 +140,13 @@ def shown(values: np.ndarray) -> str:
     rng = np.random.default_rng(0)
     resampled = homes[rng.integers(len(homes), size=(RESAMPLES, len(homes)))].mean(1)
     low, high = np.percentile(resampled, [2.5, 97.5])
-    return f"{homes.mean():.3g} ({low:.3g} to {high:.3g})"
+    return float(homes.mean()), float(low), float(high)
+
+
+def shown(values: np.ndarray) -> str:
+    """`interval` as text."""
+    mean, low, high = interval(values)
+    return f"{mean:.3g} ({low:.3g} to {high:.3g})"
 
 
 def ahead(values: np.ndarray, others: np.ndarray) -> str:
@@ -120,17 +165,18 @@ def ahead(values: np.ndarray, others: np.ndarray) -> str:
     return f"{gain:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
+def print_table(title: str, header: list[str], lines: list[list[Any]]) -> None:
+    """Prints a table as Markdown."""
+    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for line in lines:
+        print("| " + " | ".join(map(str, line)) + " |")
+
+
 def write_results(out: Path, tables: dict[str, dict[str, list[Path]]], size: str) -> Path:
     """One table a task: `report.html`; prints them."""
     report = Report(f"Scene Memory Transformer, {size}: 46 test homes of the SUNCG style, 10 episodes each", out)
     for task, rows in tables.items():
-        found = {
-            name: {
-                column: np.array([json.loads((folder / EVALUATION).read_text())[column] for folder in folders])
-                for column in COLUMNS[task]
-            }
-            for name, folders in rows.items()
-        }
+        found = {name: {column: scores(folders, column) for column in COLUMNS[task]} for name, folders in rows.items()}
         score = COLUMNS[task][1]
         base = found.get("reactive")
         header = ["method", "seeds", *COLUMNS[task], f"{score} over reactive"]
@@ -145,19 +191,24 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]], size: str
         ]
         report.heading(task.capitalize())
         report.table(header, lines)
-        print(f"\n{task.capitalize()}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
-        for line in lines:
-            print("| " + " | ".join(map(str, line)) + " |")
+        print_table(task.capitalize(), header, lines)
     return report.write(out / "report.html")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/scene_memory"), help="started runs in it are continued")
-    parser.add_argument("--tasks", nargs="+", default=list(COLUMNS), choices=list(COLUMNS))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--size", choices=SIZES, default="laptop", help="paper-like needs a GPU")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/scene_memory"),
+        help="started runs in it are continued (default %(default)s)",
+    )
+    parser.add_argument("--tasks", nargs="+", default=list(COLUMNS), choices=list(COLUMNS), help="(default all)")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="(default all)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
+    parser.add_argument(
+        "--size", choices=SIZES, default="laptop", help="of the presets (default laptop); paper-like needs a GPU"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from agents.allocator import AdaptiveAllocator, AllocatorConfig
 from agents.ballet_model import BalletModel
+from agents.encoders.text import TextEncoder, check_text_encoder, make_text_encoder
 from agents.supervised import PredictionModel
-from memenvs.ballet.descriptions import TASKS
+from memenvs.ballet.descriptions import TASKS, load_descriptions
 from memenvs.ballet.episodes import Episodes
+from memenvs.ballet.observer import ideal_observer
 from memenvs.ballet.tasks import NAMES, make_ballet
-from memenvs.checks import choices_for
-from memenvs.retention import strategy_numbers
+from memenvs.checks import check_fields, choices_for
+from memenvs.retention import STRATEGIES, strategy_numbers
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,12 @@ class BalletBatch:
     Attributes:
         episodes: B of them.
         strategies: int64, (B,); what chooses what is kept of each.
+        tasks: float32, (B, G); what an allocator was told of each; None without one.
     """
 
     episodes: Episodes
     strategies: np.ndarray
+    tasks: Tensor | None = None
 
 
 class BalletPrediction(PredictionModel):
@@ -78,6 +83,153 @@ class BalletPrediction(PredictionModel):
                 found[f"accuracy_{task}"] = found["accuracy"][of_task]
         return found
 
+    def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
+        """The chance that the best answer from the same memory is right; see `PredictionModel.ideal`."""
+        task, capacity = self.model.task, self.model.capacity
+        room = task.visits if capacity is None else capacity
+        return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, room).accuracy}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocationConfig:
+    """Settings of `AllocatedBallet`.
+
+    Attributes:
+        told: What the allocator is told of a task: its number ("task") or one of its descriptions ("text").
+        split: Which descriptions are held out for evaluation; 0, 1 or 2.
+        encoder: Settings of `make_text_encoder`.
+        epsilon_start: As in `AllocatorConfig`, like the next two.
+        epsilon_end: See there.
+        epsilon_steps: See there; in batches.
+        loss_weight: See there.
+        rate: What the learning rate is multiplied with for the allocator, > 0.
+        trust: How much less is learned from an episode by how little its strategy is expected to earn: its loss is weighted by exp(trust * Q),
+            1 on average over the batch; >= 0, 0 weights all alike, as the release does.
+
+    Raises:
+        TypeError: A value of another type.
+        ValueError: A value out of range.
+    """
+
+    told: Literal["task", "text"] = "task"
+    split: int = 0
+    encoder: dict[str, Any] = field(default_factory=dict)
+    epsilon_start: float = 1.0
+    epsilon_end: float = 0.2
+    epsilon_steps: int = 200_000
+    loss_weight: float = 0.1
+    rate: float = 1.0
+    trust: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.rate > 0:
+            raise ValueError(f"rate must be > 0, got {self.rate}")
+        if self.trust < 0:
+            raise ValueError(f"trust must be >= 0, got {self.trust}")
+        if self.encoder and self.told != "text":
+            raise ValueError(f"encoder must be left out where told is {self.told!r}, got {self.encoder}")
+        self.allocator  # noqa: B018  (checks its settings)
+
+    @property
+    def allocator(self) -> AllocatorConfig:
+        """Those of the allocator."""
+        return AllocatorConfig(
+            epsilon_start=self.epsilon_start,
+            epsilon_end=self.epsilon_end,
+            epsilon_steps=self.epsilon_steps,
+            loss_weight=self.loss_weight,
+        )
+
+
+class AllocatedBallet(BalletPrediction):
+    """A model with an allocator that learns, while the model does, which strategy each task is best answered with.
+
+    The reward of a strategy is minus the loss of the answer. Evaluation takes the best strategy of each task.
+
+    Args:
+        model: What answers.
+        config: Settings.
+
+    Source:
+        SAT, section 3.3 and its release.
+    """
+
+    def __init__(self, model: BalletModel, config: AllocationConfig) -> None:
+        super().__init__(model)
+        self.config, self.encoder = config, None
+        learned = held_out = torch.eye(len(TASKS))[:, None]
+        if config.told == "text":
+            self.encoder = make_text_encoder(**config.encoder)
+            learned, held_out = (_vectors(self.encoder, config.split, part) for part in ("train", "held_out"))
+        self.register_buffer("learned", learned, persistent=False)  # (tasks, descriptions, G)
+        self.register_buffer("held_out", held_out, persistent=False)
+        self.allocator = AdaptiveAllocator(learned.shape[2], config.allocator)
+
+    learned: Tensor
+    held_out: Tensor
+    encoder: TextEncoder | None
+
+    def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
+        """Episodes, what is told of each, and the strategies that are chosen; see `PredictionModel.sample`."""
+        episodes = self.model.task.sample_batch(count, rng)
+        vectors = self.held_out if step is None else self.learned
+        which = rng.integers(vectors.shape[1], size=count)
+        tasks = vectors[torch.from_numpy(episodes.task.astype(np.int64)), torch.from_numpy(which)]
+        epsilon = 0.0 if step is None else self.allocator.config.epsilon_at(step)
+        return BalletBatch(episodes, self.allocator.choose(tasks, epsilon, rng).cpu().numpy(), tasks)
+
+    def share(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
+        """Every `count`-th episode; see `PredictionModel.share`."""
+        assert batch.tasks is not None
+        return replace(super().share(batch, rank, count), tasks=batch.tasks[rank::count])
+
+    def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
+        """The loss of the answers and that of the allocator; see `PredictionModel.loss`."""
+        assert batch.tasks is not None
+        losses, right = self._answer(batch)
+        chosen = torch.from_numpy(batch.strategies).to(losses.device)
+        with torch.autocast(losses.device.type, enabled=False):
+            wrong = self.allocator.loss(batch.tasks, chosen, -losses)
+        weights = torch.ones_like(losses)
+        if self.config.trust > 0:
+            with torch.no_grad():
+                expected = self.allocator(batch.tasks).gather(1, chosen[:, None])[:, 0]
+                weights = len(losses) * (self.config.trust * expected).softmax(0)
+        total = (weights * losses).mean() + self.config.loss_weight * wrong
+        return total, {"accuracy": float(right.mean()), "answer_loss": losses.mean().item(), "q_loss": wrong.item()}
+
+    def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
+        """Accuracies, and for each task softmax(Q) of each strategy ("q_TASK_STRATEGY"); see `PredictionModel.scores`."""
+        assert batch.tasks is not None
+        found = super().scores(batch)
+        shares = self.allocator.distribution(batch.tasks).cpu().double().numpy()
+        for number, task in enumerate(TASKS):
+            of_task = batch.episodes.task == number
+            found |= {f"q_{task}_{name}": shares[of_task, i] for i, name in enumerate(STRATEGIES)}
+        return found
+
+    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
+        """The allocator has a learning rate of its own."""
+        return [(list(self.model.parameters()), 1.0), (list(self.allocator.parameters()), self.config.rate)]
+
+    def inputs(self) -> dict[str, Any]:
+        """The encoder of sentences; see `PredictionModel.inputs`."""
+        if self.encoder is None:
+            return {}
+        return {"features_dim": self.encoder.features_dim, "fingerprint": self.encoder.fingerprint}
+
+    def check_inputs(self, saved: dict[str, Any], where: str) -> None:
+        """Refuses another encoder of sentences; see `PredictionModel.check_inputs`."""
+        if self.encoder is not None and saved:
+            check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
+
+
+def _vectors(encoder: TextEncoder, split: int, part: Literal["train", "held_out"]) -> Tensor:
+    """Vectors of the descriptions of each task, float32, (tasks, descriptions, G)."""
+    texts = load_descriptions().part(split, part)
+    return torch.from_numpy(np.stack([encoder(each) for each in texts]))
+
 
 def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> PredictionModel:
     """What is learned in a Room Ballet.
@@ -85,7 +237,7 @@ def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping
     Args:
         env: Id of the environment.
         env_kwargs: Its settings, those of `make_ballet`.
-        settings: Fields of `BalletModelConfig`.
+        settings: Fields of `BalletModelConfig`; with `allocation`, fields of `AllocationConfig`, strategies are chosen and learned about.
 
     Raises:
         ValueError: The environment is no Room Ballet, or a setting is not allowed.
@@ -94,7 +246,18 @@ def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping
     ids = {f"memenvs/RoomBallet-{name}-v0": name for name in NAMES}
     if env not in ids:
         raise ValueError(f"env must be one that can be learned by prediction, got {env!r}; {choices_for(env, ids)}")
-    return BalletPrediction(BalletModel(make_ballet(ids[env], **env_kwargs), **settings))
+    own = dict(settings)
+    allocation = own.pop("allocation", None)
+    model = BalletModel(make_ballet(ids[env], **env_kwargs), **own)
+    if allocation is None:
+        return BalletPrediction(model)
+    if own.get("strategy") is not None:
+        raise ValueError(f"strategy must be left out where it is chosen (allocation), got {own['strategy']!r}")
+    known = [each.name for each in fields(AllocationConfig)]
+    for name in allocation:
+        if name not in known:
+            raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
+    return AllocatedBallet(model, AllocationConfig(**allocation))
 
 
 def rows(episodes: Episodes, index: slice | np.ndarray) -> Episodes:

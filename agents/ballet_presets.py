@@ -61,6 +61,26 @@ BALLET_PRESETS["ballet-opposite"] = (
     "Opposite Ballet with sat-fifo, whose attention can be drawn",
     _base("Opposite", 20_000, {"memory": "sat-fifo"}),
 )
+#: Exploration for one core: it falls in a quarter of the run, and what bad memories teach counts little.
+_ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 4000, "rate": 4.0, "trust": 1.0}
+BALLET_PRESETS["ballet-ama"] = (
+    "all four tasks, the strategy chosen by an allocator that is told the task",
+    _base("MultiTask", 16_000, {"allocation": _ALLOCATION}, replace(_LAPTOP, batch_size=64)),
+)
+for _split in range(3):
+    BALLET_PRESETS["ballet-ama-language" + (f"-{_split}" if _split else "")] = (
+        f"all four tasks, the allocator is told them in words; descriptions of split {_split} are held out",
+        _base(
+            "MultiTask",
+            16_000,
+            {"allocation": {**_ALLOCATION, "told": "text", "split": _split}},
+            replace(_LAPTOP, batch_size=64),
+        ),
+    )
+BALLET_PRESETS["ballet-ama-parity"] = (
+    "all four tasks with an allocator as in the release: its weights at the start, times by slot, exploration over 200,000 batches",
+    _base("MultiTask", RELEASE_STEPS, {"initialisation": "release", "time_index": "slot", "allocation": {}}, _RELEASE),
+)
 BALLET_PRESETS["ballet-unlimited"] = (
     "all four tasks with room for all 18 visits",
     _base("MultiTask", 16_000, {"capacity": None}),

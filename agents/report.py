@@ -197,14 +197,15 @@ def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
     report.heading("Learning")
     report.picture("predictions", figure_png(learning_figure({run.path.name: run.metrics() for run in runs}, ACCURACY)))
     rows = [
-        [run.path.name, metric, value["mean"], value["stderr"], data["episodes"]]
+        [run.path.name, who, metric, value["mean"], value["stderr"], data["episodes"]]
         for run in runs
-        for data in read_evaluation(run).values()
+        for who, data in read_evaluation(run).items()
         for metric, value in data["metrics"].items()
     ]
     if rows:
         report.heading("Answers")
-        report.table(["run", "metric", "mean", "standard error", "episodes"], rows)
+        report.text('"ideal" is the chance that the best answer from the same memory is right.')
+        report.table(["run", "who", "metric", "mean", "standard error", "episodes"], rows)
 
 
 def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:

@@ -52,6 +52,22 @@ class PredictionModel(nn.Module, abc.ABC):
     def scores(self, batch: Any) -> dict[str, np.ndarray]:
         """Metric -> its value in each episode of a batch that it is about; "accuracy" is among them."""
 
+    def ideal(self, batch: Any) -> dict[str, np.ndarray]:
+        """What the best answers from the same memory would score on average; the form of `scores`. Empty where it is not known."""
+        return {}
+
+    def inputs(self) -> dict[str, Any]:
+        """What it was trained on besides the task, such as a frozen encoder, as JSON for the checkpoint."""
+        return {}
+
+    def check_inputs(self, saved: dict[str, Any], where: str) -> None:
+        """Raises a ValueError if it was trained on something else.
+
+        Args:
+            saved: What `inputs` gave.
+            where: The checkpoint's path.
+        """
+
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
         """Parameters, each in one group, and what the learning rate is multiplied with for them."""
         return [(list(self.parameters()), 1.0)]
@@ -149,19 +165,6 @@ class SupervisedLearner:
             if after is not None:
                 after(log)
 
-    @torch.no_grad()
-    def evaluate(self, episodes: int, seed: int = 0) -> dict[str, np.ndarray]:
-        """What the model scores in episodes that follow from the seed alone; in each process the same.
-
-        Args:
-            episodes: How many; >= 1.
-            seed: Of the episodes; >= 0.
-
-        Returns:
-            Metric -> its value in each episode that it is about.
-        """
-        return evaluate(self.model, episodes, seed)
-
     def save(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
         """Writes weights, optimiser and the number of the step to one file, without pickle; every process must call this.
 
@@ -233,6 +236,8 @@ def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[
         ValueError: The file is cut short, not ours or of another model, for instance of another width of the encoder.
     """
     members = checkpoint.read(path, MEMBERS) if members is None else members
+    saved = checkpoint.read_json(path, members, "config.json", ("inputs",))
+    model.check_inputs(saved["inputs"], str(path))
     try:
         weights = load_tensors(members["model.safetensors"])
         checkpoint.check_tensors("model.safetensors", weights, model.state_dict())
@@ -242,14 +247,24 @@ def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[
 
 
 @torch.no_grad()
-def evaluate(model: PredictionModel, episodes: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """What a model scores in episodes that follow from the seed alone; see `SupervisedLearner.evaluate`."""
+def evaluate(model: PredictionModel, episodes: int, seed: int = 0, *, ideal: bool = False) -> dict[str, np.ndarray]:
+    """What a model scores in episodes that follow from the seed alone.
+
+    Args:
+        model: The model.
+        episodes: How many; >= 1.
+        seed: Of the episodes; >= 0.
+        ideal: Whether to give what the best answers would score instead.
+
+    Returns:
+        Metric -> its value in each episode that it is about.
+    """
     model.eval()
     found: dict[str, list[np.ndarray]] = {}
     for begin in range(0, episodes, EVALUATION_BATCH):
         rng = np.random.default_rng([EVALUATION, seed, begin])
         batch = model.sample(min(EVALUATION_BATCH, episodes - begin), rng, None)
-        for name, values in model.scores(batch).items():
+        for name, values in (model.ideal(batch) if ideal else model.scores(batch)).items():
             found.setdefault(name, []).append(values)
     return {name: np.concatenate(values) for name, values in found.items()}
 

@@ -123,7 +123,7 @@ def _to_next_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: L
     learner.learn(steps, log)
     seconds = time.perf_counter() - began
     with learner.processes.agreed():
-        scores = means(learner.evaluate(settings.validation_episodes, VALIDATION_SEED))
+        scores = means(evaluate(learner.model, settings.validation_episodes, VALIDATION_SEED))
     for name, (mean, _) in scores.items():
         logger.record(f"validation/{name}", mean)
     logger.record("time/seconds", seconds)
@@ -178,7 +178,7 @@ def evaluate_supervised(
         episodes: How many; None: the run's `eval_trials`.
 
     Returns:
-        {"agent": {"episodes", "metrics": metric -> {"mean", "stderr"}}}.
+        {"agent": {"episodes", "metrics": metric -> {"mean", "stderr"}}}, and the same of the best answers from the same memory, "ideal".
 
     Raises:
         FileNotFoundError: As `trained_model`.
@@ -188,9 +188,12 @@ def evaluate_supervised(
         torch.set_num_threads(run.config.threads)
     model = trained_model(run) if model is None else model
     count = run.config.eval_trials if episodes is None else episodes
-    found = means(evaluate(model, count, seed))
-    metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
-    result = {"agent": {"episodes": count, "metrics": metrics}}
+    result = {}
+    for who in ("agent", "ideal"):
+        found = means(evaluate(model, count, seed, ideal=who == "ideal"))
+        metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
+        if metrics:
+            result[who] = {"episodes": count, "metrics": metrics}
     if name is not None:
         write_file(run.path / f"{name}.json", json.dumps(result).encode())
     return result

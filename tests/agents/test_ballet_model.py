@@ -1,0 +1,175 @@
+"""Models of Room Ballet: their sizes, and the whole training step against a straightforward one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from agents.ballet_model import BalletModel
+from agents.memory.place_codes import sinusoid
+from agents.memory.reader import MemoryLayer
+from memenvs.ballet.episodes import Episodes
+from memenvs.ballet.frames import frames
+from memenvs.ballet.tasks import make_ballet
+from memenvs.retention import STRATEGIES, retained
+
+
+def model(name: str = "MVFO", seed: int = 0, **settings: Any) -> BalletModel:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return BalletModel(make_ballet(name), **settings)
+
+
+def episodes(name: str, count: int, seed: int = 0) -> Episodes:
+    return make_ballet(name).sample_batch(count, np.random.default_rng(seed))
+
+
+def plain_logits(own: BalletModel, batch: Episodes, strategies: np.ndarray) -> Tensor:
+    """Every frame through the convolutions, tokens as they are, keys and values projected for each of them."""
+    pictures = torch.from_numpy(frames()[batch.frame])
+    seen = own.encoder(pictures.flatten(0, 1)).unflatten(0, batch.frame.shape)
+    tokens = seen + sinusoid(torch.arange(batch.frame.shape[1]).double(), 128)
+    tokens = tokens + sinusoid(torch.arange(own.task.rooms).double(), 128)[batch.place.astype(int)]
+    kept = retained(batch.visit_place, strategies, own.capacity)
+    there = torch.from_numpy(np.take_along_axis(kept, batch.visit.astype(int), 1))
+    query = own.encoder(torch.from_numpy(frames()[batch.query]))
+    for layer in own.reader.layers:
+        query = plain_layer(layer, query, tokens, there)
+    return own.head(query)
+
+
+def plain_layer(layer: MemoryLayer, query: Tensor, tokens: Tensor, there: Tensor) -> Tensor:
+    """Flat reading of one query; each token is a chunk of one, and the chosen ones' answers are averaged."""
+    query = query + layer.local_mix(layer.local_value(layer.local_norm(query)))
+    asked = layer.relevance_query(layer.read_norm(query))
+    scores = (layer.relevance_key(tokens / (1 + 1e-5)) @ asked[:, :, None])[..., 0] / 128**0.5
+    weights = scores.masked_fill(~there, -torch.inf).softmax(1)
+    heard = layer.mix(layer.value(tokens))
+    query = query + (weights[..., None] * heard).sum(1)
+    return query + layer.mlp(layer.mlp_norm(query))
+
+
+@pytest.mark.parametrize(("name", "memory", "count"), [("MVFO", "sat-fifo", 839_144), ("Next", "t-fifo+a", 839_656)])
+def test_published_sizes(name, memory, count):
+    own = model(name, memory=memory)
+    assert sum(each.numel() for each in own.parameters()) == count
+    assert sum(each.numel() for each in own.reader.parameters()) == 792_576
+
+
+def test_training_step_is_that_of_a_straightforward_model():
+    """Loss and the gradient of every weight in double precision, each episode with a strategy of its own."""
+    batch, strategies = episodes("MultiTask", 4, 3), np.arange(4)
+    labels = torch.from_numpy(batch.label).long()
+    found = []
+    for fast in (True, False):
+        own = model("MultiTask").double()
+        for buffer in (own.times, own.places.codes):  # kept in single precision
+            buffer.copy_(sinusoid(torch.arange(len(buffer)).double(), 128))
+        logits = own(batch, strategies) if fast else plain_logits(own, batch, strategies)
+        loss = functional.cross_entropy(logits, labels)
+        loss.backward()
+        found.append((loss.item(), {name: each.grad for name, each in own.named_parameters()}))
+    (ours, gradients), (plain, expected) = found
+    assert ours == pytest.approx(plain, rel=1e-12)
+    for name, gradient in expected.items():
+        if (
+            gradient is not None and float(gradient.abs().max()) > 1e-12
+        ):  # of a bias that no softmax notices nothing is left
+            torch.testing.assert_close(
+                gradients[name], gradient, rtol=1e-8, atol=1e-9 * float(gradient.abs().max()), msg=name
+            )
+
+
+def without(batch: Episodes, visit: int) -> Episodes:
+    """The same episodes, but that one visit showed a dancer that does not occur in any of them."""
+    changed = batch.frame.copy()
+    changed[:, 32 * visit : 32 * visit + 32] = 7
+    return Episodes(**{**batch.__dict__, "frame": changed})
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_only_kept_visits_are_read(strategy):
+    own, batch = model("MultiTask", strategy=strategy, layers=1), episodes("MultiTask", 6)
+    kept = retained(batch.visit_place, strategy, 9)
+    before = own(batch).detach()
+    for visit in (0, 5, 17):
+        changed = (own(without(batch, visit)).detach() - before).abs().amax(1).numpy() > 1e-6
+        np.testing.assert_array_equal(changed, kept[:, visit])
+
+
+def test_moves_are_tokens_of_their_own():
+    """Another move changes what "t-fifo+a" answers, and nothing in the others; the move after the last visit does not exist."""
+    batch = episodes("Next", 3)
+    moved = batch.action.copy()
+    moved[:, 64:96] = (moved[:, 64:96] + 1) % 4
+    other = Episodes(**{**batch.__dict__, "action": moved})
+    for memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
+        own = model("Next", memory=memory, layers=1)
+        differ = not torch.equal(own(batch), own(other))
+        assert differ == (memory == "t-fifo+a")
+    _, tokens, _ = model("Next", memory="t-fifo+a").memory(batch)
+    assert tokens.count == 1320
+    assert tokens.mask is not None and int((~tokens.mask).sum()) == 3
+    order = tokens.rows[1][0].sort().values  # frames and moves have times of their own, in the order in which they were
+    torch.testing.assert_close(order, torch.arange(1320))
+
+
+def test_memory_without_places_does_not_know_them():
+    batch = episodes("MultiTask", 3)
+    other = Episodes(**{**batch.__dict__, "place": (batch.place + 1) % 8})
+    blind, sighted = (model("MultiTask", memory=name, capacity=None, layers=1) for name in ("t-fifo", "sat-fifo"))
+    torch.testing.assert_close(blind(batch), blind(other))
+    assert not torch.allclose(sighted(batch), sighted(other), atol=1e-6)
+
+
+@pytest.mark.parametrize("memory", ["sat-fifo-th", "sat-pm-ph"])
+def test_chunks_hold_one_stretch_of_time_or_one_place(memory):
+    own, batch = model("ShortStay", memory=memory, layers=1), episodes("ShortStay", 2)
+    _, tokens, chunks = own.memory(batch)
+    assert chunks is not None and tokens.count == 1280
+    for b in range(2):
+        assert sorted(chunks.index[b][chunks.mask[b]].tolist()) == list(range(1280))
+        for index, mask in zip(chunks.index[b], chunks.mask[b], strict=True):
+            steps = index[mask].numpy()
+            places = np.unique(batch.place[b][steps])
+            assert (np.diff(steps) == 1).all() if memory == "sat-fifo-th" else len(places) <= 1
+
+
+def test_time_by_slot_counts_what_is_kept():
+    _, tokens, _ = model("MVFO", strategy="fifo", time_index="slot").memory(episodes("MVFO", 2))
+    assert tokens.rows[1].tolist() == [list(range(287, -1, -1))] * 2
+    _, tokens, _ = model("MVFO", strategy="fifo").memory(episodes("MVFO", 2))
+    assert tokens.rows[1].tolist() == [list(range(288, 576))] * 2
+
+
+def test_dnc_answers():
+    own = model("MVFO", memory="dnc-every", dim=8, dnc={"hidden_dim": 8, "cells": 4, "cell_dim": 4, "read_heads": 1})
+    logits = own(episodes("MVFO", 2))
+    logits.sum().backward()
+    assert logits.shape == (2, 8)
+    assert own.encoder.conv1.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"memory": "sat"}, ValueError, "unknown memory 'sat'; choose from .*'sat-fifo'"),
+        ({"strategy": "lru"}, ValueError, "unknown strategy 'lru'; choose from"),
+        ({"capacity": 0}, ValueError, "capacity must be an integer of at least 1 or None, got 0"),
+        ({"capacity": "all"}, ValueError, "capacity must be an integer of at least 1 or None, got 'all'"),
+        ({"strategy": "quota", "capacity": 7}, ValueError, r"capacity must be at least n_places \(8\)"),
+        ({"time_index": "hour"}, ValueError, "unknown time_index 'hour'"),
+        ({"initialisation": "zero"}, ValueError, "unknown initialisation 'zero'"),
+        ({"chunks": 3}, ValueError, "unknown setting 'chunks' of a ballet model; choose from .*Did you mean 'chunk'"),
+        ({"dim": "wide"}, TypeError, "dim must be a whole number, got 'wide'"),
+        ({"dnc": {"cells": 3}}, ValueError, "dnc must be left out with memory 'sat-fifo'"),
+    ],
+)
+def test_wrong_settings_are_named(settings, error, message):
+    with pytest.raises(error, match=message):
+        model(**settings)

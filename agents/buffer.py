@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,8 @@ import torch
 from gymnasium import spaces
 from numba import njit
 from torch import Tensor
+
+from agents.memory import WHERE, Where
 
 Observations = Tensor | dict[str, Tensor]
 
@@ -24,7 +27,7 @@ class Sequences:
         episode_start: bool, (B, S).
         trial_start: bool, (B, S).
         actions: As the action space, (B, S, ...).
-        pose: float, (B, S, 3), or None where the memory does not ask for it.
+        where: What the memory asks for, (B, S, ...) each.
     """
 
     observations: Observations | None
@@ -33,7 +36,7 @@ class Sequences:
     episode_start: Tensor
     trial_start: Tensor
     actions: Tensor
-    pose: Tensor | None
+    where: Where
 
 
 class TrialRolloutBuffer:
@@ -49,7 +52,7 @@ class TrialRolloutBuffer:
         action_space: Of one environment.
         device: Where the tensors live.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
-        with_pose: Whether the memory asks for poses.
+        asked: What the memory asks for beside the embedding (`Memory.asks_for`).
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class TrialRolloutBuffer:
         action_space: spaces.Space,
         device: torch.device,
         embedding_dim: int | None = None,
-        with_pose: bool = False,
+        asked: Sequence[str] = (),
     ) -> None:
         self.n_envs, self.n_steps, self.device = n_envs, n_steps, device
 
@@ -76,7 +79,11 @@ class TrialRolloutBuffer:
             self.observations = {key: room(space) for key, space in observation_space.spaces.items()}
         else:
             self.observations = room(observation_space)
-        self.poses = torch.zeros(n_envs, n_steps, 3, device=device) if with_pose else None
+        self.where = {
+            key: torch.zeros(n_envs, n_steps, *shape, dtype=dtype, device=device)
+            for key, (dtype, shape) in WHERE.items()
+            if key in asked
+        }
         self.actions = room(action_space)
         self.previous = torch.zeros(n_envs, n_steps, dtype=torch.int64, device=device)
         self.episode_start = torch.zeros(n_envs, n_steps, dtype=torch.bool, device=device)
@@ -103,7 +110,7 @@ class TrialRolloutBuffer:
         rewards: Tensor,
         values: Tensor,
         log_probs: Tensor,
-        pose: Tensor | None = None,
+        where: Where | None = None,
     ) -> None:
         """Stores one step of every environment; each argument has N rows."""
         t = self.pos
@@ -117,9 +124,9 @@ class TrialRolloutBuffer:
             assert isinstance(self.observations, Tensor)
             assert isinstance(observations, Tensor)
             self.observations[:, t] = observations
-        if self.poses is not None:
-            assert pose is not None
-            self.poses[:, t] = pose
+        for key, store in self.where.items():
+            assert where is not None
+            store[:, t] = where[key]
         self.previous[:, t] = previous
         self.episode_start[:, t] = episode_start
         self.trial_start[:, t] = trial_start
@@ -153,7 +160,7 @@ class TrialRolloutBuffer:
             get(self.episode_start),
             self.trial_start[rows, begin:end],  # belongs to the position: the block that comes first starts the trial
             get(self.actions),
-            None if self.poses is None else get(self.poses),
+            {key: get(store) for key, store in self.where.items()},
         )
 
     def write(self, store: Tensor, rows: Tensor, begin: int, values: Tensor) -> None:

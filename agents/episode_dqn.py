@@ -247,13 +247,13 @@ class EpisodeDQN(EpisodeAlgorithm):
                 features = policy.features(_flat(steps.observations)).unflatten(0, steps.previous.shape)
             if policy.single_steps:  # every step is a sequence of its own
                 features, previous = features.flatten(0, 1)[:, None], steps.previous.flatten()[:, None]
-                pose = None if steps.pose is None else steps.pose.flatten(0, 1)[:, None]
+                where = {key: value.flatten(0, 1)[:, None] for key, value in steps.where.items()}
                 is_start = is_start.expand(-1, asked).flatten()[:, None]
-                latent = policy.memory(policy.inputs(features, previous, is_start, is_start, pose))[0]
+                latent = policy.memory(policy.inputs(features, previous, is_start, is_start, where))[0]
                 latent = latent.unflatten(0, (batch, asked)).squeeze(2)
             else:
                 latent = policy.memory.decide(
-                    policy.inputs(features, steps.previous, is_start, is_start, steps.pose), at
+                    policy.inputs(features, steps.previous, is_start, is_start, steps.where), at
                 )
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
         return self.config.temperature * policy.actor.linear(latent)

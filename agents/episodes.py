@@ -15,6 +15,7 @@ from torch import Tensor
 
 from agents.buffer import Observations
 from agents.dqn_config import DQNConfig
+from agents.memory import Where
 from agents.replay import EpisodeReplay
 from agents.rollouts import episode_horizon
 from agents.trials import TrialModel
@@ -67,7 +68,7 @@ class EpisodeAlgorithm(TrialModel):
                 self.observation_space,
                 self.device,
                 self.policy.features_dim if self.policy.freeze_features else None,
-                self.policy.memory.uses_pose,
+                self.policy.memory.asks_for,
             )
         return self._replay
 
@@ -105,7 +106,7 @@ class EpisodeAlgorithm(TrialModel):
             observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
             actions = self._uniform_actions(env.num_envs)
             if epsilon == 1.0:
-                seen, pose = self._seen(observations)
+                seen, where = self._seen(observations)
             else:
                 start = self._episode_start
                 acted = policy.act(observations, state, start, start)
@@ -116,7 +117,7 @@ class EpisodeAlgorithm(TrialModel):
                 is_uniform = torch.rand(env.num_envs, generator=policy.generator, device=self.device) < epsilon
                 actions = torch.where(is_uniform, actions, acted.actions)
                 state = policy.remember_action(acted.state, actions)
-                seen, pose = (acted.features if policy.freeze_features else observations), acted.pose
+                seen, where = (acted.features if policy.freeze_features else observations), acted.where
             new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
             if not np.isfinite(rewards).all():
                 raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
@@ -127,13 +128,13 @@ class EpisodeAlgorithm(TrialModel):
                 self._last_obs = None
                 return False
             now = torch.as_tensor(running)
-            replay.add(rows, now, t, seen, pose, actions, torch.as_tensor(rewards))
+            replay.add(rows, now, t, seen, where, actions, torch.as_tensor(rewards))
             ended = np.flatnonzero(running & dones).tolist()
             if ended:
                 self._update_info_buffer([infos[i] for i in ended], np.ones(len(ended), bool))
-                seen, pose = self._seen(self._last_observations([infos[i] for i in ended]))
+                seen, where = self._seen(self._last_observations([infos[i] for i in ended]))
                 is_terminal = torch.tensor([not infos[i].get("TimeLimit.truncated", False) for i in ended])
-                replay.end(rows[ended], t + 1, seen, pose, is_terminal)
+                replay.end(rows[ended], t + 1, seen, where, is_terminal)
             self._last_obs = new_obs  # type: ignore[assignment]
             self._note_starts(env, dones)
             running &= ~dones
@@ -155,10 +156,10 @@ class EpisodeAlgorithm(TrialModel):
         return torch.randint(int(self.action_space.n), (count,), generator=self.policy.generator, device=self.device)
 
     @torch.no_grad()
-    def _seen(self, observations: Any) -> tuple[Observations | Tensor, Tensor | None]:
-        """What the replay keeps of observations: themselves or embeddings of them, and the pose."""
-        pose = self.policy.pose(observations)
-        return (self.policy.features(observations) if self.policy.freeze_features else observations), pose
+    def _seen(self, observations: Any) -> tuple[Observations | Tensor, Where]:
+        """What the replay keeps of observations: themselves or embeddings of them, and what the memory asks for."""
+        where = self.policy.where(observations)
+        return (self.policy.features(observations) if self.policy.freeze_features else observations), where
 
     def _last_observations(self, infos: list[dict[str, Any]]) -> Observations:
         """The last observation of each of some ended episodes, (B, ...)."""

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from agents.distributions import ActionDistribution, ActionHead
 from agents.encoders import DictEncoder, SceneEncoder
-from agents.memory import State, StepInputs, asks_for_pose, make_memory
+from agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory
 from memenvs.checks import choices_for
 
 #: Features extractors that can be named in a saved file.
@@ -35,7 +35,11 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
-POSE = "pose"
+FORMS = {
+    "pose": "(3,) of x, y and heading",
+    "place": "the number of a place",
+    "move": "the number of a move",
+}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -45,7 +49,7 @@ class Acted:
 
     Attributes:
         features: float, (B, features_dim); of the observations.
-        pose: float, (B, 3); None where the memory does not ask for it.
+        where: What the memory asks for, as `MemoryPolicy.where` gives it.
         previous: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
         actions: As the distribution gives them: counted from 0, not clipped.
         log_probs: float, (B,); of the actions.
@@ -54,7 +58,7 @@ class Acted:
     """
 
     features: Tensor
-    pose: Tensor | None
+    where: Where
     previous: Tensor
     actions: Tensor
     log_probs: Tensor
@@ -72,8 +76,8 @@ class MemoryPolicy(BasePolicy):
 
     What a step brings to the memory is the features of its observation and, if `previous_action_dim` > 0, an embedding of the action
     before it (row 0 at the first step of an episode). Without a learnable `net_arch` the memory's features go straight to the heads.
-    A memory that asks for poses (`uses_pose`) gets the observation's `pose` as it is, and the features extractor does not see that key;
-    for any other memory `pose` is a key like the rest.
+    A memory that asks for poses, places or moves (`Memory.asks_for`) gets the observation's `pose`, `place` or `move` as it is, and the features
+    extractor does not see that key; for any other memory it is a key like the rest.
 
     Args:
         observation_space: Any that Stable-Baselines3 can preprocess.
@@ -193,7 +197,7 @@ class MemoryPolicy(BasePolicy):
     # ------------------------------------------------------------------ pieces
 
     def features(self, observations: PyTorchObs) -> Tensor:
-        """Embedding of each observation, without its `pose` if the memory gets that.
+        """Embedding of each observation, without what goes to the memory as it is.
 
         Args:
             observations: Tensor or dict of tensors, (B, ...).
@@ -201,24 +205,24 @@ class MemoryPolicy(BasePolicy):
         Returns:
             float, (B, features_dim).
         """
-        if isinstance(observations, dict) and self.memory.uses_pose:
-            observations = {key: value for key, value in observations.items() if key != POSE}
+        if isinstance(observations, dict):
+            observations = {key: value for key, value in observations.items() if key not in self.memory.asks_for}
         prepared = preprocess_obs(observations, self.encoded_space, normalize_images=self.normalize_images)
         if not self.freeze_features:
             return self.features_extractor(prepared)
         with torch.no_grad():  # rounded as they are stored, so that acting and learning see the same
             return self.features_extractor(prepared).to(torch.bfloat16).to(torch.float32)
 
-    def pose(self, observations: PyTorchObs) -> Tensor | None:
-        """Poses for a memory that asks for them, float (B, 3): x m, y m, heading rad; None for any other.
+    def where(self, observations: PyTorchObs) -> Where:
+        """What the memory asks for: `pose` float32 (B, 3), x m, y m, heading rad; `place` and `move` int64 (B,). Often empty.
 
         Args:
             observations: As in `features`.
         """
-        if not self.memory.uses_pose:
-            return None
+        if not self.memory.asks_for:
+            return {}
         assert isinstance(observations, dict)
-        return observations[POSE].float()
+        return {key: observations[key].to(WHERE[key][0]) for key in self.memory.asks_for}
 
     def inputs(
         self,
@@ -226,7 +230,7 @@ class MemoryPolicy(BasePolicy):
         previous: Tensor,
         episode_start: Tensor,
         trial_start: Tensor,
-        pose: Tensor | None = None,
+        where: Where | None = None,
     ) -> StepInputs:
         """What the memory sees.
 
@@ -236,13 +240,13 @@ class MemoryPolicy(BasePolicy):
                 `previous_action_dim`).
             episode_start: bool, (B, T); with `single_steps` taken to be True, as the next.
             trial_start: bool, (B, T).
-            pose: float, (B, T, 3); as `pose` gives them.
+            where: As `where` gives it, (B, T, ...) each; None is nothing.
         """
         if self.previous_action_dim > 0:
             features = torch.cat([features, self.previous_action(previous)], -1)
         if self.single_steps:
             episode_start = trial_start = torch.ones_like(trial_start)
-        return StepInputs(features, episode_start, trial_start, pose)
+        return StepInputs(features, episode_start, trial_start, **(where or {}))
 
     def heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:
         """Distribution over actions and value, float (...), for memory features (..., D)."""
@@ -262,7 +266,7 @@ class MemoryPolicy(BasePolicy):
         state: State,
         episode_start: Tensor,
         trial_start: Tensor,
-        pose: Tensor | None = None,
+        where: Where | None = None,
     ) -> tuple[ActionDistribution, Tensor, State]:
         """One step of B environments.
 
@@ -271,7 +275,7 @@ class MemoryPolicy(BasePolicy):
             state: From `initial_state` or the call before, with the action taken since in it (`act`).
             episode_start: bool, (B,).
             trial_start: bool, (B,).
-            pose: float, (B, 3); as `pose` gives them.
+            where: As `where` gives it; None is nothing.
 
         Returns:
             Distribution over actions, values (B,), and the state without the new action.
@@ -279,7 +283,7 @@ class MemoryPolicy(BasePolicy):
         previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])
         x = self.inputs(
             features[:, None], previous[:, None], episode_start[:, None], trial_start[:, None],
-            None if pose is None else pose[:, None],
+            {key: value[:, None] for key, value in (where or {}).items()},
         )  # fmt: skip
         memory = {key: value for key, value in state.items() if key != PREVIOUS_ACTION}
         latent, memory = self.memory.step(x, memory)
@@ -304,12 +308,12 @@ class MemoryPolicy(BasePolicy):
             trial_start: bool, (B,).
             deterministic: The most likely action instead of a drawn one.
         """
-        features, pose = self.features(observations), self.pose(observations)
-        distribution, values, state = self.step(features, state, episode_start, trial_start, pose)
+        features, where = self.features(observations), self.where(observations)
+        distribution, values, state = self.step(features, state, episode_start, trial_start, where)
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         log_probs = distribution.log_prob(actions)
         previous = state[PREVIOUS_ACTION]
-        return Acted(features, pose, previous, actions, log_probs, values, self.remember_action(state, actions))
+        return Acted(features, where, previous, actions, log_probs, values, self.remember_action(state, actions))
 
     def remember_action(self, state: State, actions: Tensor) -> State:
         """The state with the action that was taken; `actions` as in `Acted`."""
@@ -385,21 +389,21 @@ class MemoryPolicy(BasePolicy):
 
 
 def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
-    """What the features extractor sees of an observation space: all but the pose, if the memory of that name gets it.
+    """What the features extractor sees of an observation space: all but what the memory of that name asks for.
 
     Raises:
-        ValueError: The memory needs a pose and the space has none, or nothing besides.
+        ValueError: The memory needs what the space does not have, or there is nothing besides.
     """
-    if not asks_for_pose(memory, **settings):
+    asked = asks_for(memory, **settings)
+    if not asked:
         return space
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
-    pose = keys.pop(POSE, None)
-    if pose is None or pose.shape != (3,):
-        raise ValueError(
-            f"the memory {memory!r} needs the key {POSE!r}, (3,) of x, y and heading, in observations; got {space}"
-        )
+    for key in asked:
+        found = keys.pop(key, None)
+        if found is None or found.shape != WHERE[key][1] or (key != "pose" and not isinstance(found, spaces.Discrete)):
+            raise ValueError(f"the memory {memory!r} needs the key {key!r}, {FORMS[key]}, in observations; got {space}")
     if not keys:
         raise ValueError(
-            f"observations must have a key besides {POSE!r}, which goes to the memory {memory!r}; got {space}"
+            f"observations must have a key besides {', '.join(map(repr, asked))}, which goes to the memory {memory!r}; got {space}"
         )
     return spaces.Dict(keys)

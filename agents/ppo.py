@@ -270,7 +270,7 @@ class PartialUpdatePPO(TrialAlgorithm):
             )
             features = self.policy.features(flat).unflatten(0, (len(rows), end - begin))
         x = self.policy.inputs(
-            features, sequences.previous, sequences.episode_start, sequences.trial_start, sequences.pose
+            features, sequences.previous, sequences.episode_start, sequences.trial_start, sequences.where
         )
         return x, sequences
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from agents.buffer import Observations
+from agents.memory import WHERE, Where
 from memenvs.files import whole_file
 
 DEPTH = "depth", torch.float32
@@ -30,13 +32,13 @@ class Steps:
         observations: As the space says, (B, P, ...), or None where embeddings are stored instead.
         embeddings: bfloat16, (B, P, F), or None.
         previous: int64, (B, P); 1 + action before, 0 at the first step of an episode.
-        pose: float, (B, P, 3), or None where the memory does not ask for it.
+        where: What the memory asks for, (B, P, ...) each.
     """
 
     observations: Observations | None
     embeddings: Tensor | None
     previous: Tensor
-    pose: Tensor | None
+    where: Where
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class EpisodeReplay:
         observation_space: Of one environment.
         device: Where the tensors live.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
-        with_pose: Whether the memory asks for poses.
+        asked: What the memory asks for beside the embedding (`Memory.asks_for`).
 
     Attributes:
         lengths: int64, (capacity,); steps of each episode, 0 where a row is empty.
@@ -84,7 +86,7 @@ class EpisodeReplay:
         observation_space: spaces.Space,
         device: torch.device,
         embedding_dim: int | None = None,
-        with_pose: bool = False,
+        asked: Sequence[str] = (),
     ) -> None:
         self.capacity, self.max_steps, self.device = capacity, max_steps, device
         self.lengths = torch.zeros(capacity, dtype=torch.int64)
@@ -107,8 +109,10 @@ class EpisodeReplay:
                 if (key, dtype) == DEPTH:
                     dtype = torch.int16
                 self._stores[f"observation.{key}" if is_dict else "observation"] = room(*shape, dtype=dtype)
-        if with_pose:
-            self._stores["pose"] = room(3, dtype=torch.float32)
+        self._asked = tuple(asked)
+        for key in asked:
+            dtype, shape = WHERE[key]
+            self._stores[key] = room(*shape, dtype=dtype)
 
     @property
     def nbytes(self) -> int:
@@ -147,7 +151,7 @@ class EpisodeReplay:
         running: Tensor,
         t: int,
         seen: Observations | Tensor,
-        pose: Tensor | None,
+        where: Where,
         actions: Tensor,
         rewards: Tensor,
     ) -> None:
@@ -158,33 +162,31 @@ class EpisodeReplay:
             running: bool, (B,); whether the step is stored.
             t: The step, 0 ... T - 1.
             seen: Observations, or embeddings where these are stored.
-            pose: float, (B, 3), or None.
+            where: What the memory asks for.
             actions: int64, (B,); counted from 0.
             rewards: float, (B,).
         """
         rows, now = rows[running], running.to(self.device)
         seen = {key: value[now] for key, value in seen.items()} if isinstance(seen, dict) else seen[now]
-        self._see(rows, t, seen, None if pose is None else pose[now])
+        self._see(rows, t, seen, {key: value[now] for key, value in where.items()})
         self._stores["action"][rows, t] = actions[now]
         self._stores["reward"][rows, t] = rewards.to(self.device, torch.float32)[now]
 
-    def end(
-        self, rows: Tensor, steps: int, seen: Observations | Tensor, pose: Tensor | None, terminated: Tensor
-    ) -> None:
+    def end(self, rows: Tensor, steps: int, seen: Observations | Tensor, where: Where, terminated: Tensor) -> None:
         """Ends some episodes after as many steps; from now on they are drawn.
 
         Args:
             rows: int64, (B,).
             steps: 1 ... T.
             seen: Their last observations, or embeddings of them.
-            pose: float, (B, 3), or None.
+            where: What the memory asks for.
             terminated: bool, (B,).
         """
-        self._see(rows, steps, seen, pose)
+        self._see(rows, steps, seen, where)
         self.lengths[rows] = steps
         self.terminated[rows] = terminated.cpu()
 
-    def _see(self, rows: Tensor, t: int, seen: Observations | Tensor, pose: Tensor | None) -> None:
+    def _see(self, rows: Tensor, t: int, seen: Observations | Tensor, where: Where) -> None:
         if "embedding" in self._stores:
             assert isinstance(seen, Tensor)
             self._stores["embedding"][rows, t] = seen.to(torch.bfloat16)
@@ -195,9 +197,8 @@ class EpisodeReplay:
                 self._stores[f"observation.{key}"][rows, t] = value
         else:
             self._stores["observation"][rows, t] = seen
-        if "pose" in self._stores:
-            assert pose is not None
-            self._stores["pose"][rows, t] = pose
+        for key in self._asked:
+            self._stores[key][rows, t] = where[key]
 
     # ------------------------------------------------------------------ reading
 
@@ -247,7 +248,7 @@ class EpisodeReplay:
             observations,
             get("embedding") if "embedding" in self._stores else None,
             previous,
-            get("pose") if "pose" in self._stores else None,
+            {key: get(key) for key in self._asked},
         )
 
     def actions(self, rows: Tensor, at: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):  # type: ignore[misc]  # bo
             self.action_space,
             self.device,
             self.policy.features_dim if self.policy.freeze_features else None,
-            self.policy.memory.uses_pose,
+            self.policy.memory.asks_for,
         )
         self._state: State | None = None
 
@@ -119,7 +119,7 @@ class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):  # type: ignore[misc]  # bo
                     rewards = rewards + self.gamma * self._truncated_values(dones, infos)
                 buffer.add(
                     observations, acted.features, acted.previous, episode_start, trial_start,
-                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs, acted.pose,
+                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs, acted.where,
                 )  # fmt: skip
             else:
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
@@ -174,9 +174,9 @@ class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):  # type: ignore[misc]  # bo
         """Value of the next observation, float (N,), without keeping it in memory: the state's counters stay as they are."""
         with torch.no_grad():
             tensors = obs_as_tensor(observations, self.device)
-            features, pose = self.policy.features(tensors), self.policy.pose(tensors)
+            features, where = self.policy.features(tensors), self.policy.where(tensors)
             assert self._state is not None
-            return self.policy.step(features, self._state, episode_start, trial_start, pose)[1]
+            return self.policy.step(features, self._state, episode_start, trial_start, where)[1]
 
     def _truncated_values(self, dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
         """Value of the last observation of each episode that the clock cut, float32 (N,), 0 elsewhere."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from agents.memory.base import Memory, State, StepInputs
+from agents.memory.base import WHERE, Memory, State, StepInputs, Where
 from agents.memory.dnc import DNCConfig, DNCMemory
 from agents.memory.frmqn import FRMQNConfig, FRMQNMemory
 from agents.memory.none import NoMemory, NoMemoryConfig
@@ -30,7 +30,18 @@ from agents.memory.smt_causal import CausalConfig, CausalMemory
 from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 from memenvs.checks import choices_for
 
-__all__ = ["MEMORIES", "Memory", "Row", "State", "StepInputs", "asks_for_pose", "make_memory", "memory_row"]
+__all__ = [
+    "MEMORIES",
+    "WHERE",
+    "Memory",
+    "Row",
+    "State",
+    "StepInputs",
+    "Where",
+    "asks_for",
+    "make_memory",
+    "memory_row",
+]
 
 
 @dataclass(frozen=True)
@@ -109,14 +120,17 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
     return memory_row(name).memory(input_dim, _config(name, kwargs))
 
 
-def asks_for_pose(name: str, **kwargs: Any) -> bool:
-    """Whether the memory of that name with these settings needs poses; it is not yet made.
+def asks_for(name: str, **kwargs: Any) -> tuple[str, ...]:
+    """What the memory of that name with these settings will ask for (`Memory.asks_for`); it is not yet made.
 
     Raises:
         ValueError: As `make_memory`.
     """
     config = _config(name, kwargs)
-    return config.poses if isinstance(config, SceneConfig) else memory_row(name).memory.uses_pose
+    memory = memory_row(name).memory
+    poses = config.poses if isinstance(config, SceneConfig) else memory.uses_pose
+    asked = {"pose": poses, "place": memory.uses_place, "move": memory.uses_move}
+    return tuple(key for key in WHERE if asked[key])
 
 
 def _config(name: str, settings: dict[str, Any]) -> Any:

@@ -45,8 +45,8 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
     rows, reward = replay.begin(16), np.array(Steps.REWARDS)
     for t in range(4):
         actions = (torch.arange(16) >> t) % 2
-        replay.add(rows, yes, t, torch.eye(5)[t].expand(16, -1), None, actions, torch.as_tensor(reward[t])[actions])
-    replay.end(rows, 4, torch.eye(5)[4].expand(16, -1), None, yes)
+        replay.add(rows, yes, t, torch.eye(5)[t].expand(16, -1), {}, actions, torch.as_tensor(reward[t])[actions])
+    replay.end(rows, 4, torch.eye(5)[4].expand(16, -1), {}, yes)
     for _ in range(500):
         model._update()
     value = np.zeros((8, 2))  # 0 from step 4 on: all is over
@@ -203,8 +203,8 @@ def compare_with_acting(model: EpisodeDQN) -> None:
                     assert isinstance(steps.observations, dict)
                     features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
                 start = torch.tensor([t == 0])
-                pose = None if steps.pose is None else steps.pose[:, t]
-                distribution, _, state = policy.step(features, state, start, start, pose)
+                where = {key: value[:, t] for key, value in steps.where.items()}
+                distribution, _, state = policy.step(features, state, start, start, where)
                 acted.append(distribution.log_probs[0])  # type: ignore[attr-defined]
                 if t < length:
                     state = policy.remember_action(state, replay.actions(here, torch.tensor([[t]]))[:, 0])

@@ -77,16 +77,16 @@ def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
     assert made.features_dim == 4
     seen = observations(2)
     assert torch.equal(made.features(seen), seen["range"])
-    assert torch.equal(made.pose(seen), seen["pose"])  # type: ignore[arg-type]
+    assert torch.equal(made.where(seen)["pose"], seen["pose"])
     x = made.inputs(
         seen["range"][:, None], torch.zeros(2, 1, dtype=torch.int64), *torch.ones(2, 2, 1, dtype=torch.bool),
-        seen["pose"][:, None],
+        {"pose": seen["pose"][:, None]},
     )  # fmt: skip
     assert torch.equal(x.pose, seen["pose"][:, None])  # type: ignore[arg-type]
     yes = torch.ones(2, dtype=torch.bool)
     acted = made.act(seen, made.initial_state(2), yes, yes)
     assert torch.equal(acted.state["sum"], seen["pose"])
-    assert acted.pose is not None
+    assert acted.where.keys() == {"pose"}
     more = observations(2, seed=1)
     _, state = made.predict({key: value.numpy() for key, value in more.items()}, acted.state, np.array([False, True]))
     assert torch.equal(state["sum"], more["pose"] + torch.tensor([[1.0], [0.0]]) * seen["pose"])
@@ -95,16 +95,16 @@ def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
 def test_for_other_memories_the_pose_is_a_key_like_the_rest() -> None:
     made, seen = policy(memory="none"), observations(2)
     assert torch.equal(made.features(seen), torch.cat([seen["pose"], seen["range"]], -1))
-    assert made.pose(seen) is None
+    assert made.where(seen) == {}
     yes = torch.ones(2, dtype=torch.bool)
-    assert made.act(seen, made.initial_state(2), yes, yes).pose is None
+    assert made.act(seen, made.initial_state(2), yes, yes).where == {}
 
 
 def test_scene_memories_may_do_without_a_pose() -> None:
     space = spaces.Dict({"range": SEEN["range"]})
     made = policy(space, "smt", memory_kwargs={"poses": False})
     seen = {"range": observations(2)["range"]}
-    assert made.pose(seen) is None
+    assert made.where(seen) == {}
     yes = torch.ones(2, dtype=torch.bool)
     assert made.act(seen, made.initial_state(2), yes, yes).values.shape == (2,)
 
@@ -153,8 +153,7 @@ def test_learning_sees_the_poses_of_acting(frozen: bool) -> None:
     _, callback = model._setup_learn(24)
     for _ in range(2):
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
-    poses = model.rollout_buffer.poses
-    assert poses is not None
+    poses = model.rollout_buffer.where["pose"]
     assert poses.abs().min() > 0
     with torch.no_grad():
         distribution, values, actions = model.evaluate(torch.arange(2), 0, 12)

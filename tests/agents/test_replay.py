@@ -35,10 +35,10 @@ def play(
     over = torch.tensor(terminated or [True] * len(numbers))
     for t in range(max(lengths)):
         now = t < length
-        replay.add(rows, now, t, (100.0 * e + t)[:, None], None, (e + t) % 2, 10.0 * e + t)
+        replay.add(rows, now, t, (100.0 * e + t)[:, None], {}, (e + t) % 2, 10.0 * e + t)
         ended = length == t + 1
         if ended.any():
-            replay.end(rows[ended], t + 1, (100.0 * e + t + 1)[ended][:, None], None, over[ended])
+            replay.end(rows[ended], t + 1, (100.0 * e + t + 1)[ended][:, None], {}, over[ended])
     return rows
 
 
@@ -96,7 +96,7 @@ def test_what_was_done_before_a_step() -> None:
     at = torch.tensor([[0, 1, 4], [2, 0, 1]])
     steps = replay.read(torch.tensor([0, 1]), at)
     assert steps.previous.tolist() == [[0, 1 + 1, 1 + 0], [1 + 1, 0, 1 + 0]]  # actions of e = 1: 1 0 1 0, of e = 2: 0 1
-    assert steps.pose is None
+    assert steps.where == {}
     assert steps.embeddings is None
     assert replay.actions(torch.tensor([0, 1]), torch.tensor([[0, 3], [0, 1]])).tolist() == [[1, 0], [0, 1]]
 
@@ -114,7 +114,7 @@ def test_returns(terminated: bool) -> None:
 
 
 def test_observations_in_the_types_of_their_space() -> None:
-    replay, rng = make(space=SPACE, with_pose=True), np.random.default_rng(0)
+    replay, rng = make(space=SPACE, asked=["pose"]), np.random.default_rng(0)
     depth = rng.uniform(0.1, 5.0, (2, 2, 3, 1)).astype(np.float32)
     depth[0, 0] = 0.0
     depth[1, 1] = 40.0
@@ -126,11 +126,10 @@ def test_observations_in_the_types_of_their_space() -> None:
     pose = torch.tensor([[1.0, 2.0, 3.0], [-4.0, 5.0, -0.5]])
     rows = replay.begin(2)
     yes = torch.ones(2, dtype=torch.bool)
-    replay.add(rows, yes, 0, views, pose, torch.zeros(2, dtype=torch.int64), torch.zeros(2))
-    replay.end(rows, 1, views, -pose, yes)
+    replay.add(rows, yes, 0, views, {"pose": pose}, torch.zeros(2, dtype=torch.int64), torch.zeros(2))
+    replay.end(rows, 1, views, {"pose": -pose}, yes)
     steps = replay.read(rows, torch.tensor([[0, 1]] * 2))
     assert isinstance(steps.observations, dict)
-    assert steps.pose is not None
     for t in range(2):
         got = {key: value[:, t] for key, value in steps.observations.items()}
         assert torch.equal(got["semantic"], views["semantic"])
@@ -138,7 +137,7 @@ def test_observations_in_the_types_of_their_space() -> None:
         assert {key: value.dtype for key, value in got.items()} == {key: value.dtype for key, value in views.items()}
         assert (got["depth"] - views["depth"].clamp(max=32.767)).abs().max() < 0.000501
         assert torch.equal(got["depth"] == 0, views["depth"] == 0)
-        assert torch.equal(steps.pose[:, t], pose * (1 - 2 * t))
+        assert torch.equal(steps.where["pose"][:, t], pose * (1 - 2 * t))
     assert replay.nbytes == 3 * 7 * (6 * 2 + 6 + 8 + 12 + 8 + 4)  # 2 bytes for a depth
 
 
@@ -146,8 +145,8 @@ def test_embeddings_take_the_place_of_observations() -> None:
     replay = make(space=SPACE, embedding_dim=2)
     embeddings = torch.tensor([[1.0, 0.3]])
     rows, yes = replay.begin(1), torch.ones(1, dtype=torch.bool)
-    replay.add(rows, yes, 0, embeddings, None, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
-    replay.end(rows, 1, 2 * embeddings, None, yes)
+    replay.add(rows, yes, 0, embeddings, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
+    replay.end(rows, 1, 2 * embeddings, {}, yes)
     steps = replay.read(rows, torch.tensor([[0, 1]]))
     assert steps.observations is None
     assert torch.equal(steps.embeddings, torch.stack([embeddings, 2 * embeddings], 1).bfloat16())  # type: ignore[arg-type]
@@ -190,7 +189,7 @@ def test_broken_and_foreign_files_are_named(tmp_path: Path) -> None:
         (before, 8, "must be the replay of environment step 8, got that of 7"),
         (make(4), 7, "must be of 4 episodes of at most 6 steps, got 3 of at most 6"),
         (
-            make(with_pose=True),
+            make(asked=["pose"]),
             7,
             r"must have \['action', 'lengths', 'observation', 'pose', .*got \['action', 'lengths', 'obs",
         ),

@@ -88,7 +88,7 @@ def read_scans(folder: Path) -> dict[str, Scan]:
     packed = folder / "connectivity.npz"
     if packed.is_file():
         try:
-            with np.load(packed, allow_pickle=False) as arrays:
+            with packed.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return _unpack(dict(arrays))
         except (OSError, EOFError, zipfile.BadZipFile, KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"{packed}: {error}") from error

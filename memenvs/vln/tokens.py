@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import unicodedata
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -131,7 +132,7 @@ class WordPieceTokenizer(Tokenizer):
         try:
             text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
             return cls(text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"))
-        except (OSError, EOFError, ValueError) as error:
+        except (OSError, EOFError, zlib.error, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
 
     def pieces(self, text: str) -> list[str]:

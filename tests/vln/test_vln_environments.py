@@ -1,0 +1,258 @@
+"""The two environments in the house of `toys.py`."""
+
+from __future__ import annotations
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers)
+from memenvs.core import TrialVectorEnv
+from memenvs.vln.cvdn import CVDN
+from memenvs.vln.metrics import METRICS
+from memenvs.vln.r2r import R2R
+from tests.vln.toys import plain_metrics
+
+STOP = 16
+
+
+@pytest.fixture
+def make(toy_data):
+    def _make(task: str = "R2R", **kwargs: object) -> gym.Env:
+        return gym.make(f"memenvs/VLN-{task}-v0", world="mp3d", split="train", data_dir=str(toy_data), **kwargs)
+
+    return _make
+
+
+def candidates(env: gym.Env) -> dict[str, int]:
+    """Action by name of the neighbour."""
+    task = env.unwrapped.task
+    here = task.info()["place"][0]
+    return {
+        str(task.graphs.viewpoints[node]): k for k, node in enumerate(task.graphs.candidates.node[here]) if node >= 0
+    }
+
+
+def walk(env: gym.Env, way: str) -> list[float]:
+    """Rewards of walking to these viewpoints; "." stops."""
+    return [float(env.step(STOP if name == "." else candidates(env)[name])[1]) for name in way]
+
+
+def likeness(env: gym.Env, way: str) -> float:
+    task = env.unwrapped.task
+    episode = task.world.episode(int(task.info()["episode"][0]))
+    return plain_metrics(task.world.graphs[0], episode, [task.world.graphs[0].node[name] for name in way])["ndtw"]
+
+
+def test_rewards_of_a_walk(make):
+    """a-b-c-d is asked for; d is 4.5, 2.5, 0.5 m away from a, b, c and 4.5 m from e."""
+    env = make()
+    env.reset(options={"episode": 0})
+    gain = [likeness(env, "aebcb"[: k + 2]) - likeness(env, "aebcb"[: k + 1]) for k in range(4)]
+    expected = [gain[0], 1 + gain[1], 1 + gain[2], -1 + gain[3] - 2 * (1 - 0.5), 2 + 2 * likeness(env, "aebcb")]
+    assert walk(env, "aebcb."[1:]) == pytest.approx(expected)
+    env.reset(options={"episode": 0})
+    assert walk(env, ".") == [-2.0]
+
+
+def test_path_likeness_in_hops(make):
+    """In hops, b is 1 from the path's next node where it is 2 m."""
+    env = make(reward_ndtw="hops")
+    env.reset(options={"episode": 0})
+    before, after = math.exp(-(0 + 1 + 2 + 3) / 12), math.exp(-(0 + 0 + 1 + 2) / 12)
+    assert walk(env, "b") == pytest.approx([1 + after - before])
+
+
+def test_the_camera_looks_along_the_view_of_what_was_chosen(make):
+    env = make(panorama=True, feature_size=3)
+    observation, info = env.reset(options={"instr_id": "7_1"})
+    assert (info["heading"], info["elevation"], info["viewpoint"], info["text"]) == (
+        pytest.approx(math.pi / 6), 0.0, "a", "Go on, and on!",
+    )  # fmt: skip
+    np.testing.assert_allclose(observation["direction"], [0.5, math.sqrt(0.75), 0, 1], atol=1e-6)
+    assert info["pose"] == pytest.approx([0, 0, math.pi / 3])  # from +x, the other way round
+    assert info["action_mask"].tolist() == [1, 1] + [0] * 14 + [1]
+    assert (observation["candidate_mask"] == info["action_mask"]).all()
+    order = candidates(
+        env
+    )  # b lies at 0 degrees, e at 45: one is first seen in view 0, where it is nearer to the middle
+    assert order == {"b": 0, "e": 1}
+    angles = observation["candidates"][:, 3:7]
+    np.testing.assert_allclose(angles[0], [-0.5, math.sqrt(0.75), 0, 1], atol=1e-6)
+    np.testing.assert_allclose(angles[1], [math.sin(math.radians(15)), math.cos(math.radians(15)), 0, 1], atol=1e-6)
+    assert not observation["candidates"][2:].any()
+    assert not observation["candidates"][:, :3].any()
+    assert observation["panorama"].shape == (36, 131)
+    observation, *_, info = env.step(order["e"])
+    assert info["heading"] == pytest.approx(math.pi / 6)  # 45 degrees are as near to 30 as to 60: the lower view
+    assert not observation["candidates"][2:].any()
+
+
+def test_episodes_end(make):
+    env = make()
+    env.reset(options={"episode": 0})
+    flags = [env.step(candidates(env)[name])[2:4] for name in "baba" * 3 + "bab"]
+    assert flags == [(False, False)] * 14 + [(False, True)]
+    env.reset(options={"episode": 0})
+    assert env.step(STOP)[2:4] == (True, False)
+    limits = {supervision: CVDN.config_type(supervision=supervision).step_limit for supervision in ("oracle", "mixed")}
+    assert limits == {"oracle": 20, "mixed": 40}
+
+
+def test_metrics_at_the_end_are_those_of_the_plain_version(make):
+    for task, extra in (("R2R", ()), ("CVDN", ("gp",))):
+        env = make(task)
+        for number, way in ((0, "aebcbc"), (1, "cbab" if task == "CVDN" else "abab")):
+            _, info = env.reset(options={"episode": number})
+            graph = env.unwrapped.task.world.graphs[0]
+            for name in way[1:]:
+                info = env.step(candidates(env)[name])[4]
+            plain = plain_metrics(graph, env.unwrapped.task.world.episode(number), [graph.node[name] for name in way])
+            for name in (*METRICS, *extra):
+                assert info[name] == pytest.approx(plain[name]), (task, name)
+            assert info["success"] is bool(plain["sr"])
+            assert [each[0] for each in env.unwrapped.task.trajectory(0)] == list(way)
+    assert "gp" not in make().reset()[1]
+
+
+def test_oracle_walks_the_shortest_way_and_stops(make):
+    for task, number, way in (("R2R", 0, "abcd"), ("R2R", 2, "eb"), ("CVDN", 0, "abcd"), ("CVDN", 1, "cbe")):
+        env = make(task)
+        _, info = env.reset(options={"episode": number})
+        is_over = False
+        while not is_over:
+            action = env.unwrapped.oracle_action()
+            assert info["teacher_action"] == action
+            _, _, is_over, _, info = env.step(action)
+        assert "".join(name for name, *_ in env.unwrapped.task.trajectory(0)) == way
+        assert (info["ne"], info["sr"], info["spl"]) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, "[NAV] Where now? [ORA] Go north. [NAV] And here? [ORA] Straight on. [TAR] lamp"),
+        ({"history": "last_exchange"}, "[NAV] And here? [ORA] Straight on. [TAR] lamp"),
+        ({"history": "last_answer"}, "[ORA] Straight on. [TAR] lamp"),
+        ({"history": "target"}, "[TAR] lamp"),
+    ],
+)
+def test_how_much_of_the_dialogue_is_told(make, settings, text):
+    env = make("CVDN", **settings)
+    assert env.reset(options={"instr_id": "3"})[1]["text"] == text
+    assert env.reset(options={"instr_id": "4"})[1]["text"] == "[TAR] bed"
+
+
+@pytest.mark.parametrize(
+    ("supervision", "paths"), [("oracle", ("abc", "cbe")), ("navigator", ("aebcd", "cba")), ("mixed", ("aebcd", "cbe"))]
+)
+def test_supervisions(make, supervision, paths):
+    """The human of the first dialogue came by the end of the planner's path, that of the second did not."""
+    task = make("CVDN", supervision=supervision).unwrapped.task
+    found = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
+    assert found == paths
+
+
+def test_one_pass_by_number_visits_every_instruction(make):
+    env = make()
+    ids = [env.reset(options={"episode": k})[1]["instr_id"] for k in range(env.unwrapped.task.num_layouts)]
+    assert ids == ["7_0", "7_1", "8_0"]
+    assert [env.reset(options={"layout": k})[1]["instr_id"] for k in range(3)] == ids
+
+
+def test_texts_that_are_too_long(make):
+    """R2R's end goes, a dialogue's beginning."""
+    for task, kept in (("R2R", 1), ("CVDN", 0)):
+        env = make(task, max_tokens=3)
+        tokens = env.reset(options={"episode": 0})[0]["instruction"]
+        text = env.unwrapped.task.tokenizer.decode(tokens)
+        assert len(text.split()) == 3
+        assert text.startswith("[UNK] [UNK]") if kept else text == "[TAR] [UNK] [SEP]"
+    env = make(max_tokens=3, too_long="error")
+    with pytest.raises(
+        ValueError, match=r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'; too_long='cut'"
+    ):
+        env.reset(options={"episode": 0})
+
+
+def test_masked_actions(make):
+    env = make()
+    env.reset(options={"episode": 0})
+    with pytest.raises(
+        ValueError,
+        match=r"action 5 of environment 0 is masked: a has candidates 0 \.\.\. 1, and 16 stops; invalid='stop'",
+    ):
+        env.step(5)
+    assert env.unwrapped.task.info()["viewpoint"][0] == "a"
+    env = make(invalid="stop")
+    env.reset(options={"episode": 0})
+    assert env.step(5)[1:4] == (-2.0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"episode": 3}, r"option 'episode' must be an integer in 0 \.\.\. 2, got 3"),
+        ({"episode": "7_0"}, "option 'episode' must be an integer"),
+        ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids look like '7_0'"),
+        ({"instr_id": ["7_0"]}, "option 'instr_id': "),
+        (
+            {"instr_id": "7_1", "episode": 0},
+            "options 'episode' 0 and 'instr_id' '7_1', which is episode 1, do not agree",
+        ),
+    ],
+)
+def test_wrong_options(make, options, message):
+    with pytest.raises(ValueError, match=message):
+        make().reset(options=options)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "message"),
+    [
+        ("R2R", {"split": "val_unsen"}, r"unknown split 'val_unsen'; choose from .*Did you mean 'val_unseen'"),
+        ("R2R", {"world": "mars"}, "unknown world 'mars'; choose from "),
+        ("R2R", {"features": "some"}, "unknown features 'some'; choose from "),
+        ("R2R", {"tokenizer": "letters"}, "unknown tokenizer 'letters'; choose from "),
+        ("R2R", {"invalid": "ignore"}, "unknown invalid 'ignore'; choose from "),
+        ("R2R", {"reward_ndtw": "feet"}, "unknown reward_ndtw 'feet'"),
+        ("R2R", {"too_long": True}, "unknown too_long True"),
+        ("R2R", {"panorama": 1}, "panorama must be True or False, got 1"),
+        ("R2R", {"max_tokens": 1}, "max_tokens must be an integer of at least 2 or None, got 1"),
+        ("R2R", {"max_candidates": 2}, "max_candidates must be at least 3, the neighbours of b in toy, got 2"),
+        ("CVDN", {"supervision": "teacher"}, "unknown supervision 'teacher'; choose from "),
+        ("CVDN", {"history": "none"}, "unknown history 'none'; choose from "),
+        ("CVDN", {"split": "test"}, "unknown split 'test'; choose from "),
+    ],
+)
+def test_wrong_settings(toy_data, task, settings, message):
+    with pytest.raises(ValueError, match=message):
+        gym.make(f"memenvs/VLN-{task}-v0", **{"world": "mp3d", "data_dir": str(toy_data), **settings})
+
+
+def test_pictures_show_path_and_walk(make):
+    env = make(render_mode="rgb_array")
+    env.reset(options={"episode": 0})
+    walk(env, "e")
+    task = env.unwrapped.task
+    picture = env.render()
+    assert picture.shape == (640, 512, 3)
+    middle = task.map_pixels(0, np.array([[0, 1.0], [1.0, 1.0], [1.0, 2.0]])).round().astype(int)
+    blue, orange, grey = (picture[y, x].astype(int) for x, y in middle)  # on a-b, a-e and b-e
+    assert blue[2] > blue[0] + 50
+    assert orange[0] > orange[2] + 50
+    assert abs(grey[0] - grey[2]) < 20
+    assert (picture[512:] < 128).any()  # there is text
+
+
+def test_some_of_a_batch_stop_and_others_walk(toy_data):
+    env = TrialVectorEnv(R2R, 3, trial_episodes=1, world="mp3d", data_dir=str(toy_data), autoreset_mode="SameStep")
+    _, info = env.reset(options=[{"episode": 0}, {"episode": 2}, {"episode": 1}])
+    assert info["viewpoint"].tolist() == ["a", "e", "a"]
+    _, rewards, terminated, _, info = env.step(np.array([0, STOP, STOP]))
+    assert terminated.tolist() == [False, True, True]
+    assert rewards[1] == pytest.approx(2 + 2 * math.exp(-2.0 / 6))  # e is 2 m from b, near enough
+    assert rewards[2] == -2.0
+    assert info["final_info"]["sr"].tolist() == [1, 1, 0]  # b is 2.5 m from d

@@ -1,0 +1,222 @@
+"""Reading graphs and annotations: the toy house in the public formats, what may be wrong with files, and the real data."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap
+from memenvs.vln.metrics import score
+from memenvs.vln.mp3d import data_folder, load_cvdn, load_r2r, read_scans
+from memenvs.vln.r2r import R2R
+from memenvs.vln.random_agent import exact_expectation
+from memenvs.vln.worlds import make_world
+from tests.vln.toys import NDH, PLACES, connectivity, write_data, write_json
+from tests.vln.toys import R2R as RECORDS
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get("MEMENVS_DATA"), reason="needs MEMENVS_DATA set to a folder with vln"
+)
+
+
+def test_the_toy_house(toy_data):
+    (scan,) = read_scans(toy_data).values()
+    assert scan.graph.viewpoints == tuple("abcde")
+    assert {tuple(pair) for pair in scan.graph.edges.tolist()} == {(0, 1), (1, 2), (2, 3), (1, 4), (0, 4)}
+    np.testing.assert_array_equal(scan.graph.position[3], [*PLACES["d"], 1.5])
+    assert (scan.visible == ~np.eye(5, dtype=bool)).all()
+
+
+def test_packed_and_unpacked_graphs_are_the_same(toy_data, tmp_path):
+    rows = connectivity()
+    lists = {
+        key: [[k for k, flag in enumerate(row[key]) if flag] for row in rows] for key in ("unobstructed", "visible")
+    }
+    packed: dict[str, Any] = {
+        "scan_ids": np.array(["toy"]),
+        "scan_offsets": np.array([0, len(rows)]),
+        "viewpoint_ids": np.array([row["image_id"].encode() for row in rows]),
+        "pose": np.array([row["pose"] for row in rows], float),
+        "height": np.array([row["height"] for row in rows]),
+        "included": np.array([row["included"] for row in rows]),
+    }
+    for key, each in lists.items():
+        packed[f"{key}_ptr"] = np.cumsum([0, *map(len, each)])
+        packed[f"{key}_idx"] = np.array([k for neighbours in each for k in neighbours], np.int16)
+    np.savez(tmp_path / "connectivity.npz", **packed)
+    one, other = read_scans(toy_data)["toy"], read_scans(tmp_path)["toy"]
+    assert one.graph.viewpoints == other.graph.viewpoints
+    for left, right in (
+        (one.graph.position, other.graph.position),
+        (one.graph.edges, other.graph.edges),
+        (one.visible, other.visible),
+    ):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_without_data(tmp_path, monkeypatch):
+    monkeypatch.delenv("MEMENVS_DATA", raising=False)
+    what = r"connectivity/SCAN_connectivity.json .*connectivity.npz.*R2R_SPLIT.json.*ndh_SPLIT.json.*terms of use"
+    for call, problem in (
+        (lambda: data_folder(None), r"no data: \$MEMENVS_DATA is not set and data_dir is None"),
+        (lambda: data_folder(tmp_path / "none"), "no data: there is no folder '.*none'"),
+        (lambda: R2R(1), r"no data: \$MEMENVS_DATA is not set"),
+        (lambda: load_r2r(tmp_path, "train"), r"no file r2r_train.json or R2R_train.json in"),
+        (lambda: load_cvdn(tmp_path, "train", "mixed", "all"), r"no file ndh_train.json in"),
+        (lambda: read_scans(tmp_path), r"no connectivity.npz and no connectivity/\*_connectivity.json in"),
+    ):
+        with pytest.raises(FileNotFoundError, match=f"{problem}.*{what}"):
+            call()
+    monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
+    (tmp_path / "vln").mkdir()
+    assert data_folder(None) == (tmp_path / "vln").resolve()
+
+
+def changed(records: list[Any], number: int, key: str, value: Any) -> list[Any]:
+    records = copy.deepcopy(records)
+    records[number][key] = value
+    return records
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "message"),
+    [
+        ("R2R_train.json", [], "R2R_train.json: the record must be a list of at least 1"),
+        (
+            "R2R_train.json",
+            changed(RECORDS, 1, "scan", "mars"),
+            r"\[1\].scan must be one of the 1 scans that have a graph",
+        ),
+        (
+            "R2R_train.json",
+            changed(RECORDS, 1, "path", list("ba?")),
+            r"\[1\].path\[2\] must be a viewpoint of scan toy",
+        ),
+        (
+            "R2R_train.json",
+            changed(RECORDS, 1, "path", list("cx")),
+            r"\[1\].path\[1\] must be a viewpoint of scan toy that is included",
+        ),
+        (
+            "R2R_train.json",
+            changed(RECORDS, 0, "path", list("ac")),
+            r"\[0\].path\[1\] must be a neighbour of a, got 'c'",
+        ),
+        ("R2R_train.json", changed(RECORDS, 0, "heading", "north"), r"\[0\].heading must be a finite number"),
+        ("R2R_train.json", changed(RECORDS, 0, "instructions", [1]), r"\[0\].instructions\[0\] must be a string"),
+        ("R2R_train.json", changed(RECORDS, 1, "path_id", 7), "two episodes have the id '7_0'"),
+        ("R2R_train.json", [{"scan": "toy"}], r"\[0\].path is missing"),
+        ("ndh_train.json.gz", changed(NDH, 1, "end_panos", []), r"\[1\].end_panos must be a list of at least 1"),
+        (
+            "ndh_train.json.gz",
+            changed(NDH, 1, "player_path", list("bc")),
+            r"\[1\].player_path must be a path from the start c",
+        ),
+        (
+            "ndh_train.json.gz",
+            changed(NDH, 0, "dialog_history", [{"role": "cat", "message": ""}]),
+            "role must be one of",
+        ),
+        (
+            "connectivity/toy_connectivity.json",
+            changed(connectivity(), 0, "pose", [1.0]),
+            r"\[0\].pose must be a list of at least 16",
+        ),
+        (
+            "connectivity/toy_connectivity.json",
+            changed(connectivity(), 0, "unobstructed", [True]),
+            r"\[0\].unobstructed must be a list of 6",
+        ),
+    ],
+)
+def test_broken_files(tmp_path, name, document, message):
+    write_json(write_data(tmp_path) / name, document, zipped=name.endswith(".gz"))
+    with pytest.raises(ValueError, match=message):
+        make_world("mp3d", "cvdn" if "ndh" in name else "r2r", split="train", data_dir=str(tmp_path))
+
+
+def test_files_that_are_not_what_they_are_called(tmp_path):
+    folder = write_data(tmp_path)
+    (folder / "R2R_train.json").write_text("{]")
+    with pytest.raises(ValueError, match=r"R2R_train.json: not JSON"):
+        load_r2r(folder, "train")
+    (folder / "connectivity.npz").write_bytes(b"PK\x03\x04, but no archive")
+    with pytest.raises(ValueError, match=r"connectivity\.npz: "):
+        load_r2r(folder, "val_seen")
+
+
+def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
+    folder = write_data(tmp_path)
+    write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [8]})
+    world = load_r2r(folder, "val_train_seen")
+    assert [world.episode(k).id for k in range(world.num_episodes)] == ["8_0"]
+
+
+# ---------------------------------------------------------------------- the real data
+
+
+@needs_data
+def test_real_graphs():
+    scans = read_scans(data_folder(None)).values()
+    table = Graphs([scan.graph for scan in scans])
+    own = table.candidates
+    is_there = own.node >= 0
+    assert len(scans) == 90
+    assert len(table.position) == 10_567
+    assert sum(len(scan.graph.edges) for scan in scans) == 21_468
+    assert is_there.sum(1).max() == 13
+    assert (~is_there.any(1)).sum() == 8
+    assert is_there.sum() == 42_936
+    off = np.abs(wrap(own.heading[is_there][:, None] - np.arange(36) % 12 * STEP))
+    tilt = own.elevation[is_there][:, None] - (np.arange(36) // 12 - 1) * STEP
+    cost = np.where(off <= HALF_FIELD, np.hypot(off, tilt), np.inf)
+    assert (cost.argmin(1) == own.view[is_there]).all()
+    for scan in scans:
+        assert (scan.graph.distance == scan.graph.distance.T).all()
+        parts = np.isfinite(scan.graph.distance)
+        assert (parts @ parts == parts).all()  # finite within a part, and only there
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("split", "instructions", "houses"), [("train", 14_039, 61), ("val_seen", 1_021, 56), ("val_unseen", 2_349, 11)]
+)
+def test_real_shortest_paths(split, instructions, houses):
+    world = make_world("mp3d", "r2r", split=split, data_dir=None)
+    assert (world.num_episodes, len(world.graphs)) == (instructions, houses)
+    episodes = [world.episode(k) for k in range(world.num_episodes)]
+    table = Graphs(world.graphs)
+    shortest = functools.cache(lambda house, path: world.graphs[house].shortest_path(path[0], path[-1]))
+    ways = [shortest(each.house, each.path) for each in episodes]
+    found = score(table, episodes, ways)
+    assert (found["ne"] == 0).all()
+    assert (found["sr"] == 1).all()
+    np.testing.assert_allclose(found["spl"], 1.0, atol=1e-12)
+    annotated = score(table, episodes, [each.path for each in episodes])
+    assert (annotated["ndtw"] == 1).all()
+    assert 100 * annotated["spl"].mean() == pytest.approx({"val_unseen": 99.84}.get(split, 100.0), abs=0.005)
+
+
+@needs_data
+@pytest.mark.parametrize(("split", "error", "success"), [("val_seen", 9.45, 0.16), ("val_unseen", 9.23, 0.16)])
+def test_real_random_agent_scatters_about_the_published_numbers(split, error, success):
+    found = exact_expectation(R2R(1, world="mp3d", split=split))
+    assert abs(found["ne"]["mean"] - error) < 3 * found["ne"]["stderr"]
+    assert abs(found["sr"]["mean"] - success) < 3 * found["sr"]["stderr"] + 0.005  # it was printed in whole per cent
+
+
+@needs_data
+@pytest.mark.parametrize(("supervision", "progress"), [("oracle", 8.36), ("navigator", 7.99), ("mixed", 9.58)])
+def test_real_goal_progress_of_the_shortest_path(supervision, progress):
+    world = make_world("mp3d", "cvdn", split="val_unseen", data_dir=None, supervision=supervision)
+    episodes = [world.episode(k) for k in range(world.num_episodes)]
+    ways = [world.graphs[each.house].shortest_path(each.path[0], each.path[-1]) for each in episodes]
+    found = score(Graphs(world.graphs), episodes, ways)
+    assert len(episodes) == 907
+    assert found["gp"].mean() == pytest.approx(progress, abs=0.005)
+    assert (found["ne"] == 0).all()

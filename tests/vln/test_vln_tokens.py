@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from memenvs.vln.tokens import WordPieceTokenizer, WordTokenizer, frequent_words, split_words
+
+
+def test_words():
+    assert split_words("[NAV] Café_bar, don't!\n [ORA] nAv") == [
+        "[NAV]", "cafe", "_", "bar", ",", "don", "'", "t", "!", "[ORA]", "nav",
+    ]  # fmt: skip
+
+
+def test_vocabulary_is_ordered_by_count_then_alphabet():
+    assert frequent_words(["b a a c", "[TAR] b c", "c d"], at_least=2) == ("c", "a", "b")
+
+
+def test_word_tokenizer():
+    words = WordTokenizer(("go", "on"))
+    assert words.tokens[:6] == ("[PAD]", "[UNK]", "[SEP]", "[NAV]", "[ORA]", "[TAR]")
+    numbers = words.encode("[ORA] Go up on", 7)
+    assert numbers.tolist() == [4, 6, 1, 7, 2, 0, 0]
+    assert numbers.dtype == np.int64
+    assert words.decode(numbers) == "[ORA] go [UNK] on [SEP]"
+
+
+def test_texts_that_are_too_long():
+    words = WordTokenizer(tuple("abcd"))
+    assert words.decode(words.encode("a b c d", 4)) == "a b c [SEP]"
+    assert words.decode(words.encode("a b c d", 4, too_long="cut_start")) == "b c d [SEP]"
+    assert words.decode(words.encode("a b c d", 5, too_long="error")) == "a b c d [SEP]"
+    with pytest.raises(ValueError, match="the text has 5 tokens with the separator, max_tokens is 4: 'a b c d'"):
+        words.encode("a b c d", 4, too_long="error")
+
+
+def test_word_pieces_take_the_longest_that_fits(tmp_path):
+    vocabulary = ["[PAD]", "[UNK]", "[SEP]", "un", "##aff", "##able", "##a", "##ble", "aff", ".", "naive"]
+    path = tmp_path / "vocab.txt.gz"
+    path.write_bytes(gzip.compress(("\n".join(vocabulary) + "\n").encode()))
+    pieces = WordPieceTokenizer.from_file(path)
+    assert pieces.pieces("Unaffable. naïve affb [TAR]") == ["un", "##aff", "##able", ".", "naive", "[UNK]", "[TAR]"]
+    assert pieces.tokens[-3:] == ("[NAV]", "[ORA]", "[TAR]")
+    assert pieces.encode("[TAR] un", 4).tolist() == [len(vocabulary) + 2, 3, 2, 0]
+
+
+def test_files_that_are_no_vocabulary(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"vocab.txt.gz.*tokenizer 'words' needs nothing"):
+        WordPieceTokenizer.from_file(tmp_path / "vocab.txt.gz")
+    (tmp_path / "vocab.txt").write_text("hello\nworld\n")
+    with pytest.raises(ValueError, match=r"vocab.txt: a WordPiece vocabulary begins with \[PAD\]"):
+        WordPieceTokenizer.from_file(tmp_path / "vocab.txt")
+    (tmp_path / "vocab.gz").write_bytes(b"\x1f\x8bno")
+    with pytest.raises(ValueError, match=r"vocab\.gz: "):
+        WordPieceTokenizer.from_file(tmp_path / "vocab.gz")

@@ -185,6 +185,7 @@ class SupervisedLearner:
             "format": checkpoint.FORMAT,
             "algorithm": type(self).__name__,
             "config": asdict(self.config),
+            "inputs": self.model.inputs(),
             **settings,
         }
         with self.processes.agreed():

@@ -50,7 +50,8 @@ class ScheduleConfig(BalletConfig):
     """Settings of the tasks of the four strategies.
 
     Attributes:
-        schedule: "histogram": 8 rooms that are always visited 8, 3, 2, 1, 1, 1, 1 and 1 times; "grid_walk": a walk over 3 x 3 rooms.
+        schedule: "histogram": 8 rooms that are always visited 8, 3, 2, 1, 1, 1, 1 and 1 times; "grid_walk": a walk over 3 x 3 rooms,
+            where only such visits are asked about as the strategy that solves the task has kept.
     """
 
     schedule: Visiting = "histogram"

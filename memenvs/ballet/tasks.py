@@ -112,8 +112,14 @@ class BalletTask:
 
         Args:
             keys: int64, (B,), not negative; the remainder by the number of questions tells which one is meant.
+
+        Raises:
+            ValueError: Keys are something else.
         """
-        keys = np.asarray(keys, np.int64)
+        keys = np.asarray(keys)
+        if keys.ndim != 1 or keys.dtype.kind not in "iu" or (keys < 0).any() or (keys >= 2**63).any():
+            raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
+        keys = keys.astype(np.int64)
         state = keys.astype(np.uint64)
         of_question = np.array([TASKS.index(name) if name in TASKS else 0 for name in self.questions], np.int8)
         task = of_question[keys % len(self.questions)]
@@ -323,7 +329,8 @@ def make_ballet(name: str, **settings: object) -> BalletTask:
         name: What stands between "RoomBallet-" and the version: one of `NAMES`.
         **settings: Of "ShortStay": `size`, 3 (default), 4 or 5 rooms along a side. Of "FIFO", "LIFO", "MVFO", "LVFO" and "MultiTask": `schedule`,
             "histogram" (default, as in the release: 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits) or "grid_walk" (as in the article: a walk
-            over 3 x 3 rooms; what the task's strategy has lost is not asked). Of "MVFO" with "histogram": `rooms`, 4 to 12 (default 8).
+            over 3 x 3 rooms; what the task's strategy has lost is not asked, and if nothing is left the walk is drawn again).
+            Of "MVFO" with "histogram": `rooms`, 4 to 12 (default 8).
 
     Raises:
         ValueError: There is no such task, or a setting is out of range.

@@ -303,3 +303,9 @@ def test_bad_settings(name, kwargs, error, message):
 def test_bad_batch():
     with pytest.raises(ValueError, match="batch must be an integer of at least 1, got 0"):
         make_ballet("FIFO").sample_batch(0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("keys", [[-1], [0.5], [[1]], np.array([2**63], np.uint64)])
+def test_bad_keys(keys):
+    with pytest.raises(ValueError, match=r"keys must be integers \(B,\) in 0 \.\.\. 2\^63 - 1, got"):
+        make_ballet("FIFO").make(np.array(keys))

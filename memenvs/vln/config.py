@@ -68,21 +68,13 @@ class VLNConfig:
 
     @property
     def step_limit(self) -> int:
-        """Decisions in an episode."""
-        return self._published_limit if self.max_episode_steps is None else self.max_episode_steps
-
-    @property
-    def _published_limit(self) -> int:
-        raise NotImplementedError
+        """Decisions in an episode; 15 if nothing else is asked for."""
+        return 15 if self.max_episode_steps is None else self.max_episode_steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class R2RConfig(VLNConfig):
     """Settings of VLN-R2R: those of `VLNConfig`. The published limit is 15 decisions."""
-
-    @property
-    def _published_limit(self) -> int:
-        return 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +96,10 @@ class CVDNConfig(VLNConfig):
         _check_choice("history", self.history, HISTORIES)
 
     @property
-    def _published_limit(self) -> int:
-        return 20 if self.supervision == "oracle" else 40
+    def step_limit(self) -> int:
+        """Decisions in an episode; 20 or 40 if nothing else is asked for."""
+        published = 20 if self.supervision == "oracle" else 40
+        return published if self.max_episode_steps is None else self.max_episode_steps
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

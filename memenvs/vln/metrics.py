@@ -46,7 +46,8 @@ class Alignment:
 
     def widen(self, longest: int) -> None:
         """Makes room for references of up to `longest` nodes."""
-        self._row = _widen(self._row, longest + 1)
+        if longest >= self._row.shape[1]:
+            self._row = _widen(self._row, longest + 1)
 
     def ndtw(self, lengths: np.ndarray, unit: float = RADIUS) -> np.ndarray:
         """exp(-DTW / (unit * nodes of the reference)), float64, (N,); 1 for the reference itself."""

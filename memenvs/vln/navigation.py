@@ -129,7 +129,7 @@ class GraphNavigation(BatchTask):
 
     def observe(self, out: Observation, which: np.ndarray) -> None:
         """Text, and what can be chosen as seen from where the agent looks."""
-        rows = np.flatnonzero(which)
+        rows: np.ndarray | slice = slice(None) if which.all() else np.flatnonzero(which)  # a slice is faster
         node, column = self._walks.node[rows], self._view[rows] % COLUMNS
         out["instruction"][rows] = self._tokens[rows]
         out["instruction_mask"][rows] = self._tokens[rows] > 0

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memenvs.houses.procthor_json import read_json
 from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap
 from memenvs.vln.metrics import score
-from memenvs.vln.mp3d import data_folder, load_cvdn, load_r2r, read_scans
+from memenvs.vln.mp3d import data_folder, find_file, load_cvdn, load_r2r, read_scans
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.worlds import make_world
@@ -199,6 +200,9 @@ def test_real_shortest_paths(split, instructions, houses):
     np.testing.assert_allclose(found["spl"], 1.0, atol=1e-12)
     annotated = score(table, episodes, [each.path for each in episodes])
     assert (annotated["ndtw"] == 1).all()
+    records = read_json(find_file(data_folder(None), f"r2r_{split}.json")).items()
+    written = [record["distance"].number() for record in records for _ in record["instructions"].items()]
+    np.testing.assert_allclose(annotated["tl"], written, atol=0.0051)  # rounded to 1 cm
     assert 100 * annotated["spl"].mean() == pytest.approx({"val_unseen": 99.84}.get(split, 100.0), abs=0.005)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
@@ -14,6 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 import memenvs
 from agents.encoders import FrozenEncoder, make_encoder
 from memenvs.core import TrialVectorEnv
+from wrappers import PlaceWrapper
 
 
 class TrialVecEnv(VecEnv):
@@ -27,19 +29,27 @@ class TrialVecEnv(VecEnv):
     Args:
         env: Batch-native environment with `autoreset_mode` "SameStep".
         encoder: Puts `visual`, features, in the place of `rgb`, pictures; None leaves observations as they are.
+        place: Whether observations have the key `place`, int64 (N,), from `info`, as the `PlaceWrapper` of single environments gives it.
 
     Raises:
-        ValueError: Another autoreset mode, or an encoder without pictures.
+        ValueError: Another autoreset mode, an encoder without pictures, or a place where the task does not tell how many there are or observations
+            are no `Dict`.
     """
 
-    def __init__(self, env: TrialVectorEnv, encoder: FrozenEncoder | None = None) -> None:
+    def __init__(self, env: TrialVectorEnv, encoder: FrozenEncoder | None = None, place: bool = False) -> None:
         if env.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset_mode must be 'SameStep', got {env.autoreset_mode.value!r}")
         self.env = env
         self.render_mode = env.render_mode
         self.encoder = encoder
-        space = env.single_observation_space
-        super().__init__(env.num_envs, space if encoder is None else encoder.space(space), env.single_action_space)
+        self._shows_place = place
+        space = env.single_observation_space if encoder is None else encoder.space(env.single_observation_space)
+        if place:
+            count = env.task.num_places
+            if count is None or not isinstance(space, spaces.Dict):
+                raise ValueError(f"place must be False where there are {count} places and observations are {space}")
+            space = spaces.Dict({**space.spaces, "place": spaces.Discrete(count)})
+        super().__init__(env.num_envs, space, env.single_action_space)
         self._actions: np.ndarray | None = None
         self._returns = np.zeros(env.num_envs)
 
@@ -51,7 +61,7 @@ class TrialVecEnv(VecEnv):
         self._reset_options()
         self._returns[:] = 0.0
         self.reset_infos = [self._row(infos, i) for i in range(self.num_envs)]
-        return self._encoded(observations, [])[0]
+        return self._placed(self._encoded(observations, [])[0], infos)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Keeps the actions for `step_wait`."""
@@ -70,12 +80,13 @@ class TrialVecEnv(VecEnv):
         if ended:
             for i, observation in zip(ended, last, strict=True):
                 rows[i] = self._row(infos["final_info"], i)
-                rows[i]["terminal_observation"] = observation
+                place = {"place": np.int64(rows[i]["place"])} if self._shows_place else {}
+                rows[i]["terminal_observation"] = {**observation, **place} if place else observation
                 rows[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
                 rows[i]["episode"] = {"r": float(self._returns[i]), "l": rows[i]["num_steps"]}
                 self.reset_infos[i] = self._row(infos, i)
             self._returns[done] = 0.0
-        return observations, rewards.astype(np.float32), done, rows
+        return self._placed(observations, infos), rewards.astype(np.float32), done, rows
 
     def oracle_actions(self) -> np.ndarray:
         """int64, (N,); what a policy that knows the truth does now."""
@@ -134,6 +145,10 @@ class TrialVecEnv(VecEnv):
         now, *then = self.encoder.replace([observations, *({k: v[None] for k, v in each.items()} for each in last)])
         return now, [{key: value[0] for key, value in each.items()} for each in then]
 
+    def _placed(self, observations: Any, infos: dict[str, Any]) -> Any:
+        """Observations of all with their places, if these are shown."""
+        return {**observations, "place": infos["place"].astype(np.int64)} if self._shows_place else observations
+
     @staticmethod
     def _row(infos: dict[str, Any], i: int) -> dict[str, Any]:
         """Info of environment `i`: Python scalars, and arrays where the truth is a vector."""
@@ -171,6 +186,7 @@ def make_vec_env(
     seed: int | None = None,
     encoder: str | None = None,
     encoder_kwargs: Mapping[str, Any] | None = None,
+    place: bool = False,
     **kwargs: Any,
 ) -> VecEnv:
     """N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`: batch-native if the id is ours, else one object for each.
@@ -181,17 +197,18 @@ def make_vec_env(
         seed: Environment i gets seed + i.
         encoder: Name of a frozen encoder (`agents.encoders.make_encoder`) that turns `rgb` into `visual`; None for none.
         encoder_kwargs: Its settings.
+        place: Whether observations have the key `place`, as a `PlaceWrapper` gives it.
         **kwargs: Settings of the environment.
 
     Raises:
-        ValueError: An encoder for an id that is not ours or whose observations have no pictures, or an unknown encoder.
+        ValueError: An encoder for an id that is not ours or whose observations have no pictures, an unknown encoder, or a place where there is none.
     """
     if id in {row.id for row in memenvs.ENVIRONMENTS}:
         batch = gym.make_vec(
             id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
         )
         frozen = None if encoder is None else make_encoder(encoder, **(encoder_kwargs or {}))
-        env: VecEnv = TrialVecEnv(_as_trial_env(batch), frozen)
+        env: VecEnv = TrialVecEnv(_as_trial_env(batch), frozen, place)
         if seed is not None:  # Stable-Baselines3 would draw one from NumPy's global generator, here and below
             env.seed(seed)
         return env
@@ -199,7 +216,7 @@ def make_vec_env(
         raise ValueError(f"encoder must be None for {id!r}, which is not one of our ids, got {encoder!r}")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))
-    return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs)
+    return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=PlaceWrapper if place else None)
 
 
 def _as_trial_env(env: VectorEnv) -> TrialVectorEnv:

@@ -181,9 +181,7 @@ class TokenMemory(Memory):
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log; see `Memory.initial_state`."""
-        room = ROOM if max_steps is None else max_steps
-        if self.config.capacity is not None:
-            room = min(room, 2 * self.config.capacity)
+        room = max_steps or ROOM if self.config.capacity is None else 2 * self.config.capacity
         whole = torch.zeros(batch_size, room, dtype=torch.int64, device=self.embed.weight.device)
         state = {name: torch.full_like(whole, -1) for name in self._numbers()}
         state["value"] = self.embed.weight.new_zeros(batch_size, room, self.config.dim)
@@ -308,11 +306,12 @@ class TokenMemory(Memory):
             after["end"] = torch.full_like(state["end"], total)
             return after
         count = int(held.sum(1).max())
+        room = room if count <= room else 2 * count
         order = (~held).long().argsort(dim=1, stable=True)[:, :count]
         for name, value in (kept | {"number": number}).items():
             index = order if value.ndim == 2 else order[..., None].expand(-1, -1, value.shape[-1])
             moved = value.gather(1, index)
-            fresh = moved.new_full((len(moved), 2 * count + 1, *moved.shape[2:]), -1 if name == "number" else 0)
+            fresh = moved.new_full((len(moved), room, *moved.shape[2:]), -1 if name == "number" else 0)
             fresh[:, :count] = moved
             after[name] = fresh
         after["end"] = torch.full_like(state["end"], count)

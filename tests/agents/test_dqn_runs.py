@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -52,18 +53,38 @@ with RunDirectory(sys.argv[1]) as run:
 """
 
 
-def test_a_run_killed_twice_ends_with_the_same_bits(tmp_path: Path) -> None:
-    """Once while the replay is filled, once while it is learned from; checkpoints are every 3 iterations of 64 steps."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    with RunDirectory(whole, SMALL) as run:
+def kill(folder: Path, step: int) -> None:
+    """Goes on with a run in another process, which is killed before it has made so many steps."""
+    assert subprocess.run([sys.executable, "-c", KILLED, str(folder), str(step)], check=False).returncode == -9
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was not stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    with RunDirectory(folder, SMALL) as run:
         model = train_run(run, quiet=True)
-        assert (model.num_timesteps, model._n_updates) == (896, 55)
+    assert (model.num_timesteps, model._n_updates) == (896, 55)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed_early(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run killed while its replay was filled; to be copied."""
+    folder = tmp_path_factory.mktemp("killed")
+    RunDirectory(folder, SMALL).close()
+    kill(folder, 4 * 64)
+    assert [file.name for file in folder.glob("replay_*")] == ["replay_192.safetensors"]
+    return folder
+
+
+def test_a_run_killed_twice_ends_with_the_same_bits(whole: Path, killed_early: Path, tmp_path: Path) -> None:
+    """Once while the replay is filled, once while it is learned from; checkpoints are every 3 iterations of 64 steps."""
+    killed = shutil.copytree(killed_early, tmp_path / "killed")
+    kill(killed, 11 * 64)
+    assert [file.name for file in killed.glob("replay_*")] == ["replay_576.safetensors"]
+    with RunDirectory(whole) as run:
         expected = run.metrics()
-    RunDirectory(killed, SMALL).close()
-    for step, left in ((4 * 64, "replay_192.safetensors"), (11 * 64, "replay_576.safetensors")):
-        result = subprocess.run([sys.executable, "-c", KILLED, str(killed), str(step)], check=False)
-        assert result.returncode == -9
-        assert [file.name for file in killed.glob("replay_*")] == [left]
     with RunDirectory(killed) as run:
         train_run(run, quiet=True)
         resumed = run.metrics()
@@ -75,25 +96,24 @@ def test_a_run_killed_twice_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert [step for step, _ in resumed[VALIDATION]] == [384, 576, 768, 896]  # when there was an update before
 
 
-def test_a_replay_that_is_missing_or_cut_short(tmp_path: Path) -> None:
-    RunDirectory(tmp_path, SMALL).close()
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), "256"], check=False)
-    file = tmp_path / "replay_192.safetensors"
+def test_a_replay_that_is_missing_or_cut_short(killed_early: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(killed_early, tmp_path / "killed")
+    file = folder / "replay_192.safetensors"
     content = file.read_bytes()
     file.write_bytes(content[:-100])
     with (
-        RunDirectory(tmp_path) as run,
+        RunDirectory(folder) as run,
         pytest.raises(ValueError, match=r"replay_192.safetensors: not a whole replay .*cut sho"),
     ):
         train_run(run, quiet=True)
     file.unlink()
     with (
-        RunDirectory(tmp_path) as run,
+        RunDirectory(folder) as run,
         pytest.raises(FileNotFoundError, match=r"no replay at .*replay_192.safetensors"),
     ):
         train_run(run, quiet=True)
     file.write_bytes(content)
-    with RunDirectory(tmp_path) as run:
+    with RunDirectory(folder) as run:
         assert train_run(run, quiet=True).num_timesteps == 896
 
 
@@ -120,13 +140,12 @@ def test_the_best_checkpoint_in_validation_is_kept(tmp_path: Path, monkeypatch: 
         assert not torch.equal(latest.actor.linear.weight, best.policy.actor.linear.weight)
 
 
-def test_validation_changes_nothing_of_learning(tmp_path: Path) -> None:
+def test_validation_changes_nothing_of_learning(whole: Path, tmp_path: Path) -> None:
     """With and without it, the same bits."""
-    for name, trials in (("with", 8), ("without", 0)):
-        with RunDirectory(tmp_path / name, replace(SMALL, validation_trials=trials)) as run:
-            train_run(run, quiet=True)
-    assert (tmp_path / "with" / CHECKPOINT).read_bytes() == (tmp_path / "without" / CHECKPOINT).read_bytes()
-    assert not (tmp_path / "without" / BEST).exists()
+    with RunDirectory(tmp_path, replace(SMALL, validation_trials=0)) as run:
+        train_run(run, quiet=True)
+    assert (whole / CHECKPOINT).read_bytes() == (tmp_path / CHECKPOINT).read_bytes()
+    assert not (tmp_path / BEST).exists()
 
 
 def test_ppo_is_validated_too(tmp_path: Path) -> None:
@@ -139,11 +158,11 @@ def test_ppo_is_validated_too(tmp_path: Path) -> None:
 
 def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    few = ["--eval_trials", "2", "--dqn.updates_per_collect", "2", "--json"]
-    short = ["--total_steps", "1400", "--validation_trials", "0", "--no-evaluate"]
+    few = ["--eval_trials", "2", "--dqn.capacity", "8", "--dqn.updates_per_collect", "2", "--json"]
+    short = ["--total_steps", "600", "--validation_trials", "0", "--no-evaluate"]
     assert main(["train", "coverage-smoke-encoder", "--out", str(first), *few, *short]) == 0
-    assert json.loads(capsys.readouterr().out)["steps"] == 1400
-    short = ["--total_steps", "1400", "--checkpoint_rollouts", "2"]
+    assert json.loads(capsys.readouterr().out)["steps"] == 600
+    short = ["--total_steps", "1000", "--checkpoint_rollouts", "2"]
     assert main(["train", "coverage-smoke-smt", "--out", str(second), "--encoder_from", str(first), *few, *short]) == 0
     result = json.loads(capsys.readouterr().out)["evaluation"]
     assert {"cells", "collisions", "return"} <= set(result["agent"]["metrics"])

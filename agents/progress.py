@@ -28,8 +28,8 @@ class SpeedColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """The text of the column."""
-        speed = "" if task.speed is None else f"  {task.speed:,.0f} steps/s"
-        return Text(f"{task.completed:,.0f} steps{speed}")
+        speed = "" if task.speed is None else f"  {task.speed:,.0f} {self._steps}/s"
+        return Text(f"{task.completed:,.0f} {self._steps}{speed}")
 
 
 def progress_bar(steps: str = "steps", score: str = "return") -> Progress:

@@ -1,0 +1,292 @@
+"""The Spatially-Aware Transformer's tables in Room Ballet: which strategy solves which task, and whether an allocator finds it.
+
+Trains each task with each of four strategies, and once per seed all tasks with an allocator that chooses (AMA); prints and draws the
+accuracies in 12,000 fresh episodes, mean and standard error over seeds, with the ceiling that the best answers from the same memory have. On
+one core a run takes minutes (8000 batches of 32 at 20 to 40 a second, AMA 16,000 of 64). The other tables: next (what places and moves are
+worth), shortstay (reading by time or by place, milliseconds of a read), language (descriptions never heard before), aba (a quota for each
+place), rooms (4 to 12 rooms after learning in 8), dnc (accuracy by batches and by wall-clock), opposite (attention by room and layer). A
+stopped command goes on where it was.
+
+    python examples/room_ballet.py [--tables strategies next] [--seeds 0 1 2] [--jobs 2] [--out runs/room_ballet] [--smoke]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import time
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from agents.ballet_prediction import BalletPrediction
+from agents.presets import find_preset
+from agents.report import Report, figure_png
+from agents.run_config import RunConfig, with_overrides
+from agents.run_directory import RunDirectory
+from agents.runs import train_run
+from agents.supervised_runs import evaluate_supervised, trained_model
+from memenvs.files import write_file
+from memenvs.retention import STRATEGIES
+
+ROOMS = (4, 6, 8, 10, 12)
+SIZES = (3, 4, 5)
+#: Table -> presets of its runs.
+TABLES: dict[str, list[str]] = {
+    "strategies": [
+        *(f"ballet-{task}" + f"-{strategy}" * (task != strategy) for task in STRATEGIES for strategy in STRATEGIES),
+        "ballet-ama",
+    ],
+    "next": [f"ballet-next-{memory}" for memory in ("t-fifo", "t-fifo+a", "sat-fifo")],
+    "shortstay": [
+        f"ballet-shortstay-{size}-{memory}" for size in SIZES for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph")
+    ],
+    "language": ["ballet-ama-language", "ballet-ama-language-1", "ballet-ama-language-2"],
+    "aba": [f"ballet-aba-{memory}" for memory in ("sat-fifo", "sat-pm")],
+    "rooms": ["ballet-rooms"],
+    "dnc": ["ballet-mvfo", "ballet-dnc-first", "ballet-dnc-every"],
+    "opposite": ["ballet-opposite"],
+}
+SMOKE = ["ballet-fifo", "ballet-fifo-lifo", "ballet-ama"]
+
+
+def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
+    """The preset with a seed; for seconds only if it is a smoke test."""
+    config = replace(find_preset(preset), seed=seed)
+    if not smoke:
+        return config
+    small = [("total_steps", 4), ("eval_trials", 40), ("policy.dim", 16), ("policy.layers", 1), ("policy.mlp_dim", 16)]
+    return with_overrides(
+        config, [*small, ("supervised.batch_size", 4), ("supervised.validation_episodes", 10)]
+    )  # fmt: skip
+
+
+def train_and_evaluate(folder: Path, config: RunConfig, table: str, quiet: bool) -> Path:
+    """One run, to its end and with its evaluations; returns its folder."""
+    is_new = not (folder / "config.json").exists()
+    with RunDirectory(folder, config if is_new else None) as run:
+        train_run(run, quiet=quiet)
+        if not (folder / "evaluation.json").exists():
+            evaluate_supervised(run)
+        for rooms in ROOMS if table == "rooms" else ():
+            if not (folder / f"rooms_{rooms}.json").exists():
+                evaluate_supervised(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
+        if table == "shortstay" and not (folder / "speed.json").exists():
+            write_file(folder / "speed.json", json.dumps(milliseconds(run)).encode())
+        if table == "opposite" and not (folder / "attention.json").exists():
+            write_file(folder / "attention.json", json.dumps(attention(run)).encode())
+    return folder
+
+
+@torch.no_grad()
+def milliseconds(run: RunDirectory, repeats: int = 50) -> float:
+    """Median time of reading a whole episode's memory for one question, tokens there already; CPU time of this process."""
+    model = trained_model(run)
+    assert isinstance(model, BalletPrediction)
+    network = model.model
+    spent = []
+    for k in range(repeats):
+        query, tokens, chunks = network.memory(network.task.sample_batch(1, np.random.default_rng(k)))
+        began = time.process_time()
+        network.reader(query, tokens, chunks, network.config.top_k)
+        spent.append(time.process_time() - began)
+    return 1000 * float(np.median(spent))
+
+
+@torch.no_grad()
+def attention(run: RunDirectory, episodes: int = 500) -> list[list[list[float]]]:
+    """Share of each layer's attention on each room for questions about each room: [layer][room asked about][room attended to]."""
+    model = trained_model(run)
+    assert isinstance(model, BalletPrediction)
+    network, rooms = model.model, model.model.task.rooms
+    batch = network.task.sample_batch(episodes, np.random.default_rng(1))
+    query, tokens, _ = network.memory(batch)
+    weights = network.reader.attention(query, tokens)[:, :, 0]  # (layers, B, T)
+    steps, _ = network.kept_steps(batch)
+    place = torch.from_numpy(np.take_along_axis(batch.place, steps, 1).astype(np.int64))
+    by_room = torch.zeros(*weights.shape[:2], rooms).scatter_add(2, place.expand(len(weights), -1, -1), weights)
+    asked = torch.from_numpy(batch.query_place.astype(np.int64))
+    return [[layer[asked == room].mean(0).tolist() for room in range(rooms)] for layer in by_room]
+
+
+def values(folders: list[Path], metric: str = "accuracy", who: str = "agent", name: str = "evaluation") -> np.ndarray:
+    """A metric of each run, float64, (seeds,)."""
+    files = [json.loads((folder / f"{name}.json").read_text()) for folder in folders]
+    return np.array([file[who]["metrics"][metric]["mean"] for file in files])
+
+
+def shown(sample: np.ndarray) -> str:
+    """Mean and, of several seeds, standard error, in %."""
+    spread = f" +- {100 * sample.std(ddof=1) / np.sqrt(len(sample)):.1f}" if len(sample) > 1 else ""
+    return f"{100 * sample.mean():.1f}{spread}"
+
+
+def add_table(report: Report, title: str, header: list[str], rows: list[list[Any]]) -> None:
+    """A table on the page and on the terminal."""
+    report.heading(title)
+    report.table(header, rows)
+    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+
+
+def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
+    """Tasks by strategies and allocator, in words and drawn, and what the allocator has learned."""
+    ama = runs.get("ballet-ama", [])
+    tasks = [task for task in STRATEGIES if f"ballet-{task}" in runs]
+    cells = {(task, s): runs.get(f"ballet-{task}" + f"-{s}" * (task != s), []) for task in tasks for s in STRATEGIES}
+    rows, drawn = [], np.full((len(tasks), len(STRATEGIES) + 1), np.nan)
+    for i, task in enumerate(tasks):
+        row: list[Any] = [task.upper()]
+        for j, strategy in enumerate(STRATEGIES):
+            folders = cells[task, strategy]
+            drawn[i, j] = values(folders).mean() if folders else np.nan
+            row.append(
+                f"{shown(values(folders))} ({100 * values(folders, who='ideal').mean():.0f})" if folders else "-"
+            )
+        drawn[i, -1] = values(ama, f"accuracy_{task}").mean() if ama else np.nan
+        rows.append([*row, shown(values(ama, f"accuracy_{task}")) if ama else "-"])
+    header = ["task", *(name.upper() for name in STRATEGIES), "AMA"]
+    add_table(report, "Accuracy in %, best possible in brackets", header, rows)
+    figure = Figure(figsize=(6, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(drawn, vmin=0, vmax=1, cmap="viridis")
+    axes.set_xticks(range(len(header) - 1), header[1:])
+    axes.set_yticks(range(len(tasks)), [task.upper() for task in tasks])
+    for (i, j), value in np.ndenumerate(drawn):
+        if np.isfinite(value):
+            axes.text(j, i, f"{100 * value:.0f}", ha="center", va="center", color="white" if value < 0.7 else "black")
+    report.picture("strategies", figure_png(figure), "right answers in % by task (rows) and strategy")
+    if ama:
+        shares = [
+            [task.upper(), *(f"{values(ama, f'q_{task}_{s}').mean():.3f}" for s in STRATEGIES)] for task in STRATEGIES
+        ]
+        add_table(report, "softmax(Q) of the allocator", header[:-1], shares)
+
+
+def plain_table(report: Report, title: str, runs: dict[str, list[Path]]) -> None:
+    """Accuracy of each preset."""
+    rows = []
+    for preset, folders in runs.items():
+        row = [preset, len(folders), shown(values(folders)), shown(values(folders, who="ideal"))]
+        if (folders[0] / "speed.json").exists():
+            row.append(f"{np.mean([json.loads((folder / 'speed.json').read_text()) for folder in folders]):.2f}")
+        rows.append(row)
+    header = ["preset", "seeds", "accuracy %", "best possible %", "ms of a read"]
+    add_table(report, title, header[: len(rows[0])], rows)
+
+
+def rooms_table(report: Report, folders: list[Path]) -> None:
+    """Accuracy by number of rooms."""
+    row = [shown(values(folders, name=f"rooms_{rooms}")) for rooms in ROOMS]
+    add_table(report, "Ballet-MVFO learned in 8 rooms, accuracy in %", [f"{rooms} rooms" for rooms in ROOMS], [row])
+
+
+def dnc_table(report: Report, runs: dict[str, list[Path]]) -> None:
+    """Accuracy by batches and by wall-clock."""
+    plain_table(report, "DNC against a spatial memory", runs)
+    figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
+    by_batch, by_time = figure.subplots(1, 2, sharey=True)
+    for preset, folders in runs.items():
+        for number, folder in enumerate(folders):
+            with RunDirectory(folder) as run:
+                metrics = run.metrics()
+            points = metrics["validation/accuracy"]
+            hours = np.cumsum([seconds for _, seconds in metrics["time/seconds"]]) / 3600
+            (line,) = by_batch.plot(*zip(*points, strict=True), label=preset if number == 0 else None)
+            by_time.plot(hours, [value for _, value in points], color=line.get_color())
+    by_batch.set_xlabel("batches")
+    by_time.set_xlabel("hours")
+    by_batch.set_ylabel("right answers, validation")
+    by_batch.legend(frameon=False)
+    report.picture("dnc", figure_png(figure))
+
+
+def opposite_table(report: Report, folders: list[Path]) -> None:
+    """Where each layer looks: a table of shares, and maps for one room asked about."""
+    found = np.mean([json.loads((folder / "attention.json").read_text()) for folder in folders], axis=0)
+    rooms = found.shape[1]
+    own, opposite = (
+        np.array([[layer[r, f(r)] for r in range(rooms)] for layer in found]).mean(1)
+        for f in (int, lambda r: rooms - 1 - r)
+    )
+    rows = [
+        [k + 1, *(f"{share:.3f}" for share in (own[k], opposite[k], 1 - own[k] - opposite[k]))]
+        for k in range(len(found))
+    ]
+    add_table(
+        report, "Opposite Ballet: attention by layer", ["layer", "room asked about", "room opposite", "6 others"], rows
+    )
+    figure = Figure(figsize=(10, 3), dpi=120, layout="constrained")
+    asked = 1
+    for k, axes in enumerate(np.atleast_1d(figure.subplots(1, len(found)))):
+        grid = np.insert(found[k, asked], 4, np.nan).reshape(3, 3)
+        axes.imshow(grid, vmin=0, cmap="magma")
+        axes.set_title(f"layer {k + 1}")
+        axes.set_xticks([])
+        axes.set_yticks([])
+    report.picture(
+        "attention",
+        figure_png(figure),
+        "share of attention by room where the room at the top in the middle is asked about",
+    )
+
+
+def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
+    """All tables and figures: `report.html`; prints the tables."""
+    report = Report("Spatially-Aware Transformer in Room Ballet", out)
+    for table, runs in tables.items():
+        if table == "strategies":
+            strategies_table(report, runs)
+        elif table == "rooms":
+            rooms_table(report, runs["ballet-rooms"])
+        elif table == "dnc":
+            dnc_table(report, runs)
+        else:
+            plain_table(report, table.capitalize(), runs)
+        if table == "opposite":
+            opposite_table(report, runs["ballet-opposite"])
+    return report.write(out / "report.html")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/room_ballet"), help="started runs in it are continued")
+    parser.add_argument("--tables", nargs="+", default=["strategies"], choices=list(TABLES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    options = parser.parse_args()
+    if options.smoke:
+        options.seeds = options.seeds[:1]
+    wanted = {
+        table: [each for each in TABLES[table] if not options.smoke or table != "strategies" or each in SMOKE]
+        for table in options.tables
+    }
+    tables: dict[str, dict[str, list[Path]]] = {}
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        started: dict[tuple[str, int], Future[Path]] = {}
+        for seed in options.seeds:
+            for table, presets in wanted.items():
+                for preset in presets:
+                    if (preset, seed) not in started:  # some presets are in two tables
+                        config = settings(preset, seed, options.smoke)
+                        folder = options.out / f"{preset}-{seed}"
+                        started[preset, seed] = pool.submit(train_and_evaluate, folder, config, table, options.jobs > 1)
+        for run in started.values():
+            print(f"done: {run.result()}", flush=True)
+        for table, presets in wanted.items():
+            tables[table] = {preset: [started[preset, seed].result() for seed in options.seeds] for preset in presets}
+    print(f"report: {write_results(options.out, tables).resolve()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

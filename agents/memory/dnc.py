@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.linalg import vecdot
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -239,7 +240,7 @@ class Written(torch.autograd.Function):
         """Gradients of cells, weights, what is erased and what is added."""
         memory, written, erase, vector = ctx.saved_tensors
         of_factor = gradient * memory
-        of_written = (gradient @ vector[..., None] - of_factor @ erase[..., None])[..., 0]
+        of_written = vecdot(gradient, vector[:, None]) - vecdot(of_factor, erase[:, None])
         of_erase, of_vector = -(written[:, None] @ of_factor)[:, 0], (written[:, None] @ gradient)[:, 0]
         return _left(written, erase).mul_(gradient), of_written, of_erase, of_vector
 
@@ -282,7 +283,7 @@ class Linked(torch.autograd.Function):
         gradient = gradient.clone()
         gradient.diagonal(dim1=1, dim2=2).zero_()
         of_factor = gradient * link
-        of_written = (gradient @ precedence[..., None])[..., 0] - of_factor.sum(1) - of_factor.sum(2)
+        of_written = vecdot(gradient, precedence[:, None]) - of_factor.sum(1) - of_factor.sum(2)
         of_precedence = (written[:, None] @ gradient)[:, 0]
         return gradient.mul_(_kept(written)), of_precedence, of_written
 

@@ -22,7 +22,7 @@ class Episode:
         id: Its name, such as R2R's "6939_2"; no other episode of the world has it.
         house: Number of its graph in `World.graphs`.
         text: What the agent is told.
-        path: Annotated path: the first node is the start, the last one the goal; at least one, each the neighbour of the one before or the same.
+        path: Annotated path: the first node is the start, the last one the goal; at least one, each a neighbour of the one before.
         heading: At the start, radians clockwise from +y; it is snapped to the nearest 30 degrees.
         leg_ends: Nodes to be visited in this order; the last one is the goal. One for R2R and CVDN, more for tours.
         region: Any of these counts as the target of a dialogue (CVDN); empty otherwise.

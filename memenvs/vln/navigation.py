@@ -21,7 +21,8 @@ from memenvs.vln.mp3d import data_folder
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
 
-_VOCABULARY_FILE = "bert_base_uncased_vocab.txt.gz"
+#: BERT's vocabulary in the data folder, under any of these names.
+_VOCABULARIES = ("bert_base_uncased_vocab.txt.gz", "bert_base_uncased_vocab.txt", "vocab.txt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,8 @@ class GraphNavigation(BatchTask):
     def _make_tokenizer(self) -> Tokenizer:
         if self.config.tokenizer == "words":
             return WordTokenizer(self.world.words)
-        return WordPieceTokenizer.from_file(data_folder(self.config.data_dir) / _VOCABULARY_FILE)
+        paths = [data_folder(self.config.data_dir) / name for name in _VOCABULARIES]
+        return WordPieceTokenizer.from_file(next((path for path in paths if path.is_file()), paths[-1]))
 
     def _make_space(self) -> gym.spaces.Dict:
         length, width = self._max_tokens, self._image_size + ANGLE_SIZE

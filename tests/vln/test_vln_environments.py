@@ -177,6 +177,14 @@ def test_texts_that_are_too_long(make):
         env.reset(options={"episode": 0})
 
 
+def test_word_pieces(make, toy_data):
+    with pytest.raises(FileNotFoundError, match=r"no file '.*vocab.txt'.* the vocabulary of bert-base-uncased"):
+        make(tokenizer="wordpiece")
+    (toy_data / "vocab.txt").write_text("[PAD]\n[UNK]\n[SEP]\ngo\no\n##n\n.\n")
+    tokens = make(tokenizer="wordpiece", max_tokens=7).reset(options={"episode": 0})[0]["instruction"]
+    assert tokens.tolist() == [3, 4, 5, 6, 2, 0, 0]
+
+
 def test_masked_actions(make):
     env = make()
     env.reset(options={"episode": 0})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memenvs.vln.features import angle_features, view_angles
 from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, snap, view_of, wrap
-from tests.vln.toys import dijkstra
+from tests.vln.toys import dijkstra, turn
 
 VIEWS = [(view % 12 * STEP, (view // 12 - 1) * STEP) for view in range(36)]
 
@@ -25,10 +25,6 @@ def graphs(draw: st.DrawFn, most: int = 9) -> Graph:
     return Graph(
         "any", tuple(f"v{k}" for k in range(count)), rng.normal(0, 3, (count, 3)), pairs[rng.random(len(pairs)) < 0.4]
     )
-
-
-def turn(left: float, right: float) -> float:
-    return abs(math.remainder(left - right, 2 * math.pi))
 
 
 def plain_order(graph: Graph, u: int) -> tuple[list[int], list[int]]:

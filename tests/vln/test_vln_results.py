@@ -15,8 +15,7 @@ from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation, random_walks, ways_ahead
 from memenvs.vln.results import score_file
-from tests.vln.test_vln_graph import turn
-from tests.vln.toys import plain_metrics, write_json
+from tests.vln.toys import plain_metrics, turn, write_json
 
 WALKS = {"7_0": "abcd", "7_1": "aeb", "8_0": "eebc"}
 
@@ -171,6 +170,7 @@ def test_the_command_plays_and_expects(toy_data, capsys):
     assert (oracle["ne"]["mean"], oracle["sr"]["mean"], oracle["spl"]["mean"]) == (0, 1, 1)
     assert not {"heading", "elevation", "teacher_action", "episode"} & set(oracle)
     assert main([*base, "--policy", "random", "--episodes", "20"]) == 0  # never draws a masked action
+    assert main(["bench", *base[1:], "--num-envs", "3", "--seconds", "0.05"]) == 0
 
 
 def test_the_command_refuses_other_worlds(capsys):

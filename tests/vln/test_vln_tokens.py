@@ -47,7 +47,7 @@ def test_word_pieces_take_the_longest_that_fits(tmp_path):
 
 
 def test_files_that_are_no_vocabulary(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"vocab.txt.gz.*tokenizer 'words' needs nothing"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*vocab.txt.gz.*tokenizer 'words' needs nothing"):
         WordPieceTokenizer.from_file(tmp_path / "vocab.txt.gz")
     (tmp_path / "vocab.txt").write_text("hello\nworld\n")
     with pytest.raises(ValueError, match=r"vocab.txt: a WordPiece vocabulary begins with \[PAD\]"):

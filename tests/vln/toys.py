@@ -81,6 +81,11 @@ def write_data(folder: Path) -> Path:
 # ---------------------------------------------------------------------- plain versions
 
 
+def turn(left: float, right: float) -> float:
+    """The angle between two headings, rad."""
+    return abs(math.remainder(left - right, 2 * math.pi))
+
+
 def dijkstra(graph: Graph, start: int) -> list[float]:
     """Lengths of shortest paths from a node."""
     near: list[list[tuple[int, float]]] = [[] for _ in range(len(graph))]

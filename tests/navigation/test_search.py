@@ -164,7 +164,11 @@ def test_stands_are_where_things_are_found():
         ({"targets": ["none"]}, ValueError, "unknown class 'none' in targets"),
         ({"targets": []}, ValueError, "targets must be at least one class"),
         ({"targets": ["sofa", "sofa"]}, ValueError, "targets must be at least one class, each once"),
-        ({"targets": "sofa"}, TypeError, "targets must be"),
+        (
+            {"targets": "sofa"},
+            TypeError,
+            r"targets must be a list of names, got .sofa.; for this one alone: \[.sofa.\]",
+        ),
         ({"targets": ["sofa", "bathtub"]}, ValueError, r"none of the 1 homes has \['bathtub'\]"),
         ({"search_rule": "near"}, ValueError, "unknown search_rule 'near'; choose from"),
     ],

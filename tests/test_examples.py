@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import json
 import os
 import subprocess
@@ -9,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from agents.memory import Memory, make_memory
+from agents.run_config import with_overrides
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
@@ -43,6 +48,27 @@ def test_every_benchmark_is_tested():
 def test_example(tmp_path, path):
     assert run(path, tmp_path, "--out", "out")
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("size", ["laptop", "paper-like"])
+def test_studies_of_a_memory(monkeypatch, size):
+    """Whoever shares a run shares its settings, whoever shares a file its evaluation, and memories know what is changed in them."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    ablations = importlib.import_module("scene_ablations")
+    runs, files, counts = {}, {}, {}
+    for task, (study, (make, method, *_)) in itertools.product(ablations.COLUMNS, ablations.STUDIES.items()):
+        rows = make(ablations.settings(f"{task}-{size}-{method}", 0, False))
+        counts[study] = [row.evaluation.memory.get("n_centres") for row in rows if row.line == "window"]
+        for row in rows:
+            assert runs.setdefault((task, row.run), (row.changes, row.first)) == (row.changes, row.first)
+            assert files.setdefault((task, row.run, row.evaluation.file), row.evaluation) == row.evaluation
+            preset = ablations.settings(f"{task}-{size}-{row.method}", 0, False)
+            policy = with_overrides(preset, [*row.first, *row.changes]).policy
+            changed = {**policy["memory_kwargs"], **row.evaluation.memory}
+            assert isinstance(make_memory(policy["memory"], 8, **changed), Memory)
+    assert len(runs) == 3 * (12 if size == "laptop" else 13)  # one sense more in pictures
+    if size == "paper-like":
+        assert counts["centres"] == [25, 50, None, 200]  # the article's; trained with 100
 
 
 def test_demo(tmp_path):

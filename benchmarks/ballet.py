@@ -1,0 +1,216 @@
+"""How fast Room Ballet is learned and read: our training step against a straightforward one, chunks against their gather, episodes a second.
+
+The straightforward step sends every frame in memory through the convolutions and projects keys and values of every token; both get the same
+batch and the same weights, and their gradients are compared in the same run. Chunks are read in closed form against the gather of the best
+chunks' frames for each query, with keys and values projected from them, and beside them all tokens at once (flat). All on one thread, in turn;
+time is the CPU's, so other processes do not count; memory is the peak of what a read allocates. `--smoke` ends in seconds.
+
+    python benchmarks/ballet.py [--smoke] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from _peer import commit
+from torch import Tensor
+from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
+
+from agents.ballet_model import BalletModel
+from agents.memory.chunking import Chunks
+from agents.memory.reader import MemoryLayer, Tokens
+from memenvs.ballet.episodes import Episodes
+from memenvs.ballet.frames import frames
+from memenvs.ballet.tasks import make_ballet
+
+
+def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
+    """All frames in memory through the convolutions, then tokens, then four layers that project each of them."""
+    steps, _ = model.kept_steps(batch)
+    shown, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))
+    seen = model.encoder(torch.from_numpy(frames()[shown]).flatten(0, 1)).unflatten(0, shown.shape)
+    assert model.places is not None
+    tokens = seen + model.times[steps] + model.places.table()[place.astype(int)]
+    query = model.encoder(torch.from_numpy(frames()[batch.query]))
+    for layer in model.reader.layers:
+        assert isinstance(layer, MemoryLayer)
+        query = query + layer.local_mix(layer.local_value(layer.local_norm(query)))
+        asked = layer.relevance_query(layer.read_norm(query))
+        scores = (layer.relevance_key(tokens / (1 + 1e-5)) @ asked[:, :, None])[..., 0] / asked.shape[1] ** 0.5
+        heard = layer.mix(layer.value(tokens))
+        query = query + (scores.softmax(1)[..., None] * heard).sum(1)
+        query = query + layer.mlp(layer.mlp_norm(query))
+    return model.head(query)
+
+
+def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chunks, top_k: int) -> Tensor:
+    """A hierarchical read as it is written: summaries, the best chunks of each query gathered, attention in each.
+
+    Args:
+        layer: Its weights.
+        query: float, (B, Q, D).
+        values: float, (B, N, D); tokens.
+        chunks: Which belong together.
+        top_k: Chunks that are read.
+    """
+    (batch, queries, dim), size, heads = query.shape, chunks.index.shape[2], layer.heads
+    normed = layer.read_norm(query)
+    rows = torch.arange(batch)[:, None, None]
+    inside = values[rows, chunks.index] * chunks.mask[..., None]  # (B, C, n, D)
+    summary = inside.sum(2) / (chunks.mask.sum(2, keepdim=True) + 1e-5)
+    scores = layer.relevance_query(normed) @ layer.relevance_key(summary).transpose(1, 2) / dim**0.5
+    scores = scores.masked_fill(~chunks.mask.any(2)[:, None], -torch.inf)
+    best = scores.topk(min(top_k, scores.shape[2]), dim=2)
+    taken = inside[rows, best.indices]  # (B, Q, k, n, D)
+    there = chunks.mask[rows, best.indices]
+    q = layer.query(normed).view(batch, queries, 1, heads, 1, -1)
+    k, v = (
+        part(taken).view(batch, queries, -1, size, heads, dim // heads).transpose(3, 4)
+        for part in (layer.key, layer.value)
+    )
+    inner = (q * k).sum(-1) * layer.scale
+    inner = inner.masked_fill(~there[:, :, :, None], -torch.inf).softmax(-1)
+    heard = (inner[..., None] * v).sum(4).flatten(3)
+    return (best.values.softmax(2)[..., None] * layer.mix(heard)).sum(2)
+
+
+def in_turn(runs: dict[str, Callable[[], object]], turns: dict[str, int]) -> dict[str, float]:
+    """Median CPU seconds of each, after one that is not counted."""
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(1 + max(turns.values())):
+        for name, run in runs.items():
+            if turn > turns[name]:
+                continue
+            began = time.process_time()
+            run()
+            if turn > 0:
+                spent[name].append(time.process_time() - began)
+    return {name: float(np.median(each)) for name, each in spent.items()}
+
+
+def training_step(batch_size: int, turns: int) -> dict[str, object]:
+    """Ours against the straightforward one: forward, backward, clip and Adam on the same episodes."""
+    task = make_ballet("MVFO")
+    torch.manual_seed(0)
+    model = BalletModel(task, strategy="mvfo")
+    batch = task.sample_batch(batch_size, np.random.default_rng(0))
+    labels = torch.from_numpy(batch.label).long()
+    forward: dict[str, Callable[[], Tensor]] = {
+        "ours": lambda: model(batch),
+        "plain": lambda: plain_logits(model, batch),
+    }
+    gradients = {}
+    for name, logits in forward.items():
+        model.zero_grad()
+        functional.cross_entropy(logits(), labels).backward()
+        gradients[name] = torch.cat(
+            [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in model.parameters()]
+        )
+    apart = float((gradients["ours"] - gradients["plain"]).norm() / gradients["plain"].norm())
+    optimizer = torch.optim.Adam(model.parameters(), 1e-6, fused=True)
+
+    def step(logits: Callable[[], Tensor]) -> None:
+        functional.cross_entropy(logits(), labels).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    seconds = in_turn(
+        {name: (lambda logits=logits: step(logits)) for name, logits in forward.items()},  # type: ignore[misc]
+        {"ours": 10 * turns, "plain": turns},
+    )
+    return {
+        "batch": batch_size,
+        "milliseconds": {name: round(1000 * each, 2) for name, each in seconds.items()},
+        "ratio": round(seconds["plain"] / seconds["ours"], 1),
+        "gradients_apart": apart,
+    }
+
+
+def peak(run: Callable[[], object]) -> float:
+    """MiB that are allocated at most at a time by a call."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        run()
+    now = most = 0
+    for event in found.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            most = max(most, now)
+    return most / 2**20
+
+
+def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, object]:
+    """One layer's read of 1280 frames in chunks of places, ours against the gather, with the gradient of all."""
+    task = make_ballet("ShortStay")
+    torch.manual_seed(0)
+    model = BalletModel(task, memory="sat-pm-ph")
+    with torch.no_grad():
+        _, tokens, chunks = model.memory(task.sample_batch(batch_size, np.random.default_rng(0)))
+    assert chunks is not None
+    layer = model.reader.layers[0]
+    assert isinstance(layer, MemoryLayer)
+    values = sum(table[rows] for table, rows in zip(tokens.tables, tokens.rows, strict=True))
+    assert isinstance(values, Tensor)
+    query = torch.randn(batch_size, queries, 128)
+    ours: Callable[[], Tensor] = lambda: layer._read_chunks(layer.read_norm(query), tokens, chunks, 4)[0]  # noqa: E731
+    gather: Callable[[], Tensor] = lambda: gathered_read(layer, query, values, chunks, 4)  # noqa: E731
+    torch.testing.assert_close(ours(), gather(), rtol=1e-3, atol=1e-4)
+    runs: dict[str, Callable[[], object]] = {
+        "ours": lambda: ours().sum().backward(),
+        "gather": lambda: gather().sum().backward(),
+        "flat": lambda: (
+            layer._read_flat(layer.read_norm(query), Tokens(tables=tokens.tables, rows=tokens.rows))[0].sum().backward()
+        ),
+    }
+    seconds = in_turn(runs, dict.fromkeys(runs, turns))
+    return {
+        "batch": batch_size,
+        "queries": queries,
+        "milliseconds": {name: round(1000 * each, 2) for name, each in seconds.items()},
+        "peak_mib": {name: round(peak(run), 1) for name, run in runs.items()},
+    }
+
+
+def sampling(turns: int) -> dict[str, int]:
+    """Episodes a second of each id, as whole numbers, in batches of 32."""
+    found = {}
+    for name in ("MultiTask", "MVFO", "Next", "ShortStay"):
+        task, rng = make_ballet(name), np.random.default_rng(0)
+        seconds = in_turn({name: lambda task=task, rng=rng: task.sample_batch(32, rng)}, {name: turns})[name]  # type: ignore[misc]
+        found[name] = round(32 / seconds)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="few turns and small batches, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON only")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    found = {
+        "training_step": training_step(2 if args.smoke else 32, 1 if args.smoke else 5),
+        "hierarchical_read": [
+            hierarchical_read(*sizes, 2 if args.smoke else 20)
+            for sizes in ([(2, 1)] if args.smoke else [(32, 1), (8, 33)])
+        ],
+        "episodes_per_second": sampling(3 if args.smoke else 100),
+        "torch": torch.__version__,
+        "commit": commit(),
+    }
+    if not args.json:
+        step = found["training_step"]
+        print(f"training step of Ballet-MVFO, one thread: {step}")
+        for row in found["hierarchical_read"]:  # type: ignore[union-attr]
+            print(f"read of 1280 frames in chunks of 32, forward and backward: {row}")
+        print(f"episodes a second: {found['episodes_per_second']}")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -48,7 +48,7 @@ def test_a_random_policy_walks_and_collides_as_in_the_article():
 
 @pytest.mark.learning
 def test_a_random_policy_finds_as_much_as_in_the_article():
-    """Draws 200,000 pictures: a minute or more."""
+    """Draws 200,000 pictures: some 20 s of a core."""
     ends = play("Search", *ARTICLE, *SEARCHED, "return")
     check(ends, ARTICLE | SEARCHED)
     np.testing.assert_allclose(ends["return"], 100 * ends["classes"] + ends["cells"] - ends["collisions"])

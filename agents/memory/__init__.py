@@ -21,12 +21,11 @@ from agents.memory.sat import (
     PlaceConfig,
     SpatialConfig,
     SpatialMemory,
-    TokenConfig,
-    TokenMemory,
 )
 from agents.memory.scene import SceneConfig
 from agents.memory.smt import FactorizedConfig, FactorizedMemory, PoolingMemory, SMTConfig, SMTMemory
 from agents.memory.smt_causal import CausalConfig, CausalMemory
+from agents.memory.tokens import TokenConfig, TokenMemory
 from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 from memenvs.checks import choices_for
 

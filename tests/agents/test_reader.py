@@ -237,7 +237,9 @@ def test_what_is_wrong_is_named() -> None:
         MemoryReader(layers=0)
     with pytest.raises(ValueError, match=r"tokens must have values or tables, .* got no values, 0 tables and 0 rows"):
         Tokens()
-    with pytest.raises(ValueError, match=r"tokens must have .* rows for each table, got no values, 1 tables and 0 rows"):
+    with pytest.raises(
+        ValueError, match=r"tokens must have .* rows for each table, got no values, 1 tables and 0 rows"
+    ):
         Tokens(tables=(torch.zeros(2, 2),))
     with pytest.raises(ValueError, match="chunk must be an integer of at least 1, got 0"):
         chunks_by_time(torch.ones(1, 2, dtype=torch.bool), 0)

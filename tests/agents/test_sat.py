@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.memory import Memory, StepInputs, make_memory, sat
+from agents.memory import Memory, StepInputs, make_memory, tokens
 from agents.memory.chunking import chunks_by_place, chunks_by_time
 from agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_rows
 from agents.memory.reader import Tokens
-from agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory, TokenMemory
+from agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory
+from agents.memory.tokens import TokenMemory
 from memenvs.retention import retained
 
 B, T, D = 2, 26, 6
@@ -72,11 +73,11 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
                 return memory.place_code.table()[places[number]]
 
             seen = memory.embed(x.embedding[row, begin : now + 1])
-            tokens = [seen[number] + when(number) + where(number) for number in numbers]
+            told = [seen[number] + when(number) + where(number) for number in numbers]
             if isinstance(memory, MoveMemory):
                 assert x.move is not None
                 moves = {number: int(x.move[row, begin + number]) for number in numbers}
-                tokens += [memory.move.weight[moves[n]] + when(n) for n in numbers if moves[n] < 4]
+                told += [memory.move.weight[moves[n]] + when(n) for n in numbers if moves[n] < 4]
             query = seen[-1]
             if config.query_codes:
                 query = query + (code(0) if config.time_index == "slot" else when(now - begin)) + where(now - begin)
@@ -91,11 +92,11 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
                     if by_place
                     else chunks_by_time(everything, config.chunk)
                 )
-                tokens = list(seen + torch.stack([when(n) + where(n) for n in range(len(seen))]))
+                told = list(seen + torch.stack([when(n) + where(n) for n in range(len(seen))]))
                 chunks = whole
             mask = None if chunks is None else torch.as_tensor(held)[None]
-            told = Tokens(torch.stack(tokens)[None], mask=mask)
-            decisions.append(memory.reader(query[None, None], told, chunks, getattr(config, "top_k", 1))[0, 0])
+            heard = Tokens(torch.stack(told)[None], mask=mask)
+            decisions.append(memory.reader(query[None, None], heard, chunks, getattr(config, "top_k", 1))[0, 0])
         rows.append(torch.stack(decisions))
     return torch.stack(rows)
 
@@ -134,7 +135,7 @@ def test_decisions_in_many_parts_are_the_same(name: str, monkeypatch: pytest.Mon
     x.embedding.requires_grad_()
     results = []
     for at_once in (1 << 22, 300):
-        monkeypatch.setattr(sat, "NUMBERS_AT_ONCE", at_once)
+        monkeypatch.setattr(tokens, "NUMBERS_AT_ONCE", at_once)
         features, _ = memory(x)
         gradients = torch.autograd.grad(
             features.square().sum(), [x.embedding, *memory.parameters()], materialize_grads=True

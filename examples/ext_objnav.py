@@ -30,14 +30,19 @@ from memenvs.files import write_file
 
 EPISODES = 15
 """Episodes that every evaluation trial has; the last of them is compared with the first."""
+TRIALS = 2048
+"""Evaluation trials of a run for the first table: a gain of a single run has a standard error of about one point with so many."""
 DEMONSTRATIONS = (1, 2, 4, 8, 16)
 REAL_HOUSES = {"split": "all", "trial_steps": None, "world": "procthor", "rooms": None}
 
 
 def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: bool) -> Path:
     """One run, to its end and with all its evaluations; returns its folder."""
-    config = replace(find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}")), seed=seed)
+    config = find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}"))
+    many, few = config.eval_trials, config.eval_trials // 2
+    config = replace(config, seed=seed, eval_trials=TRIALS)
     if smoke:
+        many = few = 2
         config = replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4)
         config = replace(config, ppo=replace(config.ppo, n_steps=64))
     folder = out / f"{agent}-{seed}"
@@ -56,15 +61,14 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
                 write_file(folder / f"{name}.json", json.dumps(results).encode())
 
         if agent == "relic":
-            half = config.eval_trials // 2
             for file in milestones(folder):
-                once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=half)
-            once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=half)
-            once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=half)
+                once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)
+            once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=few)
+            once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=few)
             for count in DEMONSTRATIONS:
-                once(f"demonstrations_{count}", demonstrations=count, eval_steps=64)
+                once(f"demonstrations_{count}", demonstrations=count, eval_trials=many, eval_steps=64)
             if os.environ.get("MEMENVS_DATA"):
-                once("procthor", eval_kwargs=REAL_HOUSES, eval_trials=half)
+                once("procthor", eval_kwargs=REAL_HOUSES, eval_trials=few)
         write_report([run], folder)
     return folder
 
@@ -167,8 +171,8 @@ def main() -> int:
     parser.add_argument(
         "--agents",
         nargs="+",
-        default=["relic", "no-iea", "transformer-se"],
-        help="what is trained (default relic no-iea transformer-se)",
+        default=["relic", "no-iea", "transformer-se", "k1"],
+        help="what is trained (default relic no-iea transformer-se k1)",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
 KNOWN = ("demo.py", "gallery.py")
 BENCHMARKS = {
+    "ballet.py": [],
     "decisions.py": [],
     "import_time.py": [],
     "long_context.py": [],

@@ -94,21 +94,22 @@ def draw_halved_plan(
     sides = float(size / height), float(height)
     if rng.random() < 0.5:
         sides = sides[::-1]
-    parts = _cut(rng, Rectangle((0.0, 0.0), (_on_raster(sides[0]), _on_raster(sides[1]))), settings.room_area)
+    parts = cut(rng, Rectangle((0.0, 0.0), (on_raster(sides[0]), on_raster(sides[1]))), settings.room_area)
     if not rooms[0] <= len(parts) <= rooms[1]:
         return None
     named = [PlanRoom(part.low, part.high, name) for name, part in zip(_types(rng, parts), parts, strict=True)]
     inner, outer = find_contacts(named)
-    openings = _draw_ways(rng, inner, len(named), passages, extra_doors)
+    openings = draw_ways(rng, inner, len(named), passages, extra_doors)
     return None if openings is None else FloorPlan(tuple(named), add_outer_openings(rng, named, outer, openings), 0.0)
 
 
-def _on_raster(length: float) -> float:
+def on_raster(length: float) -> float:
+    """A length rounded to the raster of wall lines, m."""
     return round(length / RASTER) * RASTER
 
 
-def _cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rectangle]:
-    """Cuts a rectangle, mostly across its longer side, until the parts are small."""
+def cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rectangle]:
+    """Cuts a rectangle, mostly across its longer side, until the parts are small; for `room_area` see `Halving`."""
     short, long = sorted(part.size)
     if part.area < room_area * rng.uniform(*_STOP) or long < _SHORTEST_CUT_SIDE:
         return [part]
@@ -119,10 +120,10 @@ def _cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Re
     if length < 2 * _SMALLEST_SIDE:
         return [part]
     share = rng.uniform(*_CUT)
-    at = part.low[axis] + _on_raster(float(np.clip(share * length, _SMALLEST_SIDE, length - _SMALLEST_SIDE)))
+    at = part.low[axis] + on_raster(float(np.clip(share * length, _SMALLEST_SIDE, length - _SMALLEST_SIDE)))
     middle_high = (at, part.high[1]) if axis == 0 else (part.high[0], at)
     middle_low = (at, part.low[1]) if axis == 0 else (part.low[0], at)
-    return _cut(rng, Rectangle(part.low, middle_high), room_area) + _cut(
+    return cut(rng, Rectangle(part.low, middle_high), room_area) + cut(
         rng, Rectangle(middle_low, part.high), room_area
     )
 
@@ -139,7 +140,7 @@ def _types(rng: np.random.Generator, parts: list[Rectangle]) -> list[str]:
     return types
 
 
-def _draw_ways(
+def draw_ways(
     rng: np.random.Generator, contacts: list[Contact], num_rooms: int, passages: float, extra_doors: float
 ) -> list[Opening] | None:
     """Openings along a random spanning tree of the neighbours, and some more; None if no tree joins all rooms."""

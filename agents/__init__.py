@@ -4,6 +4,8 @@ from agents.episode_dqn import DQNConfig, EpisodeDQN
 from agents.memory import MEMORIES, Memory, StepInputs, make_memory
 from agents.policies import MemoryPolicy
 from agents.ppo import PartialUpdatePPO, PPOConfig
+from agents.supervised import SupervisedLearner
+from agents.supervised_config import SupervisedConfig
 from agents.vec_env import TrialVecEnv, make_vec_env
 
 __all__ = [
@@ -15,6 +17,8 @@ __all__ = [
     "PPOConfig",
     "PartialUpdatePPO",
     "StepInputs",
+    "SupervisedConfig",
+    "SupervisedLearner",
     "TrialVecEnv",
     "make_memory",
     "make_vec_env",

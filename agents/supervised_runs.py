@@ -128,7 +128,9 @@ def _to_next_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: L
         logger.record(f"validation/{name}", mean)
     logger.record("time/seconds", seconds)
     logger.record("time/steps_per_second", steps / seconds)
-    logger.dump(learner.num_timesteps)  # before the checkpoint: a run that is killed in between forgets it and logs it again
+    logger.dump(
+        learner.num_timesteps
+    )  # before the checkpoint: a run that is killed in between forgets it and logs it again
     learner.save(run.path / CHECKPOINT, settings_of(run.config))
     return scores["accuracy"][0]
 

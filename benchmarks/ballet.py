@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import time
 from collections.abc import Callable
 
@@ -200,6 +201,9 @@ def main() -> None:
             for sizes in ([(2, 1)] if args.smoke else [(32, 1), (8, 33)])
         ],
         "episodes_per_second": sampling(3 if args.smoke else 100),
+        "machine": platform.machine(),
+        "processor": platform.processor(),
+        "python": platform.python_version(),
         "torch": torch.__version__,
         "commit": commit(),
     }

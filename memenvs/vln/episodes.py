@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from memenvs.vln.graph import Graph
 
 SUPERVISIONS = ("mixed", "oracle", "navigator")
@@ -99,6 +101,21 @@ class Dialogue:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Sights:
+    """What the viewpoints of a house look like, for features that are made and not measured.
+
+    Attributes:
+        names: For each of V viewpoints, names of what is there; things of the same name look alike in all houses.
+        seen: bool, (V, V); [u, v]: v is seen from u.
+        height: float64, (V,); above the floor, m; given where views are to show geometry too (how many viewpoints they see, how far away, from what height).
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    seen: np.ndarray
+    height: np.ndarray | None = None
+
+
 class World(ABC):
     """Houses and the episodes of one split in them: all that the two tasks know of where these come from.
 
@@ -125,6 +142,10 @@ class World(ABC):
     @abstractmethod
     def episode(self, number: int) -> Episode:
         """One of them; may be made when it is asked for, and is always the same."""
+
+    @abstractmethod
+    def sights(self, house: int) -> Sights:
+        """What the viewpoints of one of `graphs` look like."""
 
     @abstractmethod
     def number(self, id: str) -> int:

@@ -13,15 +13,17 @@ from memenvs.vln.graph import Graph, first_least
 
 #: The room with the most doors is the hallway, the others are any of these.
 ROOM_TYPES = (
-    "bathroom", "bedroom", "dining room", "gym", "kitchen", "laundry room", "library", "living room", "music room", "nursery",
-    "office", "pantry", "playroom", "workshop",
+    "attic", "bathroom", "bedroom", "closet", "conservatory", "den", "dining room", "dressing room", "gym", "kitchen", "laundry",
+    "library", "living room", "lounge", "music room", "nursery", "office", "pantry", "playroom", "sauna", "studio", "study", "workshop",
 )  # fmt: skip
 HALLWAY = "hallway"
 THINGS = (
-    "armchair", "aquarium", "bench", "bookshelf", "cabinet", "carpet", "clock", "curtain", "desk", "drum", "globe", "lamp",
-    "mirror", "painting", "piano", "plant", "radio", "screen", "sculpture", "sofa", "stool", "table", "trunk", "vase",
+    "aquarium", "armchair", "basket", "bench", "bicycle", "bookshelf", "bust", "cabinet", "candle", "carpet", "chair", "chest", "clock", "crib",
+    "curtain", "cushion", "desk", "dresser", "drum", "easel", "fan", "fireplace", "flag", "globe", "guitar", "harp", "heater", "kettle", "ladder",
+    "lamp", "map", "mirror", "painting", "piano", "plant", "printer", "radio", "rug", "safe", "scooter", "screen", "sculpture", "shelf", "sink",
+    "sofa", "statue", "stool", "stove", "suitcase", "table", "telescope", "toy", "trophy", "trunk", "tub", "umbrella", "vase", "wardrobe",
 )  # fmt: skip
-COLOURS = ("black", "blue", "brown", "green", "orange", "red", "white", "yellow")
+COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple", "red", "silver", "white", "yellow")
 
 _SIDES = (18.0, 30.0), (14.0, 24.0)  # m; of the floor
 _ROOM_AREA = 24.0  # square metres; rooms are cut while they are larger than about this
@@ -96,6 +98,16 @@ class ProceduralHouse:
         np.fill_diagonal(found, np.arange(len(found)))
         return found
 
+    @cached_property
+    def num_edges(self) -> np.ndarray:
+        """int64, (V, V); edges of the shortest path, at most 7."""
+        goal = np.arange(len(self.graph))
+        node, found = np.repeat(goal[:, None], len(goal), 1), np.zeros((len(goal), len(goal)), np.int64)
+        for _ in range(7):
+            found += node != goal
+            node = self.next_node[node, goal]
+        return found
+
     def path(self, start: int, goal: int, most: int | None = None) -> tuple[int, ...]:
         """Nodes of the shortest path, both ends included; of a longer one the first `most` edges."""
         path = [start]
@@ -128,7 +140,7 @@ def make_house(seed: int) -> ProceduralHouse:
 def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
     """Types, things, viewpoints and edges for a floor plan."""
     num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(parts))
-    types = [ROOM_TYPES[k] for k in rng.integers(len(ROOM_TYPES), size=len(parts))]
+    types = [ROOM_TYPES[k] for _ in range(0, len(parts), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][: len(parts)]
     types[int(num_doors.argmax())] = HALLWAY
     places = [np.array([door.centre, door.line] if door.axis == 0 else [door.line, door.centre]) for door in doors]
     rooms = [door.rooms for door in doors]

@@ -104,8 +104,7 @@ ENVIRONMENTS = (
         remembers="how much of the instruction is done",
         score_key="success",
         oracle_at_least=1.0,
-        random_below=0.2,
-        needs="R2R data",
+        random_below=0.05,
         defaults={"trial_episodes": 1},
     ),
     Row(
@@ -114,10 +113,9 @@ ENVIRONMENTS = (
         family="vln",
         remembers="what of the dialogue is done",
         score_key="gp",
-        oracle_at_least=6.0,
-        random_below=2.0,
-        needs="CVDN data",
-        defaults={"trial_episodes": 1, "split": "val_seen"},
+        oracle_at_least=7.5,
+        random_below=1.0,
+        defaults={"trial_episodes": 1},
     ),
     Row(
         name="FourBoxes-v0",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import pytest
 
 import memenvs
 from memenvs.registry import Row, find
@@ -75,12 +73,6 @@ def digest(rows: list[tuple[Any, ...]]) -> str:
         for part in each:
             add(part)
     return sha.hexdigest()
-
-
-def skip_without_data(row: Row) -> None:
-    """Skips the test of an id whose default world is read from files."""
-    if row.family == "vln" and not os.environ.get("MEMENVS_DATA"):
-        pytest.skip("needs MEMENVS_DATA set to a folder with vln")
 
 
 def any_action(row: Row) -> dict[str, Any]:

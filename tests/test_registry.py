@@ -8,7 +8,6 @@ import pytest
 
 from memenvs.checks import choices_for
 from memenvs.registry import ENVIRONMENTS, find, register_all
-from tests.rollouts import skip_without_data
 
 HEAVY = (
     "torch",
@@ -30,7 +29,6 @@ def run(code: str) -> str:
 
 @pytest.mark.parametrize("row", ENVIRONMENTS, ids=lambda row: row.name)
 def test_import_routes(row):
-    skip_without_data(row)
     id = row.id
     for code in (
         f"import gymnasium, memenvs; env = gymnasium.make('{id}')",

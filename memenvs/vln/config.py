@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from memenvs.checks import check_whole, choices_for
 from memenvs.vln.episodes import HISTORIES, SUPERVISIONS
+from memenvs.vln.feature_files import ENDINGS
 from memenvs.vln.features import FEATURES
+from memenvs.vln.procedural import MOST_LEGS
 from memenvs.vln.tokens import TOKENIZERS
 from memenvs.vln.worlds import WORLDS
 
@@ -16,15 +19,15 @@ TOO_LONG = ("cut", "error")
 
 
 @dataclass(frozen=True, kw_only=True)
-class VLNConfig:
+class VLNConfig(ABC):
     """Settings that both tasks have.
 
     Attributes:
-        world: Where houses and episodes are from: "mp3d" (the real ones, from files of yours).
-        split: Which episodes; what there is depends on the world.
-        data_dir: Folder of the files; None for `vln` in the folder that `$MEMENVS_DATA` names.
-        features: What views look like: "none" (zeros).
-        feature_size: Numbers D of an image feature; None for what suits the features (64 for "none").
+        world: Where houses and episodes are from: "procedural" (from seeds, nothing to download) or "mp3d" (the real ones, from files of yours).
+        split: Which episodes: "train", "val_seen" or "val_unseen"; "val_train_seen" of the real R2R.
+        data_dir: Folder of the files of "mp3d" and "wordpiece"; None for `vln` in the folder that `$MEMENVS_DATA` names.
+        features: What views look like: "synthetic" (see `SyntheticFeatures`), "none" (zeros), or the path of a file of yours (see `FileFeatures`).
+        feature_size: Numbers D of an image feature; None for what suits (64, or all that the file has; of a file the first so many).
         panorama: Whether the observation has all 36 views as well.
         tokenizer: "words" (a vocabulary of the training texts) or "wordpiece" (BERT's; needs its vocabulary file in the data folder).
         max_tokens: Length of the instruction, separator included; >= 2; None for what suits the world.
@@ -35,10 +38,10 @@ class VLNConfig:
         max_episode_steps: Decisions in an episode; >= 1; None for the published limit.
     """
 
-    world: str = "mp3d"
+    world: str = "procedural"
     split: str = "train"
     data_dir: str | None = None
-    features: str = "none"
+    features: str = "synthetic"
     feature_size: int | None = None
     panorama: bool = False
     tokenizer: str = "words"
@@ -52,13 +55,16 @@ class VLNConfig:
     def __post_init__(self) -> None:
         for name, choices in (
             ("world", WORLDS),
-            ("features", FEATURES),
             ("tokenizer", TOKENIZERS),
             ("too_long", TOO_LONG),
             ("invalid", INVALID),
             ("reward_ndtw", NDTW_UNITS),
         ):
             _check_choice(name, getattr(self, name), choices)
+        if self.features not in FEATURES and not str(self.features).endswith(ENDINGS):
+            raise ValueError(
+                f"unknown features {self.features!r}; {choices_for(self.features, FEATURES)}, or a file {', '.join(ENDINGS)}"
+            )
         if not isinstance(self.panorama, bool):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
         check_whole("feature_size", self.feature_size, or_none=True)
@@ -67,14 +73,32 @@ class VLNConfig:
         check_whole("max_episode_steps", self.max_episode_steps, or_none=True)
 
     @property
+    @abstractmethod
     def step_limit(self) -> int:
-        """Decisions in an episode; 15 if nothing else is asked for."""
-        return 15 if self.max_episode_steps is None else self.max_episode_steps
+        """Decisions in an episode."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class R2RConfig(VLNConfig):
-    """Settings of VLN-R2R: those of `VLNConfig`. The published limit is 15 decisions."""
+    """Settings of VLN-R2R: those of `VLNConfig`, and how long tours are. The published limit is 15 decisions; tours have 15 for each leg.
+
+    Attributes:
+        legs: World "procedural": shortest paths in a tour, 1 to 3. Each end of a leg has to be visited, in order.
+    """
+
+    legs: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("legs", self.legs)
+        most = MOST_LEGS if self.world == "procedural" else 1
+        if self.legs > most:
+            raise ValueError(f"legs must be at most {most} in world {self.world!r}, got {self.legs}")
+
+    @property
+    def step_limit(self) -> int:
+        """Decisions in an episode; 15 for each leg if nothing else is asked for."""
+        return 15 * self.legs if self.max_episode_steps is None else self.max_episode_steps
 
 
 @dataclass(frozen=True, kw_only=True)

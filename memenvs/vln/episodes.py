@@ -108,7 +108,8 @@ class Sights:
     Attributes:
         names: For each of V viewpoints, names of what is there; things of the same name look alike in all houses.
         seen: bool, (V, V); [u, v]: v is seen from u.
-        height: float64, (V,); above the floor, m; given where views are to show geometry too (how many viewpoints they see, how far away, from what height).
+        height: float64, (V,); above the floor, m; given where views are to show geometry too: how many viewpoints are in them, how far away, and
+            this height.
     """
 
     names: tuple[tuple[str, ...], ...]

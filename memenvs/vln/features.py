@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from memenvs.vln.episodes import World
-from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs
+from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP
 
-FEATURES = ("none",)
+FEATURES = ("synthetic", "none")
 #: Numbers of an angle feature: (sin h, cos h, sin e, cos e), this many times.
 ANGLE_SIZE, _REPEATS = 128, 32
 #: Numbers of an image feature where nothing else decides it.
@@ -36,23 +35,6 @@ class Features(ABC):
         Returns:
             float32, (..., D).
         """
-
-
-def make_features(name: str, world: World, graphs: Graphs, size: int | None) -> Features | None:
-    """The features of this name; None for "none", whose image part is all zeros.
-
-    Args:
-        name: One of `FEATURES`.
-        world: Where the houses are from.
-        graphs: Its houses as one table.
-        size: Numbers of a feature; None for what suits.
-
-    Raises:
-        ValueError: Unknown name.
-    """
-    if name not in FEATURES:
-        raise ValueError(f"unknown features {name!r}; choose from {list(FEATURES)}")
-    return None
 
 
 def angle_features(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:

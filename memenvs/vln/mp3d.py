@@ -13,7 +13,7 @@ import numpy as np
 
 from memenvs.checks import choices_for
 from memenvs.houses.procthor_json import Field, read_json
-from memenvs.vln.episodes import NAVIGATOR, ORACLE, Dialogue, Episode, World
+from memenvs.vln.episodes import NAVIGATOR, ORACLE, Dialogue, Episode, Sights, World
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokens import frequent_words
 
@@ -160,6 +160,36 @@ def _make_scan(
     return Scan(graph, height[kept], visible[np.ix_(kept, kept)])
 
 
+@lru_cache(maxsize=4)
+def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Names of what there is at viewpoints, by scan and viewpoint: their region, and the things listed for it; empty without `regions.json`.
+
+    Raises:
+        ValueError: The file is broken; the message names it and the record.
+    """
+    try:
+        scans = read_json(find_file(folder, "regions.json"))
+    except FileNotFoundError:
+        return {}
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for scan in _keys(scans):
+        regions, things = scans[scan]["region_panos"], scans[scan]["object_regions"]
+        inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in _keys(regions)}
+        for thing in _keys(things):
+            for region in things[thing].items():
+                inside.setdefault(str(region.value), []).append(thing)
+        found[scan] = {
+            each.text(): tuple(inside[region]) for region in _keys(regions) for each in regions[region].items()
+        }
+    return found
+
+
+def _keys(field: Field) -> list[str]:
+    if not isinstance(field.value, dict):
+        raise field.error("a JSON object")
+    return list(field.value)
+
+
 # ---------------------------------------------------------------------- episodes
 
 
@@ -202,6 +232,12 @@ class Mp3dWorld(World):
         if id not in self._number:
             raise ValueError(f"no episode {id!r} in this split; ids look like {self._episodes[0].id!r}")
         return self._number[id]
+
+    def sights(self, house: int) -> Sights:
+        """Regions, things and geometry; without `regions.json` geometry alone."""
+        scan = self.scans[house]
+        names = read_regions(self.folder).get(scan.graph.name, {})
+        return Sights(tuple(names.get(each, ()) for each in scan.graph.viewpoints), scan.visible, scan.height)
 
     @cached_property
     def words(self) -> tuple[str, ...]:

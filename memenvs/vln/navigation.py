@@ -14,12 +14,13 @@ from memenvs.core import BatchTask, Observation, Options
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.drawing import draw_map, draw_text, map_pixels
 from memenvs.vln.episodes import Episode, World
-from memenvs.vln.features import ANGLE_SIZE, DEFAULT_SIZE, angle_features, make_features, view_angles
+from memenvs.vln.features import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, snap, wrap
 from memenvs.vln.metrics import Alignment, Plan, Walks
 from memenvs.vln.mp3d import data_folder
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
+from memenvs.vln.worlds import make_features
 
 #: BERT's vocabulary in the data folder, under any of these names.
 _VOCABULARIES = ("bert_base_uncased_vocab.txt.gz", "bert_base_uncased_vocab.txt", "vocab.txt")

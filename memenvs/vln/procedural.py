@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +23,7 @@ TEXTS = 3
 MOST_LEGS = 3
 # R2R's rule for the ends of a path, edges and m.
 _EDGES, _SHORTEST = (4, 6), 5.0
-_TOKENS = 80  # for each leg
+_TOKENS = 112  # for each leg
 
 
 class ProceduralWorld(World):
@@ -71,7 +70,12 @@ class ProceduralWorld(World):
         found = re.fullmatch(r"(\d+)-(\d+)(?:_(\d+))?", id)
         if found is not None:
             seed, slot, text = (int(each or 0) for each in found.groups())
-            if seed in self._seeds and slot in self._slots and text < self._texts and (found[3] is None) == (self._texts == 1):
+            if (
+                seed in self._seeds
+                and slot in self._slots
+                and text < self._texts
+                and (found[3] is None) == (self._texts == 1)
+            ):
                 return (self._seeds.index(seed) * len(self._slots) + self._slots.index(slot)) * self._texts + text
         raise ValueError(f"no episode {id!r} in this split; ids look like {self.episode(0).id!r}")
 

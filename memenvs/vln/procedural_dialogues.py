@@ -50,7 +50,9 @@ class Dialogues(ProceduralWorld):
         return draw_dialogue(house, self.houses[house], self._seeds[house], self._slots[slot])
 
     def _make(self, house: int, slot: int, text: int) -> Episode:
-        return draw_dialogue(house, self.houses[house], self._seeds[house], slot).episode(self.supervision, self.history)
+        return draw_dialogue(house, self.houses[house], self._seeds[house], slot).episode(
+            self.supervision, self.history
+        )
 
 
 def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> Dialogue:

@@ -31,7 +31,11 @@ _SECOND_WAYS = 0.35  # chance of a door between neighbours that are connected al
 _PLANS, _PLACES = 40, 400  # tries
 _THINGS_IN_A_ROOM = 2, 4
 _EYE = 1.5  # m
-_SPACING, _FROM_DOOR, _FROM_WALL = 2.1, 0.7, 0.3  # m; between viewpoints in a room, and what lies between them and doors and walls at least
+_SPACING, _FROM_DOOR, _FROM_WALL = (
+    2.1,
+    0.7,
+    0.3,
+)  # m; between viewpoints in a room, and what lies between them and doors and walls at least
 _AREA_EACH, _MOST = 5.0, 8  # square metres for each viewpoint of a room, and how many it has at most
 _LONGEST_EDGE = 6.0  # m; of those that are not needed to join a room's viewpoints
 _CLEAR = 0.7  # an edge has no third viewpoint nearer to its middle than this much of half its length
@@ -121,8 +125,8 @@ def make_house(seed: int) -> ProceduralHouse:
     """The house of this number. The same number gives the same house, bit for bit.
 
     Source:
-        Two cuts of a rectangle after another as in `memenvs.houses.halving`, with a door on a random spanning tree of the walls and on 35 % of the others;
-        a viewpoint in each door and up to 8 in each room.
+        The plan is cut as in `memenvs.houses.halving`, with a door on a random spanning tree of the walls and on 35 % of the others; there is a
+        viewpoint in each door, and up to 8 in each room.
 
     Raises:
         RuntimeError: No floor plan was found.
@@ -130,7 +134,10 @@ def make_house(seed: int) -> ProceduralHouse:
     for attempt in range(_PLANS):
         rng = np.random.default_rng([seed, attempt])
         width, depth = (on_raster(rng.uniform(*sides)) for sides in _SIDES)
-        rooms = [PlanRoom(part.low, part.high, "other") for part in cut(rng, Rectangle((0.0, 0.0), (width, depth)), _ROOM_AREA)]
+        rooms = [
+            PlanRoom(part.low, part.high, "other")
+            for part in cut(rng, Rectangle((0.0, 0.0), (width, depth)), _ROOM_AREA)
+        ]
         doors = draw_ways(rng, find_contacts(rooms)[0], len(rooms), 0.0, _SECOND_WAYS)
         if doors is not None:
             return _furnish(seed, rooms, doors, rng)
@@ -140,7 +147,9 @@ def make_house(seed: int) -> ProceduralHouse:
 def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
     """Types, things, viewpoints and edges for a floor plan."""
     num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(parts))
-    types = [ROOM_TYPES[k] for _ in range(0, len(parts), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][: len(parts)]
+    types = [ROOM_TYPES[k] for _ in range(0, len(parts), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][
+        : len(parts)
+    ]
     types[int(num_doors.argmax())] = HALLWAY
     places = [np.array([door.centre, door.line] if door.axis == 0 else [door.line, door.centre]) for door in doors]
     rooms = [door.rooms for door in doors]
@@ -148,7 +157,9 @@ def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.ran
     edges: list[tuple[int, int]] = []
     things: list[Thing] = []
     for number, room in enumerate(parts):
-        own = [_draw_thing(rng, number, room) for _ in range(rng.integers(_THINGS_IN_A_ROOM[0], _THINGS_IN_A_ROOM[1] + 1))]
+        own = [
+            _draw_thing(rng, number, room) for _ in range(rng.integers(_THINGS_IN_A_ROOM[0], _THINGS_IN_A_ROOM[1] + 1))
+        ]
         members = [k for k, door in enumerate(doors) if number in door.rooms]
         for place in _draw_viewpoints(rng, room, [places[k] for k in members]):
             nearest = own[first_least(np.array([np.hypot(*(thing.position - place)) for thing in own]))]

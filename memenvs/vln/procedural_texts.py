@@ -1,8 +1,7 @@
 """Instructions of the procedural world: a way as clauses, a follower that understands nothing else, and clauses as English.
 
-A clause says where to turn, what the next viewpoint looks like, and what the viewpoint at which to stop going straight looks like. A way is cut into the
-longest clauses that the follower can walk; ways that it cannot walk are not used. So every instruction can be followed, and who cannot count
-clauses cannot follow it.
+A clause says where to turn, what the next viewpoint looks like, and what the viewpoint at which to stop going straight looks like. A way is cut into
+clauses that the follower can walk; ways that it cannot walk are not used. So every instruction can be followed, by who knows how much of it is done.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) ->
 
 def arrival_column(house: ProceduralHouse, path: Sequence[int], column: int) -> int:
     """The camera's heading after a walk, in steps of 30 degrees; `column` if it has one node."""
-    for here, there in zip(path, path[1:], strict=False):
+    for here, there in pairwise(path):
         column = _seen_from(house, here, column)[there][1]
     return column
 
@@ -95,7 +95,9 @@ def arrival_column(house: ProceduralHouse, path: Sequence[int], column: int) -> 
 def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) -> tuple[list[int], int]:
     """The walk of one clause, and the camera's heading at its end; of one node if no candidate or more than one fits."""
     seen = _seen_from(house, node, column)
-    fits = [there for there, (off, _) in seen.items() if _turn(off) == clause.turn and house.spots[there] == clause.first]
+    fits = [
+        there for there, (off, _) in seen.items() if _turn(off) == clause.turn and house.spots[there] == clause.first
+    ]
     walk = [node]
     if len(fits) != 1:
         return walk, column
@@ -124,7 +126,7 @@ def _seen_from(house: ProceduralHouse, node: int, column: int) -> dict[int, tupl
 def _turns_of(house: ProceduralHouse, path: Sequence[int], at: int, column: int) -> list[str]:
     """Directions of the moves of a path from its node number `at` on."""
     turns = []
-    for here, there in zip(path[at:], path[at + 1 :], strict=False):
+    for here, there in pairwise(path[at:]):
         off, column_after = _seen_from(house, here, column)[there]
         turns.append(_turn(off))
         column = column_after
@@ -154,7 +156,14 @@ _TURNS = {
     LEFT: ("turn left and go", "go left", "take a left", "make a left turn", "head to your left", "bear left"),
 }
 _TO = ("to", "up to", "towards", "over to")
-_ON = ("and keep on to", "and continue to", "and carry on until you reach", "and stay on course as far as", "and past it to", "and beyond it to")
+_ON = (
+    "and keep on to",
+    "and continue to",
+    "and carry on until you reach",
+    "and stay on course as far as",
+    "and past it to",
+    "and beyond it to",
+)
 _SPOTS = (
     "the {colour} {thing} in the {room}", "the {room} with the {colour} {thing}", "the {room} by the {colour} {thing}",
     "the {room} near the {colour} {thing}",
@@ -164,10 +173,18 @@ _DOORS = (
     "the opening between {one} and {other}",
 )  # fmt: skip
 _THEN = ("then", "next", "after that", "once there", "from there", "now", "afterwards", "as soon as you arrive")
-_ENDS = ("Stop there.", "Wait there.", "That is the place to stop.", "You have arrived.", "Stop.", "Halt here.", "This is your goal.")
+_ENDS = (
+    "Stop there.",
+    "Wait there.",
+    "That is the place to stop.",
+    "You have arrived.",
+    "Stop.",
+    "Halt here.",
+    "This is your goal.",
+)
 _ASKS = (
-    "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?", "I see {spot}. Is it near?",
-    "Am I close?", "Can you help me?",
+    "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",
+    "I see {spot}. Is it near?", "Am I close?", "Can you help me?",
 )  # fmt: skip
 _FOUND = ("It is in that room.", "You will find the {target} there.", "The {target} is right there.")
 _MORE = ("It is farther on.", "Then ask me again.", "The {target} is not there yet.", "You are getting closer.")
@@ -217,10 +234,25 @@ def answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, 
 
 def all_words() -> tuple[str, ...]:
     """Every word and mark that these texts can have, in the order of the alphabet."""
-    phrases = [*_TO, *_ON, *_SPOTS, *_DOORS, *_THEN, *_ENDS, *_ASKS, *_FOUND, *_MORE, *(each for turns in _TURNS.values() for each in turns)]
+    phrases = [
+        *_TO,
+        *_ON,
+        *_SPOTS,
+        *_DOORS,
+        *_THEN,
+        *_ENDS,
+        *_ASKS,
+        *_FOUND,
+        *_MORE,
+        *(each for turns in _TURNS.values() for each in turns),
+    ]
     fields = dict.fromkeys(("colour", "thing", "room", "one", "other", "spot", "target"), "")
     texts = [phrase.format(**fields) for phrase in phrases]
-    return tuple(sorted({word for text in (*texts, *ROOM_TYPES, HALLWAY, *THINGS, *COLOURS, ",", ".") for word in split_words(text)}))
+    return tuple(
+        sorted(
+            {word for text in (*texts, *ROOM_TYPES, HALLWAY, *THINGS, *COLOURS, ",", ".") for word in split_words(text)}
+        )
+    )
 
 
 def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:

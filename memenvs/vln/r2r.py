@@ -19,8 +19,9 @@ class R2R(GraphNavigation):
     A masked action is an error unless `invalid="stop"`.
     Reward: to stop pays 2 + 2 nDTW in success and else -2; a move pays 1 if it comes nearer and -1 if it goes away, plus what nDTW gains, and costs
     2 (1 - d) more if it goes away from d <= 1 m.
-    Ends: at stop; truncated after 15 decisions.
-    Layout: number of the instruction in its split, in the order of the file. Options: `episode` (the same number) and `instr_id`, such as "6939_2".
+    Ends: at stop; truncated after 15 decisions, in tours of several legs 15 for each.
+    Layout: number of the instruction in its split, in the order of the file. Options: `episode` (the same number) and `instr_id`, such as "6939_2"
+    or, in procedural houses, "1003-12_2".
     Info: `ne` (distance to the goal, m), `sr`, `osr`, `spl`, `tl` (m), `ndtw`, `sdtw`, `cls` and `success` as if it stopped here; `pose` (x m, y m,
     heading rad, counter-clockwise from +x), `place` (number of the viewpoint in the split), `scan`, `viewpoint`, `heading` (rad, clockwise from
     +y), `elevation` (rad), `episode`, `instr_id`, `text`, `teacher_action`, `action_mask`.
@@ -35,4 +36,5 @@ class R2R(GraphNavigation):
     _cut = "cut_end"
 
     def _make_world(self) -> World:
-        return make_world(self.config.world, "r2r", split=self.config.split, data_dir=self.config.data_dir)
+        config = self.config
+        return make_world(config.world, "r2r", split=config.split, data_dir=config.data_dir, legs=config.legs)

@@ -1,24 +1,38 @@
-"""Worlds by name."""
+"""Worlds and features by name."""
 
 from __future__ import annotations
 
 from memenvs.checks import choices_for
 from memenvs.vln.episodes import World
+from memenvs.vln.feature_files import FileFeatures
+from memenvs.vln.features import DEFAULT_SIZE, Features
+from memenvs.vln.graph import Graphs
 from memenvs.vln.mp3d import data_folder, load_cvdn, load_r2r
+from memenvs.vln.procedural import load_tours
+from memenvs.vln.procedural_dialogues import load_dialogues
+from memenvs.vln.synthetic import SyntheticFeatures
 
-WORLDS = ("mp3d",)
+WORLDS = ("procedural", "mp3d")
 
 
 def make_world(
-    name: str, task: str, *, split: str, data_dir: str | None, supervision: str = "mixed", history: str = "all"
+    name: str,
+    task: str,
+    *,
+    split: str,
+    data_dir: str | None,
+    legs: int = 1,
+    supervision: str = "mixed",
+    history: str = "all",
 ) -> World:
     """The world of this name.
 
     Args:
-        name: "mp3d": the real graphs and annotations of `data_dir`.
+        name: "procedural": houses and episodes from seeds. "mp3d": the real graphs and annotations of `data_dir`.
         task: "r2r" or "cvdn".
-        split: Such as "train", "val_seen" or "val_unseen".
+        split: "train", "val_seen" or "val_unseen", or another one of the world.
         data_dir: Folder of the files; None for $MEMENVS_DATA/vln.
+        legs: R2R, procedural: see `Tours`.
         supervision: CVDN: "mixed", "oracle" or "navigator"; see `Dialogue.supervised_path`.
         history: CVDN: "all", "last_exchange", "last_answer" or "target"; see `Dialogue.text`.
 
@@ -28,5 +42,26 @@ def make_world(
     """
     if name not in WORLDS:
         raise ValueError(f"unknown world {name!r}; {choices_for(name, WORLDS)}")
+    if name == "procedural":
+        return load_tours(split, legs) if task == "r2r" else load_dialogues(split, supervision, history)
     folder = data_folder(data_dir)
     return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)
+
+
+def make_features(name: str, world: World, graphs: Graphs, size: int | None) -> Features | None:
+    """The features of this name; None for "none", whose image part is all zeros.
+
+    Args:
+        name: "synthetic", "none" or the path of a file; see `FileFeatures`.
+        world: Where the houses are from.
+        graphs: Its houses as one table.
+        size: Numbers of a feature; None for what suits: 64, or all that the file has.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: See `FileFeatures`.
+    """
+    if name == "none":
+        return None
+    if name == "synthetic":
+        return SyntheticFeatures(world, graphs, DEFAULT_SIZE if size is None else size)
+    return FileFeatures(name, graphs, size)

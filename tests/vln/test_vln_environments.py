@@ -21,7 +21,10 @@ STOP = 16
 @pytest.fixture
 def make(toy_data):
     def _make(task: str = "R2R", **kwargs: object) -> gym.Env:
-        return gym.make(f"memenvs/VLN-{task}-v0", world="mp3d", split="train", data_dir=str(toy_data), **kwargs)
+        return gym.make(
+            f"memenvs/VLN-{task}-v0",
+            **{"world": "mp3d", "features": "none", "split": "train", "data_dir": str(toy_data), **kwargs},
+        )
 
     return _make
 
@@ -256,7 +259,9 @@ def test_pictures_show_path_and_walk(make):
 
 
 def test_some_of_a_batch_stop_and_others_walk(toy_data):
-    env = TrialVectorEnv(R2R, 3, trial_episodes=1, world="mp3d", data_dir=str(toy_data), autoreset_mode="SameStep")
+    env = TrialVectorEnv(
+        R2R, 3, trial_episodes=1, world="mp3d", features="none", data_dir=str(toy_data), autoreset_mode="SameStep"
+    )
     _, info = env.reset(options=[{"episode": 0}, {"episode": 2}, {"episode": 1}])
     assert info["viewpoint"].tolist() == ["a", "e", "a"]
     _, rewards, terminated, _, info = env.step(np.array([0, STOP, STOP]))

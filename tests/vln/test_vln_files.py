@@ -66,7 +66,7 @@ def test_without_data(tmp_path, monkeypatch):
     for call, problem in (
         (lambda: data_folder(None), r"no data: \$MEMENVS_DATA is not set and data_dir is None"),
         (lambda: data_folder(tmp_path / "none"), "no data: there is no folder '.*none'"),
-        (lambda: R2R(1), r"no data: \$MEMENVS_DATA is not set"),
+        (lambda: R2R(1, world="mp3d"), r"no data: \$MEMENVS_DATA is not set"),
         (lambda: load_r2r(tmp_path, "train"), r"no file r2r_train.json or R2R_train.json in"),
         (lambda: load_cvdn(tmp_path, "train", "mixed", "all"), r"no file ndh_train.json in"),
         (lambda: read_scans(tmp_path), r"no connectivity.npz and no connectivity/\*_connectivity.json in"),

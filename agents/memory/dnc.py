@@ -16,7 +16,7 @@ from agents.memory.base import Memory, State, StepInputs, check_inputs, last_ste
 from agents.memory.recurrent import ResetOn, stretches
 from memenvs.checks import check_fields, check_whole, choices_for
 
-TaskOn = Literal["none", "first", "every"]
+TaskOn = Literal["first", "every"]
 SMALL = 1e-6
 """Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
@@ -294,13 +294,13 @@ def _kept(written: Tensor) -> Tensor:
 
 
 class DNCReader(nn.Module):
-    """A DNC that reads the frames of an episode one after the other and then the query; where it hears of the task is a setting.
+    """A DNC that reads the frames of an episode one after the other and then the query; it hears of the task at the start or at every step.
 
     Args:
         dim: Width of frame tokens and queries, D.
         task_dim: Width of the task vector, G.
         task: "first": the task vector, mapped to width D, comes before the frames as one step more; "every": it is appended to every frame and to the
-            query; "none": it is not given.
+            query.
         config: Of the DNC.
 
     Attributes:
@@ -317,7 +317,6 @@ class DNCReader(nn.Module):
         super().__init__()
         if task not in get_args(TaskOn):
             raise ValueError(f"unknown task {task!r}; {choices_for(task, get_args(TaskOn))}")
-        self.task = task
         self.project = nn.Linear(task_dim, dim) if task == "first" else None
         self.memory = DNCMemory(dim + task_dim if task == "every" else dim, config)
         self.output_dim = self.memory.output_dim
@@ -336,7 +335,7 @@ class DNCReader(nn.Module):
         steps = torch.cat([tokens, query[:, None]], 1)
         if self.project is not None:
             steps = torch.cat([self.project(task)[:, None], steps], 1)
-        elif self.task == "every":
+        else:
             steps = torch.cat([steps, task[:, None].expand(-1, steps.shape[1], -1)], -1)
         start = torch.zeros(steps.shape[:2], dtype=torch.bool, device=steps.device)
         start[:, 0] = True

@@ -49,9 +49,9 @@ class Alignment:
         if longest >= self._row.shape[1]:
             self._row = _widen(self._row, longest + 1)
 
-    def ndtw(self, lengths: np.ndarray, unit: float = RADIUS) -> np.ndarray:
-        """exp(-DTW / (unit * nodes of the reference)), float64, (N,); 1 for the reference itself."""
-        return np.exp(-self._row[np.arange(len(lengths)), lengths] / (unit * lengths))
+    def ndtw(self, lengths: np.ndarray) -> np.ndarray:
+        """exp(-DTW / (3 * nodes of the reference)), float64, (N,); 1 for the reference itself."""
+        return np.exp(-self._row[np.arange(len(lengths)), lengths] / (RADIUS * lengths))
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,12 +62,16 @@ def _make_parser() -> argparse.ArgumentParser:
 
     rollout = add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     _add_environment(rollout)
-    _add_policy(rollout, (*POLICIES, "r2r-random"))
+    _add_policy(
+        rollout,
+        (*POLICIES, "r2r-random"),
+        "who plays; r2r-random, for VLN only, takes a random heading and walks straight on",
+    )
     rollout.add_argument("--episodes", type=_positive_int, metavar="N", help="episodes (default: 10)")
     rollout.add_argument(
         "--exact",
         action="store_true",
-        help="with r2r-random, the expectation over its first headings, each episode of the split once",
+        help="with r2r-random, the exact expectation over its first headings, each episode of the split once; takes no --episodes",
     )
 
     bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
@@ -80,10 +84,16 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--seed", type=_seed, default=0, metavar="S", help="seed (default: %(default)s)")
 
-    score = add("score", "score", "score a file of trajectories of a task with a public format")
+    score = add("score", "score", "score a file of trajectories of R2R or NDH; means over a split")
     score.add_argument("task", choices=("r2r", "ndh"), metavar="TASK", help="r2r or ndh")
-    score.add_argument("file", metavar="FILE", help="JSON list of {instr_id or inst_idx, trajectory}")
-    score.add_argument("--split", required=True, metavar="NAME", help="val_seen, val_unseen, ...")
+    score.add_argument(
+        "file",
+        metavar="FILE",
+        help="JSON list of {instr_id (r2r) or inst_idx (ndh), trajectory: [[viewpoint, heading, elevation], ...]}",
+    )
+    score.add_argument(
+        "--split", required=True, metavar="NAME", help="val_seen, val_unseen or train, all of which FILE must hold"
+    )
     score.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
 
     house = add("house", "house", "one home: statistics, a map, an export for other simulators")
@@ -138,8 +148,8 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_policy(command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES) -> None:
-    command.add_argument("--policy", choices=policies, default="random", help="who plays (default: %(default)s)")
+def _add_policy(command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES, who: str = "who plays") -> None:
+    command.add_argument("--policy", choices=policies, default="random", help=f"{who} (default: %(default)s)")
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="S", help="seed of environment and policy (default: %(default)s)"
     )

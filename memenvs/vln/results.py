@@ -10,14 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
+from memenvs.checks import choices_for
 from memenvs.houses.procthor_json import Field, read_json
 from memenvs.vln.episodes import Episode, World
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS, score
-from memenvs.vln.mp3d import data_folder, load_cvdn, load_r2r
+from memenvs.vln.mp3d import CVDN_SPLITS, R2R_SPLITS, data_folder, load_cvdn, load_r2r
 
 #: By task, the key of an entry's id and the metrics of the score.
 TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
+#: By task, the splits that can be scored.
+SPLITS = {"r2r": R2R_SPLITS, "ndh": CVDN_SPLITS}
+#: Metrics in metres; the others are fractions.
+LENGTHS = ("ne", "tl", "gp")
 
 
 def score_file(
@@ -36,9 +41,11 @@ def score_file(
 
     Raises:
         FileNotFoundError: The file or the data are not there.
-        ValueError: Unknown split; the file is not JSON; an entry is missing, unknown or given twice, begins elsewhere than its instruction, or
-            goes from a viewpoint to one that is no neighbour. The message names the entry.
+        ValueError: Unknown task or split; the file is not JSON; an entry is missing, unknown or given twice, begins elsewhere than its
+            instruction, or goes from a viewpoint to one that is no neighbour. The message names the entry.
     """
+    if task not in TASKS:
+        raise ValueError(f"unknown task {task!r}; {choices_for(task, TASKS)}")
     folder = data_folder(data_dir)
     world = load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, "mixed", "all")
     key, metrics = TASKS[task]

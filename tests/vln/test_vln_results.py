@@ -81,15 +81,19 @@ def test_the_command_scores(toy_data, tmp_path, capsys):
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == score_file("r2r", path, "train", toy_data)
     assert main(arguments) == 0
-    assert capsys.readouterr().out.startswith("r2r train\nne ")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "r2r train"
+    assert [line.endswith(" m") for line in lines[1:]] == [name in ("ne", "tl") for name in METRICS]
+    with pytest.raises(ValueError, match=r"unknown task 'cvdn'; choose from \['r2r', 'ndh'\]"):
+        score_file("cvdn", path, "train", toy_data)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"file": "none.json"}, "argument FILE: no file "),
-        ({"split": "test"}, "unknown split 'test'; choose from"),
-        ({"data": "nowhere"}, "no data: there is no folder 'nowhere'"),
+        ({"split": "test"}, "argument --split: unknown split 'test'; choose from"),
+        ({"data": "nowhere"}, "argument --data: no data: there is no folder 'nowhere'"),
         ({"text": "not JSON"}, "not JSON"),
         ({"text": "{}"}, "must be a list"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -65,6 +66,10 @@ class VLNConfig(ABC):
             raise ValueError(
                 f"unknown features {self.features!r}; {choices_for(self.features, FEATURES)}, or a file {', '.join(ENDINGS)}"
             )
+        if not isinstance(self.split, str):
+            raise TypeError(f"split must be text, got {self.split!r}")
+        if self.data_dir is not None and not isinstance(self.data_dir, (str, os.PathLike)):
+            raise TypeError(f"data_dir must be a path or None, got {self.data_dir!r}")
         if not isinstance(self.panorama, bool):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
         check_whole("feature_size", self.feature_size, or_none=True)

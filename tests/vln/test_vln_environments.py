@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import gymnasium as gym
 import numpy as np
@@ -241,6 +242,13 @@ def test_wrong_options(make, options, message):
 def test_wrong_settings(toy_data, task, settings, message):
     with pytest.raises(ValueError, match=message):
         gym.make(f"memenvs/VLN-{task}-v0", **{"world": "mp3d", "data_dir": str(toy_data), **settings})
+
+
+@pytest.mark.parametrize("wrong", [{"split": ["train"]}, {"data_dir": 3}])
+def test_settings_of_another_type(wrong):
+    name, value = next(iter(wrong.items()))
+    with pytest.raises(TypeError, match=re.escape(f"{name} must be ") + f".*, got {re.escape(repr(value))}"):
+        R2R(1, world="mp3d", **wrong)
 
 
 def test_pictures_show_path_and_walk(make):

@@ -261,9 +261,11 @@ def load_r2r(folder: Path, split: str) -> Mp3dWorld:
         raise ValueError(f"unknown split {split!r}; {choices_for(split, R2R_SPLITS)}")
     records = _r2r_records(folder, "train" if split == "val_train_seen" else split)
     if split == "val_train_seen":
-        listed = read_json(find_file(folder, "splits.json"))["r2r_val_train_seen_path_ids"].items()
-        kept = {each.value for each in listed}
-        records = [record for record in records if record["path_id"].value in kept]
+        listed = read_json(find_file(folder, "splits.json"))["r2r_val_train_seen_path_ids"]
+        kept = {each.number() for each in listed.items()}
+        records = [record for record in records if record["path_id"].number() in kept]
+        if not records:
+            raise listed.error("a list with paths of the training split")
     houses = _Houses(folder, records)
     episodes = []
     for record in records:
@@ -333,24 +335,24 @@ class _Houses:
     def __init__(self, folder: Path, records: Sequence[Field]) -> None:
         known = read_scans(folder)
         for record in records:
-            if record["scan"].value not in known:
+            if record["scan"].text() not in known:
                 raise record["scan"].error(f"one of the {len(known)} scans that have a graph in {str(folder)!r}")
-        names = sorted({record["scan"].value for record in records})
+        names = sorted({record["scan"].text() for record in records})
         self.scans = [known[name] for name in names]
         self._number = {name: k for k, name in enumerate(names)}
 
     def of(self, record: Field) -> tuple[int, Graph]:
         """Number and graph of a record's house."""
-        number = self._number[record["scan"].value]
+        number = self._number[record["scan"].text()]
         return number, self.scans[number].graph
 
 
 def _dialogue(record: Field, house: int, graph: Graph) -> Dialogue:
     turns = []
     for turn in record["dialog_history"].items():
-        if turn["role"].value not in _ROLES:
+        if turn["role"].text() not in _ROLES:
             raise turn["role"].error(f"one of {list(_ROLES)}")
-        turns.append((_ROLES[turn["role"].value], turn["message"].text()))
+        turns.append((_ROLES[turn["role"].text()], turn["message"].text()))
     start = _node(record["start_pano"]["pano"], graph)
     paths = {name: _path(record[name], graph) for name in ("planner_path", "player_path")}
     for name, path in paths.items():

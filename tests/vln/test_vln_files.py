@@ -124,6 +124,12 @@ def changed(records: list[Any], number: int, key: str, value: Any) -> list[Any]:
             "role must be one of",
         ),
         (
+            "ndh_train.json.gz",
+            changed(NDH, 0, "dialog_history", [{"role": [], "message": ""}]),
+            "role must be a string",
+        ),
+        ("R2R_train.json", changed(RECORDS, 1, "scan", ["toy"]), r"\[1\].scan must be a string"),
+        (
             "connectivity/toy_connectivity.json",
             changed(connectivity(), 0, "pose", [1.0]),
             r"\[0\].pose must be a list of at least 16",
@@ -156,6 +162,12 @@ def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
     write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [8]})
     world = load_r2r(folder, "val_train_seen")
     assert [world.episode(k).id for k in range(world.num_episodes)] == ["8_0"]
+    load_r2r.cache_clear()
+    write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [9]})
+    with pytest.raises(
+        ValueError, match=r"r2r_val_train_seen_path_ids must be a list with paths of the training split"
+    ):
+        load_r2r(folder, "val_train_seen")
 
 
 # ---------------------------------------------------------------------- the real data

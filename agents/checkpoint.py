@@ -83,10 +83,7 @@ def save(model: TrialModel, path: str | PathLike[str]) -> None:
         "trials": _next_trials(model),
         **{name: getattr(model, name) for name in model.kept_names},
     }
-    generators = {"sampling": model.policy.generator.get_state()}
-    memory_generator = getattr(model.policy.memory, "generator", None)
-    if memory_generator is not None:
-        generators["memory"] = memory_generator.get_state()
+    generators = {name: generator.get_state() for name, generator in model.policy.generators.items()}
     owned = model.processes.gather((json.dumps(state).encode(), save_tensors(generators)))
     with model.processes.agreed():
         if model.processes.is_first:
@@ -170,7 +167,7 @@ def load(
             if own != given:
                 raise ValueError(f"{path}: {name} must be that of the file, {own}, got {given}")
     model: Model = cast(Any, cls)(  # the constructor is that of the subclass
-        "MemoryPolicy",
+        cls.default_policy,
         env,
         settings,
         policy_kwargs={**config["policy_kwargs"], **(policy_kwargs or {})},
@@ -333,9 +330,7 @@ def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes]
     check_tensors(LEARNER, kept, model.kept_tensors())
     for name, tensor in model.kept_tensors().items():
         tensor.copy_(kept[name])
-    own = {"sampling": model.policy.generator}
-    if getattr(model.policy.memory, "generator", None) is not None:
-        own["memory"] = model.policy.memory.generator  # type: ignore[assignment]  # only memories that draw have one
+    own = model.policy.generators
     states = {name: generator.get_state() for name, generator in own.items()}
     if "sampling" in generators and generators["sampling"].shape != states["sampling"].shape:
         # of another kind of device, whose generators differ: actions are drawn anew from the seed

@@ -31,7 +31,7 @@ class ActionDistribution(ABC):
 
 
 class Categorical(ActionDistribution):
-    """One of A actions, from logits (..., A)."""
+    """One of A actions, from logits (..., A); -inf where there is no such action."""
 
     def __init__(self, logits: Tensor) -> None:
         self.log_probs = logits.float().log_softmax(-1)
@@ -51,7 +51,8 @@ class Categorical(ActionDistribution):
 
     def entropy(self) -> Tensor:
         """float, (...)."""
-        return -(self.log_probs.exp() * self.log_probs).sum(-1)
+        finite = self.log_probs.clamp(min=torch.finfo(self.log_probs.dtype).min)  # 0 log 0 is 0
+        return -(self.log_probs.exp() * finite).sum(-1)
 
 
 class MultiCategorical(ActionDistribution):

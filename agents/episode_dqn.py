@@ -109,7 +109,9 @@ class EpisodeDQN(EpisodeAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        self.target = self._new_policy(0).requires_grad_(False)
+        target = self._new_policy(0).requires_grad_(False)
+        assert isinstance(target, MemoryPolicy)
+        self.target = target
         self.target.set_training_mode(False)
         self._follow(1.0)
         named = self.policy.named_parameters()

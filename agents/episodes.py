@@ -16,6 +16,7 @@ from torch import Tensor
 from agents.buffer import Observations
 from agents.dqn_config import DQNConfig
 from agents.memory import Where
+from agents.policies import MemoryPolicy
 from agents.replay import EpisodeReplay
 from agents.rollouts import episode_horizon
 from agents.trials import TrialModel
@@ -32,6 +33,7 @@ class EpisodeAlgorithm(TrialModel):
 
     config: DQNConfig
     config_type = DQNConfig
+    policy: MemoryPolicy
     kept_names = ("filled_at",)
 
     # ------------------------------------------------------------------ set-up

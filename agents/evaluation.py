@@ -46,8 +46,11 @@ class RandomPolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """One action for each row of `episode_start`."""
+        """One action for each row of `episode_start`, of those that the observation's `candidate_mask`, if it has one, allows."""
         count = 1 if episode_start is None else len(episode_start)
+        masks = observation.get("candidate_mask") if isinstance(observation, dict) else None
+        if masks is not None:
+            return np.stack([self._space.sample(mask) for mask in np.asarray(masks, np.int8)]), state
         return np.stack([self._space.sample() for _ in range(count)]), state
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.preprocessing import preprocess_obs
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
@@ -21,6 +18,7 @@ from stable_baselines3.common.torch_layers import (
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
+from agents.acting import Acted, ActingPolicy
 from agents.distributions import ActionDistribution, ActionHead
 from agents.encoders import DictEncoder, SceneEncoder
 from agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory
@@ -43,35 +41,7 @@ FORMS = {
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
-@dataclass(frozen=True)
-class Acted:
-    """What a step of acting gave, for B environments.
-
-    Attributes:
-        features: float, (B, features_dim); of the observations.
-        where: What the memory asks for, as `MemoryPolicy.where` gives it.
-        previous: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
-        actions: As the distribution gives them: counted from 0, not clipped.
-        log_probs: float, (B,); of the actions.
-        values: float, (B,).
-        state: What to pass next, with the actions in it.
-    """
-
-    features: Tensor
-    where: Where
-    previous: Tensor
-    actions: Tensor
-    log_probs: Tensor
-    values: Tensor
-    state: State
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether no output of the policy is NaN or infinite."""
-        return bool(torch.isfinite(self.values + self.log_probs).all())
-
-
-class MemoryPolicy(BasePolicy):
+class MemoryPolicy(ActingPolicy):
     """Actor and critic on top of any `Memory`.
 
     What a step brings to the memory is the features of its observation and, if `previous_action_dim` > 0, an embedding of the action
@@ -173,10 +143,7 @@ class MemoryPolicy(BasePolicy):
                 nn.init.zeros_(module.bias)
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
-        self.generator = torch.Generator()  # draws the actions; seeded by the learner
-        self.encoder_fingerprint: str | None = None  # of the frozen encoder whose features it has learned from
-        self.resets_with_episode = True  # what `predict` takes for the start of a trial; the learner knows better
-        self._kwargs: dict[str, Any] = {
+        self._kwargs = {
             "memory": memory,
             "memory_kwargs": dict(memory_kwargs or {}),
             "previous_action_dim": previous_action_dim,
@@ -190,9 +157,11 @@ class MemoryPolicy(BasePolicy):
             "adam_eps": adam_eps,
         }
 
-    def json_kwargs(self) -> dict[str, Any]:
-        """What rebuilds this policy, as plain data (the features extractor by its name)."""
-        return self._kwargs
+    @property
+    def generators(self) -> dict[str, torch.Generator]:
+        """All that it draws from: actions, and whatever its memory draws."""
+        own = getattr(self.memory, "generator", None)
+        return super().generators | ({} if own is None else {"memory": own})
 
     # ------------------------------------------------------------------ pieces
 
@@ -320,72 +289,6 @@ class MemoryPolicy(BasePolicy):
         if self.previous_action_dim == 0:
             return state
         return state | {PREVIOUS_ACTION: actions.long() + 1}
-
-    def remember_moves(self, state: State, moves: np.ndarray) -> State:
-        """The state with what was done instead of the action that `predict` gave.
-
-        Args:
-            state: From `predict`.
-            moves: As the environment takes them (`environment_actions`), (B, ...).
-        """
-        if not isinstance(self.action_space, spaces.Discrete):
-            return state  # only discrete actions are seen by the step after
-        return self.remember_action(state, torch.as_tensor(moves - self.action_space.start, device=self.device))
-
-    def predict(  # type: ignore[override]
-        self,
-        observation: np.ndarray | dict[str, np.ndarray],
-        state: State | None = None,
-        episode_start: np.ndarray | None = None,
-        deterministic: bool = False,
-        trial_start: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, State]:
-        """Actions for one or many environments, as Stable-Baselines3's `predict`.
-
-        Args:
-            observation: One observation or a batch.
-            state: None at the start, afterwards what the call before returned.
-            episode_start: bool, (B,); True where this is the first step of an episode. None: at the start only.
-            deterministic: The most likely action instead of a drawn one.
-            trial_start: bool, (B,); True where the memory is to be emptied. None: at the start, and wherever an episode starts unless the
-                environment that the policy was trained in has trials.
-
-        Returns:
-            Actions, and the state.
-
-        Raises:
-            ValueError: The policy's outputs are not finite.
-        """
-        self.set_training_mode(False)
-        tensors, vectorized = self.obs_to_tensor(observation)
-        first = next(iter(tensors.values())) if isinstance(tensors, dict) else tensors
-        batch = first.shape[0]
-        fresh = state is None
-        if state is None:
-            state = self.initial_state(batch)
-        started = np.full(batch, fresh) if episode_start is None else np.asarray(episode_start, bool).reshape(batch)
-        if trial_start is None:
-            trial_start = started if self.resets_with_episode else np.full(batch, fresh)
-        began = torch.as_tensor(np.asarray(trial_start, bool).reshape(batch), device=self.device)
-        episode = torch.as_tensor(started, device=self.device) | began
-        acted = self.act(tensors, state, episode, began, deterministic)
-        if not acted.is_finite:
-            raise ValueError(
-                "the policy's outputs must be finite, got NaN or infinity: its weights or the observation are broken"
-            )
-        moves = self.environment_actions(acted.actions)
-        return (moves if vectorized else moves[0]), acted.state
-
-    def environment_actions(self, actions: Tensor) -> np.ndarray:
-        """Actions as the environment takes them: on the CPU, counted from the space's start, or clipped to the bounds of a `Box`."""
-        moves = actions.cpu().numpy()
-        if isinstance(self.action_space, spaces.Box):
-            return np.clip(moves, self.action_space.low, self.action_space.high)
-        assert isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete))
-        return moves + self.action_space.start
-
-    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
-        raise RuntimeError("a MemoryPolicy acts through predict, which carries its state")
 
 
 def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:

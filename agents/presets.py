@@ -10,6 +10,7 @@ from agents.memory.relic import Sink
 from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
 from agents.smt_presets import SMT_PRESETS
+from agents.vln_presets import VLN_PRESETS
 from memenvs.checks import choices_for
 
 
@@ -340,7 +341,7 @@ PRESETS |= _derived(
         )
     },
 )
-PRESETS |= SMT_PRESETS | BALLET_PRESETS
+PRESETS |= SMT_PRESETS | BALLET_PRESETS | VLN_PRESETS
 
 
 def find_preset(name: str) -> RunConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from agents.policies import MemoryPolicy
+from agents.acting import ActingPolicy
 from agents.presets import find_preset
 from agents.runs import load_policy
 from memenvs.checks import choices_for
@@ -14,7 +14,7 @@ from memenvs.checks import choices_for
 PRETRAINED = {file.stem: file for file in sorted(Path(__file__).with_name("pretrained").glob("*.zip"))}
 
 
-def load_pretrained(name: str, *, seed: int = 0, device: str = "auto") -> MemoryPolicy:
+def load_pretrained(name: str, *, seed: int = 0, device: str = "auto") -> ActingPolicy:
     """The policy of a preset, trained.
 
     Args:

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from agents.acting import ActingPolicy
 from agents.memory import State, StepInputs
 from agents.memory.clock import Clock
 from agents.memory.relic import RelicMemory, SinkBlock
@@ -91,7 +92,7 @@ class Recording:
 
 
 def record(
-    policy: MemoryPolicy, env: TrialVecEnv, n_steps: int, at: Collection[int], *, layout: int | None = None
+    policy: ActingPolicy, env: TrialVecEnv, n_steps: int, at: Collection[int], *, layout: int | None = None
 ) -> Recording:
     """Plays one trial and records the attention at some of its steps.
 
@@ -105,9 +106,10 @@ def record(
     Raises:
         ValueError: Another memory, several environments, or a trial that ended early.
     """
-    if not isinstance(policy.memory, RelicMemory):
+    name = policy.memory_name if isinstance(policy, MemoryPolicy) else type(policy).__name__
+    if not isinstance(policy, MemoryPolicy) or not isinstance(policy.memory, RelicMemory):
         raise ValueError(
-            f"memory must be 'relic' to have its attention recorded, got {policy.memory_name!r}; what an agent with any memory does, "
+            f"memory must be 'relic' to have its attention recorded, got {name!r}; what an agent with any memory does, "
             "step by step on the map, is drawn by `python -m agents walks`"
         )
     if env.num_envs != 1:

@@ -14,12 +14,13 @@ from torch import Tensor
 
 from agents.buffer import TrialRolloutBuffer
 from agents.memory import State
+from agents.policies import MemoryPolicy
 from agents.ppo_config import PPOConfig
 from agents.trials import TrialModel
 from agents.vec_env import TrialVecEnv
 
 
-class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):  # type: ignore[misc]  # both name the class of the policy
+class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):
     """A Stable-Baselines3 algorithm that acts with a memory, in trials, and hands over a segment of a rollout at a time.
 
     After every c = T / K steps `train` of the subclass is called. A rollout of T steps begins with a new trial and an empty memory, unless the
@@ -32,6 +33,7 @@ class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):  # type: ignore[misc]  # bo
     config: PPOConfig
     config_type = PPOConfig
     rng_names = ("order", "shuffle")
+    policy: MemoryPolicy  # type: ignore[assignment]
     rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
 
     # ------------------------------------------------------------------ set-up

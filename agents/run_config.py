@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from agents.dqn_config import DQNConfig
+from agents.imitation_config import ImitationConfig
 from agents.ppo_config import PPOConfig
 from agents.supervised_config import SupervisedConfig
 from memenvs.checks import check_fields, choices_for
@@ -20,18 +21,20 @@ class RunConfig:
         env_kwargs: Settings of the training environment, JSON on the command line.
         n_envs: Copies of it; >= 1.
         total_steps: Environment steps of the whole run, all copies together; >= 1. Whole rollouts are played: training ends
-            with the first that reaches them. Of a run that learns to predict, its batches.
+            with the first that reaches them. Of a run that learns to predict, its batches; of one with `imitation`, its updates.
         seed: Of everything random; >= 0.
         device: "auto", "cpu" or "cuda".
         threads: CPU threads of PyTorch; 0 leaves its own choice.
         ppo: Settings of `PartialUpdatePPO`; the defaults if no learner's are given.
         dqn: Settings of `EpisodeDQN`, which learns instead if they are given.
+        imitation: Settings of `ImitationA2C`, which learns from the teacher of an environment instead if they are given.
         supervised: Settings of `SupervisedLearner`, which learns to predict instead if they are given: from batches of a prediction task
             (`RoomBallet`), without acting. The fields in `ACTING` stay as they are then.
-        policy: Settings of the policy (`MemoryPolicy`), or of the model that predicts (`BalletModel`), JSON on the command line.
+        policy: Settings of the policy (`MemoryPolicy`; with `imitation` `MTVMPolicy`), or of the model that predicts (`BalletModel`), JSON on the
+            command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous action) is taken over
             at the start; "{seed}" in it stands for this run's seed. None for none. What is frozen must come from somewhere: needed with
-            `policy.freeze_features`.
+            `policy.freeze_features`. With `imitation` the file of PREVALENT's weights.
         eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.
@@ -57,6 +60,7 @@ class RunConfig:
     threads: int = 0
     ppo: PPOConfig | None = None
     dqn: DQNConfig | None = None
+    imitation: ImitationConfig | None = None
     supervised: SupervisedConfig | None = None
     policy: dict[str, Any] = field(default_factory=dict)
     encoder_from: str | None = None
@@ -94,9 +98,9 @@ class RunConfig:
                 )
 
     @property
-    def settings(self) -> PPOConfig | DQNConfig | SupervisedConfig:
+    def settings(self) -> PPOConfig | DQNConfig | ImitationConfig | SupervisedConfig:
         """Settings of the learner."""
-        settings = self.ppo or self.dqn or self.supervised
+        settings = self.ppo or self.dqn or self.imitation or self.supervised
         assert settings is not None
         return settings
 
@@ -116,21 +120,23 @@ class RunConfig:
         for key in data:
             if key not in known:
                 raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known)}")
-        learners: dict[str, Any] = {"ppo": PPOConfig, "dqn": DQNConfig, "supervised": SupervisedConfig}
+        learners: dict[str, Any] = dict(
+            zip(LEARNERS, (PPOConfig, DQNConfig, ImitationConfig, SupervisedConfig), strict=True)
+        )
         # runs of early versions know fewer learners
         given = {"ppo": data["ppo"], **{name: data.get(name) for name in LEARNERS[1:]}}
         parts = {name: None if each is None else learners[name](**each) for name, each in given.items()}
         return RunConfig(**{**data, **parts})
 
 
-LEARNERS = ("ppo", "dqn", "supervised")
+LEARNERS = ("ppo", "dqn", "imitation", "supervised")
 ACTING = (
     "n_envs", "encoder_from", "eval_steps", "eval_all_layouts", "checkpoint_rollouts", "milestones", "validation_kwargs",
     "validation_trials",
 )  # fmt: skip
 """What only runs have whose learner acts."""
 
-_WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "policy", "ppo", "supervised", "validation_kwargs")
+_WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "imitation", "policy", "ppo", "supervised", "validation_kwargs")
 
 
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:

@@ -14,10 +14,11 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents import checkpoint
+from agents.acting import ActingPolicy
 from agents.distributed import Processes
 from agents.episode_dqn import EpisodeDQN
 from agents.evaluation import Policy, TrialEvaluator, TrialResults
-from agents.policies import MemoryPolicy
+from agents.imitation import ImitationA2C
 from agents.ppo import PartialUpdatePPO
 from agents.progress import progress_bar
 from agents.run_config import RunConfig
@@ -175,10 +176,11 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     settings = config.settings
     if config.ppo is not None:
         settings = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
-    alone = {"processes": processes} if config.dqn is not None else {}
+    alone = {} if config.ppo is not None else {"processes": processes}
     try:
         _start_encoder(
-            config, learner("MemoryPolicy", env, settings, policy_kwargs=config.policy, device=config.device, **alone)
+            config,
+            learner(learner.default_policy, env, settings, policy_kwargs=config.policy, device=config.device, **alone),
         )
     finally:
         env.close()
@@ -205,7 +207,7 @@ def _check_total(config: RunConfig) -> None:
             )
 
 
-def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN]:
+def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN] | type[ImitationA2C]:
     """The learner of a run that acts.
 
     Raises:
@@ -213,6 +215,8 @@ def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN]:
     """
     if config.supervised is not None:
         raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
+    if config.imitation is not None:
+        return ImitationA2C
     return PartialUpdatePPO if config.dqn is None else EpisodeDQN
 
 
@@ -224,8 +228,8 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
         ValueError: It is of another encoder or did not learn its own, or none is named though it is not to be trained.
     """
     if config.encoder_from is None:
-        extractor = model.policy.features_extractor
-        if model.policy.freeze_features and any(True for _ in extractor.parameters()):
+        policy = model.policy
+        if policy.freeze_features and any(True for _ in policy.features_extractor.parameters()):
             raise ValueError(
                 "encoder_from must be the run or checkpoint whose encoder is taken over where policy.freeze_features is on: "
                 "it is not trained here; got None"
@@ -236,13 +240,13 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
         source = best_checkpoint(source)
     if not source.is_file():
         raise FileNotFoundError(
-            f"encoder_from must be the run or checkpoint of a first stage, there is none at {source}; "
-            "train it first, or name another with --encoder_from"
+            f"encoder_from must be the run or checkpoint of a first stage (with imitation: the file of PREVALENT's weights), there is none at "
+            f"{source}; train it first, or name another with --encoder_from"
         )
     model.load_features(source)
 
 
-def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | EpisodeDQN | SupervisedLearner:
+def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | SupervisedLearner:
     """Trains a run to its end, from its checkpoint if it has one.
 
     A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads). Of several processes
@@ -279,7 +283,7 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | E
             model.load_replay_buffer(run.replay(model.num_timesteps))
     else:
         model = learner(
-            "MemoryPolicy",
+            learner.default_policy,
             env,
             config.settings,
             policy_kwargs=config.policy,
@@ -313,7 +317,7 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> PartialUpdatePPO | E
     return model
 
 
-def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> MemoryPolicy:
+def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> ActingPolicy:
     """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
 
     Args:
@@ -329,7 +333,7 @@ def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> Mem
     return load_policy(run.agent(name), run.config, seed)
 
 
-def load_policy(file: Path, config: RunConfig, seed: int) -> MemoryPolicy:
+def load_policy(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
     """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on.
 
     Raises:
@@ -351,10 +355,16 @@ def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
 def make_evaluator(
     config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
 ) -> TrialEvaluator:
-    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`."""
+    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`. Imitators take their best action."""
     layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
     return TrialEvaluator(
-        env, config.eval_steps, config.eval_trials, layouts=layouts, pictures=pictures, demonstrations=demonstrations
+        env,
+        config.eval_steps,
+        config.eval_trials,
+        layouts=layouts,
+        deterministic=config.imitation is not None,
+        pictures=pictures,
+        demonstrations=demonstrations,
     )
 
 
@@ -388,7 +398,7 @@ def evaluate_run(
         policy = trained_policy(run, seed)
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     try:
-        if isinstance(policy, MemoryPolicy):
+        if isinstance(policy, ActingPolicy):
             check_encoder(policy.encoder_fingerprint, env)
         return make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations).run(policy)
     finally:

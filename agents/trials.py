@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from agents import checkpoint
+from agents.acting import ActingPolicy
 from agents.distributed import Processes
 from agents.memory import State
 from agents.policies import MemoryPolicy
@@ -37,7 +38,9 @@ class TrialModel(BaseAlgorithm):
     kept_names: ClassVar[tuple[str, ...]] = ()
     """Attributes, plain numbers, that a checkpoint keeps of this kind of learner."""
     processes: Processes
-    policy: MemoryPolicy
+    policy: ActingPolicy
+    default_policy: ClassVar[str] = "MemoryPolicy"
+    """Name of the class of its policy in `policy_aliases`."""
     policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
 
     # ------------------------------------------------------------------ set-up
@@ -59,14 +62,14 @@ class TrialModel(BaseAlgorithm):
         if self.seed is not None and self.env is not None:
             self._seed_env(self.env, self.seed)
 
-    def _new_policy(self, seed: int) -> MemoryPolicy:
+    def _new_policy(self, seed: int) -> ActingPolicy:
         """A policy with weights drawn from the seed; the global generator stays as it was."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             policy = self.policy_class(
                 self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
             ).to(self.device)
-        assert isinstance(policy, MemoryPolicy)
+        assert isinstance(policy, ActingPolicy)
         return policy
 
     def _fit_env(self) -> None:
@@ -116,10 +119,8 @@ class TrialModel(BaseAlgorithm):
     def _seed_generators(self, seed: int) -> None:
         rank = self.processes.rank
         draws = np.random.SeedSequence(seed, spawn_key=(rank,) if rank > 0 else ()).generate_state(4)
-        self.policy.generator.manual_seed(int(draws[0]))
-        memory_generator = getattr(self.policy.memory, "generator", None)
-        if memory_generator is not None:
-            memory_generator.manual_seed(int(draws[1]))
+        for generator, draw in zip(self.policy.generators.values(), draws[:2], strict=False):
+            generator.manual_seed(int(draw))
         self.rngs = {name: np.random.default_rng(int(draws[2 + i])) for i, name in enumerate(self.rng_names)}
         self.action_space.seed(seed)
 
@@ -148,6 +149,7 @@ class TrialModel(BaseAlgorithm):
 
     def load_features(self, path: str | PathLike[str]) -> None:
         """Starts with the encoder of another learner; see `agents.checkpoint.load_features`."""
+        assert isinstance(self.policy, MemoryPolicy)
         checkpoint.load_features(self.policy, path)
 
     # ------------------------------------------------------------------ acting

@@ -151,9 +151,9 @@ class TrialVecEnv(VecEnv):
 
     @staticmethod
     def _row(infos: dict[str, Any], i: int) -> dict[str, Any]:
-        """Info of environment `i`: Python scalars, and arrays where the truth is a vector."""
+        """Info of environment `i`: Python scalars and texts, and arrays where the truth is a vector."""
         return {
-            key: value[i].item() if value.ndim == 1 else value[i]
+            key: value.item(i) if value.ndim == 1 else value[i]
             for key, value in infos.items()
             if not key.startswith(("_", "final_"))
         }

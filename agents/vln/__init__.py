@@ -1,0 +1,1 @@
+"""Agents that follow instructions on graphs of viewpoints: MTVM."""

@@ -1,0 +1,100 @@
+"""Settings of MTVM, and its sizes as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memenvs.checks import check_fields, choices_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class MTVMConfig:
+    """Settings of MTVM's network.
+
+    Attributes:
+        dim: Width of text and views; a multiple of `heads`.
+        inner: Width of the feed-forward layers.
+        heads: Heads of every attention.
+        text_layers: Layers that read the text alone; >= 0.
+        cross_layers: Layers in which text and views hear each other; >= 1.
+        text_positions: Tokens that a text may have.
+        vision_positions: Things that may be looked at in a decision: those remembered, the candidates and to stop.
+        critic_dim: Width of the critic's hidden layer.
+        two_way: Whether the text hears the views too.
+        history: What is remembered of a move: "activation" (what the action head made of the option that was taken), "observation" (the
+            option's image feature), "state" (nothing of moves; one recurrent vector), each as long as an episode goes on.
+        bank: Moves that are remembered, the newest ones; 0 for none, None for all.
+        memory_angle: Direction that is remembered with a move: "pose" (absolute, where the camera then looks) or "option" (that of the option,
+            relative to where it looked before).
+        detach_memory: Whether no gradient flows through what is remembered.
+        language: Whether the text is read; without it every text is the same single token.
+        dropout: Of attention and hidden layers, in [0, 1).
+        image_dropout: Of image features and remembered activations, in [0, 1).
+        critic_dropout: Of the critic's hidden layer, in [0, 1).
+
+    Raises:
+        TypeError: A value of another type.
+        ValueError: A value out of range or unknown.
+
+    Source:
+        Lin et al., "Multimodal Transformer with Variable-length Memory for Vision-and-Language Navigation", 2022, and its release.
+    """
+
+    dim: int = 768
+    inner: int = 3072
+    heads: int = 12
+    text_layers: int = 9
+    cross_layers: int = 4
+    text_positions: int = 512
+    vision_positions: int = 512
+    critic_dim: int = 512
+    two_way: bool = True
+    history: Literal["activation", "observation", "state"] = "activation"
+    bank: int | None = None
+    memory_angle: Literal["pose", "option"] = "pose"
+    detach_memory: bool = False
+    language: bool = True
+    dropout: float = 0.1
+    image_dropout: float = 0.4
+    critic_dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("dim", "inner", "heads", "cross_layers", "text_positions", "vision_positions", "critic_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.text_layers < 0:
+            raise ValueError(f"text_layers must be at least 0, got {self.text_layers}")
+        if self.dim % self.heads:
+            raise ValueError(f"dim must be a multiple of heads ({self.heads}), got {self.dim}")
+        if self.bank is not None and self.bank < 0:
+            raise ValueError(f"bank must be at least 0 or None, got {self.bank}")
+        if self.history == "state" and self.bank is not None:
+            raise ValueError(f"bank must be None with history 'state', which remembers no moves, got {self.bank}")
+        for name in ("dropout", "image_dropout", "critic_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+
+
+#: Size -> settings that it has otherwise than the article's. Widths of image features are the environment's: 64, 256 and 2048 go with these.
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"dim": 64, "inner": 128, "heads": 2, "text_layers": 1, "cross_layers": 1, "text_positions": 48, "vision_positions": 48},
+    "small": {"dim": 256, "inner": 1024, "heads": 4, "text_layers": 3, "cross_layers": 2, "text_positions": 80, "vision_positions": 80},
+    "paper": {},
+}  # fmt: skip
+
+
+def mtvm_config(size: str, **changes: Any) -> MTVMConfig:
+    """The settings of a size, with changes.
+
+    Raises:
+        ValueError: The size, or a setting, is unknown or out of range.
+    """
+    if size not in SIZES:
+        raise ValueError(f"unknown size {size!r}; {choices_for(size, SIZES)}")
+    known = MTVMConfig.__dataclass_fields__
+    for name in changes:
+        if name not in known:
+            raise ValueError(f"unknown setting {name!r} of MTVM; {choices_for(name, known)}")
+    return MTVMConfig(**{**SIZES[size], **changes})

@@ -1,0 +1,102 @@
+"""Layers of BERT and LXMERT: what reads a text, and what lets a text and a list of views look at each other."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+#: Epsilon of every layer normalisation, as in BERT.
+EPS = 1e-12
+
+
+class Attention(nn.Module):
+    """Multi-head attention with residual and normalisation after it.
+
+    Dropout falls on weights too, which `agents.attention` does not offer.
+
+    Args:
+        dim: Width D of what asks and of what is asked.
+        heads: Divides it.
+        dropout: Of attention weights and of the output; in [0, 1).
+    """
+
+    def __init__(self, dim: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query, self.key, self.value, self.output = (nn.Linear(dim, dim) for _ in range(4))
+        self.norm = nn.LayerNorm(dim, eps=EPS)
+
+    def forward(self, x: Tensor, context: Tensor, keys: Tensor) -> Tensor:
+        """What asks, with what it heard.
+
+        Args:
+            x: float, (B, Q, D); what asks.
+            context: float, (B, K, D); what is asked.
+            keys: bool, (B, K); what of it can be seen; at least one in each row.
+
+        Returns:
+            float, (B, Q, D).
+        """
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in (self.query(x), self.key(context), self.value(context))
+        )
+        rate = self.dropout if self.training else 0.0
+        heard = F.scaled_dot_product_attention(q, k, v, attn_mask=keys[:, None, None], dropout_p=rate)
+        added = self.output(heard.transpose(1, 2).flatten(-2))
+        return self.norm(x + F.dropout(added, self.dropout, self.training))
+
+
+class FeedForward(nn.Module):
+    """Two layers with an exact GELU, residual and normalisation after them."""
+
+    def __init__(self, dim: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(dim, inner), nn.Linear(inner, dim)
+        self.dropout = nn.Dropout(dropout)
+        self.norm = nn.LayerNorm(dim, eps=EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float, (..., D) to the same."""
+        return self.norm(x + self.dropout(self.outer(F.gelu(self.inner(x)))))
+
+
+class TextLayer(nn.Module):
+    """A layer of BERT."""
+
+    def __init__(self, dim: int, inner: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = Attention(dim, heads, dropout)
+        self.feed = FeedForward(dim, inner, dropout)
+
+    def forward(self, x: Tensor, keys: Tensor) -> Tensor:
+        """float, (B, L, D) to the same; `keys` as in `Attention`."""
+        return self.feed(self.attention(x, x, keys))
+
+
+class CrossLayer(nn.Module):
+    """Text and views hear each other through one shared attention, then themselves, then think.
+
+    Args:
+        dim: Width D.
+        inner: Width of the feed-forward layers.
+        heads: Divides `dim`.
+        dropout: As in `Attention`.
+        two_way: Whether the text hears the views too; without it the text is only heard and stays as it is.
+
+    Source:
+        Tan and Bansal, "LXMERT", 2019; both directions from the inputs of the layer.
+    """
+
+    def __init__(self, dim: int, inner: int, heads: int, dropout: float, two_way: bool) -> None:
+        super().__init__()
+        self.cross = Attention(dim, heads, dropout)
+        self.vision = TextLayer(dim, inner, heads, dropout)
+        self.text = TextLayer(dim, inner, heads, dropout) if two_way else None
+
+    def forward(self, text: Tensor, text_keys: Tensor, vision: Tensor, vision_keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Text float (B, L, D) and views float (B, V, D), with who can be seen in each, to the same."""
+        seen = self.vision(self.cross(vision, text, text_keys), vision_keys)
+        if self.text is not None:
+            text = self.text(self.cross(text, vision, vision_keys), text_keys)
+        return text, seen

@@ -1,0 +1,258 @@
+"""MTVM: a transformer that lets every decision look at the text, at what can be chosen, and at all it chose before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from agents.memory import State
+from agents.vln.bank import MemoryBank
+from agents.vln.config import MTVMConfig
+from agents.vln.layers import EPS, CrossLayer, TextLayer
+from memenvs.vln.features import ANGLE_SIZE
+
+REMEMBERED, PRESENT = 1, 0
+"""Types of what is looked at."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """What an agent looks at in a decision, remembered things first; V = M + A.
+
+    Attributes:
+        embedded: float, (B, V, dim).
+        keys: bool, (B, V); what there is.
+        actions: Actions A, the last V - M of the views.
+    """
+
+    embedded: Tensor
+    keys: Tensor
+    actions: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a decision gave.
+
+    Attributes:
+        logits: float, (B, A); -inf where there is no such action.
+        value: float, (B,).
+        activations: float, (B, A, image); of the action head, which is what is remembered.
+        text: float, (B, L, dim); the text after the cross layers.
+        vision: float, (B, V, dim); the views after them.
+        keys: bool, (B, V); which views there are.
+    """
+
+    logits: Tensor
+    value: Tensor
+    activations: Tensor
+    text: Tensor
+    vision: Tensor
+    keys: Tensor
+
+
+class MTVM(nn.Module):
+    """The network: text encoder, cross layers, action head, critic.
+
+    Args:
+        config: Sizes and switches.
+        vocabulary: Tokens that there are.
+        image: Width of image features, and so of the action head.
+
+    Attributes:
+        bank: What keeps tokens of moves.
+
+    Source:
+        Section 3 of the article. The value is of the mean over the text's tokens and over the views that there are, so that neither padding nor
+        other rows change it (the release's mean counts padding, and its weighted sum needs texts of 80 tokens).
+    """
+
+    def __init__(self, config: MTVMConfig, vocabulary: int, image: int) -> None:
+        super().__init__()
+        self.config, self.image = config, image
+        dim, inner, heads = config.dim, config.inner, config.heads
+        self.words = nn.Embedding(vocabulary, dim, padding_idx=0)
+        self.word_positions = nn.Embedding(config.text_positions, dim)
+        self.word_types = nn.Embedding(2, dim)  # BERT has two; ours are all 0
+        self.word_norm = nn.LayerNorm(dim, eps=EPS)
+        self.text_layers = nn.ModuleList(
+            TextLayer(dim, inner, heads, config.dropout) for _ in range(config.text_layers)
+        )
+        self.see = nn.Linear(image + ANGLE_SIZE, dim)
+        self.see_norm = nn.LayerNorm(dim, eps=EPS)
+        self.view_positions = nn.Embedding(config.vision_positions, dim)
+        self.view_types = nn.Embedding(2, dim)
+        self.view_norm = nn.LayerNorm(dim, eps=EPS)
+        self.cross_layers = nn.ModuleList(
+            CrossLayer(dim, inner, heads, config.dropout, config.two_way) for _ in range(config.cross_layers)
+        )
+        self.pooler = nn.Linear(dim, dim)
+        self.dropout, self.image_dropout = nn.Dropout(config.dropout), nn.Dropout(config.image_dropout)
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=0.02)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+        with torch.no_grad():
+            self.words.weight[0] = 0.0
+        self.act, self.choose = (
+            nn.Linear(dim, image),
+            nn.Linear(image, 1),
+        )  # these and the critic begin as PyTorch has it
+        self.critic = nn.Sequential(
+            nn.Linear(dim, config.critic_dim),
+            nn.ReLU(),
+            nn.Dropout(config.critic_dropout),
+            nn.Linear(config.critic_dim, 1),
+        )
+        self.bank = MemoryBank(image + ANGLE_SIZE, config.bank)
+
+    # ------------------------------------------------------------------ text
+
+    def words_of(self, observations: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Tokens int64 (B, L) of observations, and bool (B, L) which there are; without language one blank token each."""
+        tokens, mask = observations["instruction"].long(), observations["instruction_mask"] > 0
+        if not self.config.language:
+            tokens, mask = torch.zeros_like(tokens), torch.zeros_like(mask)
+            mask[:, 0] = True
+        return tokens, mask
+
+    def encode(self, tokens: Tensor, keys: Tensor) -> Tensor:
+        """Reads texts, once for an episode.
+
+        Args:
+            tokens: int64, (B, L).
+            keys: bool, (B, L); tokens that others can hear; a dropped one still hears them.
+
+        Returns:
+            float, (B, L, dim).
+        """
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.words(tokens) + self.word_positions(positions) + self.word_types.weight[0]
+        x = self.dropout(self.word_norm(x))
+        for layer in self.text_layers:
+            x = layer(x, keys)
+        return x
+
+    # ------------------------------------------------------------------ history
+
+    def initial_state(self, batch_size: int, length: int) -> State:
+        """Nothing read, nothing remembered, for texts of `length` tokens."""
+        like, config = self.see.weight, self.config
+        state = {
+            "text": like.new_zeros(batch_size, length, config.dim),
+            "words": torch.zeros(batch_size, length, dtype=torch.bool, device=like.device),
+        }
+        if config.history == "state":
+            return state | {"carried": like.new_zeros(batch_size, config.dim)}
+        return (
+            state | self.bank.initial_state(batch_size, like) | {"pending": like.new_zeros(batch_size, self.bank.width)}
+        )
+
+    def begin(self, observations: dict[str, Tensor], state: State, episode_start: Tensor) -> State:
+        """Takes in what came since the last decision: the move before, or a new text.
+
+        Args:
+            observations: Of B environments.
+            state: From `initial_state` or `remember`.
+            episode_start: bool, (B,); where the text is read and the past is forgotten.
+        """
+        config, state = self.config, dict(state)
+        if bool(episode_start.any()):
+            rows = episode_start.nonzero()[:, 0]
+            tokens, words = self.words_of({key: observations[key][rows] for key in ("instruction", "instruction_mask")})
+            text = self.encode(tokens, words)
+            state["text"] = state["text"].to(text.dtype).index_put((rows,), text)
+            state["words"] = state["words"].index_put((rows,), words)
+            if config.history == "state":
+                first = _mean(text, words)
+                state["carried"] = state["carried"].to(first.dtype).index_put((rows,), first)
+        if config.history != "state":
+            token = state["pending"]
+            if config.memory_angle == "pose":
+                pose = observations["direction"].to(token.dtype).repeat(1, ANGLE_SIZE // 4)
+                token = torch.cat([token[:, : self.image], pose], 1)
+            bank = {"tokens": state["tokens"].to(token.dtype), "count": state["count"]}
+            state |= self.bank.step(token, episode_start, bank)
+        return state
+
+    def remember(self, observations: dict[str, Tensor], look: Look, actions: Tensor, state: State) -> State:
+        """The state with the move that was chosen.
+
+        Args:
+            observations: Those of the decision.
+            look: What it gave.
+            actions: int64, (B,).
+            state: From `begin`.
+        """
+        if self.config.history == "state":
+            after = look.vision[:, 0]
+            return state | {"carried": after.detach() if self.config.detach_memory else after}
+        rows = torch.arange(len(actions), device=actions.device)
+        option = observations["candidates"][rows, actions]
+        seen = look.activations[rows, actions] if self.config.history == "activation" else option[:, : self.image]
+        token = torch.cat([seen, option[:, self.image :].to(seen.dtype)], 1)
+        return state | {"pending": token.detach() if self.config.detach_memory else token}
+
+    # ------------------------------------------------------------------ deciding
+
+    def views(self, observations: dict[str, Tensor], state: State) -> Views:
+        """What is remembered and what can be chosen, embedded.
+
+        Args:
+            observations: `candidates` float (B, A, image + 128), `candidate_mask` (B, A).
+            state: From `begin`.
+
+        Raises:
+            ValueError: There is more to look at than `vision_positions`.
+        """
+        candidates, offered = observations["candidates"], observations["candidate_mask"] > 0
+        batch, actions = offered.shape
+        if self.config.history == "state":
+            seen = self._embedded(candidates)
+            x = torch.cat([state["carried"][:, None].to(seen.dtype), seen], 1)
+            count = torch.ones(batch, dtype=torch.int64, device=x.device)
+        else:
+            tokens = state["tokens"]
+            x, count = self._embedded(torch.cat([tokens, candidates.to(tokens.dtype)], 1)), state["count"]
+        past = x.shape[1] - actions
+        remembered, present = (torch.arange(n, device=x.device).expand(batch, n) for n in (past, actions))
+        positions = torch.cat([remembered, count[:, None] + present], 1)
+        if int(count.max()) + actions > self.config.vision_positions:
+            raise ValueError(
+                f"vision_positions must be at least {int(count.max()) + actions}, the moves remembered and the actions, "
+                f"got {self.config.vision_positions}"
+            )
+        types = torch.cat([torch.full_like(remembered, REMEMBERED), torch.full_like(present, PRESENT)], 1)
+        x = self.view_norm(x + self.view_positions(positions) + self.view_types(types))
+        return Views(x, torch.cat([remembered < count[:, None], offered], 1), actions)
+
+    def look(self, text: Tensor, words: Tensor, heard: Tensor, views: Views) -> Look:
+        """Makes a decision.
+
+        Args:
+            text: float, (B, L, dim); as `encode` gave it.
+            words: bool, (B, L); tokens that there are.
+            heard: bool, (B, L); those of them that can be heard, `words` but for the pass with dropped words.
+            views: What is looked at.
+        """
+        vision = views.embedded
+        for layer in self.cross_layers:
+            text, vision = layer(text, heard, vision, views.keys)
+        activations = torch.tanh(self.act(vision[:, -views.actions :]))
+        logits = self.choose(activations)[..., 0].masked_fill(~views.keys[:, -views.actions :], -torch.inf)
+        pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.keys)))
+        return Look(logits, self.critic(pooled)[..., 0], activations, text, vision, views.keys)
+
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        """Views as vectors, float (B, V, image + 128) to (B, V, dim)."""
+        tokens = torch.cat([self.image_dropout(tokens[..., : self.image]), tokens[..., self.image :]], -1)
+        return self.dropout(self.see_norm(self.see(tokens)))
+
+
+def _mean(x: Tensor, mask: Tensor) -> Tensor:
+    """Mean over those of L that there are, float (B, L, D) to (B, D)."""
+    weights = mask.to(x.dtype)
+    return (x * weights[..., None]).sum(1) / weights.sum(1, keepdim=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -101,9 +102,12 @@ class Tours(ProceduralWorld):
 
     def __init__(self, split: str, legs: int = 1) -> None:
         super().__init__(split, WAYS, TEXTS)
-        self.legs = legs
+        self.split, self.legs = split, legs
         self.max_tokens = _TOKENS * legs
         self._way = lru_cache(maxsize=4096)(self._draw_way)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_tours, (self.split, self.legs)  # a copy is made anew: what it holds follows from these
 
     def clauses(self, number: int) -> tuple[Clause, ...]:
         """What the text of an episode says."""

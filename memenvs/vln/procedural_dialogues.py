@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,10 @@ class Dialogues(ProceduralWorld):
     def __init__(self, split: str, supervision: str, history: str) -> None:
         super().__init__(split, INSTANCES, 1)
         self.max_tokens = _TOKENS
-        self.supervision, self.history = supervision, history
+        self.split, self.supervision, self.history = split, supervision, history
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_dialogues, (self.split, self.supervision, self.history)
 
     def dialogue(self, number: int) -> Dialogue:
         """An instance as it is before a supervision is chosen."""

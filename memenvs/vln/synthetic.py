@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class SyntheticFeatures(Features):
         self._house = np.repeat(np.arange(len(graphs.graphs)), np.diff(graphs.offset))
         self._is_made = np.zeros(len(graphs.graphs), bool)
         self._table = np.zeros((len(self._house), NUM_VIEWS, size), np.float16)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SyntheticFeatures, (self._world, self._graphs, self.size)  # a copy makes its own
 
     def look(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
         """Features of views; see `Features`."""

@@ -75,13 +75,18 @@ class BalletPrediction(PredictionModel):
         found = {"accuracy": right.astype(float), "loss": losses.cpu().double().numpy()}
         episodes = batch.episodes
         if (episodes.query_visit >= 0).all():
-            kept = self.model.kept_visits(episodes, batch.strategies)[np.arange(len(episodes)), episodes.query_visit]
+            kept = self.kept(batch)
             found |= {"kept": kept.astype(float), "accuracy_kept": found["accuracy"][kept]}
         if len(self.model.task.questions) > 1:
             for number, task in enumerate(TASKS):
                 of_task = episodes.task == number
                 found[f"accuracy_{task}"] = found["accuracy"][of_task]
         return found
+
+    def kept(self, batch: BalletBatch) -> np.ndarray:
+        """Whether the visit that is asked about is in memory at the question, bool (B,); for tasks that ask about visits."""
+        visits = self.model.kept_visits(batch.episodes, batch.strategies)
+        return visits[np.arange(len(visits)), batch.episodes.query_visit]
 
     def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
         """The chance that the best answer from the same memory is right; see `PredictionModel.ideal`."""
@@ -103,8 +108,8 @@ class AllocationConfig:
         epsilon_steps: See there; in batches.
         loss_weight: See there.
         rate: What the learning rate is multiplied with for the allocator, > 0.
-        trust: How much less is learned from an episode by how little its strategy is expected to earn: its loss is weighted by exp(trust * Q),
-            1 on average over the batch; >= 0, 0 weights all alike, as the release does.
+        only_kept: Whether answers are learned only from episodes in whose memory that which is asked about is left; False learns from all, as the
+            release does. The allocator learns from all in any case, and evaluation knows of nothing.
 
     Raises:
         TypeError: A value of another type.
@@ -119,14 +124,12 @@ class AllocationConfig:
     epsilon_steps: int = 200_000
     loss_weight: float = 0.1
     rate: float = 1.0
-    trust: float = 0.0
+    only_kept: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.rate > 0:
             raise ValueError(f"rate must be > 0, got {self.rate}")
-        if self.trust < 0:
-            raise ValueError(f"trust must be >= 0, got {self.trust}")
         if self.encoder and self.told != "text":
             raise ValueError(f"encoder must be left out where told is {self.told!r}, got {self.encoder}")
         self.allocator  # noqa: B018  (checks its settings)
@@ -191,12 +194,10 @@ class AllocatedBallet(BalletPrediction):
         chosen = torch.from_numpy(batch.strategies).to(losses.device)
         with torch.autocast(losses.device.type, enabled=False):
             wrong = self.allocator.loss(batch.tasks, chosen, -losses)
-        weights = torch.ones_like(losses)
-        if self.config.trust > 0:
-            with torch.no_grad():
-                expected = self.allocator(batch.tasks).gather(1, chosen[:, None])[:, 0]
-                weights = len(losses) * (self.config.trust * expected).softmax(0)
-        total = (weights * losses).mean() + self.config.loss_weight * wrong
+        learned = torch.ones_like(losses)
+        if self.config.only_kept:
+            learned = torch.from_numpy(self.kept(batch)).to(losses)
+        total = (learned * losses).mean() + self.config.loss_weight * wrong
         return total, {"accuracy": float(right.mean()), "answer_loss": losses.mean().item(), "q_loss": wrong.item()}
 
     def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:

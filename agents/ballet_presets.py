@@ -61,8 +61,8 @@ BALLET_PRESETS["ballet-opposite"] = (
     "Opposite Ballet with sat-fifo, whose attention can be drawn",
     _base("Opposite", 20_000, {"memory": "sat-fifo"}),
 )
-#: Exploration for one core: it falls in a quarter of the run, and what bad memories teach counts little.
-_ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 4000, "rate": 4.0, "trust": 1.0}
+#: Exploration for one core: it falls in a quarter of the run, and the reader does not learn from memories that cannot tell.
+_ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 4000, "rate": 4.0, "only_kept": True}
 BALLET_PRESETS["ballet-ama"] = (
     "all four tasks, the strategy chosen by an allocator that is told the task",
     _base("MultiTask", 16_000, {"allocation": _ALLOCATION}, replace(_LAPTOP, batch_size=64)),

@@ -24,6 +24,7 @@ from agents.runs import algorithm, check_config, train_run
 from agents.supervised import SupervisedLearner, evaluate
 from agents.supervised_config import SupervisedConfig
 from agents.supervised_runs import evaluate_supervised, make_learner, make_model, trained_model
+from memenvs.retention import STRATEGIES, retained
 from tests.agents.supervised_processes import ALLOCATED, SMALL
 
 
@@ -231,7 +232,6 @@ def test_wrong_settings_are_known_before_a_run(pairs, message):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("trust", -1.0, "trust must be >= 0, got -1.0"),
         ("rate", 0.0, "rate must be > 0"),
         ("told", "number", "unknown told 'number'"),
         ("split", 3, "split must be an integer of 0 to 2, got 3"),
@@ -244,16 +244,23 @@ def test_wrong_allocation_is_named(name, value, message):
         make_model(with_overrides(ALLOCATED, [*told, (f"policy.allocation.{name}", value)]))
 
 
-def test_trust_weights_answers_by_what_their_strategy_is_expected_to_earn():
-    model = make_model(with_overrides(ALLOCATED, [("policy.allocation.trust", 2.0)]))
+def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
+    model = make_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
     assert isinstance(model, AllocatedBallet)
     batch = model.sample(16, np.random.default_rng(0), 0)
+    episodes = batch.episodes
+    kept = np.array(
+        [
+            retained(episodes.visit_place[b : b + 1], STRATEGIES[batch.strategies[b]], 9)[0, episodes.query_visit[b]]
+            for b in range(16)
+        ]
+    )
+    assert 0 < kept.sum() < 16
     losses, _ = model._answer(batch)
     q = model.allocator(batch.tasks).detach()[torch.arange(16), torch.from_numpy(batch.strategies)]
-    weights = torch.exp(2 * q) / torch.exp(2 * q).mean()
     wrong = ((-losses.detach() - q) ** 2).mean()
     total, log = model.loss(batch)
-    assert total.item() == pytest.approx(((weights * losses).mean() + 0.1 * wrong).item(), rel=1e-5)
+    assert total.item() == pytest.approx((losses[torch.from_numpy(kept)].sum() / 16 + 0.1 * wrong).item(), rel=1e-5)
     assert log["q_loss"] == pytest.approx(wrong.item(), rel=1e-5)
 
 

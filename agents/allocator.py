@@ -21,11 +21,11 @@ class AllocatorConfig:
 
     Attributes:
         hidden_dim: Width of the hidden layer; >= 1.
-        epsilon_start: Share of episodes whose strategy is drawn at first; 0 ... 1.
+        epsilon_start: Share of episodes whose strategy is drawn at random, at first; 0 ... 1.
         epsilon_end: The same after `epsilon_steps` steps and from then on; 0 ... 1.
-        epsilon_steps: Steps of its straight way from the first to the second, counted as the learner counts (batches, or steps in the
+        epsilon_steps: Steps in which it changes linearly from the first to the second, counted as the learner counts (batches, or steps in the
             environment); >= 1.
-        loss_weight: What its loss is multiplied with where it is added to that of what reads the memory; > 0.
+        loss_weight: Factor of its loss where that is added to the loss of the network that reads the memory; > 0.
     """
 
     hidden_dim: int = 64
@@ -51,7 +51,7 @@ class AllocatorConfig:
 
 
 class AdaptiveAllocator(nn.Module):
-    """Says of a task what each strategy earns, and so which one to use.
+    """Predicts the reward that each strategy earns in a task, and so says which one to use.
 
     One decision an episode: Q(g)[h] is the mean reward of strategy h in task g; nothing is bootstrapped.
 

@@ -81,14 +81,12 @@ MEMORIES = (
     Row("smt-causal", CausalMemory, CausalConfig, "the same with poses in attention, where no step is encoded twice"),
     Row("sm-pooling", PoolingMemory, SceneConfig, "the largest of each feature over steps (SM + Pooling)"),
     Row("frmqn", FRMQNMemory, FRMQNConfig, "a recurrent network that reads from steps by attention (FRMQN)"),
-    Row("t-fifo", TokenMemory, TokenConfig, "steps and when they were, read by attention (T-FIFO)"),
-    Row("t-fifo+a", MoveMemory, MoveConfig, "the same with moves as tokens too (T-FIFO+A)"),
-    Row(
-        "sat-fifo", SpatialMemory, SpatialConfig, "the same with places, the oldest goes (Spatially-Aware Transformer)"
-    ),
-    Row("sat-fifo-th", ChunkedMemory, ChunkConfig, "the same, read in chunks of time (SAT-FIFO-TH)"),
-    Row("sat-pm", SpatialMemory, PlaceConfig, "the same with a queue for each place (SAT-PM)"),
-    Row("sat-pm-ph", PlaceChunkedMemory, PlaceChunkConfig, "the same, read in chunks of places (SAT-PM-PH)"),
+    Row("t-fifo", TokenMemory, TokenConfig, "steps and their times, read by attention (T-FIFO)"),
+    Row("t-fifo+a", MoveMemory, MoveConfig, "as t-fifo, with moves as tokens too (T-FIFO+A)"),
+    Row("sat-fifo", SpatialMemory, SpatialConfig, "as t-fifo, with places too (Spatially-Aware Transformer)"),
+    Row("sat-fifo-th", ChunkedMemory, ChunkConfig, "as sat-fifo, read in chunks of time (SAT-FIFO-TH)"),
+    Row("sat-pm", SpatialMemory, PlaceConfig, "as sat-fifo, with a queue for each place (SAT-PM)"),
+    Row("sat-pm-ph", PlaceChunkedMemory, PlaceChunkConfig, "as sat-pm, read in chunks of one place (SAT-PM-PH)"),
     Row("dnc", DNCMemory, DNCConfig, "a recurrent network that writes to cells of its own and reads them (DNC)"),
 )
 

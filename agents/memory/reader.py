@@ -1,8 +1,8 @@
-"""Reading a memory of tokens with a few queries: local attention, memory attention and a layer of neurons, several times.
+"""Reading a memory of tokens with a few queries: layers of self-attention among the queries, attention to the memory, and an MLP.
 
-Nothing is projected for each token. A key's map goes through the query once, <A q + a, B m + b> = <B^T (A q + a), m> + what all tokens share,
-and maps of values and output come after the weighted sum. Where tokens are sums of rows of tables (frame + time + place) they are never made
-either: scores are sums of gathered scores of rows, and weights are summed up for each row.
+No key and no value is computed for a token. The projection of keys is folded into the query once, <A q + a, B m + b> = <B^T (A q + a), m> + a
+number that all tokens share, and the projections of values and output are applied to the weighted sum. Where tokens are sums of rows of tables
+(frame + time + place), not even the tokens are built: their scores are sums of gathered scores of rows, and weights are summed for each row.
 """
 
 from __future__ import annotations
@@ -86,16 +86,16 @@ class Tokens:
 
 
 class MemoryLayer(nn.Module):
-    """Local attention, reading of the memory and two layers of neurons, each on normalised queries and added to them.
+    """Self-attention among the queries, a read of the memory and an MLP, each with layer normalisation before it and a residual connection.
 
     Args:
         dim: Width D.
-        heads: Of local attention and of attention within a chunk; divides D.
-        mlp_dim: Neurons between the two layers.
+        heads: Of self-attention and of attention within a chunk; divides D.
+        mlp_dim: Hidden width of the MLP.
 
     Source:
         Spatially-Aware Transformer, section 3.1, with the hierarchical attention of Lampinen et al., "Towards mental time travel", 2021. As in the
-        release: the best chunks are weighted among themselves, tokens are neither normalised nor cut off from gradients.
+        release, the softmax over chunks is over the chosen ones only, and tokens are neither normalised nor detached.
     """
 
     def __init__(self, dim: int, heads: int, mlp_dim: int) -> None:
@@ -127,7 +127,7 @@ class MemoryLayer(nn.Module):
         return query + self.mlp(self.mlp_norm(query)), weights, index
 
     def _local(self, query: Tensor, alone: bool) -> Tensor:
-        """Attention of the queries to each other; what one hears of itself only is linear."""
+        """Self-attention of the queries; to one that sees itself only it is a linear map, as its one weight is 1."""
         value = self.local_value(query)
         if query.shape[1] == 1 or alone:
             return self.local_mix(value)
@@ -138,12 +138,15 @@ class MemoryLayer(nn.Module):
         return self.local_mix(attend(q, k, v, causal=False).transpose(1, 2).flatten(2))
 
     def _relevance(self, query: Tensor, tokens: Tokens) -> Tensor:
-        """Scores of tokens, float (B, Q, N), whose mean is a chunk's: <A q + a, B m> / sqrt(D); its bias is the same for all and falls away."""
+        """Relevance of tokens, float (B, Q, N): <A q + a, B m> / sqrt(D). That of a chunk is the mean of its tokens'.
+
+        The bias of B adds the same number to all, which changes no softmax.
+        """
         folded = self.relevance_query(query) @ self.relevance_key.weight
         return tokens.scores(folded * query.shape[-1] ** -0.5)
 
     def _read_flat(self, query: Tensor, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Every token is a chunk and all are chosen: attention with a single head."""
+        """The read where every token is a chunk and all chunks are chosen: attention with a single head."""
         scores = self._relevance(query, tokens) / (1.0 + SUMMARY_EPS)
         mask = None if tokens.mask is None else _for_queries(tokens.mask, 1)
         weights = masked_softmax(scores, mask)
@@ -188,13 +191,13 @@ class MemoryReader(nn.Module):
         dim: Width D.
         layers: How many.
         heads: Attention heads; divides D.
-        mlp_dim: Neurons in each layer.
+        mlp_dim: Hidden width of each layer's MLP.
 
     Raises:
         ValueError: A size is too small, or the heads do not divide the width.
 
     Source:
-        Spatially-Aware Transformer, section 3.1; four layers of width 128 with 2 heads and 128 neurons have 198,144 parameters each.
+        Spatially-Aware Transformer, section 3.1; four layers of width 128 with 2 heads and MLPs of 128 have 198,144 parameters each.
     """
 
     def __init__(self, dim: int = 128, layers: int = 4, heads: int = 2, mlp_dim: int = 128) -> None:
@@ -213,10 +216,10 @@ class MemoryReader(nn.Module):
 
         Args:
             query: float, (B, Q, D).
-            tokens: The memory. A query without a token hears nothing but the bias of the output.
+            tokens: The memory. A query for which it holds no token gets the bias of the output projection only.
             chunks: Which tokens belong together; None reads all tokens at once.
             top_k: Chunks that each query reads; all if there are fewer.
-            alone: Whether each query is a question of its own, which does not see the others.
+            alone: Whether queries are independent: none attends to the others.
 
         Returns:
             float, (B, Q, D).

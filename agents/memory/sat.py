@@ -36,10 +36,10 @@ class SpatialConfig(TokenConfig):
     """Settings of a memory that knows places.
 
     Attributes:
-        strategy: What goes where there is no more room; see `memenvs.retention`.
+        strategy: Which step is dropped when the memory is full; see `memenvs.retention`.
         n_places: Places in all; >= 1.
-        place_code: How a place is told; see `PlaceCode`.
-        columns: Columns of the grid of places, for codes of two dimensions.
+        place_code: How places are encoded; see `PlaceCode`.
+        columns: Columns of the grid of places, for "sine2d" and "learned2d".
     """
 
     strategy: Strategy = "fifo"
@@ -128,7 +128,7 @@ class MoveMemory(TokenMemory):
 
 
 class SpatialMemory(TokenMemory):
-    """A memory whose tokens know their places and whose strategy may depend on them ("sat-fifo", "sat-pm").
+    """A memory whose tokens have codes of their places too, and whose strategy may depend on places ("sat-fifo", "sat-pm").
 
     Args:
         input_dim: Width of the embedding.
@@ -170,9 +170,9 @@ class SpatialMemory(TokenMemory):
 
 
 class ChunkedMemory(SpatialMemory):
-    """The same, read in chunks of consecutive steps ("sat-fifo-th"): the most relevant ones first, then the tokens in them.
+    """A spatial memory that is read in chunks of consecutive steps ("sat-fifo-th"): the most relevant chunks are chosen, then their tokens are read.
 
-    A step's chunk is settled as it comes: chunks do not move as older steps leave.
+    Which chunk a step belongs to is fixed when it arrives: chunks do not shift as older steps leave.
 
     Args:
         input_dim: Width of the embedding.
@@ -201,7 +201,7 @@ class ChunkedMemory(SpatialMemory):
 
 
 class PlaceChunkedMemory(ChunkedMemory):
-    """The same, read in chunks of steps at one place ("sat-pm-ph").
+    """A spatial memory that is read in chunks of steps at one place ("sat-pm-ph").
 
     Args:
         input_dim: Width of the embedding.

@@ -1,4 +1,4 @@
-"""A memory of tokens that know when they were seen, and what all memories that are read by `MemoryReader` share."""
+"""The memory of tokens with codes of time, and what all memories that are read by `MemoryReader` share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from memenvs.checks import check_fields, check_whole
 from memenvs.retention import STRATEGY_NAMES, departures
 
 NUMBERS_AT_ONCE = 1 << 22
-"""Scores, or numbers of tokens that are read in chunks, of decisions that are computed together."""
+"""Size of the largest intermediate tensor (scores, or gathered tokens of chunks); decisions that need more are computed in parts."""
 ROOM = 64
-"""Steps for which a memory without a capacity has room at first."""
+"""Steps for which the log of a memory without a capacity has room at first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,11 @@ class TokenConfig:
         dim: Width of a token and of the features; even.
         layers: Layers of the reader; >= 1.
         heads: Attention heads; divides `dim`.
-        mlp_dim: Neurons in each layer; >= 1.
+        mlp_dim: Hidden width of the MLP in each layer; >= 1.
         capacity: Steps that are kept, the present one among them; >= 1; None keeps all.
         time_index: Which number tells when a step was seen: "step" (counted from the last reset), "age" (steps ago), "slot" (how many of those in
             memory are newer) or "mod32" (the step modulo 32).
-        query_codes: Whether the query, which is the present step, says when and where it is.
+        query_codes: Whether the query, which is the present step, has codes of time and place too.
         reset_on: What empties the memory: the start of a trial or of an episode.
     """
 
@@ -56,14 +56,15 @@ class TokenConfig:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Steps in memory, in the order in which they came, and T new ones behind them: N in all.
+    """The steps of the log in their order, followed by T new ones: N in all.
 
     Attributes:
-        steps: What the log keeps of each: `value`, float (B, N, D), and int64 (B, N): `number` (steps since the reset before it), `place`, `move`
-            and `nth` (steps at the same place since the reset), those that the memory asks for.
-        trial: int64, (B, N); resets among the T before and at the step.
-        gone: int64, (B, N); which of the N comes when the step leaves.
-        past: N - T.
+        steps: What the log keeps of each: `value`, float (B, N, D), and, as far as the memory needs them, int64 (B, N): `number` (of the step,
+            counted from the last reset; -1 if it is no longer in memory), `place`, `move` and `nth` (earlier steps at the same place since the
+            reset).
+        trial: int64, (B, N); resets among the T new steps up to and with this one; 0 for steps of the log.
+        gone: int64, (B, N); index of the step with whose arrival this one leaves the memory: N if it stays, its own if it is never stored.
+        past: Steps of the log, N - T.
     """
 
     steps: State
@@ -75,9 +76,10 @@ class Timeline:
 class TokenMemory(Memory):
     """Keeps a token for each step and reads them with the present one as query ("t-fifo").
 
-    A token is the sum of the embedded observation and of codes of its time and place; a state keeps the first and the numbers of the others.
-    Steps are appended to a log in place; which of them are in memory is told apart. So an older state with the same log stays what it was, and
-    when the log is full those in memory move to a new one. `strategy` in a state, int64 (B,), says which strategy each sequence has.
+    A token is the sum of the embedded observation and of codes of its time and place. A state keeps a log of embeddings and of the numbers that
+    the codes follow from. Steps are appended to the log in place, and `number` in the state, which is not shared, says which of them are in
+    memory; so an older state with the same log stays valid. When the log is full, the steps in memory move to a new one. `strategy` in a state,
+    int64 (B,), is the number of each sequence's strategy in `memenvs.retention.STRATEGY_NAMES`; it may be set.
 
     Args:
         input_dim: Width of the embedding.
@@ -162,7 +164,7 @@ class TokenMemory(Memory):
         return 1
 
     def _numbers(self) -> tuple[str, ...]:
-        """Whole numbers that the log keeps of each step."""
+        """Names of the whole numbers that the log keeps of each step; see `Timeline.steps`."""
         return ("number",)
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
@@ -311,7 +313,7 @@ class TokenMemory(Memory):
         return self._table[: max(count, CLOCK)].to(weight.dtype)
 
     def _placed(self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, seen: State) -> tuple[Tensor, Tokens]:
-        """Queries and tokens with what else they know."""
+        """Queries and tokens with what subclasses add: codes of places, tokens of moves."""
         return query, tokens
 
     def _chunks(self, line: Timeline, seen: State, begin: int, end: int) -> Chunks | None:

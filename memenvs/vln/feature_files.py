@@ -105,7 +105,7 @@ def convert_features(source: str | Path, target: str | Path) -> int:
         for row, (_, views) in enumerate(_read(source, None)):
             if array is None:
                 array = np.lib.format.open_memmap(temporary, "w+", np.float16, (len(keys), *views.shape))
-            array[row] = views
+            array[row] = _half(views)
         assert array is not None
         array.flush()
         del array
@@ -121,7 +121,7 @@ def _collect(path: Path, keys: list[str]) -> np.ndarray:
     for key, views in _read(path, number):
         if table is None:
             table = np.zeros((len(keys), *views.shape), np.float16)
-        table[number[key]] = views
+        table[number[key]] = _half(views)
         is_there[number[key]] = True
     _check_all_there(path, keys, is_there)
     assert table is not None
@@ -150,6 +150,12 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
     row = np.array([number.get(key, -1) for key in keys])
     _check_all_there(path, keys, row >= 0)
     return array, row
+
+
+def _half(views: np.ndarray) -> np.ndarray:
+    """As float16; what is too large becomes infinite, which is an error when the file is used."""
+    with np.errstate(over="ignore"):
+        return views.astype(np.float16)
 
 
 def _list_beside(path: Path) -> Path:

@@ -1,0 +1,273 @@
+"""Image features: made ones against a slow version and between houses, files that the test writes, and what may be wrong with files."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers)
+from memenvs.vln.episodes import Sights
+from memenvs.vln.feature_files import FileFeatures, convert_features
+from memenvs.vln.graph import Graph, Graphs
+from memenvs.vln.mp3d import load_r2r
+from memenvs.vln.procedural import load_tours
+from memenvs.vln.synthetic import SyntheticFeatures, render_views
+from tests.vln.toys import write_data, write_json
+
+WIDTH = 5
+
+
+@pytest.fixture
+def views() -> dict[str, np.ndarray]:
+    """Features of the toy house that float16 holds exactly, by `SCAN_VIEWPOINT`."""
+    rng = np.random.default_rng(0)
+    return {f"toy_{name}": rng.integers(0, 512, (36, WIDTH)).astype(np.float32) / 64 for name in "abcde"}
+
+
+@pytest.fixture
+def graphs(toy_data: Path) -> Graphs:
+    return Graphs(load_r2r(toy_data, "train").graphs)
+
+
+def write_tsv(path: Path, views: dict[str, np.ndarray]) -> Path:
+    rows = []
+    for key, each in views.items():
+        data = base64.b64encode(each.astype("<f4").tobytes()).decode()
+        rows.append("\t".join([*key.split("_"), "640", "480", "60", data]) + "\n")
+    text = "".join(rows)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def write_hdf5(path: Path, views: dict[str, np.ndarray]) -> Path:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for key, each in views.items():
+            file.create_dataset(key, data=each, compression="gzip")
+    return path
+
+
+def write_array(path: Path, views: dict[str, np.ndarray]) -> Path:
+    source = write_tsv(path.with_suffix(".tsv"), views)
+    assert convert_features(source, path) == len(views)
+    return path
+
+
+WRITERS = {"f.tsv": write_tsv, "f.tsv.gz": write_tsv, "f.hdf5": write_hdf5, "f.npy": write_array}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_files_are_read_back(tmp_path, views, graphs, name):
+    more = {"other_a": views["toy_a"] + 1, **dict(reversed(views.items()))}
+    features = FileFeatures(WRITERS[name](tmp_path / name, more), graphs, None)
+    assert features.size == WIDTH
+    nodes, seen = np.arange(5)[:, None], np.array([0, 7, 35])
+    found = features.look(nodes, seen)
+    assert found.dtype == np.float32
+    for k, key in enumerate("abcde"):
+        np.testing.assert_array_equal(found[k], views[f"toy_{key}"][seen])
+    first = FileFeatures(tmp_path / name, graphs, 2)
+    np.testing.assert_array_equal(first.look(nodes, seen), found[:, :, :2])
+    with pytest.raises(ValueError, match=rf"{name}: features have 5 numbers, feature_size asks for 6"):
+        FileFeatures(tmp_path / name, graphs, 6)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"toy_c": None, "toy_e": None}, "2 of 5 viewpoints are missing, the first is toy_c"),
+        ({"toy_c": np.full((36, WIDTH), np.nan)}, "features of toy_c are not finite"),
+        ({"toy_c": np.full((36, WIDTH), 1e6)}, "features of toy_c are not finite"),
+        (
+            {f"toy_{key}": np.full((36, WIDTH), -10.0) for key in "abc"},
+            r"the mean of the features is -.*another kind of file",
+        ),
+    ],
+)
+def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name, change, message):
+    views = {key: each for key, each in (views | change).items() if each is not None}
+    path = WRITERS[name](tmp_path / name, views)
+    with pytest.raises(ValueError, match=f"{name}: {message}"):
+        FileFeatures(path, graphs, None)
+
+
+@pytest.mark.parametrize("name", ["f.tsv", "f.hdf5"])
+@pytest.mark.parametrize("shape", [(35, WIDTH), (36, WIDTH + 1)])
+def test_wrong_shapes(tmp_path, views, graphs, name, shape):
+    path = WRITERS[name](tmp_path / name, views | {"toy_d": np.ones(shape)})
+    message = (
+        "toy_d must have 36 views.*35" if shape[0] == 35 else "toy_d has 6 numbers for each view, those before it 5"
+    )
+    for read in (lambda: FileFeatures(path, graphs, None), lambda: convert_features(path, tmp_path / "out.npy")):
+        with pytest.raises(ValueError, match=f"{name}: {message}"):
+            read()
+    assert not [each for each in tmp_path.iterdir() if "out" in each.name]
+
+
+def test_broken_files(tmp_path, views, graphs):
+    good = write_tsv(tmp_path / "good.tsv", views).read_text()
+    cases = {
+        "a.tsv": ("toy\ta\t640\n", "line 1 has 3 columns, not 6"),
+        "b.tsv": (good.replace("60\t", "60\t?", 1), "b.tsv: .*"),
+        "c.tsv": (good + good.splitlines()[1], "toy_b is there twice"),
+        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a"),
+        "e.hdf5": ("no hdf5", "e.hdf5: "),
+        "g.npy": ("no array", "g.npy: "),
+    }
+    (tmp_path / "g.npy.json").write_text("[]")
+    for name, (text, message) in cases.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=message):
+            FileFeatures(tmp_path / name, graphs, None)
+    with pytest.raises(FileNotFoundError, match=r"no file '.*none.tsv' with features"):
+        FileFeatures(tmp_path / "none.tsv", graphs, None)
+    for views_shape, names, message in (
+        ((5, 35, 2), 5, "must have 36 views, got 35"),
+        ((5, 36, 2), 4, "one row for each entry of h.npy.json"),
+    ):
+        np.save(tmp_path / "h.npy", np.zeros(views_shape, np.float16))
+        (tmp_path / "h.npy.json").write_text(json.dumps([f"toy_{key}" for key in "abcde"[:names]]))
+        with pytest.raises(ValueError, match=message):
+            FileFeatures(tmp_path / "h.npy", graphs, None)
+    (tmp_path / "h.npy.json").unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"no file '.*h.npy.json' with the viewpoints of h.npy; convert_features writes both"
+    ):
+        FileFeatures(tmp_path / "h.npy", graphs, None)
+    for source, target, error, message in (
+        ("good.tsv", "x.npz", ValueError, "target must end with .npy"),
+        ("none.tsv", "x.npy", FileNotFoundError, "no file '.*none.tsv'"),
+        ("d.tsv", "x.npy", ValueError, "there are no features in it"),
+    ):
+        with pytest.raises(error, match=message):
+            convert_features(tmp_path / source, tmp_path / target)
+
+
+def test_hdf5_is_an_extra(tmp_path, graphs, monkeypatch):
+    (tmp_path / "f.hdf5").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r'features in HDF5 need h5py: pip install "memenvs\[hdf5\]"'):
+        FileFeatures(tmp_path / "f.hdf5", graphs, None)
+
+
+def test_an_environment_shows_the_file(tmp_path, views, toy_data):
+    path = write_tsv(tmp_path / "f.tsv", views)
+    env = gym.make("memenvs/VLN-R2R-v0", world="mp3d", data_dir=str(toy_data), features=str(path), panorama=True)
+    observation, _ = env.reset(options={"instr_id": "7_0"})
+    np.testing.assert_array_equal(observation["panorama"][:, :WIDTH], views["toy_a"])
+    np.testing.assert_array_equal(observation["candidates"][0, :WIDTH], views["toy_a"][12])  # b lies straight ahead
+    assert not observation["candidates"][2:].any()
+
+
+# ---------------------------------------------------------------------- features that are made
+
+
+def toy_graph() -> Graph:
+    """a looks at b, 2 m to the north of it, and at c, 3 m to the east; d, beside b, is not seen from a."""
+    position = np.array([[0, 0, 1.5], [0, 2, 1.5], [3, 0, 1.5], [0.5, 2, 1.5]])
+    return Graph("house", tuple("abcd"), position, np.array([[0, 1], [0, 2], [1, 3]]))
+
+
+def seen() -> np.ndarray:
+    found = np.ones((4, 4), bool)
+    found[0, 3] = False
+    return found
+
+
+def like(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.dot(one, other) / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_views_show_what_lies_there():
+    """Views of a, in weights: b at 0 degrees has exp(-2 / 4), c at 90 degrees exp(-3 / 4), and a itself 1; rows above and below have cos(30)^8."""
+    names: tuple[tuple[str, ...], ...] = ((), ("piano",), ("stove",), ("bed",))
+    size = 20_000
+    found = render_views(toy_graph(), Sights(names, seen()), size)[0]
+    codes = {
+        name: render_views(toy_graph(), Sights(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[0, 30]
+        for name in ("piano", "stove", "bed")
+    }
+    np.testing.assert_allclose((found**2).mean(1), 1)
+    scale = math.hypot(0.3, 0.1)  # place and noise
+    for view, piano, stove in (
+        (12, 1.0, 0.0),
+        (15, 0.0, 1.0),
+        (13, 0.75**4, 0.25**4),
+        (0, 0.75**4, 0.0),
+        (18, 0.0, 0.0),
+    ):
+        weights = {"piano": piano * math.exp(-2 / 4), "stove": stove * math.exp(-3 / 4), "bed": 0.0}
+        norm = math.hypot(*weights.values(), scale)
+        own = 0.09 / norm / math.hypot(1, scale)  # the place code of a is in both
+        for name, weight in weights.items():
+            assert like(found[view], codes[name]) == pytest.approx(
+                weight / norm / math.hypot(1, scale) + own, abs=0.03
+            ), (view, name)
+
+
+def test_names_look_alike_in_all_houses_and_places_do_not():
+    names: tuple[tuple[str, ...], ...] = (("piano", "red"), (), (), ())
+    here, other = toy_graph(), Graph("elsewhere", tuple("abcd"), toy_graph().position, toy_graph().edges)
+    one, two = (render_views(graph, Sights(names, seen()), 4096)[0, 5] for graph in (here, other))
+    empty = [render_views(graph, Sights(((),) * 4, seen()), 4096)[0, 5] for graph in (here, other)]
+    assert 0.9 < like(one, two) < 0.99
+    assert abs(like(*empty)) < 0.1
+
+
+def test_geometry_is_told_where_heights_are_known():
+    names = ((),) * 4
+    plain, told = (render_views(toy_graph(), Sights(names, seen(), height), 512) for height in (None, np.full(4, 1.5)))
+    assert not np.allclose(plain, told)
+    far = Graph(
+        "house", tuple("abcd"), toy_graph().position * [[1, 1, 1], [1, 3, 1], [1, 1, 1], [1, 1, 1]], toy_graph().edges
+    )
+    moved = render_views(far, Sights(names, seen(), np.full(4, 1.5)), 512)
+    assert not np.allclose(told[0, 12], moved[0, 12])  # b is farther away
+    np.testing.assert_allclose(told[0, 15], moved[0, 15])  # c is where it was
+
+
+def test_regions_and_things_of_real_houses(tmp_path):
+    folder = write_data(tmp_path)
+    world = load_r2r(folder, "train")
+    assert world.sights(0).names == ((),) * 5
+    other = write_data(tmp_path / "other")
+    regions = {
+        "toy": {
+            "region_panos": {"0": ["a", "b", "x"], "1": ["c"]},
+            "object_regions": {"lamp": ["0", "1"], "bed": ["1"]},
+        }
+    }
+    write_json(other / "regions.json", regions)
+    sights = load_r2r(other, "train").sights(0)
+    assert sights.names == (("region toy 0", "lamp"), ("region toy 0", "lamp"), ("region toy 1", "lamp", "bed"), (), ())
+    assert sights.height is not None
+
+
+def test_features_are_made_once_and_are_the_same_in_another_process():
+    code = (
+        "import hashlib, numpy as np\n"
+        "from memenvs.vln.graph import Graphs\nfrom memenvs.vln.procedural import load_tours\nfrom memenvs.vln.synthetic import SyntheticFeatures\n"
+        "world = load_tours('val_unseen', 1)\nfeatures = SyntheticFeatures(world, Graphs(world.graphs), 16)\n"
+        "print(hashlib.sha256(features.look(np.arange(0, 900, 50)[:, None], np.arange(36)).tobytes()).hexdigest())"
+    )
+    there = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert there[0] == there[1]
+    world = load_tours("val_unseen", 1)
+    features = SyntheticFeatures(world, Graphs(world.graphs), 16)
+    one = features.look(np.array([3]), np.array([0]))
+    features.look(np.array([800, 3]), np.array([1, 2]))
+    np.testing.assert_array_equal(features.look(np.array([3]), np.array([0])), one)
+    assert one.dtype == np.float32

@@ -1,0 +1,263 @@
+"""The procedural world: houses like the real ones, texts that say the way, dialogues like CVDN's."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from memenvs.vln.config import R2RConfig
+from memenvs.vln.graph import STEP, Graphs
+from memenvs.vln.metrics import score
+from memenvs.vln.procedural import HOUSES, Tours, load_tours
+from memenvs.vln.procedural_dialogues import load_dialogues
+from memenvs.vln.procedural_houses import Spot, make_house
+from memenvs.vln.procedural_texts import AHEAD, BACK, LEFT, RIGHT, Clause, compile_clauses, follow, tell
+from memenvs.vln.tokens import split_words
+from tests.vln.toys import dijkstra
+
+# ---------------------------------------------------------------------- reading English, written apart from what writes it
+
+_TURN_WORDS = {
+    AHEAD: r"go straight|walk forward|head straight ahead|proceed ahead|move forward|advance",
+    RIGHT: r"turn right|go right|take a right|make a right turn|head to your right|bear right",
+    BACK: r"turn around|go back|turn back|head back|double back|retrace your steps",
+    LEFT: r"turn left|go left|take a left|make a left turn|head to your left|bear left",
+}
+_ANY_TURN = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _TURN_WORDS.items()))
+_SPOT = re.compile(
+    r"the (?:door|opening) between (?P<a>.+?) and (?P<b>.+?)(?=$| and | to )"
+    r"|the doorway (?:from (?P<c>.+?) to (?P<d>.+?)|that joins (?P<e>.+?) and (?P<f>.+?))(?=$| and )"
+    r"|the (?P<colour>\w+) (?P<thing>\w+) in the (?P<room>.+?)(?=$| and )"
+    r"|the (?P<room2>.+?) (?:with|by|near) the (?P<colour2>\w+) (?P<thing2>\w+)"
+)
+
+
+def read(text: str) -> list[Clause]:
+    """The clauses of an English text."""
+    clauses = []
+    for part in re.split(r"[.,] ?", text.lower()):
+        turn = _ANY_TURN.search(part)
+        if turn is None:
+            continue
+        spots = []
+        for found in _SPOT.finditer(part, turn.end()):
+            rooms = [found[name] for name in "abcdef" if found[name]]
+            colour, thing = found["colour"] or found["colour2"], found["thing"] or found["thing2"]
+            room = found["room"] or found["room2"]
+            spots.append(Spot(tuple(sorted(rooms))) if rooms else Spot((room,), (colour, thing)))
+        assert 1 <= len(spots) <= 2, part
+        clauses.append(Clause(str(turn.lastgroup), spots[0], spots[-1]))
+    return clauses
+
+
+@pytest.mark.parametrize("legs", [1, 2, 3])
+def test_who_reads_the_text_and_counts_clauses_walks_the_path(legs):
+    world = load_tours("val_unseen", legs)
+    for number in range(0, world.num_episodes, 7):
+        episode = world.episode(number)
+        assert read(episode.text) == list(world.clauses(number)), episode.text
+        walk = follow(world.houses[episode.house], episode.path[0], round(episode.heading / STEP), read(episode.text))
+        assert tuple(walk) == episode.path, episode.id
+
+
+def test_who_does_not_count_clauses_is_lost_in_tours():
+    """Any of the clauses that fit where one is is taken, whether or not it is done already. SDTW with 1, 2, 3 legs."""
+    found, rng = [], np.random.default_rng(0)
+    for legs in (1, 2, 3):
+        world = load_tours("val_unseen", legs)
+        episodes = [world.episode(number) for number in range(0, 600, 12)]
+        walks = []
+        for number, episode in zip(range(0, 600, 12), episodes, strict=True):
+            house, walk, column = world.houses[episode.house], [episode.path[0]], round(episode.heading / STEP)
+            for _ in range(len(world.clauses(number))):
+                onward = [follow(house, walk[-1], column, [clause]) for clause in world.clauses(number)]
+                onward = [each for each in onward if len(each) > 1]
+                if not onward:
+                    break
+                taken = onward[int(rng.integers(len(onward)))]
+                for here, there in pairwise(taken):
+                    own = house.graph.candidates
+                    column = int(own.view[here, own.node[here].tolist().index(there)]) % 12
+                walk += taken[1:]
+            walks.append(walk)
+        found.append(score(Graphs(world.graphs), episodes, walks)["sdtw"].mean())
+    assert found[0] > found[1] + 0.15 > found[2] + 0.3, found
+    assert found[2] < 0.45
+
+
+# ---------------------------------------------------------------------- houses
+
+
+def test_houses_are_like_the_real_ones():
+    """Prototype and real graphs: 110 and 117 viewpoints, degree 3.9 and 4.06, at most 8 and 13, edges of 2.18 +- 0.78 and 2.27 +- 1.11 m."""
+    houses = [make_house(seed) for seed in (*HOUSES["train"], *HOUSES["val_unseen"])]
+    table = Graphs([house.graph for house in houses])
+    count = np.array([len(house.graph) for house in houses])
+    degree = (table.candidates.node >= 0).sum(1)
+    length = table.candidates.length[table.candidates.node >= 0]
+    assert count.min() >= 58
+    assert count.max() <= 157
+    assert 100 < count.mean() < 117
+    assert 3.85 < degree.mean() < 4.1
+    assert degree.min() >= 1
+    assert degree.max() <= 13
+    assert 2.1 < length.mean() < 2.45
+    assert 0.75 < length.std() < 1.11
+    assert all(np.isfinite(house.graph.distance).all() for house in houses)
+
+
+def test_rooms_are_joined_by_doors_alone():
+    house = make_house(3)
+    rooms = [set(each) for each in house.room.tolist()]
+    assert all(rooms[u] & rooms[v] for u, v in house.graph.edges.tolist())
+    assert sum(len(each) == 2 for each in rooms) >= len(set().union(*rooms)) - 1
+    for spot, room in zip(house.spots, rooms, strict=True):
+        assert (spot.thing is None) == (len(room) == 2)
+    assert (house.seen == house.seen.T).all()
+
+
+def test_next_nodes_lead_along_shortest_paths():
+    house = make_house(1)
+    far = dijkstra(house.graph, 5)
+    for goal in range(len(house.graph)):
+        path = house.path(5, goal)
+        steps = [house.graph.adjacency[u, v] for u, v in pairwise(path)]
+        assert (path[0], path[-1]) == (5, goal)
+        assert math.isclose(sum(steps), far[goal], abs_tol=1e-9)
+        assert house.num_edges[5, goal] == min(len(path) - 1, 7)
+    assert len(house.path(5, int(np.argmax(far)), 2)) == 3
+
+
+# ---------------------------------------------------------------------- episodes
+
+
+@pytest.mark.parametrize("legs", [1, 2, 3])
+def test_ways_are_as_asked_for(legs):
+    world = load_tours("val_unseen", legs)
+    texts = []
+    for number in range(0, world.num_episodes, 11):
+        episode = world.episode(number)
+        graph, path = world.graphs[episode.house], episode.path
+        assert len(episode.leg_ends) == legs
+        assert len(split_words(episode.text)) < world.max_tokens
+        parts, start = [], 0
+        for goal in episode.leg_ends:
+            lengths = [
+                k
+                for k in range(start + 4, start + 7)
+                if k < len(path) and path[start : k + 1] == graph.shortest_path(path[start], goal)
+            ]
+            assert len(lengths) == 1
+            assert graph.distance[path[start], goal] >= 5.0
+            parts.append(path[start : lengths[0] + 1])
+            start = lengths[0]
+        assert start == len(path) - 1
+        if legs > 1:
+            assert {node for part in parts[:-1] for node in part[:-1]} & set(parts[-1][1:])
+        texts.append(episode.text)
+    assert {word for text in texts for word in split_words(text)} <= set(world.words)
+    assert 180 <= len(world.words) <= 300
+
+
+def test_splits_have_other_houses_or_other_ways():
+    train, seen, unseen = (load_tours(split, 1) for split in ("train", "val_seen", "val_unseen"))
+    assert [world.num_episodes for world in (train, seen, unseen)] == [61 * 75 * 3, 61 * 6 * 3, 11 * 71 * 3]
+    assert train.graphs == seen.graphs
+    ends = [
+        {(e.house, e.path[0], e.path[-1]) for e in map(world.episode, range(0, count, 3))}
+        for world, count in ((train, 1350), (seen, 108))
+    ]
+    assert (len(ends[0]), len(ends[1])) == (450, 36)
+    assert not ends[0] & ends[1]
+    assert len({unseen.episode(k).text for k in range(3)}) == 3
+    assert len({unseen.episode(k).path for k in range(3)}) == 1
+
+
+def test_an_episode_does_not_depend_on_what_was_asked_before():
+    fresh, used = Tours("val_seen", 2), Tours("val_seen", 2)
+    for number in (700, 3, 40):
+        used.episode(number)
+    assert fresh.episode(40) == used.episode(40)
+
+
+def test_ids():
+    tours, dialogues = load_tours("val_seen", 1), load_dialogues("val_unseen", "mixed", "all")
+    for world in (tours, dialogues):
+        for number in (0, 100, world.num_episodes - 1):
+            assert world.number(world.episode(number).id) == number
+    assert tours.episode(0).id == "0-75_0"
+    for world, wrong in (
+        (tours, "0-74_0"),
+        (tours, "0-75"),
+        (tours, "61-75_0"),
+        (tours, "0-75_3"),
+        (dialogues, "1000-1_0"),
+        (dialogues, "x"),
+    ):
+        with pytest.raises(ValueError, match=f"no episode '{wrong}' in this split; ids look like "):
+            world.number(wrong)
+
+
+def test_dialogues_are_like_those_of_cvdn():
+    """CVDN's val_unseen: planner's paths of 5 edges at most, player's of 6, 60 % of which come by the planner's end, 24 % without dialogue."""
+    world = load_dialogues("val_unseen", "mixed", "all")
+    found = [world.dialogue(number) for number in range(0, world.num_episodes, 3)]
+    assert max(len(each.planner_path) for each in found) == 6
+    assert 5 < np.mean([len(each.player_path) - 1 for each in found]) < 7
+    assert 0.5 < np.mean([each.planner_path[-1] in each.player_path[1:] for each in found]) < 0.75
+    assert 0.12 < np.mean([not each.turns for each in found]) < 0.35
+    for each in found:
+        house = world.houses[each.house]
+        start = each.planner_path[0]
+        assert each.player_path[0] == start
+        near = min(each.region, key=lambda node: house.graph.distance[start, node])
+        assert each.planner_path == house.graph.shortest_path(start, near)[:6]
+        (room,) = {int(room) for node in each.region for room in house.room[node]}
+        assert each.target in {thing.name for thing in house.things if thing.room == room}
+        assert len(each.turns) % 2 == 0
+        if each.turns:
+            said = read(each.turns[-1][1])
+            assert tuple(follow(house, start, round(each.heading / STEP), said)) == each.planner_path
+    texts = " ".join(each.text("all") for each in found)
+    assert set(split_words(texts)) - {"[NAV]", "[ORA]", "[TAR]"} <= set(world.words)
+
+
+def test_supervisions_share_their_dialogues():
+    worlds = [load_dialogues("val_unseen", name, "target") for name in ("oracle", "navigator", "mixed")]
+    dialogue = worlds[0].dialogue(5)
+    for world, name in zip(worlds, ("oracle", "navigator", "mixed"), strict=True):
+        assert world.episode(5).path == dialogue.supervised_path(name)
+        assert world.episode(5).text == f"[TAR] {dialogue.target}"
+
+
+def test_wrong_settings():
+    with pytest.raises(ValueError, match="unknown split 'test'; choose from "):
+        load_tours("test", 1)
+    for settings, message in (
+        ({"legs": 4}, "legs must be at most 3 in world 'procedural', got 4"),
+        ({"legs": 2, "world": "mp3d"}, "legs must be at most 1 in world 'mp3d', got 2"),
+        ({"legs": 0}, "legs must be an integer of at least 1, got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            R2RConfig(**settings)
+    assert R2RConfig(legs=3).step_limit == 45
+
+
+def test_a_way_that_cannot_be_told_is_refused():
+    """A follower cannot choose between two neighbours that look the same in the same direction."""
+    house = make_house(2)
+    own = house.graph.candidates
+    refused = 0
+    for node in range(len(house.graph)):
+        near = [there for there in own.node[node].tolist() if there >= 0]
+        for there in near:
+            clauses = compile_clauses(house, (node, there), 0)
+            alike = [other for other in near if other != there and house.spots[other] == house.spots[there]]
+            assert clauses is not None or alike
+            refused += clauses is None
+            assert clauses is None or tell(clauses, np.random.default_rng(0))
+    assert refused > 0

@@ -74,10 +74,17 @@ class MultiTaskConfig(ScheduleConfig):
 
     Attributes:
         task_as: How an observation says which task it is: "one_hot", or "language": a description in words.
-        split: Which descriptions are held out, with "language": 0, 1 or 2.
-        part: Descriptions to draw from, with "language": "train" (16 for each task), "held_out" (4) or "all" (20).
+        split: With "language" only, which descriptions are held out: 0, 1 or 2.
+        part: With "language" only, descriptions to draw from: "train" (16 for each task), "held_out" (4) or "all" (20).
     """
 
     task_as: TaskAs = "one_hot"
     split: int = 0
     part: Part = "train"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.task_as == "one_hot" and (self.split, self.part) != (0, "train"):
+            raise ValueError(
+                f"split and part go with task_as 'language' only, got split {self.split!r} and part {self.part!r} with 'one_hot'"
+            )

@@ -200,6 +200,7 @@ def test_a_room_that_was_never_visited_cannot_be_asked_about():
         ("MultiTask", {"task_as": "song"}, ValueError, "unknown task_as 'song'"),
         ("MultiTask", {"task_as": "language", "split": 3}, ValueError, "split must be an integer of 0 to 2, got 3"),
         ("MultiTask", {"task_as": "language", "part": "test"}, ValueError, "unknown part 'test'"),
+        ("MultiTask", {"part": "held_out"}, ValueError, "split and part go with task_as 'language' only, got split 0"),
     ],
 )
 def test_bad_settings_of_environments(name, kwargs, error, message):

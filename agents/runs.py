@@ -298,7 +298,9 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
         writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
     model.set_logger(Logger(str(run.path), writers))
     remaining = config.total_steps - model.num_timesteps
-    progress = progress_bar() if processes.is_first and not quiet else None
+    progress = (
+        progress_bar("steps" if config.imitation is None else "updates") if processes.is_first and not quiet else None
+    )
     try:
         if remaining > 0:
             if progress is not None:

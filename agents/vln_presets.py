@@ -1,4 +1,4 @@
-"""Presets of agents that follow instructions: MTVM as published, small ones, and its ablations."""
+"""Presets of agents that follow instructions: MTVM as published, smaller ones in procedural houses, and its ablations."""
 
 from __future__ import annotations
 
@@ -7,33 +7,61 @@ from typing import Any
 from agents.imitation_config import ImitationConfig
 from agents.run_config import RunConfig, with_overrides
 
-#: What every run on the real graphs shares; all episodes of a split are played once in an evaluation.
-_REAL: dict[str, Any] = {"n_envs": 16, "eval_all_layouts": True, "checkpoint_rollouts": 100, "threads": 1}
 #: From scratch: no pretrained weights, so a larger step, a warm-up, and imitation alone at first.
 _SCRATCH = ImitationConfig(learning_rate=1e-4, warmup_updates=1000, imitation_updates=1000)
+#: All episodes of a split are played once in an evaluation.
+_SHARED: dict[str, Any] = {
+    "n_envs": 16,
+    "total_steps": 10_000,
+    "threads": 1,
+    "eval_all_layouts": True,
+    "checkpoint_rollouts": 100,
+}
 
 
-def _r2r(features: int, tokens: int, split: str, episodes: int, tokenizer: str = "words") -> dict[str, Any]:
+def _real(features: int, **more: Any) -> dict[str, Any]:
     """R2R on the real graphs without image features; the user names a file of them with `env_kwargs.features`."""
+    env = {
+        "world": "mp3d",
+        "split": "train",
+        "features": "none",
+        "feature_size": features,
+        "max_tokens": 80,
+        **more,
+    }
     return {
+        **_SHARED,
         "env": "memenvs/VLN-R2R-v0",
-        "env_kwargs": {
-            "world": "mp3d",
-            "split": "train",
-            "features": "none",
-            "feature_size": features,
-            "tokenizer": tokenizer,
-            "max_tokens": tokens,
-        },
-        "eval_kwargs": {"split": split},
+        "env_kwargs": env,
+        "eval_kwargs": {"split": "val_unseen"},
         "eval_steps": 15,
-        "eval_trials": episodes,
+        "eval_trials": 2349,
         "score": "spl",
-        **_REAL,
     }
 
 
-#: Change to the network -> what the agent then is: MTVM's studies of history and memory.
+def _tours(legs: int) -> RunConfig:
+    """Tours of procedural houses; the score knows whether the way was the one that was asked for."""
+    return RunConfig(
+        **_SHARED,
+        env="memenvs/VLN-R2R-v0",
+        env_kwargs={
+            "world": "procedural",
+            "split": "train",
+            "legs": legs,
+            "feature_size": 256,
+            "max_tokens": 112 * legs,
+        },
+        imitation=_SCRATCH,
+        policy={"size": "small", "network": {"text_positions": 112 * legs}},
+        eval_kwargs={"split": "val_unseen"},
+        eval_steps=15 * legs,
+        eval_trials=2343,
+        score="sdtw",
+    )
+
+
+#: What is changed -> what the agent then is, and how: MTVM's studies of history, memory and consistency.
 ABLATIONS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     "last1": ("remembers the last move only", [("policy.network.bank", 1)]),
     "last3": ("remembers the last 3 moves", [("policy.network.bank", 3)]),
@@ -62,8 +90,7 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
     "vln-r2r-paper": (
         "MTVM as published, on the real graphs; needs image features and, with encoder_from, PREVALENT's weights",
         RunConfig(
-            **{**_r2r(2048, 80, "val_unseen", 2349, tokenizer="wordpiece"), "threads": 0},
-            total_steps=10_000,
+            **{**_real(2048, tokenizer="wordpiece"), "threads": 0},
             imitation=ImitationConfig(),
             policy={"size": "paper"},
         ),
@@ -71,8 +98,23 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
     **_family(
         "vln-r2r-small",
         "small MTVM on the real graphs from scratch, directions only",
+        RunConfig(**_real(256), imitation=_SCRATCH, policy={"size": "small"}),
+    ),
+    **_family("vln-houses", "small MTVM in procedural houses, a way of one leg", _tours(1)),
+    **_family("vln-tours2", "small MTVM in procedural houses, tours of two legs", _tours(2)),
+    **_family("vln-tours3", "small MTVM in procedural houses, tours of three legs", _tours(3)),
+    "vln-tiny": (
+        "tiny MTVM in procedural houses, to see that everything runs",
         RunConfig(
-            **_r2r(256, 80, "val_unseen", 2349), total_steps=10_000, imitation=_SCRATCH, policy={"size": "small"}
+            **{**_SHARED, "total_steps": 1000},
+            env="memenvs/VLN-R2R-v0",
+            env_kwargs={"world": "procedural", "split": "train", "feature_size": 64, "max_tokens": 112},
+            imitation=ImitationConfig(learning_rate=1e-3, warmup_updates=50, imitation_updates=500),
+            policy={"size": "tiny", "network": {"text_positions": 112}},
+            eval_kwargs={"split": "val_unseen"},
+            eval_steps=15,
+            eval_trials=2343,
+            score="spl",
         ),
     ),
-}  # fmt: skip
+}

@@ -79,7 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     evaluate = _command(
-        commands, "evaluate", _evaluate, "play the evaluation trials of a run, beside random and oracle; or answer its episodes"
+        commands,
+        "evaluate",
+        _evaluate,
+        "play the evaluation trials of a run, beside random and oracle; or answer its episodes",
     )
     evaluate.add_argument("folder", type=Path, help="folder of the run")
     evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")

@@ -87,7 +87,9 @@ class FrameEncoder(nn.Module):
         added = F.pad((dancers @ kernel).view(-1, 9, 32), (0, 0, 0, 1))  # one more: not under the kernel
         appearance, cell = rows // CELLS, rows % CELLS
         index = appearance[:, None] * 10 + self.offset[cell]  # (U, 9)
-        beside = added.view(-1, 32).index_select(0, index.flatten())  # its gradient is much faster than that of an embedding
+        beside = added.view(-1, 32).index_select(
+            0, index.flatten()
+        )  # its gradient is much faster than that of an embedding
         features = F.relu(base + beside.view(-1, 9, 32))
         weight = self.linear.weight.view(-1, 32, 9).transpose(1, 2).flatten(1)
         return F.linear(features.flatten(1), weight, self.linear.bias)

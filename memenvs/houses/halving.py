@@ -123,9 +123,7 @@ def cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rec
     at = part.low[axis] + on_raster(float(np.clip(share * length, _SMALLEST_SIDE, length - _SMALLEST_SIDE)))
     middle_high = (at, part.high[1]) if axis == 0 else (part.high[0], at)
     middle_low = (at, part.low[1]) if axis == 0 else (part.low[0], at)
-    return cut(rng, Rectangle(part.low, middle_high), room_area) + cut(
-        rng, Rectangle(middle_low, part.high), room_area
-    )
+    return cut(rng, Rectangle(part.low, middle_high), room_area) + cut(rng, Rectangle(middle_low, part.high), room_area)
 
 
 def _types(rng: np.random.Generator, parts: list[Rectangle]) -> list[str]:

@@ -239,9 +239,11 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
     if source.is_dir():
         source = best_checkpoint(source)
     if not source.is_file():
+        what, first = "run or checkpoint of a first stage", "train it first, or "
+        if config.imitation is not None:
+            what, first = "file of PREVALENT's weights", ""
         raise FileNotFoundError(
-            f"encoder_from must be the run or checkpoint of a first stage (with imitation: the file of PREVALENT's weights), there is none at "
-            f"{source}; train it first, or name another with --encoder_from"
+            f"encoder_from must be the {what}, there is none at {source}; {first}name another with --encoder_from"
         )
     model.load_features(source)
 

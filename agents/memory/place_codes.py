@@ -136,4 +136,4 @@ def check_places(places: Tensor, n_places: int) -> None:
     low, high = (int(places.min()), int(places.max())) if places.numel() else (0, 0)
     if low < 0 or high >= n_places:
         wrong = low if low < 0 else high
-        raise ValueError(f"place must be 0 ... {n_places - 1}, as many as the table has, got {wrong}")
+        raise ValueError(f"place must be 0 ... {n_places - 1}, as many as the table has (n_places), got {wrong}")

@@ -275,7 +275,7 @@ def test_wrong_places_and_moves_are_named() -> None:
     assert x.place is not None
     assert x.move is not None
     flags = x.episode_start, x.trial_start
-    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, as many as the table has, got 4"):
+    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, as many as the table has \(n_places\), got 4"):
         memory(StepInputs(x.embedding, *flags, place=x.place + 1))
     with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, .*, got -1"):
         check_places(torch.tensor([0, -1]), 4)

@@ -54,7 +54,7 @@ class MemoryPolicy(ActingPolicy):
         action_space: `Discrete`, `MultiDiscrete` or `Box`; the previous action is an input only if it is `Discrete`.
         lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
         memory: Name of the memory, see `agents.memory.MEMORIES`.
-        memory_kwargs: Its settings.
+        memory_kwargs: Its settings; `n_places` of one that asks for places is by default how many the observation space has.
         previous_action_dim: Width of the embedding of the previous action; 0 for none; must be 0 unless actions are `Discrete`.
         features_extractor_class: Any features extractor, or the name of one in `EXTRACTORS`; None: `DictEncoder` for `Dict`
             observations, else flattened.
@@ -128,7 +128,12 @@ class MemoryPolicy(ActingPolicy):
             self.previous_action.requires_grad_(not freeze_previous_action)
         self.single_steps = single_steps
         self.memory_name = memory
-        self.memory = make_memory(memory, self.features_dim + previous_action_dim, **(memory_kwargs or {}))
+        settings = dict(memory_kwargs or {})
+        if "place" in asks_for(memory, **settings):  # as many as there are, where nothing else is said
+            place = observation_space["place"] if isinstance(observation_space, spaces.Dict) else None
+            assert isinstance(place, spaces.Discrete)
+            settings.setdefault("n_places", int(place.n))
+        self.memory = make_memory(memory, self.features_dim + previous_action_dim, **settings)
         if net_arch is None:
             net_arch = {"pi": [64, 64], "vf": [64, 64]} if memory == "none" else []
         self.net_arch = net_arch

@@ -93,6 +93,19 @@ def test_learning_sees_the_places_of_acting(memory: str, frozen: bool) -> None:
     model.learn(48)
 
 
+def test_a_memory_has_as_many_places_as_the_observation_space() -> None:
+    env = make_vec_env("memenvs/RoomBallet-MVFO-v0", 2, seed=0, rooms=12, obs="symbols", place=True)
+    policy = {"memory": "sat-fifo"}
+    model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, n_steps=600, n_updates=1, seed=0, device="cpu")
+    model.learn(1200)  # all 12 rooms are visited within an episode of 576 steps
+    assert model.policy.memory.config.n_places == 12
+    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 8, .* \(n_places\)"):
+        policy = {"memory": "sat-fifo", "memory_kwargs": {"n_places": 9}}
+        PartialUpdatePPO(
+            "MemoryPolicy", env, policy_kwargs=policy, n_steps=600, n_updates=1, seed=0, device="cpu"
+        ).learn(1200)
+
+
 def test_a_bounded_memory_goes_on_from_rollout_to_rollout() -> None:
     model = PartialUpdatePPO(
         "MemoryPolicy", DummyVecEnv([Rooms] * 2),

@@ -74,6 +74,27 @@ class RunDirectory:
         if config is not None:
             write_file(file, json.dumps(config.to_json(), indent=1).encode())
 
+    @classmethod
+    def continued(cls, path: str | Path, config: RunConfig) -> RunDirectory:
+        """The run of these settings in a folder: the one that is there, else a new one.
+
+        Raises:
+            ValueError: The folder holds a run of other settings; the message names the first that differs.
+            RuntimeError: Another process is working in it.
+        """
+        if not (Path(path) / CONFIG).exists():
+            return cls(path, config)
+        run = cls(path)
+        differs = _difference(_comparable(run.config), _comparable(config))
+        if differs is None:
+            return run
+        run.close()
+        raise ValueError(f"{path} holds another run: {differs}; choose another folder")
+
+    def holds(self, *names: str) -> bool:
+        """Whether files of these names are all there. A run whose evaluations are there needs no checkpoint to be shown."""
+        return all((self.path / name).is_file() for name in names)
+
     def close(self) -> None:
         """Lets another process have the folder."""
         if self._lock is not None:
@@ -145,6 +166,27 @@ def read_config(path: Path) -> RunConfig:
         return RunConfig.from_json(json.loads(file.read_text()))
     except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
         raise ValueError(f"{file}: not the settings of a run ({error})") from None
+
+
+def _comparable(config: RunConfig) -> dict[str, Any]:
+    """The settings of a run as they are in its file; of the run that its encoder comes from the name only, as folders are moved."""
+    data = json.loads(json.dumps(config.to_json()))
+    if data.get("encoder_from") is not None:
+        data["encoder_from"] = Path(data["encoder_from"]).name
+    return data
+
+
+def _difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str | None:
+    """The first setting that two runs do not share, in words."""
+    for key in sorted({*found, *wanted}):
+        has, must = found.get(key), wanted.get(key)
+        if isinstance(has, dict) and isinstance(must, dict):
+            inner = _difference(has, must, f"{prefix}{key}.")
+            if inner is not None:
+                return inner
+        elif has != must:
+            return f"{prefix}{key} is {has!r} there and not {must!r}"
+    return None
 
 
 class MetricsWriter(KVWriter):

@@ -43,8 +43,7 @@ def main() -> int:
     curves = {}
     for seed in options.seeds:
         folder = out / f"seed-{seed}"
-        is_new = not (folder / "config.json").exists()
-        with RunDirectory(folder, replace(config, seed=seed) if is_new else None) as run:
+        with RunDirectory.continued(folder, replace(config, seed=seed)) as run:
             train_run(run)
             curves[f"seed {seed}"] = evaluate_and_compare(run)["agent"]["metrics"]["return"]
             write_report([run], folder)

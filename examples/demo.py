@@ -59,8 +59,7 @@ def main() -> int:
     config = find_preset("demo")
     if options.smoke:
         config = replace(config, total_steps=8_000, eval_steps=100, eval_trials=10)
-    is_new = not (options.out / "config.json").exists()
-    with RunDirectory(options.out, config if is_new else None) as run:
+    with RunDirectory.continued(options.out, config) as run:
         print(f"training in {run.path}; stop it at any time, the same command goes on")
         train_run(run)
         results = evaluate_and_compare(run)

@@ -46,8 +46,9 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
         config = replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4)
         config = replace(config, ppo=replace(config.ppo, n_steps=64))
     folder = out / f"{agent}-{seed}"
-    is_new = not (folder / "config.json").exists()
-    with RunDirectory(folder, config if is_new else None) as run:
+    with RunDirectory.continued(folder, config) as run:
+        if run.holds("evaluation.json", *(f"{name}.json" for name in studies(agent))):
+            return folder
         train_run(run, quiet=quiet)
         # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
         own = 1 + seed
@@ -61,7 +62,7 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
                 write_file(folder / f"{name}.json", json.dumps(results).encode())
 
         if agent == "relic":
-            for file in milestones(folder):
+            for file in sorted(folder.glob("checkpoint_*.zip")):
                 once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)
             once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=few)
             once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=few)
@@ -73,9 +74,18 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
     return folder
 
 
-def milestones(folder: Path) -> list[Path]:
-    """The checkpoints that a run has kept along the way, in order."""
-    return sorted(folder.glob("checkpoint_*.zip"), key=lambda file: int(file.stem.split("_")[1]))
+def studies(agent: str) -> list[str]:
+    """Names of the evaluations that a run has besides its own, but for those of its milestones."""
+    if agent != "relic":
+        return []
+    real = ["procthor"] if os.environ.get("MEMENVS_DATA") else []
+    return ["fixed_goal", "long", *(f"demonstrations_{count}" for count in DEMONSTRATIONS), *real]
+
+
+def milestones(folder: Path) -> list[str]:
+    """The checkpoints along the way that were evaluated, in order."""
+    names = [file.stem for file in folder.glob("checkpoint_*.json")]
+    return sorted(names, key=lambda name: int(name.split("_")[1]))
 
 
 def values(folders: list[Path], name: str, metric: str) -> np.ndarray:
@@ -122,9 +132,9 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     rows = [gain_row(agent, folders, "evaluation") for agent, folders in runs.items()]
     relic = runs.get("relic", [])
     if relic:
-        for file in milestones(relic[0]):
-            if all((folder / f"{file.stem}.json").exists() for folder in relic):
-                rows.append(gain_row(f"relic after {int(file.stem.split('_')[1]):,} steps", relic, file.stem))
+        for name in milestones(relic[0]):
+            if all((folder / f"{name}.json").exists() for folder in relic):
+                rows.append(gain_row(f"relic after {int(name.split('_')[1]):,} steps", relic, name))
         rows.append(gain_row("relic, one goal a trial", relic, "fixed_goal"))
         rows.append(gain_row("relic, trials of 8 T", relic, "long", last=sys.maxsize))
         if all((folder / "procthor.json").exists() for folder in relic):

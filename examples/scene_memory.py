@@ -86,8 +86,9 @@ def train_and_evaluate(
     folder: Path, config: RunConfig, task: str, quiet: bool, evaluations: tuple[Evaluation, ...] = (Evaluation(),)
 ) -> Path:
     """One run, to its end and with its evaluations; returns its folder."""
-    is_new = not (folder / "config.json").exists()
-    with RunDirectory(folder, config if is_new else None) as run:
+    with RunDirectory.continued(folder, config) as run:
+        if run.holds(*(each.file for each in evaluations)):
+            return folder
         train_run(run, quiet=quiet)
         for each in evaluations:
             if not (folder / each.file).exists():

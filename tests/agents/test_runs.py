@@ -107,6 +107,24 @@ def test_folder_holds_one_run_for_one_process(tmp_path):
         RunDirectory(tmp_path / "elsewhere")
 
 
+def test_a_run_goes_on_with_equal_settings_only(tmp_path):
+    with RunDirectory.continued(tmp_path, SMALL) as run:
+        assert run.config == SMALL and not run.holds("evaluation.json")
+        (tmp_path / "evaluation.json").write_text("{}")
+    with RunDirectory.continued(tmp_path, SMALL) as run:
+        assert run.holds("evaluation.json", CONFIG) and not run.holds("evaluation.json", "other.json")
+    assert SMALL.ppo is not None
+    other = replace(SMALL, ppo=replace(SMALL.ppo, gamma=0.5))
+    with pytest.raises(ValueError, match=rf"holds another run: ppo.gamma is {SMALL.ppo.gamma} there and not 0.5"):
+        RunDirectory.continued(tmp_path, other)
+    with RunDirectory.continued(tmp_path, SMALL):  # the refusal has let go of the folder
+        pass
+    RunDirectory(tmp_path / "second", replace(SMALL, encoder_from="here/first")).close()
+    RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/first")).close()
+    with pytest.raises(ValueError, match="encoder_from is 'first' there and not 'third'"):
+        RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/third"))
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"ppo": {}, "nope": 1}', '{"ppo": {"nope": 1}}', "{}"])
 def test_broken_config_is_named(tmp_path, content):
     (tmp_path / CONFIG).write_text(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +28,6 @@ from agents.vln.mtvm import Look
 from agents.vln.policy import MTVMPolicy
 from agents.vln.prevalent import load_prevalent
 from agents.vln.rollout import Decisions, Rollout, discounted_returns
-from memenvs.checks import choices_for
 
 
 class ImitationA2C(TrialModel):
@@ -87,12 +86,7 @@ class ImitationA2C(TrialModel):
         _init_setup_model: bool = True,
         **overrides: Any,
     ) -> None:
-        known = [field.name for field in fields(ImitationConfig)]
-        for name in overrides:
-            if name not in known:
-                raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
-        self.config = replace(config or ImitationConfig(), **overrides)
-        self.processes = processes or Processes()
+        self._configure(config, overrides, processes)
         if self.processes.count > 1:
             raise ValueError(f"ImitationA2C learns in one process, got a launch of {self.processes.count}")
         super().__init__(
@@ -250,8 +244,8 @@ class ImitationA2C(TrialModel):
             observations = self._tensors(seen, rows)
             with self._precision():
                 state = network.begin(observations, state, start)
-                if self.config.drops_words and not steps:
-                    state, text_apart = self._read_again(observations, state)
+                if not steps:
+                    state, text_apart = self._read(observations, state)
                 look, apart = self._look(observations, state)
             distribution = Categorical(look.logits)
             if not bool(torch.isfinite(look.value).all()):
@@ -283,33 +277,63 @@ class ImitationA2C(TrialModel):
                 self._value_cut(state, rows, infos, last)
             going = torch.as_tensor(~over, device=device)
             if over.any():
-                state, rows = {key: value[going] for key, value in state.items()}, rows[~over]
+                state, rows = self._rows_of(state, going), rows[~over]
             start = torch.zeros(len(rows), dtype=torch.bool, device=device)
         return Rollout(steps, last, text_apart)
 
-    def _read_again(self, observations: dict[str, Tensor], state: State) -> tuple[State, Tensor]:
-        """Reads the texts with dropped words; returns the state with that, and how far the two readings are apart, float (B,)."""
-        network = self.policy.network
-        tokens, words = network.words_of(observations)
-        heard = drop_words(words, self.config.word_drop)
-        other = network.encode(tokens, heard)
-        apart = inconsistency(state["text"], other, words, self.config.consistency_axis)
-        return state | {"other_text": other, "heard": heard}, apart
+    def _read(self, observations: dict[str, Tensor], state: State) -> tuple[State, Tensor]:
+        """Prepares what an episode needs of its text, with all words and with dropped ones.
+
+        Returns:
+            The state with the two readings of each text, `texts` (B, 2, L, dim) and `heard` (B, 2, L), or one, and `said` for each if views only hear
+            it; and how far the two are apart, float (B,).
+        """
+        network, words = self.policy.network, state["words"]
+        texts, heard, apart = state["text"][:, None], words[:, None], torch.zeros(len(words), device=self.device)
+        if self.config.drops_words:
+            tokens, _ = network.words_of(observations)
+            kept = drop_words(words, self.config.word_drop)
+            other = network.encode(tokens, kept)
+            apart = inconsistency(state["text"], other, words, self.config.consistency_axis)
+            texts, heard = torch.stack([state["text"], other], 1), torch.stack([words, kept], 1)
+        said = network.said(texts.flatten(0, 1))
+        more = {} if said is None else {"said": said.unflatten(0, (len(words), -1))}
+        return state | {"texts": texts, "heard": heard} | more, apart
 
     def _look(self, observations: dict[str, Tensor], state: State) -> tuple[Look, Tensor]:
-        """A decision, and how far it is from that with dropped words, float (B,); both look at the same views and memory."""
-        network = self.policy.network
-        views = network.views(observations, state)
-        words = state["words"]
-        look = network.look(state["text"], words, words, views)
-        if not self.config.drops_words:
+        """A decision, and how far it is from that with dropped words, float (B,); both look at the same views and memory, in one batch."""
+        network, axis, words = self.policy.network, self.config.consistency_axis, state["words"]
+        views, said = network.views(observations, state), state.get("said")
+        passes = state["texts"].shape[1]
+        repeated = replace(
+            views,
+            embedded=views.embedded.repeat_interleave(passes, 0),
+            keys=views.keys.repeat_interleave(passes, 0),
+        )
+        found = network.hear(
+            state["texts"].flatten(0, 1),
+            state["heard"].flatten(0, 1),
+            repeated,
+            None if said is None else said.flatten(0, 1),
+        )
+        text, vision = (each.unflatten(0, (-1, passes)) for each in found)
+        look = network.decide(text[:, 0], words, vision[:, 0], views)
+        if passes == 1:
             return look, torch.zeros(len(words), device=self.device)
-        other = network.look(state["other_text"], words, state["heard"], views)
-        axis = self.config.consistency_axis
-        apart = inconsistency(look.vision, other.vision, look.keys, axis)
+        apart = inconsistency(vision[:, 0], vision[:, 1], views.keys, axis)
         if network.config.two_way:  # else the text is what was read, which has its own term
-            apart = apart + inconsistency(look.text, other.text, words, axis)
+            apart = apart + inconsistency(text[:, 0], text[:, 1], words, axis)
         return look, apart
+
+    @staticmethod
+    def _rows_of(state: State, which: Tensor) -> State:
+        """Some rows of a state, bool (B,), its texts as long as the longest that is left."""
+        state = {key: value[which] for key, value in state.items()}
+        if not len(state["words"]):
+            return state
+        length = int(state["words"].any(0).nonzero().max()) + 1
+        along = {"text": 1, "words": 1, "texts": 2, "heard": 2, "said": 5}
+        return {key: value.narrow(along[key], 0, length) if key in along else value for key, value in state.items()}
 
     @torch.no_grad()
     def _value_cut(self, state: State, rows: np.ndarray, infos: list[dict[str, Any]], last: Tensor) -> None:

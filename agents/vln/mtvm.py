@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from agents.memory import State
 from agents.vln.bank import MemoryBank
 from agents.vln.config import MTVMConfig
-from agents.vln.layers import EPS, CrossLayer, TextLayer
+from agents.vln.layers import EPS, CrossLayer, Dropout, TextLayer
 from memenvs.vln.features import ANGLE_SIZE
 
 REMEMBERED, PRESENT = 1, 0
@@ -19,16 +19,18 @@ REMEMBERED, PRESENT = 1, 0
 
 @dataclass(frozen=True)
 class Views:
-    """What an agent looks at in a decision, remembered things first; V = M + A.
+    """What an agent looks at in a decision, remembered things first; V = M + K.
 
     Attributes:
         embedded: float, (B, V, dim).
         keys: bool, (B, V); what there is.
-        actions: Actions A, the last V - M of the views.
+        offered: int64, (K,); actions that at least one of the rows has, in order: the last K of the views.
+        actions: Actions A that there can be.
     """
 
     embedded: Tensor
     keys: Tensor
+    offered: Tensor
     actions: int
 
 
@@ -39,18 +41,16 @@ class Look:
     Attributes:
         logits: float, (B, A); -inf where there is no such action.
         value: float, (B,).
-        activations: float, (B, A, image); of the action head, which is what is remembered.
-        text: float, (B, L, dim); the text after the cross layers.
-        vision: float, (B, V, dim); the views after them.
-        keys: bool, (B, V); which views there are.
+        activations: float, (B, K, image); of the action head for the actions `views.offered`, which is what is remembered.
+        vision: float, (B, V, dim); the views after the cross layers.
+        views: What was looked at.
     """
 
     logits: Tensor
     value: Tensor
     activations: Tensor
-    text: Tensor
     vision: Tensor
-    keys: Tensor
+    views: Views
 
 
 class MTVM(nn.Module):
@@ -89,7 +89,7 @@ class MTVM(nn.Module):
             CrossLayer(dim, inner, heads, config.dropout, config.two_way) for _ in range(config.cross_layers)
         )
         self.pooler = nn.Linear(dim, dim)
-        self.dropout, self.image_dropout = nn.Dropout(config.dropout), nn.Dropout(config.image_dropout)
+        self.dropout, self.image_dropout = Dropout(config.dropout), Dropout(config.image_dropout)
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Embedding)):
                 nn.init.normal_(module.weight, std=0.02)
@@ -104,7 +104,7 @@ class MTVM(nn.Module):
         self.critic = nn.Sequential(
             nn.Linear(dim, config.critic_dim),
             nn.ReLU(),
-            nn.Dropout(config.critic_dropout),
+            Dropout(config.critic_dropout),
             nn.Linear(config.critic_dim, 1),
         )
         self.bank = MemoryBank(image + ANGLE_SIZE, config.bank)
@@ -112,12 +112,12 @@ class MTVM(nn.Module):
     # ------------------------------------------------------------------ text
 
     def words_of(self, observations: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Tokens int64 (B, L) of observations, and bool (B, L) which there are; without language one blank token each."""
+        """Tokens int64 (B, L) of observations, and bool (B, L) which there are; L is the longest text's; without language one blank token each."""
         tokens, mask = observations["instruction"].long(), observations["instruction_mask"] > 0
         if not self.config.language:
-            tokens, mask = torch.zeros_like(tokens), torch.zeros_like(mask)
-            mask[:, 0] = True
-        return tokens, mask
+            return torch.zeros_like(tokens[:, :1]), torch.ones_like(mask[:, :1])
+        length = int(mask.any(0).nonzero().max()) + 1
+        return tokens[:, :length], mask[:, :length]
 
     def encode(self, tokens: Tensor, keys: Tensor) -> Tensor:
         """Reads texts, once for an episode.
@@ -136,14 +136,28 @@ class MTVM(nn.Module):
             x = layer(x, keys)
         return x
 
+    def said(self, text: Tensor) -> Tensor | None:
+        """What views hear of a text that does not hear them, prepared once for an episode; None where the text hears them too.
+
+        Args:
+            text: float, (B, L, dim); as `encode` gave it.
+
+        Returns:
+            float, (B, layers, 2, heads, L, dim / heads); keys and values.
+        """
+        if self.config.two_way:
+            return None
+        layers = [layer for layer in self.cross_layers if isinstance(layer, CrossLayer)]
+        return torch.stack([torch.stack(layer.cross.said(text), 1) for layer in layers], 1)
+
     # ------------------------------------------------------------------ history
 
-    def initial_state(self, batch_size: int, length: int) -> State:
-        """Nothing read, nothing remembered, for texts of `length` tokens."""
+    def initial_state(self, batch_size: int) -> State:
+        """Nothing read, nothing remembered."""
         like, config = self.see.weight, self.config
         state = {
-            "text": like.new_zeros(batch_size, length, config.dim),
-            "words": torch.zeros(batch_size, length, dtype=torch.bool, device=like.device),
+            "text": like.new_zeros(batch_size, 0, config.dim),
+            "words": torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
         }
         if config.history == "state":
             return state | {"carried": like.new_zeros(batch_size, config.dim)}
@@ -164,8 +178,8 @@ class MTVM(nn.Module):
             rows = episode_start.nonzero()[:, 0]
             tokens, words = self.words_of({key: observations[key][rows] for key in ("instruction", "instruction_mask")})
             text = self.encode(tokens, words)
-            state["text"] = state["text"].to(text.dtype).index_put((rows,), text)
-            state["words"] = state["words"].index_put((rows,), words)
+            state["text"] = _replaced(state["text"], rows, text)
+            state["words"] = _replaced(state["words"], rows, words)
             if config.history == "state":
                 first = _mean(text, words)
                 state["carried"] = state["carried"].to(first.dtype).index_put((rows,), first)
@@ -192,7 +206,10 @@ class MTVM(nn.Module):
             return state | {"carried": after.detach() if self.config.detach_memory else after}
         rows = torch.arange(len(actions), device=actions.device)
         option = observations["candidates"][rows, actions]
-        seen = look.activations[rows, actions] if self.config.history == "activation" else option[:, : self.image]
+        if self.config.history == "activation":
+            seen = look.activations[rows, torch.searchsorted(look.views.offered, actions)]
+        else:
+            seen = option[:, : self.image]
         token = torch.cat([seen, option[:, self.image :].to(seen.dtype)], 1)
         return state | {"pending": token.detach() if self.config.detach_memory else token}
 
@@ -208,8 +225,10 @@ class MTVM(nn.Module):
         Raises:
             ValueError: There is more to look at than `vision_positions`.
         """
-        candidates, offered = observations["candidates"], observations["candidate_mask"] > 0
-        batch, actions = offered.shape
+        mask = observations["candidate_mask"] > 0
+        offered = mask.any(0).nonzero()[:, 0]  # the others are padding in all rows
+        candidates = observations["candidates"][:, offered]
+        batch, present = len(mask), offered.expand(len(mask), -1)
         if self.config.history == "state":
             seen = self._embedded(candidates)
             x = torch.cat([state["carried"][:, None].to(seen.dtype), seen], 1)
@@ -217,39 +236,69 @@ class MTVM(nn.Module):
         else:
             tokens = state["tokens"]
             x, count = self._embedded(torch.cat([tokens, candidates.to(tokens.dtype)], 1)), state["count"]
-        past = x.shape[1] - actions
-        remembered, present = (torch.arange(n, device=x.device).expand(batch, n) for n in (past, actions))
-        positions = torch.cat([remembered, count[:, None] + present], 1)
-        if int(count.max()) + actions > self.config.vision_positions:
+        remembered = torch.arange(x.shape[1] - len(offered), device=x.device).expand(batch, -1)
+        needed = int(count.max()) + mask.shape[1]
+        if needed > self.config.vision_positions:
             raise ValueError(
-                f"vision_positions must be at least {int(count.max()) + actions}, the moves remembered and the actions, "
-                f"got {self.config.vision_positions}"
+                f"vision_positions must be at least {needed}, the moves remembered and the actions, got {self.config.vision_positions}"
             )
+        positions = torch.cat([remembered, count[:, None] + present], 1)
         types = torch.cat([torch.full_like(remembered, REMEMBERED), torch.full_like(present, PRESENT)], 1)
         x = self.view_norm(x + self.view_positions(positions) + self.view_types(types))
-        return Views(x, torch.cat([remembered < count[:, None], offered], 1), actions)
+        keys = torch.cat([remembered < count[:, None], mask[:, offered]], 1)
+        return Views(x, keys, offered, mask.shape[1])
 
-    def look(self, text: Tensor, words: Tensor, heard: Tensor, views: Views) -> Look:
-        """Makes a decision.
+    def hear(self, text: Tensor, heard: Tensor, views: Views, said: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Text, float (B, L, dim), and views, float (B, V, dim), after the cross layers; see `look`."""
+        vision = views.embedded
+        for number, layer in enumerate(self.cross_layers):
+            known = None if said is None else (said[:, number, 0], said[:, number, 1])
+            text, vision = layer(text, heard, vision, views.keys, known)
+        return text, vision
+
+    def decide(self, text: Tensor, words: Tensor, vision: Tensor, views: Views) -> Look:
+        """The decision that follows from what the cross layers gave.
+
+        Args:
+            text: float, (B, L, dim); after the cross layers.
+            words: bool, (B, L); tokens that there are.
+            vision: float, (B, V, dim); after the cross layers.
+            views: What they started from.
+        """
+        count = len(views.offered)
+        activations = torch.tanh(self.act(vision[:, -count:]))
+        shown = self.choose(activations)[..., 0].masked_fill(~views.keys[:, -count:], -torch.inf)
+        logits = shown.new_full((len(shown), views.actions), -torch.inf).index_copy(1, views.offered, shown)
+        pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.keys)))
+        return Look(logits, self.critic(pooled)[..., 0], activations, vision, views)
+
+    def look(self, text: Tensor, words: Tensor, views: Views, said: Tensor | None = None) -> Look:
+        """Makes a decision with all words.
 
         Args:
             text: float, (B, L, dim); as `encode` gave it.
             words: bool, (B, L); tokens that there are.
-            heard: bool, (B, L); those of them that can be heard, `words` but for the pass with dropped words.
             views: What is looked at.
+            said: `said(text)`, if it is known.
         """
-        vision = views.embedded
-        for layer in self.cross_layers:
-            text, vision = layer(text, heard, vision, views.keys)
-        activations = torch.tanh(self.act(vision[:, -views.actions :]))
-        logits = self.choose(activations)[..., 0].masked_fill(~views.keys[:, -views.actions :], -torch.inf)
-        pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.keys)))
-        return Look(logits, self.critic(pooled)[..., 0], activations, text, vision, views.keys)
+        text, vision = self.hear(text, words, views, said)
+        return self.decide(text, words, vision, views)
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         """Views as vectors, float (B, V, image + 128) to (B, V, dim)."""
         tokens = torch.cat([self.image_dropout(tokens[..., : self.image]), tokens[..., self.image :]], -1)
         return self.dropout(self.see_norm(self.see(tokens)))
+
+
+def _replaced(old: Tensor, rows: Tensor, new: Tensor) -> Tensor:
+    """Some rows replaced by others: (B, L, ...) and (R, K, ...) to (B, max(L, K), ...), zeros where a row is shorter."""
+    if len(rows) == len(old):
+        return new
+    found = new.new_zeros(len(old), max(old.shape[1], new.shape[1]), *new.shape[2:])
+    found[:, : old.shape[1]] = old
+    found[rows] = 0
+    found[rows, : new.shape[1]] = new
+    return found
 
 
 def _mean(x: Tensor, mask: Tensor) -> Tensor:

@@ -58,13 +58,13 @@ class MTVMPolicy(ActingPolicy):
                 f"an MTVMPolicy needs observations with {', '.join(KEYS)} and Discrete actions, got {observation_space} and {action_space}"
             )
         words = cast(spaces.Box, known["instruction"])
-        (self._length,), (actions, width) = words.shape, known["candidates"].shape or (0, 0)
+        (length,), (actions, width) = words.shape, known["candidates"].shape or (0, 0)
         config = mtvm_config(size, **(network or {}))
         if actions != action_space.n:
             raise ValueError(f"candidates must have a row for each of the {action_space.n} actions, got {actions}")
-        if self._length > config.text_positions:
+        if length > config.text_positions:
             raise ValueError(
-                f"text_positions of the network must be at least the {self._length} tokens of an instruction, got {config.text_positions}; "
+                f"text_positions of the network must be at least the {length} tokens of an instruction, got {config.text_positions}; "
                 "or lower max_tokens of the environment"
             )
         self.network = MTVM(config, int(words.high.max()) + 1, width - ANGLE_SIZE)
@@ -75,7 +75,7 @@ class MTVMPolicy(ActingPolicy):
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """State before the first decision; it grows as needed, whatever `max_steps`."""
-        return self.network.initial_state(batch_size, self._length)
+        return self.network.initial_state(batch_size)
 
     def look(self, observations: dict[str, Tensor], state: State) -> Look:
         """A decision of B environments.
@@ -85,7 +85,7 @@ class MTVMPolicy(ActingPolicy):
             state: From the network's `begin`.
         """
         views = self.network.views(observations, state)
-        return self.network.look(state["text"], state["words"], state["words"], views)
+        return self.network.look(state["text"], state["words"], views)
 
     @torch.no_grad()
     def act(

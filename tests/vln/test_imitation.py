@@ -172,7 +172,7 @@ def test_a_cut_episode_goes_on_with_the_critics_value(make) -> None:
 def test_nothing_is_inconsistent_where_nothing_is_dropped(make) -> None:
     for rate, is_zero in ((0.0, True), (0.9, False)):
         model = sharpen(make(3, word_drop=rate))
-        torch.manual_seed(0)
+        torch.manual_seed(1)
         rollout = model.play(model.env, 0, taught=True)
         apart = torch.cat([step.apart for step in rollout.steps])
         assert bool((rollout.text_apart.abs().max() < 1e-6) == is_zero) and bool((apart.abs().max() < 1e-6) == is_zero)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from agents.vln.bank import MemoryBank
 from agents.vln.config import MTVMConfig, mtvm_config
 from agents.vln.consistency import drop_words, inconsistency
-from agents.vln.layers import CrossLayer, TextLayer
+from agents.vln.layers import CrossLayer, Dropout, TextLayer
 from agents.vln.mtvm import MTVM
 
 ACTIONS, LENGTH, IMAGE = 4, 6, 5
@@ -65,13 +65,13 @@ def rows(each: dict[str, Tensor], which: Any) -> dict[str, Tensor]:
 def walk(net: MTVM, batch: int, steps: int, which: Any = slice(None)) -> tuple[list[Tensor], dict[str, Tensor]]:
     """Logits and values of decisions in which everyone takes its first action; only some rows of the batch play."""
     count = len(torch.arange(batch)[which])
-    state, start, found = net.initial_state(count, LENGTH), torch.ones(count, dtype=torch.bool), []
+    state, start, found = net.initial_state(count), torch.ones(count, dtype=torch.bool), []
     for t in range(steps):
         seen = rows(observations(batch, t), which)
         if t > 0:
             seen = seen | {key: rows(observations(batch), which)[key] for key in ("instruction", "instruction_mask")}
         state = net.begin(seen, state, start)
-        look = net.look(state["text"], state["words"], state["words"], net.views(seen, state))
+        look = net.look(state["text"], state["words"], net.views(seen, state))
         found.append(torch.cat([look.logits.masked_fill(look.logits.isinf(), 0.0), look.value[:, None]], 1))
         state = net.remember(seen, look, torch.zeros(count, dtype=torch.int64), state)
         start = torch.zeros(count, dtype=torch.bool)
@@ -129,6 +129,32 @@ def test_layers_are_pytorchs() -> None:
     assert one_way(text, text_keys, views, view_keys)[0] is text
 
 
+def test_dropout() -> None:
+    """As many zeros as it says, up to 4 standard deviations; the others, and gradients, are divided by what is kept."""
+    x = torch.full((3, 7, 999), 2.0, requires_grad=True)
+    for rate in (0.1, 0.5):
+        layer = Dropout(rate)
+        torch.manual_seed(0)
+        y = layer(x)
+        zeros = (y == 0).float().mean().item()
+        assert abs(zeros - rate) < 4 * (rate * (1 - rate) / x.numel()) ** 0.5
+        torch.testing.assert_close(y[y != 0], torch.full_like(y[y != 0], 2.0 / (1 - rate)))
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        torch.testing.assert_close(2.0 * gradient, y)
+        assert layer.eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+def test_what_is_heard_of_a_text_can_be_prepared() -> None:
+    net, seen = network(two_way=False), observations(3)
+    state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+    said, views = net.said(state["text"]), net.views(seen, state)
+    found = [net.look(state["text"], state["words"], views, each) for each in (None, said)]
+    assert said is not None and network().said(state["text"]) is None
+    torch.testing.assert_close(found[1].value, found[0].value)
+    torch.testing.assert_close(found[1].logits, found[0].logits)
+
+
 def test_published_numbers_of_parameters() -> None:
     with torch.device("meta"):
         net = MTVM(mtvm_config("paper"), 30_522, 2048)
@@ -173,13 +199,13 @@ def test_a_row_that_begins_anew_does_not_change_others() -> None:
     _, state = walk(net, 2, 2)
     state = net.begin(seen, state, torch.tensor([True, False]))
     assert state["count"].tolist() == [0, 2]
-    look = net.look(state["text"], state["words"], state["words"], net.views(seen, state))
-    fresh = net.begin(rows(seen, [0]), net.initial_state(1, LENGTH), torch.tensor([True]))
-    first = net.look(fresh["text"], fresh["words"], fresh["words"], net.views(rows(seen, [0]), fresh))
+    look = net.look(state["text"], state["words"], net.views(seen, state))
+    fresh = net.begin(rows(seen, [0]), net.initial_state(1), torch.tensor([True]))
+    first = net.look(fresh["text"], fresh["words"], net.views(rows(seen, [0]), fresh))
     torch.testing.assert_close(look.value[:1], first.value)
     _, alone = walk(net, 2, 2, [1])
     alone = net.begin(rows(seen, [1]), alone, torch.tensor([False]))
-    second = net.look(alone["text"], alone["words"], alone["words"], net.views(rows(seen, [1]), alone))
+    second = net.look(alone["text"], alone["words"], net.views(rows(seen, [1]), alone))
     torch.testing.assert_close(look.value[1:], second.value)
     assert len(together) == 2
 
@@ -190,8 +216,8 @@ def test_padding_of_texts_and_candidates_changes_nothing() -> None:
     start = torch.ones(3, dtype=torch.bool)
 
     def value(each: dict[str, Tensor]) -> Tensor:
-        state = net.begin(each, net.initial_state(3, LENGTH), start)
-        return net.look(state["text"], state["words"], state["words"], net.views(each, state)).value
+        state = net.begin(each, net.initial_state(3), start)
+        return net.look(state["text"], state["words"], net.views(each, state)).value
 
     expected = value(seen)
     seen["instruction"] = torch.where(seen["instruction_mask"] > 0, seen["instruction"], 7)
@@ -226,8 +252,8 @@ def test_bank_is_a_list(starts: list[list[bool]], size: int | None) -> None:
 def test_what_is_remembered_of_a_move(history: Any, angle: Any) -> None:
     net = network(history=history, memory_angle=angle)
     seen, after = observations(2), observations(2, 1)
-    state = net.begin(seen, net.initial_state(2, LENGTH), torch.ones(2, dtype=torch.bool))
-    look = net.look(state["text"], state["words"], state["words"], net.views(seen, state))
+    state = net.begin(seen, net.initial_state(2), torch.ones(2, dtype=torch.bool))
+    look = net.look(state["text"], state["words"], net.views(seen, state))
     actions = torch.tensor([0, 1])
     state = net.begin(after, net.remember(seen, look, actions, state), torch.zeros(2, dtype=torch.bool))
     option = seen["candidates"][[0, 1], actions]
@@ -243,11 +269,11 @@ def test_gradients_flow_through_what_is_remembered() -> None:
         net = network(detach_memory=detach)
         seen = observations(2)
         first = seen | {"candidates": seen["candidates"].clone().requires_grad_()}
-        state = net.begin(first, net.initial_state(2, LENGTH), torch.ones(2, dtype=torch.bool))
-        look = net.look(state["text"], state["words"], state["words"], net.views(first, state))
+        state = net.begin(first, net.initial_state(2), torch.ones(2, dtype=torch.bool))
+        look = net.look(state["text"], state["words"], net.views(first, state))
         state = net.remember(first, look, torch.tensor([0, 0]), state)
         state = net.begin(observations(2, 1), state, torch.zeros(2, dtype=torch.bool))
-        later = net.look(state["text"], state["words"], state["words"], net.views(observations(2, 1), state))
+        later = net.look(state["text"], state["words"], net.views(observations(2, 1), state))
         if detach:
             assert torch.autograd.grad(later.value.sum(), first["candidates"], allow_unused=True)[0] is None
         else:
@@ -259,10 +285,10 @@ def test_memory_matters_and_none_does_not() -> None:
     for changes, differs in (({}, True), ({"bank": 1}, True), ({"history": "state"}, True), ({"bank": 0}, False)):
         net, seen = network(**changes), observations(1)
         values = []
-        state, start = net.initial_state(1, LENGTH), torch.ones(1, dtype=torch.bool)
+        state, start = net.initial_state(1), torch.ones(1, dtype=torch.bool)
         for _ in range(2):
             state = net.begin(seen, state, start)
-            look = net.look(state["text"], state["words"], state["words"], net.views(seen, state))
+            look = net.look(state["text"], state["words"], net.views(seen, state))
             values.append(look.value.item())
             state, start = net.remember(seen, look, torch.tensor([0]), state), torch.zeros(1, dtype=torch.bool)
         assert (abs(values[0] - values[1]) > 1e-6) == differs
@@ -277,7 +303,7 @@ def test_the_text_is_read_once_and_language_can_be_switched_off() -> None:
     deaf = network(language=False)
     seen = observations(3)
     other = seen | {"instruction": seen["instruction"].flip(0), "instruction_mask": seen["instruction_mask"].flip(0)}
-    texts = [deaf.begin(each, deaf.initial_state(3, LENGTH), torch.ones(3, dtype=torch.bool)) for each in (seen, other)]
+    texts = [deaf.begin(each, deaf.initial_state(3), torch.ones(3, dtype=torch.bool)) for each in (seen, other)]
     assert torch.equal(texts[0]["text"], texts[1]["text"]) and texts[0]["words"].sum(1).tolist() == [1, 1, 1]
 
 

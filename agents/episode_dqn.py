@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import fields, replace
 from os import PathLike
 from typing import Any, Self
 
@@ -22,7 +21,6 @@ from agents.dqn_config import DQNConfig
 from agents.episodes import EpisodeAlgorithm
 from agents.memory import Memory
 from agents.policies import MemoryPolicy
-from memenvs.checks import choices_for
 
 STATISTICS = ("loss", "q", "grad_norm")
 """What an update reports, as logged."""
@@ -82,12 +80,7 @@ class EpisodeDQN(EpisodeAlgorithm):
         _init_setup_model: bool = True,
         **overrides: Any,
     ) -> None:
-        known = [field.name for field in fields(DQNConfig)]
-        for name in overrides:
-            if name not in known:
-                raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
-        self.config = replace(config or DQNConfig(), **overrides)
-        self.processes = processes or Processes()
+        self._configure(config, overrides, processes)
         if self.processes.count > 1:
             raise ValueError(f"EpisodeDQN learns in one process, got a launch of {self.processes.count}")
         super().__init__(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
@@ -21,7 +20,6 @@ from agents.memory import State
 from agents.policies import PREVIOUS_ACTION, MemoryPolicy
 from agents.ppo_config import PPOConfig
 from agents.rollouts import TrialAlgorithm
-from memenvs.checks import choices_for
 
 __all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
 
@@ -75,12 +73,7 @@ class PartialUpdatePPO(TrialAlgorithm):
         _init_setup_model: bool = True,
         **overrides: Any,
     ) -> None:
-        known = [field.name for field in fields(PPOConfig)]
-        for name in overrides:
-            if name not in known:
-                raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
-        self.config = replace(config or PPOConfig(), **overrides)
-        self.processes = processes or Processes()
+        self._configure(config, overrides, processes)
         self._batch_size = self.processes.share("batch_size", self.config.batch_size)
         super().__init__(
             policy,  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import fields, replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ from agents.distributed import Processes
 from agents.memory import State
 from agents.policies import MemoryPolicy
 from agents.vec_env import check_encoder, encoder_fingerprint
+from memenvs.checks import choices_for
 
 
 class TrialModel(BaseAlgorithm):
@@ -44,6 +46,25 @@ class TrialModel(BaseAlgorithm):
     policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
 
     # ------------------------------------------------------------------ set-up
+
+    def _configure(self, config: Any, overrides: dict[str, Any], processes: Processes | None) -> None:
+        """Takes over what Stable-Baselines3's constructor does not know; called before it, as it takes some of its arguments from here.
+
+        Args:
+            config: Settings of the class `config_type`; None for the defaults.
+            overrides: Fields of it to change.
+            processes: Those that learn together; None: this one alone.
+
+        Raises:
+            ValueError: A setting is not allowed.
+            TypeError: A setting does not exist.
+        """
+        known = [field.name for field in fields(self.config_type)]
+        for name in overrides:
+            if name not in known:
+                raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
+        self.config = replace(self.config_type() if config is None else config, **overrides)
+        self.processes = processes or Processes()
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()

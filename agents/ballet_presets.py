@@ -7,7 +7,6 @@ from typing import Any
 
 from agents.run_config import RunConfig
 from agents.supervised_config import SupervisedConfig
-from memenvs.retention import STRATEGIES
 
 #: For one core: a calibrated encoder lets a higher learning rate pay, which falls to 0.
 _LAPTOP = SupervisedConfig(learning_rate=5e-4, final_learning_rate=0.0)
@@ -32,10 +31,13 @@ def _base(
     )
 
 
+#: Those of `memenvs.retention`, which takes numba's time to import.
+_STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
+
 BALLET_PRESETS: dict[str, tuple[str, RunConfig]] = {}
 
-for _task in STRATEGIES:
-    for _strategy in STRATEGIES:
+for _task in _STRATEGIES:
+    for _strategy in _STRATEGIES:
         _matching = _task == _strategy
         BALLET_PRESETS[f"ballet-{_task}" if _matching else f"ballet-{_task}-{_strategy}"] = (
             f"Ballet-{_task.upper()} with the strategy {_strategy.upper()}" + ", which solves it" * _matching,

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from agents.runs import VALIDATION, RunDirectory
+from agents.run_directory import VALIDATION, RunDirectory
 from memenvs.files import write_file
 
 _STYLE = (
@@ -258,6 +258,21 @@ def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
     for run in runs:
         report.text(run.path.name)
         report.code(json.dumps(run.config.to_json(), indent=1))
+
+
+def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
+    """Writes `report.html` with its pictures and returns its path."""
+    report = Report(", ".join(run.path.name for run in runs), folder)
+    acting = [run for run in runs if run.config.supervised is None]
+    predicting = [run for run in runs if run.config.supervised is not None]
+    if predicting:
+        add_predictions(report, predicting)
+    if acting:
+        add_runs(report, acting)
+        add_demonstrations(report, acting)
+        add_maps(report, acting[0])
+    add_settings(report, runs)
+    return report.write(folder / "report.html")
 
 
 def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:

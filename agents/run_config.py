@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from agents.dqn_config import DQNConfig
@@ -129,6 +131,8 @@ class RunConfig:
         return RunConfig(**{**data, **parts})
 
 
+CONFIG = "config.json"
+"""File of the settings in the folder of a run."""
 LEARNERS = ("ppo", "dqn", "imitation", "supervised")
 ACTING = (
     "n_envs", "encoder_from", "eval_steps", "eval_all_layouts", "checkpoint_rollouts", "milestones", "validation_kwargs",
@@ -137,6 +141,22 @@ ACTING = (
 """What only runs have whose learner acts."""
 
 _WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "imitation", "policy", "ppo", "supervised", "validation_kwargs")
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings of the run in a folder.
+
+    Raises:
+        FileNotFoundError: There is no run.
+        ValueError: They cannot be read.
+    """
+    file = path / CONFIG
+    if not file.is_file():
+        raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
+    try:
+        return RunConfig.from_json(json.loads(file.read_text()))
+    except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:

@@ -12,10 +12,10 @@ from typing import IO, Any
 from stable_baselines3.common.logger import KVWriter
 
 from agents.distributed import Processes
-from agents.run_config import RunConfig
+from agents.run_config import CONFIG, RunConfig, read_config
 from memenvs.files import write_file
 
-CONFIG, CHECKPOINT, BEST, METRICS = "config.json", "checkpoint.zip", "best.zip", "metrics.csv"
+CHECKPOINT, BEST, METRICS = "checkpoint.zip", "best.zip", "metrics.csv"
 VALIDATION = "validation/return"
 """What a run with validation logs, and what its best checkpoint has most of."""
 
@@ -150,22 +150,6 @@ class RunDirectory:
         kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
         lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
-
-
-def read_config(path: Path) -> RunConfig:
-    """The settings of the run in a folder.
-
-    Raises:
-        FileNotFoundError: There is no run.
-        ValueError: They cannot be read.
-    """
-    file = path / CONFIG
-    if not file.is_file():
-        raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
-    try:
-        return RunConfig.from_json(json.loads(file.read_text()))
-    except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
-        raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 
 def _comparable(config: RunConfig) -> dict[str, Any]:

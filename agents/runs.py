@@ -14,12 +14,8 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents import checkpoint
-from agents.acting import ActingPolicy
 from agents.distributed import Processes
 from agents.episode_dqn import EpisodeDQN
-from agents.evaluation import Policy, TrialEvaluator, TrialResults
-from agents.imitation import ImitationA2C
-from agents.ppo import PartialUpdatePPO
 from agents.progress import progress_bar
 from agents.run_config import RunConfig
 from agents.run_directory import (
@@ -33,18 +29,30 @@ from agents.run_directory import (
     best_checkpoint,
     read_config,
 )
+from agents.run_evaluation import (
+    EVALUATION_SEED,
+    algorithm,
+    evaluate_and_compare,
+    evaluate_demonstrated,
+    evaluate_run,
+    evaluation_env,
+    load_policy,
+    make_evaluator,
+    trained_policy,
+)
 from agents.supervised import SupervisedLearner
 from agents.supervised_runs import check_supervised, train_supervised
 from agents.trials import TrialModel
-from agents.vec_env import check_encoder, make_vec_env
+from agents.vec_env import make_vec_env
 
 __all__ = [
-    "BEST", "CHECKPOINT", "CONFIG", "METRICS", "VALIDATION", "MetricsWriter", "RunCallback", "RunDirectory", "check_config", "evaluate_run",
-    "evaluation_env", "load_policy", "read_config", "train_run", "trained_policy",
+    "BEST", "CHECKPOINT", "CONFIG", "METRICS", "VALIDATION", "MetricsWriter", "RunCallback", "RunDirectory", "algorithm", "check_config",
+    "evaluate_and_compare", "evaluate_demonstrated", "evaluate_run", "evaluation_env", "load_policy", "make_evaluator", "read_config",
+    "train_run", "trained_policy",
 ]  # fmt: skip
 
-EVALUATION_SEED, VALIDATION_SEED = 1_000_000, 500_000
-"""What keeps environments of evaluation apart from those of training, and those of validation from both."""
+VALIDATION_SEED = 500_000
+"""What keeps environments of validation apart from those of training and of evaluation."""
 
 
 class RunCallback(BaseCallback):
@@ -207,19 +215,6 @@ def _check_total(config: RunConfig) -> None:
             )
 
 
-def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN] | type[ImitationA2C]:
-    """The learner of a run that acts.
-
-    Raises:
-        ValueError: The run does not.
-    """
-    if config.supervised is not None:
-        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
-    if config.imitation is not None:
-        return ImitationA2C
-    return PartialUpdatePPO if config.dqn is None else EpisodeDQN
-
-
 def _start_encoder(config: RunConfig, model: TrialModel) -> None:
     """Lets a new learner start with the encoder that its run names.
 
@@ -319,91 +314,3 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
         model.logger.close()
         env.close()
     return model
-
-
-def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> ActingPolicy:
-    """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
-
-    Args:
-        run: The folder.
-        seed: Of the actions.
-        name: File of the checkpoint in the folder, `checkpoint_STEPS.zip` where the run has milestones; None: the best one of a run
-            with validation, else the latest.
-
-    Raises:
-        FileNotFoundError: The run has no checkpoint yet.
-        ValueError: Its checkpoint is not whole, or of other settings.
-    """
-    return load_policy(run.agent(name), run.config, seed)
-
-
-def load_policy(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
-    """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not whole, or of other settings.
-    """
-    learner = algorithm(config)
-    checkpoint.check_run(file, learner, config.settings, config.policy, config.n_envs)
-    policy = learner.load(file, device=config.device).policy
-    policy.generator.manual_seed(seed)
-    return policy
-
-
-def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
-    """Copies of the environment that a run is evaluated in, seeded apart from those of its training."""
-    return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **{**config.env_kwargs, **config.eval_kwargs})
-
-
-def make_evaluator(
-    config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
-) -> TrialEvaluator:
-    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`. Imitators take their best action."""
-    layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
-    return TrialEvaluator(
-        env,
-        config.eval_steps,
-        config.eval_trials,
-        layouts=layouts,
-        deterministic=config.imitation is not None,
-        pictures=pictures,
-        demonstrations=demonstrations,
-    )
-
-
-def evaluate_run(
-    run: RunDirectory,
-    policy: Policy | None = None,
-    *,
-    pictures: bool = False,
-    seed: int = 1,
-    demonstrations: int = 0,
-    **changes: Any,
-) -> TrialResults:
-    """Plays the evaluation trials of a run.
-
-    Args:
-        run: The folder.
-        policy: What plays; None: the run's best checkpoint, or its latest (`trained_policy` gives that of a milestone).
-        pictures: Whether to keep maps of an early and a late episode.
-        seed: Of the evaluation environments and of the actions drawn.
-        demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.
-        **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
-
-    Raises:
-        FileNotFoundError: The run has no checkpoint yet.
-        TypeError: A field of `changes` does not exist.
-        ValueError: Its checkpoint is not whole, of other settings, or of a policy that has learned with another frozen encoder; or the
-            environment has no oracle to demonstrate.
-    """
-    config = replace(run.config, **changes)
-    if policy is None:
-        policy = trained_policy(run, seed)
-    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
-    try:
-        if isinstance(policy, ActingPolicy):
-            check_encoder(policy.encoder_fingerprint, env)
-        return make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations).run(policy)
-    finally:
-        env.close()

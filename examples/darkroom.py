@@ -16,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.__main__ import evaluate_and_compare, write_report
 from agents.presets import find_preset
-from agents.report import figure_png, in_context_figure
-from agents.runs import RunDirectory, train_run
+from agents.report import figure_png, in_context_figure, write_report
+from agents.runs import RunDirectory, evaluate_and_compare, train_run
 from memenvs.files import write_file
 
 

@@ -15,12 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.__main__ import evaluate_and_compare
 from agents.evaluation import TrialEvaluator
 from agents.presets import find_preset
 from agents.pretrained import load_pretrained
 from agents.report import Report, add_maps, add_runs, add_settings, figure_png, image_png, in_context_figure
-from agents.runs import RunDirectory, evaluation_env, train_run
+from agents.runs import RunDirectory, evaluate_and_compare, evaluation_env, train_run
 
 AGENT = "extobjnav-small"
 

@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from agents.__main__ import evaluate_and_compare, write_report
 from agents.presets import find_preset
-from agents.report import Report, figure_png, in_context_figure
-from agents.runs import RunDirectory, evaluate_run, train_run, trained_policy
+from agents.report import Report, figure_png, in_context_figure, write_report
+from agents.runs import RunDirectory, evaluate_and_compare, evaluate_run, train_run, trained_policy
 from memenvs.files import write_file
 
 EPISODES = 15

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
-from memenvs.cli.common import UserError
+from memenvs.cli.common import Parser, UserError, run_command
 from memenvs.registry import ENVIRONMENTS
 
 POLICIES = ("random", "oracle")
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,21 +24,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _make_parser()
     arguments = parser.parse_args(argv)
-    try:
-        import_module(f"memenvs.cli.{arguments.module}").run(arguments)
-        sys.stdout.flush()
-    except UserError as error:
-        print(f"{parser.prog} {arguments.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader has seen enough, as in `memenvs list | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return run_command(
+        f"{parser.prog} {arguments.command}",
+        lambda: import_module(f"memenvs.cli.{arguments.module}").run(arguments),
+        UserError,
+    )
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="memenvs", description="Environments that measure the memory of embodied agents.")
+    parser = Parser(prog="memenvs", description="Environments that measure the memory of embodied agents.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, module: str, text: str) -> argparse.ArgumentParser:

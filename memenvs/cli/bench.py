@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from memenvs.cli.common import blame, draw_possible, find_row, parse_settings, print_json
+from memenvs.cli.common import draw_possible, find_row, parse_settings, print_json, refused_by
 from memenvs.core import TrialVectorEnv
 
 
@@ -18,10 +18,10 @@ def run(arguments: argparse.Namespace) -> None:
     """
     row = find_row(arguments.id)
     n = arguments.num_envs
-    settings = {**row.defaults, **parse_settings(arguments.kwargs)}
+    given = parse_settings(arguments.kwargs)
     start = time.perf_counter()
-    with blame("--kwargs", ValueError, TypeError, FileNotFoundError, ImportError):
-        env = TrialVectorEnv(row.task, n, copy=False, **settings)
+    with refused_by(row, given):
+        env = TrialVectorEnv(row.task, n, copy=False, **{**row.defaults, **given})
     env.reset(seed=arguments.seed)
     rng = np.random.default_rng(arguments.seed)
     actions = rng.integers(env.task.action_space.n, size=(1000, n))

@@ -6,10 +6,11 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +27,42 @@ BOOKKEEPING = (
 
 class UserError(Exception):
     """An argument is wrong; the message names it, what came and what is allowed."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong argument in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with status 2."""
+        self.exit(2, f"{self.prog}: error: {_one_line(message)}\n")
+
+
+def run_command(name: str, command: Callable[[], None], *errors: type[Exception]) -> int:
+    """Runs a command.
+
+    Args:
+        name: Of the command, as it was called.
+        command: What it does.
+        errors: What it raises where it refuses; the message goes to standard error in one line.
+
+    Returns:
+        Exit status: 0, 2 after one of `errors`, 130 after Ctrl-C.
+    """
+    try:
+        command()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as in `memenvs list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except errors as error:
+        print(f"{name}: error: {_one_line(str(error))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())
 
 
 @contextmanager
@@ -57,12 +94,22 @@ def parse_settings(text: str) -> dict[str, Any]:
     return settings
 
 
+@contextmanager
+def refused_by(row: Row, settings: dict[str, Any]) -> Iterator[None]:
+    """Turns what an environment cannot be made with into `UserError` with its message and the settings given."""
+    try:
+        yield
+    except (ValueError, TypeError, FileNotFoundError, ImportError) as error:
+        given = f" with --kwargs {json.dumps(settings)}" if settings else ""
+        raise UserError(f"{row.id}{given}: {error}") from error
+
+
 def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> TrialEnv:
     """The environment of the arguments ID and --kwargs, single form."""
     row = find_row(arguments.id)
-    settings = {"render_mode": render_mode, **row.defaults, **parse_settings(arguments.kwargs)}
-    with blame("--kwargs", ValueError, TypeError, FileNotFoundError, ImportError):
-        return TrialEnv(row.task, **settings)
+    given = parse_settings(arguments.kwargs)
+    with refused_by(row, given):
+        return TrialEnv(row.task, **{"render_mode": render_mode, **row.defaults, **given})
 
 
 def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,9 +12,11 @@ from gymnasium import spaces
 
 from agents import PartialUpdatePPO, make_vec_env
 from agents.memory import make_memory
+from agents.memory.relic import Sink
 from agents.policies import MemoryPolicy
 from agents.presets import PRESETS, find_preset
 from agents.run_config import with_overrides
+from memenvs.retention import STRATEGIES
 
 #: T, K, sink, layers / heads / width / MLP, environments: ReLIC specification, section 9.7.
 PUBLISHED = {
@@ -27,7 +29,7 @@ PUBLISHED = {
     "relic-miniworld": (512, 2, "k0v0", (2, 8, 64, 256), 64),
     "ci-smoke": (128, 4, "k0v0", (1, 2, 32, 64), 8),
 }
-SINKS = ("none", "token", "k0v0", "kv0", "k0v", "kv")
+SINKS = get_args(Sink)
 
 
 def flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -44,6 +46,13 @@ def difference(name: str, base: str) -> dict[str, Any]:
     return {
         key: own.get(key, "absent") for key in sorted(own | other) if own.get(key, "absent") != other.get(key, "absent")
     }
+
+
+def test_each_strategy_solves_a_task_and_meets_the_others() -> None:
+    for task in STRATEGIES:
+        for strategy in STRATEGIES:
+            config = find_preset(f"ballet-{task}" + f"-{strategy}" * (task != strategy))
+            assert (config.env, config.policy["strategy"]) == (f"memenvs/RoomBallet-{task.upper()}-v0", strategy)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

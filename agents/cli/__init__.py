@@ -1,0 +1,137 @@
+"""The command line `python -m agents`: one module for a group of commands, each imported when it runs.
+
+What can be refused without torch is refused before it is imported, which takes seconds: commands import the modules that need it after their checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from memenvs.cli.common import Parser, run_command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        arguments: Without the program's name; None for those of the process.
+
+    Returns:
+        Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C (what was trained up to the last checkpoint is kept).
+    """
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command not in ("train", "evaluate"):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+
+    def command() -> None:
+        result = getattr(import_module(f"agents.cli.{options.module}"), options.command)(options, rest)
+        if options.json and result is not None:
+            print(json.dumps(result))
+
+    refusals = (ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
+    return run_command(f"{parser.prog} {options.command}", command, *refusals)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="python -m agents", description="Train, evaluate and report agents with memory.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
+    train.add_argument("preset", help="its name; `presets` lists all")
+    train.add_argument("--out", type=Path, help="folder of the run; default runs/PRESET-SEED")
+    train.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    train.add_argument("--no-evaluate", action="store_true", help="only train")
+    train.epilog = (
+        "Any setting of the preset can be changed by its dotted name, the value as JSON: "
+        "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. total_steps counts "
+        "environment steps of all copies together where a preset learns with ppo or dqn, batches with supervised, updates with imitation."
+    )
+
+    evaluate = _command(
+        commands,
+        "evaluate",
+        "training",
+        "play the evaluation trials of a run, beside random and oracle; or answer its episodes",
+    )
+    evaluate.add_argument("folder", type=Path, help="folder of the run")
+    evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
+    evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
+    evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
+    evaluate.add_argument(
+        "--checkpoint",
+        help="file in the folder, of a run with milestones (default best.zip of a run with validation, else checkpoint.zip)",
+    )
+    evaluate.add_argument(
+        "--name", help="NAME.json is written (default evaluation or demonstrations_N, which the report shows)"
+    )
+    evaluate.epilog = (
+        "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
+        "--name procthor --eval_kwargs.world procthor --eval_kwargs.split all --eval_kwargs.rooms null."
+    )
+    evaluate.add_argument(
+        "--demonstrations",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is evaluated then",
+    )
+
+    probe = _command(
+        commands, "probe", "reports", "show where the attention of a run's relic memory goes: attention.png and .json"
+    )
+    probe.add_argument("folder", type=Path, help="folder of the run")
+    probe.add_argument("--steps", type=int, help="steps of the trial; default the preset's")
+    probe.add_argument("--count", type=int, default=100, help="steps at which attention is recorded (default 100)")
+    probe.add_argument("--layout", type=int, help="number of the layout; default drawn")
+    probe.add_argument("--seed", type=int, default=1, help="of the trial (default 1)")
+    probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
+
+    walks = _command(
+        commands,
+        "walks",
+        "reports",
+        "draw the ways of a run's agent, random and oracle, and a metric by step: walks.html",
+    )
+    walks.add_argument("folder", type=Path, help="folder of the run")
+    walks.add_argument("--episodes", type=int, default=20, help="episodes that each policy plays (default 20)")
+    walks.add_argument("--maps", type=int, default=4, help="how many of them are drawn (default 4)")
+    walks.add_argument("--metric", help="what is shown by step (default the preset's score)")
+    walks.add_argument(
+        "--policies",
+        nargs="+",
+        metavar="POLICY",
+        help="of agent, random, oracle (default all)",
+    )
+    walks.add_argument("--seed", type=int, default=1, help="of the episodes (default 1)")
+    walks.add_argument("--out", type=Path, help="folder of the files; default the run's")
+
+    report = _command(commands, "report", "reports", "write report.html of one or more runs")
+    report.add_argument(
+        "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"
+    )
+    report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
+
+    presets = _command(commands, "presets", "listing", "list the presets, or show the settings of one")
+    presets.add_argument(
+        "name",
+        nargs="?",
+        help="show this one, or list those whose names contain it or, with * or ?, match it, such as 'darkroom*'",
+    )
+    return parser
+
+
+def _command(commands: Any, name: str, module: str, text: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document on standard output and nothing else there"
+    )
+    parser.set_defaults(module=module)
+    return parser

@@ -1,0 +1,78 @@
+"""`python -m agents probe`, `walks` and `report`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from agents.run_config import read_config
+
+
+def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """Records and draws the attention of a run's relic memory."""
+    read_config(options.folder)
+
+    from agents.probe import probe_run
+    from agents.run_directory import RunDirectory
+
+    with RunDirectory(options.folder) as run:
+        result = probe_run(
+            run,
+            options.out or options.folder,
+            steps=options.steps,
+            count=options.count,
+            layout=options.layout,
+            seed=options.seed,
+        )
+    if not options.json:
+        for head in [*result["heads"], result["uniform"]]:
+            name = "for comparison" if head is result["uniform"] else f"layer {head['layer']} head {head['head']}"
+            shares = ", ".join(f"{key} {head[key]:.2f}" for key in ("sink", "own", "earlier", "evenness", "invariance"))
+            print(f"{name}: {head['pattern']:17} {shares}")
+        print("own + earlier = 1: shares of what is off the sink, on steps of the same episode and of those before it")
+        print("\n".join(result["files"]))
+    return result
+
+
+def walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """Draws the ways of a run's agent, random and oracle."""
+    read_config(options.folder)
+
+    from agents.run_directory import RunDirectory
+    from agents.walks import POLICIES, walk_run
+
+    with RunDirectory(options.folder) as run:
+        result = walk_run(
+            run,
+            options.out or options.folder,
+            episodes=options.episodes,
+            maps=options.maps,
+            metric=options.metric,
+            policies=options.policies or POLICIES,
+            seed=options.seed,
+        )
+    if not options.json:
+        for name, curve in result["policies"].items():
+            steps = range(0, len(curve["mean"]), max(1, (len(curve["mean"]) - 1) // 10))
+            print(f"{name:8} {result['metric']}: " + ", ".join(f"{curve['mean'][t]:.3g} ({t})" for t in steps))
+        print("mean over the episodes after so many steps\n" + "\n".join(result["files"]))
+    return result
+
+
+def report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """Writes the report of one or more runs."""
+    for folder in options.folders:
+        read_config(folder)
+
+    from agents.report import write_report
+    from agents.run_directory import RunDirectory
+
+    runs = [RunDirectory(folder) for folder in options.folders]
+    try:
+        path = write_report(runs, options.out or options.folders[0])
+    finally:
+        for run in runs:
+            run.close()
+    if not options.json:
+        print(path)
+    return {"report": str(path)}

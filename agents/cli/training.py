@@ -1,0 +1,123 @@
+"""`python -m agents train` and `evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.presets import find_preset
+from agents.run_config import read_config, with_overrides
+
+if TYPE_CHECKING:
+    from agents.run_directory import RunDirectory
+
+
+def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None:
+    """Trains a preset with the settings in `rest` changed; evaluates it and writes its report. None in all processes but the first."""
+    config = with_overrides(find_preset(options.preset), _pairs(rest))
+    folder = options.out or Path("runs") / f"{options.preset}-{config.seed}"
+    if options.resume:
+        if rest:
+            raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
+        config = read_config(folder)
+
+    from agents.distributed import launched
+    from agents.report import write_report
+    from agents.run_directory import RunDirectory
+    from agents.runs import check_config, evaluate_and_compare, train_run
+    from agents.supervised_runs import evaluate_supervised
+
+    processes = launched(config.device)
+    if not options.resume:
+        with processes.agreed():
+            check_config(config, processes)  # before there is a folder
+    with RunDirectory(folder, None if options.resume else config, processes) as run:
+        model = train_run(run, quiet=options.json)
+        processes.close()
+        if not processes.is_first:
+            return None
+        result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
+        if not options.no_evaluate:
+            predicts = config.supervised is not None
+            result["evaluation"] = evaluate_supervised(run) if predicts else evaluate_and_compare(run)
+            result["report"] = str(write_report([run], folder))
+    if not options.json:
+        _print_curves(result.get("evaluation", {}), config.score)
+        print(f"run: {folder}" + (f"\nreport: {result['report']}" if "report" in result else ""))
+    return result
+
+
+def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """Evaluates a run, elsewhere if `rest` says so."""
+    config = read_config(options.folder)
+    if config.supervised is not None:
+        for option in ("steps", "checkpoint", "demonstrations"):
+            if getattr(options, option):
+                raise ValueError(f"--{option} is for agents that act; {options.folder} learns to predict")
+    changed = with_overrides(config, _pairs(rest, "eval_kwargs.")).eval_kwargs if rest else None
+
+    from agents.run_directory import RunDirectory
+
+    with RunDirectory(options.folder) as run:
+        result = (_evaluate_agent if config.supervised is None else _evaluate_predictions)(run, options, changed)
+    if not options.json:
+        _print_curves(result, config.score)
+    return result
+
+
+def _evaluate_agent(
+    run: RunDirectory, options: argparse.Namespace, eval_kwargs: dict[str, Any] | None
+) -> dict[str, Any]:
+    from agents.runs import evaluate_and_compare, evaluate_demonstrated, trained_policy
+
+    given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
+    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    policy = trained_policy(run, options.seed, options.checkpoint)
+    if options.demonstrations == 0:
+        return evaluate_and_compare(run, options.seed, options.name or "evaluation", policy=policy, **changes)
+    shown = options.demonstrations
+    return evaluate_demonstrated(run, shown, options.seed, options.name, policy=policy, **changes)
+
+
+def _evaluate_predictions(
+    run: RunDirectory, options: argparse.Namespace, eval_kwargs: dict[str, Any] | None
+) -> dict[str, Any]:
+    from agents.supervised_runs import evaluate_supervised, trained_model
+
+    model = trained_model(run, eval_kwargs)
+    return evaluate_supervised(
+        run, model, name=options.name or "evaluation", seed=options.seed, episodes=options.trials
+    )
+
+
+def _pairs(rest: list[str], prefix: str = "") -> list[tuple[str, Any]]:
+    """("name", value) of `--name value`; a value that is not JSON is text.
+
+    Raises:
+        ValueError: Something else is there, or a name does not begin with the prefix.
+    """
+    pairs = []
+    for i in range(0, len(rest), 2):
+        if not rest[i].startswith(f"--{prefix}") or i + 1 == len(rest):
+            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(rest[i:])!r}")
+        try:
+            value = json.loads(rest[i + 1])
+        except json.JSONDecodeError:
+            value = rest[i + 1]
+        pairs.append((rest[i][2:], value))
+    return pairs
+
+
+def _print_curves(evaluation: dict[str, Any], score: str) -> None:
+    for name, data in evaluation.items():
+        if "episodes" in data:  # of predictions
+            for metric, value in data["metrics"].items():
+                print(f"{name:8} {metric}: {value['mean']:.4f} +- {value['stderr']:.4f}")
+            continue
+        curve = data["metrics"].get(score, {"mean": []})["mean"]
+        shown = data["demonstrations"].get(score, [])
+        if shown:
+            print(f"{'oracle':8} {score} by demonstration: " + " ".join(f"{value:.3g}" for value in shown))
+        print(f"{name:8} {score} by episode: " + " ".join(f"{value:.3g}" for value in curve))

@@ -1,0 +1,194 @@
+"""Runs that are evaluated: a run's policy in the trials of its evaluation, beside random and oracle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.vec_env import VecEnv
+
+from agents import checkpoint
+from agents.acting import ActingPolicy
+from agents.episode_dqn import EpisodeDQN
+from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
+from agents.imitation import ImitationA2C
+from agents.ppo import PartialUpdatePPO
+from agents.report import image_png
+from agents.run_config import RunConfig
+from agents.run_directory import RunDirectory
+from agents.vec_env import TrialVecEnv, check_encoder, make_vec_env
+from memenvs.checks import check_whole
+from memenvs.files import write_file
+
+EVALUATION_SEED = 1_000_000
+"""What keeps environments of evaluation apart from those of training."""
+
+
+def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN] | type[ImitationA2C]:
+    """The learner of a run that acts.
+
+    Raises:
+        ValueError: The run does not.
+    """
+    if config.supervised is not None:
+        raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
+    if config.imitation is not None:
+        return ImitationA2C
+    return PartialUpdatePPO if config.dqn is None else EpisodeDQN
+
+
+def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> ActingPolicy:
+    """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
+
+    Args:
+        run: The folder.
+        seed: Of the actions.
+        name: File of the checkpoint in the folder, `checkpoint_STEPS.zip` where the run has milestones; None: the best one of a run
+            with validation, else the latest.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+        ValueError: Its checkpoint is not whole, or of other settings.
+    """
+    return load_policy(run.agent(name), run.config, seed)
+
+
+def load_policy(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
+    """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not whole, or of other settings.
+    """
+    learner = algorithm(config)
+    checkpoint.check_run(file, learner, config.settings, config.policy, config.n_envs)
+    policy = learner.load(file, device=config.device).policy
+    policy.generator.manual_seed(seed)
+    return policy
+
+
+def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
+    """Copies of the environment that a run is evaluated in, seeded apart from those of its training."""
+    return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **{**config.env_kwargs, **config.eval_kwargs})
+
+
+def make_evaluator(
+    config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
+) -> TrialEvaluator:
+    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`. Imitators take their best action."""
+    layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
+    return TrialEvaluator(
+        env,
+        config.eval_steps,
+        config.eval_trials,
+        layouts=layouts,
+        deterministic=config.imitation is not None,
+        pictures=pictures,
+        demonstrations=demonstrations,
+    )
+
+
+def evaluate_run(
+    run: RunDirectory,
+    policy: Policy | None = None,
+    *,
+    pictures: bool = False,
+    seed: int = 1,
+    demonstrations: int = 0,
+    **changes: Any,
+) -> TrialResults:
+    """Plays the evaluation trials of a run.
+
+    Args:
+        run: The folder.
+        policy: What plays; None: the run's best checkpoint, or its latest (`trained_policy` gives that of a milestone).
+        pictures: Whether to keep maps of an early and a late episode.
+        seed: Of the evaluation environments and of the actions drawn.
+        demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.
+        **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+        TypeError: A field of `changes` does not exist.
+        ValueError: Its checkpoint is not whole, of other settings, or of a policy that has learned with another frozen encoder; or the
+            environment has no oracle to demonstrate.
+    """
+    config = replace(run.config, **changes)
+    if policy is None:
+        policy = trained_policy(run, seed)
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
+    try:
+        if isinstance(policy, ActingPolicy):
+            check_encoder(policy.encoder_fingerprint, env)
+        return make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations).run(policy)
+    finally:
+        env.close()
+
+
+def evaluate_and_compare(
+    run: RunDirectory, seed: int = 1, name: str = "evaluation", *, policy: Policy | None = None, **changes: Any
+) -> dict[str, Any]:
+    """Evaluates a run's policy, and random and oracle on the same layouts; writes `NAME.json` and the maps.
+
+    Args:
+        run: The folder.
+        seed: Of the evaluation.
+        name: Of the file; the report shows `evaluation.json`, and the maps are drawn for it only.
+        policy: What plays; None: the run's checkpoint.
+        **changes: As `evaluate_run`.
+
+    Returns:
+        Policy name -> `TrialResults.to_json`.
+    """
+    agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, **changes)
+    results = {"agent": agent.to_json()}
+    for other in ("random", "oracle"):
+        results[other] = _baseline(run, other, seed, **changes).to_json()
+    write_file(run.path / f"{name}.json", json.dumps(results).encode())
+    for episode, image in agent.pictures.items():
+        write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
+    return results
+
+
+def evaluate_demonstrated(
+    run: RunDirectory,
+    demonstrations: int,
+    seed: int = 1,
+    name: str | None = None,
+    *,
+    policy: Policy | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """Evaluates a run's policy after demonstrations of the oracle; writes `NAME.json`.
+
+    Args:
+        run: The folder.
+        demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
+        seed: Of the evaluation.
+        name: Of the file; None for "demonstrations_N", which the report shows.
+        policy: What plays; None: the run's checkpoint.
+        **changes: As `evaluate_run`.
+
+    Returns:
+        "agent" -> `TrialResults.to_json`.
+    """
+    check_whole("demonstrations", demonstrations)
+    agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, **changes)
+    results = {"agent": agent.to_json()}
+    write_file(run.path / f"{name or f'demonstrations_{demonstrations}'}.json", json.dumps(results).encode())
+    return results
+
+
+def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
+    """Random or oracle, for fewer trials: they do not learn, so a few are enough."""
+    config = replace(run.config, **changes)
+    config = replace(config, eval_trials=min(config.eval_trials, 40))
+    env = evaluation_env(config, config.eval_trials, seed)
+    assert isinstance(env, TrialVecEnv)
+    policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
+    try:
+        return make_evaluator(config, env).run(policy)
+    finally:
+        env.close()

@@ -1,0 +1,77 @@
+"""The command line itself: what it lists, and what it answers before torch is imported. What commands do is tested beside what they show."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from agents.__main__ import main
+from agents.presets import PRESETS
+
+
+def names(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["presets", *arguments]) == 0
+    return [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_presets_of_a_pattern(capsys: pytest.CaptureFixture[str]) -> None:
+    assert names(capsys) == list(PRESETS)
+    assert names(capsys, "next") == [name for name in PRESETS if "next" in name] != []
+    assert names(capsys, "darkroom-*v0") == ["darkroom-sink-kv0"]  # and not relic-darkroom-...
+    assert names(capsys, "ballet-ab?-sat-pm") == ["ballet-aba-sat-pm"]
+    assert main(["presets", "next", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == names(capsys, "next")
+
+
+def test_one_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ([], ["--json"]):
+        assert main(["presets", "darkroom", *more]) == 0  # part of other names too
+        assert json.loads(capsys.readouterr().out) == PRESETS["darkroom"][1].to_json()
+
+
+def test_help_says_what_steps_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--help"])
+    assert end.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "total_steps counts environment steps of all copies together where a preset learns with ppo or dqn, " in said
+    assert "batches with supervised, updates with imitation" in said
+
+
+def test_what_can_be_answered_without_torch_is() -> None:
+    code = """
+import contextlib, io, sys
+from agents.__main__ import main
+refused = (
+    ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"], ["evaluate", "/no/run"],
+    ["probe", "/no/run"], ["walks", "/no/run"], ["report", "/no/run"], ["presets", "nope"],
+)
+with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+    status = [main(each) for each in refused] + [main(["presets"]), main(["presets", "demo"])]
+    for ended in (["nope"], ["report", "run", "--nope"], ["train", "--help"]):
+        try:
+            main(ended)
+        except SystemExit as end:
+            status.append(end.code)
+print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplotlib") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{[2] * 8 + [0, 0] + [2, 2, 0]} []"
+
+
+def test_a_reader_that_leaves_early() -> None:
+    command = f"{sys.executable} -m agents presets | true"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["tarin", "demo"])
+    assert end.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("python -m agents: error: argument COMMAND: invalid choice: 'tarin'")
+    assert error.count("\n") == 1

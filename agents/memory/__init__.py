@@ -60,7 +60,7 @@ class Row:
     line: str
 
 
-MEMORIES = (
+_ROWS = (
     Row("none", NoMemory, NoMemoryConfig, "the present only"),
     Row("gru", GRUMemory, RecurrentConfig, "one recurrent vector, gated recurrent unit"),
     Row("lstm", LSTMMemory, RecurrentConfig, "one recurrent vector, long short-term memory (RL2)"),
@@ -77,8 +77,8 @@ MEMORIES = (
         "a transformer over the newest steps and hidden states of those before (Transformer-XL)",
     ),
     Row("smt", SMTMemory, SMTConfig, "attention over steps as seen from the present pose (Scene Memory Transformer)"),
-    Row("smt-factorized", FactorizedMemory, FactorizedConfig, "the same through some centres (SMT + Factorization)"),
-    Row("smt-causal", CausalMemory, CausalConfig, "the same with poses in attention, where no step is encoded twice"),
+    Row("smt-factorized", FactorizedMemory, FactorizedConfig, "as smt, through some centres (SMT + Factorization)"),
+    Row("smt-causal", CausalMemory, CausalConfig, "as smt, with poses in attention, where no step is encoded twice"),
     Row("sm-pooling", PoolingMemory, SceneConfig, "the largest of each feature over steps (SM + Pooling)"),
     Row("frmqn", FRMQNMemory, FRMQNConfig, "a recurrent network that reads from steps by attention (FRMQN)"),
     Row("t-fifo", TokenMemory, TokenConfig, "steps and their times, read by attention (T-FIFO)"),
@@ -90,6 +90,9 @@ MEMORIES = (
     Row("dnc", DNCMemory, DNCConfig, "a recurrent network that writes to cells of its own and reads them (DNC)"),
 )
 
+MEMORIES = {row.name: row.line for row in _ROWS}
+"""What memories there are: name -> what it is, in one line."""
+
 
 def memory_row(name: str) -> Row:
     """The row of that name.
@@ -97,7 +100,7 @@ def memory_row(name: str) -> Row:
     Raises:
         ValueError: The name is unknown; the message lists the choices.
     """
-    rows = {row.name: row for row in MEMORIES}
+    rows = {row.name: row for row in _ROWS}
     if name not in rows:
         raise ValueError(f"unknown memory {name!r}; {choices_for(name, rows)}")
     return rows[name]

@@ -41,7 +41,7 @@ SMALL = {
     "dnc": {"hidden_dim": 6, "cells": 5, "cell_dim": 4, "read_heads": 2},
 }
 VARIANTS = [
-    *[(row.name, {}) for row in MEMORIES],
+    *[(name, {}) for name in MEMORIES],
     ("lstm", {"reset_on": "episode"}),
     ("relic", {"inter_episode": False}),
     *[("relic", {"sink": sink}) for sink in ("none", "token", "k0v0", "kv0", "k0v")],
@@ -253,9 +253,8 @@ def test_packed_recurrence_equals_a_loop_of_cells(name: str, reset_on: str) -> N
 
 
 def test_registry() -> None:
-    names = [row.name for row in MEMORIES]
-    assert names == list(SMALL)
-    assert all(row.line for row in MEMORIES)
+    assert list(MEMORIES) == list(SMALL)
+    assert all(MEMORIES.values())
     with pytest.raises(
         ValueError,
         match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'dnc'\]\. Did you mean 'lstm'\?",

@@ -59,7 +59,7 @@ class Odometer(Memory):
 @pytest.fixture(autouse=True)
 def odometer(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row("odometer", Odometer, OdometerConfig, "sums poses")
-    monkeypatch.setattr(agents.memory, "MEMORIES", (*agents.memory.MEMORIES, row))
+    monkeypatch.setattr(agents.memory, "_ROWS", (*agents.memory._ROWS, row))
 
 
 def policy(space: spaces.Space = SEEN, memory: str = "odometer", **kwargs: Any) -> MemoryPolicy:

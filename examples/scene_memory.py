@@ -87,7 +87,7 @@ def train_and_evaluate(
 ) -> Path:
     """One run, to its end and with its evaluations; returns its folder."""
     with RunDirectory.continued(folder, config) as run:
-        if run.holds(*(each.file for each in evaluations)):
+        if evaluations and run.holds(*(each.file for each in evaluations)):
             return folder
         train_run(run, quiet=quiet)
         for each in evaluations:

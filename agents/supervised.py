@@ -129,7 +129,8 @@ class SupervisedLearner:
         rate = config.learning_rate_at(step, self.total_steps)
         for group, factor in zip(self.optimizer.param_groups, self._factors, strict=True):
             group["lr"] = rate * factor
-        self.model.train()
+        if not self.model.training:  # going through all its parts takes time
+            self.model.train()
         with self.processes.agreed():
             rng = np.random.default_rng([LEARNING, self.seed, step])
             batch = self.model.sample(config.batch_size, rng, step)

@@ -166,7 +166,9 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
         "ours": lambda: ours().sum().backward(),
         "gather": lambda: gather().sum().backward(),
         "flat": lambda: (
-            layer._read_flat(layer.read_norm(query), Tokens(tables=tokens.tables, rows=tokens.rows))[0].sum().backward()
+            layer._read_flat(layer.read_norm(query).flatten(0, 1), Tokens(tables=tokens.tables, rows=tokens.rows))[0]
+            .sum()
+            .backward()
         ),
     }
     seconds = in_turn(runs, dict.fromkeys(runs, turns))

@@ -36,7 +36,7 @@ class FrameEncoder(nn.Module):
     """
 
     cells: Tensor
-    room: Tensor
+    floor: Tensor
     offset: Tensor
 
     def __init__(self, dim: int = 128, initialisation: Initialisation = "calibrated") -> None:
@@ -51,7 +51,7 @@ class FrameEncoder(nn.Module):
         empty = [np.full((CELL, CELL, 3), colour, np.uint8) for colour in (FLOOR, WALL)]
         cells = torch.from_numpy(np.stack([*sprites(), *empty])).permute(0, 3, 1, 2).flatten(1)
         self.register_buffer("cells", cells, persistent=False)  # uint8, (287, 243): dancers, floor, wall
-        self.register_buffer("room", _empty_room(len(cells)), persistent=False)
+        self.register_buffer("floor", _floor(), persistent=False)
         self.register_buffer("offset", _offsets(), persistent=False)
         if initialisation == "calibrated":
             self.calibrate()
@@ -80,11 +80,12 @@ class FrameEncoder(nn.Module):
         """
         pixels = self.cells.to(self.linear.weight.dtype) / 255
         cells = F.relu(F.linear(pixels, self.conv1.weight.flatten(1), self.conv1.bias))  # (287, 16)
-        room = cells[self.room].T.reshape(1, 16, 5, 5)
-        base = self.conv2(room)[0].flatten(1).T  # (9, 32): each place of the output where nobody is
-        dancers = cells[:-2] - cells[-2]
         kernel = self.conv2.weight.permute(1, 2, 3, 0).flatten(1)  # (16, 9 x 32)
-        added = F.pad((dancers @ kernel).view(-1, 9, 32), (0, 0, 0, 1))  # one more: not under the kernel
+        under = (cells @ kernel).view(-1, 9, 32)  # what each picture gives at each place under the kernel
+        floor, wall = under[-2], under[-1]
+        assert self.conv2.bias is not None
+        base = self.floor @ (floor - wall) + (wall.sum(0) + self.conv2.bias)  # (9, 32): each output where nobody is
+        added = F.pad(under[:-2] - floor, (0, 0, 0, 1))  # one more: not under the kernel
         appearance, cell = rows // CELLS, rows % CELLS
         index = appearance[:, None] * 10 + self.offset[cell]  # (U, 9)
         beside = added.view(-1, 32).index_select(
@@ -103,11 +104,10 @@ class FrameEncoder(nn.Module):
         self.linear.bias.copy_((self.linear.bias - vectors.mean(0)) / scale)
 
 
-def _empty_room(count: int) -> Tensor:
-    """Which of the `count` pictures of cells each of the 5 x 5 cells shows where nobody is, int64, (25,)."""
-    room = torch.full((5, 5), count - 1)
-    room[1:4, 1:4] = count - 2
-    return room.flatten()
+def _floor() -> Tensor:
+    """1 where there is floor and 0 where there is wall, for each of 3 x 3 outputs at each place under the kernel, float, (9, 9)."""
+    room = F.pad(torch.ones(3, 3), (1, 1, 1, 1))
+    return room.unfold(0, 3, 1).unfold(1, 3, 1).reshape(9, 9)
 
 
 def _offsets() -> Tensor:

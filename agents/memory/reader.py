@@ -3,21 +3,26 @@
 No key and no value is computed for a token. The projection of keys is folded into the query once, <A q + a, B m + b> = <B^T (A q + a), m> + a
 number that all tokens share, and the projections of values and output are applied to the weighted sum. Where tokens are sums of rows of tables
 (frame + time + place), not even the tokens are built: their scores are sums of gathered scores of rows, and weights are summed for each row.
+`flat_read.py` does this with a backward pass by hand where queries are independent and read everything at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from agents.attention import attend
 from agents.memory.chunking import Chunks
+from agents.memory.flat_read import WEIGHTS, FlatRead
 from memenvs.checks import check_whole
 
 SUMMARY_EPS = 1e-5
 """Added to the number of tokens of which a chunk's summary is the mean."""
+NORM_EPS = 1e-5
+"""Of the layer normalisations."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,25 @@ class Tokens:
     def count(self) -> int:
         """N."""
         return (self.rows[0] if self.values is None else self.values[..., 0]).shape[-1]
+
+    @property
+    def batch(self) -> int:
+        """B."""
+        return len(self.rows[0] if self.values is None else self.values)
+
+    @cached_property
+    def joined(self) -> tuple[Tensor, Tensor]:
+        """All tables below each other, (K, D) and without a gradient, and each token's rows in there, one table after the other.
+
+        Rows are int64, (B, 1, J N), or (B, Q, J N) where some depend on the query.
+        """
+        table = torch.cat([each.detach() for each in self.tables])
+        queries = max(1 if each.ndim == 2 else each.shape[1] for each in self.rows)
+        index, first = [], 0
+        for each, rows in zip(self.tables, self.rows, strict=True):
+            index.append(_for_queries(rows, queries) + first)
+            first += len(each)
+        return table, torch.cat(index, -1)
 
     def scores(self, query: Tensor) -> Tensor:
         """Products of queries, float (B, Q, D), with all tokens, (B, Q, N)."""
@@ -101,7 +125,7 @@ class MemoryLayer(nn.Module):
     def __init__(self, dim: int, heads: int, mlp_dim: int) -> None:
         super().__init__()
         self.heads, self.scale = heads, (dim // heads) ** -0.5
-        self.local_norm, self.read_norm, self.mlp_norm = (nn.LayerNorm(dim) for _ in range(3))
+        self.local_norm, self.read_norm, self.mlp_norm = (nn.LayerNorm(dim, NORM_EPS) for _ in range(3))
         self.local_query, self.local_key, self.local_value = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.local_mix = nn.Linear(dim, dim)
         self.relevance_query, self.relevance_key = nn.Linear(dim, dim), nn.Linear(dim, dim)
@@ -112,45 +136,61 @@ class MemoryLayer(nn.Module):
     def forward(
         self, query: Tensor, tokens: Tokens, chunks: Chunks | None, top_k: int, alone: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """One layer; args as in `MemoryReader.forward`.
+        """One layer; args as in `MemoryReader.forward`, but for the queries.
+
+        Args:
+            query: float, (B Q, D): without an axis for sequences, which a linear map would take away and put back at a cost.
+            tokens: See there.
+            chunks: See there.
+            top_k: See there.
+            alone: See there.
 
         Returns:
-            Queries, float (B, Q, D); weights of tokens, float (B, Q, S), the mean over heads; and which tokens these are, int64 (B, Q, S), or
+            Queries, float (B Q, D); weights of tokens, float (B, Q, S), the mean over heads; and which tokens these are, int64 (B, Q, S), or
             None for all.
         """
-        query = query + self._local(self.local_norm(query), alone)
+        shape = tokens.batch, len(query) // tokens.batch
+        query = query + self._local(self.local_norm(query), shape, alone)
         if chunks is None:
             heard, weights, index = *self._read_flat(self.read_norm(query), tokens), None
         else:
-            heard, weights, index = self._read_chunks(self.read_norm(query), tokens, chunks, top_k)
+            found, weights, index = self._read_chunks(self.read_norm(query).unflatten(0, shape), tokens, chunks, top_k)
+            heard = found.flatten(0, 1)
         query = query + heard
         return query + self.mlp(self.mlp_norm(query)), weights, index
 
-    def _local(self, query: Tensor, alone: bool) -> Tensor:
-        """Self-attention of the queries; to one that sees itself only it is a linear map, as its one weight is 1."""
+    def _local(self, query: Tensor, shape: tuple[int, int], alone: bool) -> Tensor:
+        """Self-attention of B x Q (`shape`) queries; to one that sees itself only it is a linear map, as its one weight is 1."""
         value = self.local_value(query)
-        if query.shape[1] == 1 or alone:
+        if shape[1] == 1 or alone:
             return self.local_mix(value)
         q, k, v = (
-            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            each.view(*shape, self.heads, -1).transpose(1, 2)
             for each in (self.local_query(query), self.local_key(query), value)
         )
-        return self.local_mix(attend(q, k, v, causal=False).transpose(1, 2).flatten(2))
+        return self.local_mix(attend(q, k, v, causal=False).transpose(1, 2).flatten(2).flatten(0, 1))
 
-    def _relevance(self, query: Tensor, tokens: Tokens) -> Tensor:
-        """Relevance of tokens, float (B, Q, N): <A q + a, B m> / sqrt(D). That of a chunk is the mean of its tokens'.
+    def _asking(self, query: Tensor) -> Tensor:
+        """Queries, float (..., D), whose product with a token m is its relevance, <A q + a, B m> / sqrt(D).
 
-        The bias of B adds the same number to all, which changes no softmax.
+        That of a chunk is the mean of its tokens'. The bias of B adds the same number to all, which changes no softmax.
         """
-        folded = self.relevance_query(query) @ self.relevance_key.weight
-        return tokens.scores(folded * query.shape[-1] ** -0.5)
+        return self.relevance_query(query) @ self.relevance_key.weight * query.shape[-1] ** -0.5
 
     def _read_flat(self, query: Tensor, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """The read where every token is a chunk and all chunks are chosen: attention with a single head."""
-        scores = self._relevance(query, tokens) / (1.0 + SUMMARY_EPS)
+        """The read where every token is a chunk and all chunks are chosen: attention with a single head.
+
+        Args:
+            query: float, (B Q, D).
+            tokens: Of B sequences.
+
+        Returns:
+            float, (B Q, D), and weights, (B, Q, N).
+        """
+        asking = self._asking(query) / (1.0 + SUMMARY_EPS)
         mask = None if tokens.mask is None else _for_queries(tokens.mask, 1)
-        weights = masked_softmax(scores, mask)
-        return self.mix(self.value(tokens.mix(weights))), weights
+        weights = masked_softmax(tokens.scores(asking.unflatten(0, (tokens.batch, -1))), mask)
+        return self.mix(self.value(tokens.mix(weights).flatten(0, 1))), weights
 
     def _read_chunks(self, query: Tensor, tokens: Tokens, chunks: Chunks, top_k: int) -> tuple[Tensor, Tensor, Tensor]:
         """The most relevant chunks of each query, and attention within each of them."""
@@ -161,7 +201,7 @@ class MemoryLayer(nn.Module):
             there = there & _for_queries(tokens.mask, queries).gather(2, slots)
         shape = (count, size)
         there = there.expand(-1, queries, -1).unflatten(2, shape)
-        scores = self._relevance(query, tokens).gather(2, slots).unflatten(2, shape)
+        scores = tokens.scores(self._asking(query)).gather(2, slots).unflatten(2, shape)
         held = there.sum(-1)
         relevance = (scores * there).sum(-1) / (held.to(scores.dtype) + SUMMARY_EPS)
         best = relevance.masked_fill(held == 0, -torch.inf).topk(min(top_k, count), dim=-1).indices
@@ -224,9 +264,22 @@ class MemoryReader(nn.Module):
         Returns:
             float, (B, Q, D).
         """
-        for layer in self.layers:
-            query, _, _ = layer(query, tokens, chunks, top_k, alone)
-        return query
+        found = query.flatten(0, 1)
+        is_autocast = torch.is_autocast_enabled(query.device.type)
+        if chunks is None and tokens.values is None and (alone or query.shape[1] == 1) and not is_autocast:
+            found = self._read_tables(found, tokens)
+        else:
+            for layer in self.layers:
+                found, _, _ = layer(found, tokens, chunks, top_k, alone)
+        return found.view_as(query)
+
+    def _read_tables(self, query: Tensor, tokens: Tokens) -> Tensor:
+        """All layers for independent queries, float (B Q, D), of tokens that are sums of rows of tables."""
+        weights = [layer.get_parameter(name) for layer in self.layers for name in WEIGHTS]
+        mask = None if tokens.mask is None else _for_queries(tokens.mask, 1)
+        scale = self.dim**-0.5 / (1.0 + SUMMARY_EPS)
+        sizes = [len(each) for each in tokens.tables]
+        return FlatRead.apply(query, *tokens.joined, mask, scale, NORM_EPS, sizes, *tokens.tables, *weights)
 
     @torch.no_grad()
     def attention(
@@ -237,9 +290,9 @@ class MemoryReader(nn.Module):
         Returns:
             float, (layers, B, Q, N); weights of tokens, which add up to 1 (mean over heads); 0 where a chunk is not read.
         """
-        seen = []
+        seen, found = [], query.flatten(0, 1)
         for layer in self.layers:
-            query, weights, index = layer(query, tokens, chunks, top_k, alone)
+            found, weights, index = layer(found, tokens, chunks, top_k, alone)
             if index is not None:
                 weights = weights.new_zeros(*query.shape[:2], tokens.count).scatter_add(2, index, weights)
             seen.append(weights)

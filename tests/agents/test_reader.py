@@ -150,6 +150,25 @@ def test_hierarchical_read(layout: str, queries: int, top_k: int) -> None:
     assert_same(made(query, dense(tokens), chunks, top_k), expected, leaves)
 
 
+def test_queries_alone_learn_as_one_by_one() -> None:
+    """Of tables only, which have a backward pass by hand: the same answers and gradients as the same tokens made, with rows and a mask of each query."""
+    made, tokens, queries = reader(layers=3), summed(), 4
+    generator = torch.Generator().manual_seed(3)
+    query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64, requires_grad=True)
+    mask = torch.rand(B, queries, N, generator=generator) < 0.5
+    mask[0, 1] = False  # nothing in memory
+    rows = (tokens.rows[0], torch.randint(K[1], (B, queries, N), generator=generator), tokens.rows[2])
+    got = made(query, Tokens(tables=tokens.tables, rows=rows, mask=mask), alone=True)
+    one_by_one = [
+        made(
+            query[:, q : q + 1],
+            dense(Tokens(tables=tokens.tables, rows=(rows[0], rows[1][:, q], rows[2]), mask=mask[:, q])),
+        )
+        for q in range(queries)
+    ]
+    assert_same(got, torch.cat(one_by_one, 1), [query, *tokens.tables, *made.parameters()])
+
+
 def test_masks_and_rows_of_a_query_are_its_own() -> None:
     """Queries alone, with a mask and rows for each, are as many sequences."""
     made, tokens, queries = reader(), summed(), 5
@@ -195,11 +214,12 @@ def test_attention_can_be_read_out() -> None:
         assert not seen[:, ~tokens.mask[:, None].expand(B, 2, N)].any()
         assert chunks is None or ((seen > 0).sum(-1) <= 6).all()
     layer = made.layers[0]  # a layer hears what its weights say: the values' and the output's maps of the weighted mean
-    x = layer.read_norm(query + layer._local(layer.local_norm(query), alone=False))
+    flat = query.flatten(0, 1)
+    x = layer.read_norm(flat + layer._local(layer.local_norm(flat), (B, 2), alone=False))
     values = dense(tokens).values
     assert values is not None
     expected = layer.mix(layer.value(made.attention(query, tokens)[0] @ values))
-    torch.testing.assert_close(layer._read_flat(x, tokens)[0], expected)
+    torch.testing.assert_close(layer._read_flat(x, tokens)[0].unflatten(0, (B, 2)), expected)
 
 
 def test_numbers_of_parameters() -> None:

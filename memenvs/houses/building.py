@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.houses.floor_plan import DOOR_HEIGHT, FRAME, Opening, PlanRoom
 from memenvs.houses.house import BOX, SPHERE, ShapeBuilder
 from memenvs.houses.model import BRASS, WHITE, Colour, Look, Span, darker
-from memenvs.houses.plan import DOOR_HEIGHT, FRAME, Opening, PlanRoom
 from memenvs.houses.space import Rect, RoomSpace
 
 _LEAF = 0.04  # m; thickness of a door leaf

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memenvs.checks import check_fields
-from memenvs.houses.plan import (
+from memenvs.houses.floor_plan import (
     DOOR_HEIGHT,
     FRAME,
     RASTER,

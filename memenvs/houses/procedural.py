@@ -11,10 +11,11 @@ from memenvs.checks import check_fields, check_pair, check_whole
 from memenvs.houses import arrange
 from memenvs.houses.building import Leaf, add_door, add_entrance, add_walls, add_window, find_leaf
 from memenvs.houses.classes import MATERIAL_INDEX
+from memenvs.houses.floor_plan import FRAME, FloorPlan, Opening
 from memenvs.houses.halving import ROOM_ORDER, Halving, draw_halved_plan
 from memenvs.houses.house import Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.model import Colour, Look, draw_style
-from memenvs.houses.plan import FRAME, FloorPlan, Opening, draw_plan
+from memenvs.houses.plan import draw_plan
 from memenvs.houses.programmes import PIECE_CLASSES, RoomProgramme
 from memenvs.houses.space import RoomSpace
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from memenvs.houses.floor_plan import FRAME, Opening, PlanRoom
 from memenvs.houses.model import Model, Span
-from memenvs.houses.plan import FRAME, Opening, PlanRoom
 
 CELL = 0.05
 BODY_RADIUS = 0.35  # m; the robot's 0.30 m and one raster cell, so that other rasters agree that it passes

@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from memenvs.houses.floor_plan import Opening, PlanRoom, Rectangle, find_contacts
 from memenvs.houses.halving import cut, draw_ways, on_raster
-from memenvs.houses.plan import Opening, PlanRoom, Rectangle, find_contacts
 from memenvs.vln.graph import Graph, first_least
 
 #: The room with the most doors is the hallway, the others are any of these.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.checkpoint import check_tensors, load_optimizer, optimizer_tensors
+from agents.archive import check_tensors, load_optimizer, optimizer_tensors
 from agents.memory import State
 from memenvs.checks import check_fields, check_whole, choices_for
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, departures

@@ -1,31 +1,37 @@
 """One file for a whole learner: weights, optimiser, generators, settings. Nothing in it is ever executed.
 
-The file is a zip archive of JSON and safetensors. It is written under a temporary name and renamed, so it is whole or not there.
+The file is an archive (`agents/archive.py`).
 Of several processes the first writes it; what the others have of their own (generators, environments) is in members with their numbers.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections import deque
-from dataclasses import asdict, fields
-from itertools import chain
+from dataclasses import asdict
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
+from torch import Tensor
 
+from agents.archive import (
+    FORMAT,
+    check_tensors,
+    cpu_copies,
+    load_optimizer,
+    optimizer_tensors,
+    read,
+    read_json,
+    settings_of,
+    write,
+)
 from agents.distributed import Processes
 from agents.spaces import space_from_json, space_to_json
 from agents.vec_env import check_encoder
-from memenvs.files import write_file
 
 if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
     from agents.policies import MemoryPolicy
     from agents.trials import TrialModel
 
-FORMAT = 1
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
 LEARNER = "learner.safetensors"  # what a kind of learner has besides a policy
 OWN = ("state.json", "generators.safetensors")  # what differs between processes; those of the first are called so
@@ -102,15 +107,6 @@ def save(model: TrialModel, path: str | PathLike[str]) -> None:
             write(path, content)
 
 
-def write(path: str | PathLike[str], members: dict[str, bytes]) -> None:
-    """Writes an archive of these members, whole or not at all."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
-    write_file(Path(path), buffer.getvalue())
-
-
 def _own_members(rank: int) -> tuple[str, ...]:
     """Names of the members that belong to one process."""
     return OWN if rank == 0 else tuple(name.replace(".", f".{rank}.") for name in OWN)
@@ -142,7 +138,7 @@ def load(
         ValueError: The file is cut short, not ours, of another algorithm or another number of processes, or does not fit the environment or
             the settings.
     """
-    members, processes = read(path), processes or Processes()
+    members, processes = _read(path), processes or Processes()
     config = read_json(path, members, "config.json", CONFIG_KEYS)
     written_by = config.get("processes", 1)  # files of early versions do not say so
     if env is not None and written_by != processes.count:
@@ -206,7 +202,7 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
         ValueError: The file is cut short or not ours, its encoder is another one (of other layers, sizes or kinds), or it was not learned there
             but taken over.
     """
-    members = read(path)
+    members = _read(path)
     saved = read_json(path, members, "config.json", CONFIG_KEYS)
     if saved["policy_kwargs"].get("freeze_features"):
         raise ValueError(
@@ -245,7 +241,7 @@ def check_run(
         policy: Settings of the policy; those left out are not compared.
         n_envs: Number of environments, of all processes together.
     """
-    saved = read_json(path, read(path), MEMBERS[0], CONFIG_KEYS)
+    saved = read_json(path, _read(path), MEMBERS[0], CONFIG_KEYS)
     if saved["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: is of another run: algorithm must be {cls.__name__!r}, got {saved['algorithm']!r}")
     # settings newer than the file have their defaults
@@ -259,59 +255,16 @@ def check_run(
                 raise ValueError(f"{path}: is of another run: {key} must be {value}, got {saved[part].get(key)}")
 
 
-def settings_of(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
-    """The settings of a file; those that it lacks have their defaults."""
-    known = [each.name for each in fields(config_type)]
-    for name in saved:
-        if name not in known:
-            raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
-    try:
-        return config_type(**saved)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: config.json: {error}") from None
-
-
-def read_json(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """A JSON member that has these keys."""
-    try:
-        data = json.loads(members[name])
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {name} is not JSON ({error}); was it cut short?") from None
-    for key in keys:
-        if not isinstance(data, dict) or key not in data:
-            raise ValueError(f"{path}: {name} lacks {key!r}")
-    return data
-
-
-def read(path: str | PathLike[str], required: tuple[str, ...] = MEMBERS) -> dict[str, bytes]:
-    """The members of a file, checked for completeness.
-
-    Args:
-        path: The file.
-        required: Members that it must have.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is not whole or not ours.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no checkpoint at {path}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        for name in required:
+def _read(path: str | PathLike[str]) -> dict[str, bytes]:
+    """The members of a file, those of all its processes among them."""
+    members = read(path, MEMBERS)
+    count = json.loads(members["config.json"]).get("processes", 1)  # files of early versions do not say so
+    if not isinstance(count, int):
+        raise ValueError(f"{path}: processes must be a whole number, got {count!r}")
+    for rank in range(count):
+        for name in _own_members(rank):
             if name not in members:
-                raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
-        config = dict(json.loads(members["config.json"]))
-        owned = [_own_members(rank) for rank in range(config.get("processes", 0))]  # not every kind has such members
-    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, TypeError, EOFError) as error:
-        raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
-    if config.get("format") != FORMAT:
-        raise ValueError(f"{path}: format must be {FORMAT}, got {config.get('format')}")
-    for name in chain(*owned):
-        if name not in members:
-            raise ValueError(f"{path}: a checkpoint of {len(owned)} processes must have {name!r}, which is missing")
+                raise ValueError(f"{path}: a checkpoint of {count} processes must have {name!r}, which is missing")
     return members
 
 
@@ -367,44 +320,3 @@ def _next_trials(model: TrialModel) -> dict[str, list[int]] | None:
         return None
     fresh = model._trials_are_fresh()
     return {"seed": seeds, "trial": [int(info["trial_id"]) + (0 if fresh else 1) for info in infos]}
-
-
-def cpu_copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as safetensors takes them: on the CPU, contiguous, none a view of another."""
-    return {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """State of Adam as named tensors: "<index of the parameter>.<name>"."""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"{index}.{name}": torch.as_tensor(value) for index, entry in state.items() for name, value in entry.items()
-    }
-
-
-def load_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter], tensors: dict[str, Tensor]) -> None:
-    """Puts the state of Adam into an optimiser of these parameters; those that had no gradient yet have none."""
-    begun = {key.partition(".")[0] for key in tensors}
-    expected: dict[str, Tensor] = {}
-    state: dict[int, dict[str, Tensor]] = {}
-    for i, parameter in enumerate(trained):
-        if str(i) in begun:
-            moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
-            expected |= {f"{i}.{name}": like for name, like in moments.items()}
-            state[i] = {name: tensors[f"{i}.{name}"] for name in moments if f"{i}.{name}" in tensors}
-    check_tensors("optimizer.safetensors", tensors, expected)
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Raises a ValueError that names the first tensor of a member that is missing, too many, or of another shape or dtype."""
-    for name, like in expected.items():
-        if name not in found:
-            raise ValueError(f"{member}: does not fit the policy, {name!r} is missing")
-        shape, dtype = tuple(like.shape), like.dtype
-        if tuple(found[name].shape) != shape or found[name].dtype != dtype:
-            got = f"{found[name].dtype} {tuple(found[name].shape)}"
-            raise ValueError(f"{member}: does not fit the policy, {name!r} must be {dtype} {shape}, got {got}")
-    for name in sorted(found):  # safetensors gives them in any order
-        if name not in expected:
-            raise ValueError(f"{member}: does not fit the policy, which has no {name!r}")

@@ -16,7 +16,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from agents import checkpoint
+from agents import archive
 from agents.distributed import Processes
 from agents.supervised_config import SupervisedConfig
 
@@ -183,7 +183,7 @@ class SupervisedLearner:
                     f"{path}: not written, weights must be finite, got NaN or infinity in {name!r} after {self.num_timesteps} steps"
                 )
         config = {
-            "format": checkpoint.FORMAT,
+            "format": archive.FORMAT,
             "algorithm": type(self).__name__,
             "config": asdict(self.config),
             "inputs": self.model.inputs(),
@@ -194,10 +194,10 @@ class SupervisedLearner:
                 parts = (
                     json.dumps(config, indent=1).encode(),
                     json.dumps({"num_timesteps": self.num_timesteps}).encode(),
-                    save_tensors(checkpoint.cpu_copies(self.model.state_dict())),
-                    save_tensors(checkpoint.cpu_copies(checkpoint.optimizer_tensors(self.optimizer))),
+                    save_tensors(archive.cpu_copies(self.model.state_dict())),
+                    save_tensors(archive.cpu_copies(archive.optimizer_tensors(self.optimizer))),
                 )
-                checkpoint.write(path, dict(zip(MEMBERS, parts, strict=True)))
+                archive.write(path, dict(zip(MEMBERS, parts, strict=True)))
 
     def load(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
         """Goes on where a file was written: weights, optimiser, number of the step.
@@ -210,16 +210,16 @@ class SupervisedLearner:
             FileNotFoundError: There is no such file.
             ValueError: The file is cut short, not ours, of other settings or another model.
         """
-        members = checkpoint.read(path, MEMBERS)
-        saved = checkpoint.read_json(path, members, "config.json", ("algorithm", "config", *settings))
+        members = archive.read(path, MEMBERS)
+        saved = archive.read_json(path, members, "config.json", ("algorithm", "config", *settings))
         wanted = json.loads(json.dumps({"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}))
-        found = asdict(checkpoint.settings_of(path, saved["config"], SupervisedConfig))
+        found = asdict(archive.settings_of(path, saved["config"], SupervisedConfig))
         _compare(path, {**saved, "config": json.loads(json.dumps(found))}, wanted)
         load_model(self.model, path, members)
-        state = checkpoint.read_json(path, members, "state.json", ("num_timesteps",))
+        state = archive.read_json(path, members, "state.json", ("num_timesteps",))
         try:
             moments = load_tensors(members["optimizer.safetensors"])
-            checkpoint.load_optimizer(self.optimizer, self.parameters, moments)
+            archive.load_optimizer(self.optimizer, self.parameters, moments)
         except (SafetensorError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from None
         self.num_timesteps = state["num_timesteps"]
@@ -237,12 +237,12 @@ def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[
         FileNotFoundError: There is no such file.
         ValueError: The file is cut short, not ours or of another model, for instance of another width of the encoder.
     """
-    members = checkpoint.read(path, MEMBERS) if members is None else members
-    saved = checkpoint.read_json(path, members, "config.json", ("inputs",))
+    members = archive.read(path, MEMBERS) if members is None else members
+    saved = archive.read_json(path, members, "config.json", ("inputs",))
     model.check_inputs(saved["inputs"], str(path))
     try:
         weights = load_tensors(members["model.safetensors"])
-        checkpoint.check_tensors("model.safetensors", weights, model.state_dict())
+        archive.check_tensors("model.safetensors", weights, model.state_dict())
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     model.load_state_dict(weights)

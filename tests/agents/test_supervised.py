@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agents import checkpoint
+from agents import archive
 from agents.__main__ import main
 from agents.ballet_prediction import AllocatedBallet, BalletPrediction
 from agents.run_config import RunConfig, with_overrides
@@ -26,6 +24,7 @@ from agents.supervised_config import SupervisedConfig
 from agents.supervised_runs import evaluate_supervised, make_learner, make_model, trained_model
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.supervised_processes import ALLOCATED, SMALL
+from tests.processes import Python
 
 
 def run_of(folder: Path, config: RunConfig = ALLOCATED) -> RunDirectory:
@@ -202,7 +201,7 @@ def test_cut_checkpoint_is_named(tmp_path, kept):
 
 def test_checkpoints_of_other_learners_are_told_apart(tmp_path):
     learner, file = make_learner(SMALL), tmp_path / CHECKPOINT
-    checkpoint.write(file, {"config.json": b'{"format": 1}', "state.json": b"{}"})
+    archive.write(file, {"config.json": b'{"format": 1}', "state.json": b"{}"})
     with pytest.raises(ValueError, match=r"must have .*'model\.safetensors' is missing"):
         learner.load(file, {})
     with pytest.raises(ValueError, match="must be of an agent that acts"):
@@ -296,13 +295,13 @@ def test_two_processes_learn_what_one_does(tmp_path):
         port = found.getsockname()[1]
     variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.agents.supervised_processes", str(tmp_path)],
-            env={**os.environ, **variables, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        Python(
+            *("-m", "tests.agents.supervised_processes", str(tmp_path)),
+            environ={**os.environ, **variables, "RANK": str(rank), "LOCAL_RANK": str(rank)},
         )
         for rank in range(2)
     ]
-    assert [process.wait(timeout=300) for process in started] == [0, 0]
+    assert [process.wait().returncode for process in started] == [0, 0]
     alone = make_learner(ALLOCATED)
     model = alone.model
     assert isinstance(model, BalletPrediction)

@@ -131,9 +131,17 @@ class ActionHead(nn.Module):
         nn.init.orthogonal_(self.linear.weight, 0.01)  # a nearly uniform first policy
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, features: Tensor) -> ActionDistribution:
-        """The distribution for features (..., dim)."""
+    def forward(self, features: Tensor, allowed: Tensor | None = None) -> ActionDistribution:
+        """The distribution for features (..., dim).
+
+        Args:
+            features: float, (..., dim).
+            allowed: bool, (..., A), which actions of a `Discrete` space there are, at least one in each row: the others have probability 0. None is
+                all.
+        """
         out = self.linear(features)
+        if allowed is not None:
+            out = out.masked_fill(~allowed, -torch.inf)
         if isinstance(self.space, spaces.Discrete):
             return Categorical(out)
         if isinstance(self.space, spaces.MultiDiscrete):

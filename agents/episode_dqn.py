@@ -224,7 +224,7 @@ class EpisodeDQN(EpisodeAlgorithm):
             at: int64, (B, P); steps, 0 ... T.
 
         Returns:
-            float32, (B, P, actions).
+            float32, (B, P, actions); -inf where there is no such action.
         """
         batch, asked = at.shape
         is_start = torch.zeros(
@@ -251,7 +251,13 @@ class EpisodeDQN(EpisodeAlgorithm):
                     policy.inputs(features, steps.previous, is_start, is_start, steps.where), at
                 )
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
-        return self.config.temperature * policy.actor.linear(latent)
+        values = self.config.temperature * policy.actor.linear(latent)
+        allowed = policy.allowed(steps.observations)
+        if allowed is None:
+            return values
+        if not policy.single_steps:
+            allowed = allowed[torch.arange(batch, device=self.device)[:, None], at]
+        return values.masked_fill(~allowed, -torch.inf)
 
     @torch.no_grad()
     def _follow(self, rate: float) -> None:

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from agents.buffer import Observations
+from agents.distributions import Categorical
 from agents.dqn_config import DQNConfig
 from agents.memory import Where
 from agents.policies import MemoryPolicy
@@ -106,7 +107,7 @@ class EpisodeAlgorithm(TrialModel):
         state = policy.initial_state(env.num_envs, max_steps=self.config.episode_steps + 1)
         for t in range(self.config.episode_steps):
             observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
-            actions = self._uniform_actions(env.num_envs)
+            actions = self._uniform_actions(env.num_envs, policy.allowed(observations))
             if epsilon == 1.0:
                 seen, where = self._seen(observations)
             else:
@@ -153,8 +154,11 @@ class EpisodeAlgorithm(TrialModel):
         callback.on_rollout_end()
         return True
 
-    def _uniform_actions(self, count: int) -> Tensor:
+    def _uniform_actions(self, count: int, allowed: Tensor | None) -> Tensor:
         assert isinstance(self.action_space, spaces.Discrete)
+        if allowed is not None:
+            logits = torch.zeros(allowed.shape, device=self.device).masked_fill(~allowed, -torch.inf)
+            return Categorical(logits).sample(self.policy.generator)
         return torch.randint(int(self.action_space.n), (count,), generator=self.policy.generator, device=self.device)
 
     @torch.no_grad()

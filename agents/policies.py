@@ -33,6 +33,8 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
+MASK = "candidate_mask"
+"""Key of observations that says which actions there are."""
 FORMS = {
     "pose": "(3,) of x, y and heading",
     "place": "the number of a place",
@@ -48,9 +50,10 @@ class MemoryPolicy(ActingPolicy):
     before it (row 0 at the first step of an episode). Without a learnable `net_arch` the memory's features go straight to the heads.
     A memory that asks for poses, places or moves (`Memory.asks_for`) gets the observation's `pose`, `place` or `move` as it is, and the features
     extractor does not see that key; for any other memory it is a key like the rest.
+    With a key `candidate_mask` in observations, one number for each of the `Discrete` actions, an action whose number is 0 has probability 0.
 
     Args:
-        observation_space: Any that Stable-Baselines3 can preprocess.
+        observation_space: Any that Stable-Baselines3 can preprocess; texts only as numbers of words.
         action_space: `Discrete`, `MultiDiscrete` or `Box`; the previous action is an input only if it is `Discrete`.
         lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
         memory: Name of the memory, see `agents.memory.MEMORIES`.
@@ -107,9 +110,11 @@ class MemoryPolicy(ActingPolicy):
             features_extractor_class = EXTRACTORS[features_extractor_class]
         if activation not in ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; {choices_for(activation, ACTIVATIONS)}")
+        _check_observations(observation_space, action_space, freeze_features)
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
+        self._is_masked = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
         self.encoded_space = _encoded_space(observation_space, memory, memory_kwargs or {})
         self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
         self.features_dim = self.features_extractor.features_dim
@@ -198,6 +203,13 @@ class MemoryPolicy(ActingPolicy):
         assert isinstance(observations, dict)
         return {key: observations[key].to(WHERE[key][0]) for key in self.memory.asks_for}
 
+    def allowed(self, observations: PyTorchObs | None) -> Tensor | None:
+        """Which actions there are, bool (..., A), of observations (..., A) with `candidate_mask`; None where observations have no such key."""
+        if not self._is_masked:
+            return None
+        assert isinstance(observations, dict)
+        return observations[MASK] > 0
+
     def inputs(
         self,
         features: Tensor,
@@ -222,10 +234,10 @@ class MemoryPolicy(ActingPolicy):
             episode_start = trial_start = torch.ones_like(trial_start)
         return StepInputs(features, episode_start, trial_start, **(where or {}))
 
-    def heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:
-        """Distribution over actions and value, float (...), for memory features (..., D)."""
+    def heads(self, latent: Tensor, allowed: Tensor | None = None) -> tuple[ActionDistribution, Tensor]:
+        """Distribution over actions, of those that are `allowed`, and value, float (...), for memory features (..., D)."""
         pi, vf = self.mlp_extractor(latent)
-        return self.actor(pi), self.critic(vf).squeeze(-1)
+        return self.actor(pi, allowed), self.critic(vf).squeeze(-1)
 
     # ------------------------------------------------------------------ acting
 
@@ -241,6 +253,7 @@ class MemoryPolicy(ActingPolicy):
         episode_start: Tensor,
         trial_start: Tensor,
         where: Where | None = None,
+        allowed: Tensor | None = None,
     ) -> tuple[ActionDistribution, Tensor, State]:
         """One step of B environments.
 
@@ -250,6 +263,7 @@ class MemoryPolicy(ActingPolicy):
             episode_start: bool, (B,).
             trial_start: bool, (B,).
             where: As `where` gives it; None is nothing.
+            allowed: As `allowed` gives it; values do not depend on it.
 
         Returns:
             Distribution over actions, values (B,), and the state without the new action.
@@ -261,7 +275,7 @@ class MemoryPolicy(ActingPolicy):
         )  # fmt: skip
         memory = {key: value for key, value in state.items() if key != PREVIOUS_ACTION}
         latent, memory = self.memory.step(x, memory)
-        distribution, value = self.heads(latent)
+        distribution, value = self.heads(latent, allowed)
         return distribution, value, memory | {PREVIOUS_ACTION: previous}
 
     @torch.no_grad()
@@ -283,7 +297,9 @@ class MemoryPolicy(ActingPolicy):
             deterministic: The most likely action instead of a drawn one.
         """
         features, where = self.features(observations), self.where(observations)
-        distribution, values, state = self.step(features, state, episode_start, trial_start, where)
+        distribution, values, state = self.step(
+            features, state, episode_start, trial_start, where, self.allowed(observations)
+        )
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         log_probs = distribution.log_prob(actions)
         previous = state[PREVIOUS_ACTION]
@@ -294,6 +310,23 @@ class MemoryPolicy(ActingPolicy):
         if self.previous_action_dim == 0:
             return state
         return state | {PREVIOUS_ACTION: actions.long() + 1}
+
+
+def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
+    """Raises a ValueError for texts, and for a mask that does not fit the actions or is not kept with frozen features."""
+    keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
+    for key, each in keys.items():
+        if isinstance(each, spaces.Text):
+            raise ValueError(
+                f"observations must be numbers, {key!r} is text; take it away, or replace it by numbers of words or an embedding of the sentence"
+            )
+    if isinstance(space, spaces.Dict) and MASK in space.spaces:
+        if not isinstance(action_space, spaces.Discrete) or space[MASK].shape != (int(action_space.n),):
+            raise ValueError(
+                f"{MASK!r} in observations must have a number for each of the Discrete actions, got {space[MASK]} and {action_space}"
+            )
+        if freeze_features:
+            raise ValueError(f"freeze_features must be False with {MASK!r} in observations, got True")
 
 
 def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:

@@ -240,14 +240,18 @@ class PartialUpdatePPO(TrialAlgorithm):
         with self._autocast():
             x, sequences = self._inputs(rows, start, end)
             latent, _ = memory(x, state, last=end - begin)
-        distribution, values = self._heads(latent)
+        distribution, values = self._heads(latent, sequences)
         return distribution, values, sequences.actions[:, begin - start :]
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
-    def _heads(self, latent: Tensor) -> tuple[ActionDistribution, Tensor]:
-        return self.policy.heads(latent.to(self.policy.critic.weight.dtype))
+    def _heads(self, latent: Tensor, sequences: Sequences) -> tuple[ActionDistribution, Tensor]:
+        """Distribution and values at the last steps of some sequences, from their memory features (B, steps, D)."""
+        allowed = self.policy.allowed(sequences.observations)
+        if allowed is not None:
+            allowed = allowed[:, -latent.shape[1] :]
+        return self.policy.heads(latent.to(self.policy.critic.weight.dtype), allowed)
 
     def _inputs(self, rows: Tensor, begin: int, end: int) -> tuple[Any, Sequences]:
         """What the memory sees at positions `begin` to `end`, and what the buffer holds of them."""
@@ -310,7 +314,7 @@ class PartialUpdatePPO(TrialAlgorithm):
                 x, sequences = self._inputs(rows, begin, min(end, begin + PREFILL_STEPS))
                 latent, state = self.policy.memory.prefill(x, state, last=None if rewrites else 1)
             if rewrites:
-                distribution, values = self._heads(latent)
+                distribution, values = self._heads(latent, sequences)
                 buffer.write(buffer.values, rows, begin, values)
                 if self.config.refresh_log_probs:
                     buffer.write(buffer.log_probs, rows, begin, distribution.log_prob(sequences.actions))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agents.imitation_config import ImitationConfig
+from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
 
 #: From scratch: no pretrained weights, so a larger step, a warm-up, and imitation alone at first.
@@ -61,6 +63,29 @@ def _tours(legs: int) -> RunConfig:
     )
 
 
+def _laptop(legs: int) -> RunConfig:
+    """Tours for an agent that is taught in minutes on one core: imitation alone, a text that does not hear the views, no dropped words."""
+    return RunConfig(
+        **{**_SHARED, "n_envs": 32, "total_steps": 2000},
+        env="memenvs/VLN-R2R-v0",
+        env_kwargs={"world": "procedural", "split": "train", "legs": legs, "max_tokens": 112 * legs},
+        imitation=ImitationConfig(
+            learning_rate=2e-3,
+            warmup_updates=100,
+            imitation_updates=2000,
+            imitation_weight=1.0,
+            text_consistency=0.0,
+            cross_consistency=0.0,
+            max_grad_norm=5.0,
+        ),
+        policy={"size": "laptop", "network": {"text_positions": 112 * legs}},
+        eval_kwargs={"split": "val_unseen"},
+        eval_steps=15 * legs,
+        eval_trials=2343,
+        score="sdtw",
+    )
+
+
 #: What is changed -> what the agent then is, and how: MTVM's studies of history, memory and consistency.
 ABLATIONS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     "last1": ("remembers the last move only", [("policy.network.bank", 1)]),
@@ -77,11 +102,23 @@ ABLATIONS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
 }
 
 
-def _family(base: str, what: str, config: RunConfig) -> dict[str, tuple[str, RunConfig]]:
+#: The same of what a laptop learns, which is one-way and without the consistency loss.
+_LAPTOP = {name: found for name, found in ABLATIONS.items() if name not in ("one-way", "no-consistency")} | {
+    "two-way": ("the text hears the views too", [("policy.network.two_way", True)]),
+    "consistency": (
+        "with the consistency loss",
+        [("imitation.text_consistency", 0.6), ("imitation.cross_consistency", 0.2)],
+    ),
+}
+
+
+def _family(
+    base: str, what: str, config: RunConfig, ablations: Mapping[str, tuple[str, list[tuple[str, Any]]]] = ABLATIONS
+) -> dict[str, tuple[str, RunConfig]]:
     """A preset and its ablations."""
     changed = {
         f"{base}-{name}": (f"{base}: {line}", with_overrides(config, changes))
-        for name, (line, changes) in ABLATIONS.items()
+        for name, (line, changes) in ablations.items()
     }
     return {base: (what, config)} | changed
 
@@ -103,17 +140,37 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
     **_family("vln-houses", "small MTVM in procedural houses, a way of one leg", _tours(1)),
     **_family("vln-tours2", "small MTVM in procedural houses, tours of two legs", _tours(2)),
     **_family("vln-tours3", "small MTVM in procedural houses, tours of three legs", _tours(3)),
-    "vln-tiny": (
-        "tiny MTVM in procedural houses, to see that everything runs",
+    **_family("vln-laptop", "laptop's MTVM in procedural houses, a way of one leg", _laptop(1), _LAPTOP),
+    **_family("vln-laptop-tours2", "laptop's MTVM in procedural houses, tours of two legs", _laptop(2), _LAPTOP),
+    **_family("vln-laptop-tours3", "laptop's MTVM in procedural houses, tours of three legs", _laptop(3), _LAPTOP),
+    "vln-smoke": (
+        "a few seconds of vln-laptop, to see that everything runs",
+        with_overrides(
+            _laptop(1), [("n_envs", 4), ("total_steps", 6), ("imitation.imitation_updates", 4), ("eval_trials", 12)]
+        ),
+    ),
+    "vln-ppo": (
+        "PartialUpdatePPO with a GRU in procedural houses: a bag of words, and only candidates that there are",
         RunConfig(
-            **{**_SHARED, "total_steps": 1000},
             env="memenvs/VLN-R2R-v0",
-            env_kwargs={"world": "procedural", "split": "train", "feature_size": 64, "max_tokens": 112},
-            imitation=ImitationConfig(learning_rate=1e-3, warmup_updates=50, imitation_updates=500),
-            policy={"size": "tiny", "network": {"text_positions": 112}},
+            env_kwargs={"world": "procedural", "split": "train", "max_tokens": 112},
+            n_envs=32,
+            total_steps=500_000,
+            threads=1,
+            ppo=PPOConfig(learning_rate=5e-4, n_steps=32, n_updates=1, normalize_advantage=True, clip_range_vf=None),
+            policy={
+                "memory": "gru",
+                "memory_kwargs": {"hidden_dim": 128},
+                "features_extractor_kwargs": {
+                    "words": {"instruction": 64},
+                    "widths": {"candidates": 128},
+                    "rectified": ["candidates"],
+                },
+            },
             eval_kwargs={"split": "val_unseen"},
             eval_steps=15,
             eval_trials=2343,
+            eval_all_layouts=True,
             score="spl",
         ),
     ),

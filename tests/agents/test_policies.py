@@ -236,3 +236,68 @@ def test_actions_for_the_environment() -> None:
     shifted = policy("none", actions=spaces.Discrete(3, start=-1))
     assert shifted.environment_actions(torch.tensor([0, 2])).tolist() == [-1, 1]
     assert darkroom().action_space.contains(int(policy("none").environment_actions(torch.tensor([3]))[0]))
+
+
+# ---------------------------------------------------------------------- actions that there are not
+
+
+MASKED = spaces.Dict({"position": spaces.Box(0.0, 2.0, (2,), np.float32), "candidate_mask": spaces.MultiBinary(4)})
+
+
+def masked(n: int) -> dict[str, np.ndarray]:
+    """Observations of which row i has the actions 0 and 3, or 2 alone."""
+    masks = np.array([[1, 0, 0, 1], [0, 0, 1, 0]], np.int8)
+    return {"position": np.zeros((n, 2), np.float32), "candidate_mask": masks[np.arange(n) % 2]}
+
+
+def test_masked_actions_have_no_part_in_the_softmax() -> None:
+    """By hand: logits 1, 5, 2, 0 with the actions 0 and 3 are exp(1) / (exp(1) + 1) and 1 / (exp(1) + 1)."""
+    head = ActionHead(2, spaces.Discrete(4))
+    with torch.no_grad():
+        head.linear.weight.zero_()
+        head.linear.bias.copy_(torch.tensor([1.0, 5.0, 2.0, 0.0]))
+    given = head(torch.zeros(2, 2), torch.tensor([[True, False, False, True], [False, False, True, False]]))
+    p = np.exp(1) / (np.exp(1) + 1)
+    np.testing.assert_allclose(given.log_prob(torch.tensor([0, 2])).detach(), [np.log(p), 0.0], rtol=1e-6)
+    np.testing.assert_allclose(
+        given.entropy().detach(), [-p * np.log(p) - (1 - p) * np.log(1 - p), 0.0], rtol=1e-5, atol=1e-7
+    )
+    assert given.mode().tolist() == [0, 2]
+    (given.log_prob(torch.tensor([3, 2])).sum() + given.entropy().sum()).backward()
+    assert torch.isfinite(head.linear.weight.grad).all() and torch.isfinite(head.linear.bias.grad).all()
+    assert head.linear.bias.grad[1] == 0  # it was never allowed
+
+
+def test_masked_actions_are_never_drawn() -> None:
+    made, state, drawn = policy(observations=MASKED, actions=spaces.Discrete(4)), None, []
+    for _ in range(20):
+        actions, state = made.predict(masked(100), state)
+        drawn.append(actions.reshape(50, 2))
+    first, second = np.stack(drawn).reshape(-1, 2).T
+    assert set(first) == {0, 3} and set(second) == {2}
+
+
+def test_observations_that_cannot_be_learned_from() -> None:
+    words = spaces.Dict({"say": spaces.Text(5), "position": spaces.Box(0.0, 1.0, (2,), np.float32)})
+    with pytest.raises(ValueError, match="observations must be numbers, 'say' is text"):
+        policy(observations=words)
+    with pytest.raises(
+        ValueError, match="'candidate_mask' in observations must have a number for each of the Discrete"
+    ):
+        policy(observations=MASKED)
+    with pytest.raises(ValueError, match="freeze_features must be False with 'candidate_mask'"):
+        policy(observations=MASKED, actions=spaces.Discrete(4), freeze_features=True)
+
+
+def test_the_mean_of_words() -> None:
+    """Padding does not count, a text of padding alone is zeros."""
+    space = spaces.Dict({"text": spaces.Box(0, 6, (4,), np.int64), "x": spaces.Box(0.0, 1.0, (1,), np.float32)})
+    encoder = DictEncoder(space, words={"text": 3})
+    table = encoder.parts["text"].words.weight
+    numbers = torch.tensor([[2.0, 5.0, 5.0, 0.0], [0.0, 0.0, 0.0, 0.0]])  # as Stable-Baselines3 gives whole numbers
+    found = encoder({"text": numbers, "x": torch.ones(2, 1)})
+    assert encoder.features_dim == 4
+    torch.testing.assert_close(found[0], torch.cat([(table[2] + 2 * table[5]) / 3, torch.ones(1)]))
+    assert found[1].tolist() == [0.0, 0.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match="key 'x' in words must be a Box of whole numbers"):
+        DictEncoder(space, words={"x": 3})

@@ -271,13 +271,13 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         ),
     ),
     "extobjnav-small": (
-        "ExtObjNav in homes of 3-4 rooms with two fruits, symbolic sight and a compass, for two cores: T = 256, K = 2",
+        "ExtObjNav in homes of 3-4 rooms with two fruits, symbolic sight and a compass, for two cores: T = 512, K = 4",
         RunConfig(
             env="memenvs/ExtObjNav-v0",
             env_kwargs=_SMALL_HOMES,
-            total_steps=4_000_000,
+            total_steps=6_000_000,
             threads=1,
-            ppo=replace(_LAPTOP, n_steps=256, n_updates=2, batch_size=16, prefix_grad="detach", vf_coef=0.25),
+            ppo=replace(_LAPTOP, n_steps=512, n_updates=4, batch_size=16, prefix_grad="detach", vf_coef=0.25),
             policy={
                 # rope_base: with 1e4 agents forget in trials longer than those they learned from (see ARCHITECTURE.md)
                 **_relic(2, 4, 64, 256, "k0v0", 64, depth_dropout=0.0, rope_base=1e16),

@@ -24,6 +24,7 @@ import numpy as np
 
 from agents.presets import find_preset
 from agents.report import Report, figure_png, in_context_figure, write_report
+from agents.run_config import RunConfig
 from agents.runs import RunDirectory, evaluate_and_compare, evaluate_run, train_run, trained_policy
 from memenvs.files import write_file
 
@@ -35,15 +36,22 @@ DEMONSTRATIONS = (1, 2, 4, 8, 16)
 REAL_HOUSES = {"split": "all", "trial_steps": None, "world": "procthor", "rooms": None}
 
 
+def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
+    """The preset of an agent with a seed; for seconds only if it is a smoke test."""
+    preset = find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}"))
+    config = replace(preset, seed=seed, eval_trials=TRIALS)
+    if not smoke:
+        return config
+    assert config.ppo is not None
+    sizes = replace(config.ppo, n_steps=64)
+    return replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4, ppo=sizes)
+
+
 def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: bool) -> Path:
     """One run, to its end and with all its evaluations; returns its folder."""
-    config = find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}"))
-    many, few = config.eval_trials, config.eval_trials // 2
-    config = replace(config, seed=seed, eval_trials=TRIALS)
-    if smoke:
-        many = few = 2
-        config = replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4)
-        config = replace(config, ppo=replace(config.ppo, n_steps=64))
+    config = settings(agent, seed, smoke)
+    assert config.ppo is not None
+    many, few = (2, 2) if smoke else (512, 256)
     folder = out / f"{agent}-{seed}"
     with RunDirectory.continued(folder, config) as run:
         if run.holds("evaluation.json", *(f"{name}.json" for name in studies(agent))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from typing import Any
 
@@ -90,4 +91,4 @@ def rollout_digest(id: str, seed: int = 11, steps: int = 60) -> str:
 
 if __name__ == "__main__":
     assert memenvs.ENVIRONMENTS
-    print(rollout_digest(sys.argv[1]))
+    print(json.dumps({id: rollout_digest(id) for id in sys.argv[1:]}))

@@ -6,14 +6,13 @@ import importlib
 import itertools
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agents.memory import Memory, make_memory
 from agents.run_config import with_overrides
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
@@ -22,7 +21,7 @@ BENCHMARKS = {
     "ballet.py": [],
     "decisions.py": [],
     "import_time.py": [],
-    "long_context.py": [],
+    "long_context.py": ["--updates", "4"],
     "learner.py": ["--memory", "none", "--env", "batch"],
 }
 #: Compare with Miniworld, so they need a display.
@@ -32,8 +31,7 @@ WITH_DISPLAY = {"render.py": [], "env_steps.py": ["--env", "Search-v0"]}
 def run(path: Path, folder: Path, *arguments: str) -> str:
     """What a script prints on standard output; without real houses, which take their time."""
     environ = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
-    command = [sys.executable, str(path), "--smoke", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True)
+    done = run_python(str(path), "--smoke", *arguments, folder=folder, environ=environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

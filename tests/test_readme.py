@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import memenvs
 from memenvs.cli.listing import markdown_table
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -24,7 +23,7 @@ def test_every_block_runs_on_its_own(tmp_path):
     blocks = python_blocks(README.read_text())
     assert blocks, "README.md has no block fenced as python"
     for line, code in blocks:
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        done = run_python("-c", code, folder=tmp_path)
         assert done.returncode == 0, f"README.md, code from line {line}:\n{done.stderr}"
 
 

@@ -6,10 +6,7 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from agents.distributed import Processes, launched
 from agents.runs import CHECKPOINT, METRICS, check_config
 from tests.agents.learners import gradients, learner
 from tests.agents.two_processes import RUN, one_step, rollout_of
+from tests.processes import Python, run_python
 
 TWO = Processes(0, 2)  # for what is checked before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
@@ -43,25 +41,16 @@ def one() -> PartialUpdatePPO:
 
 
 @pytest.fixture(scope="module")
-def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two processes have left behind, the second of which killed itself at the end."""
     folder = tmp_path_factory.mktemp("two")
     save_file({key: value.contiguous() for key, value in rollout_of(one).items()}, folder / "rollout.safetensors")
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.agents.two_processes", str(folder)]
-    started = [
-        subprocess.Popen(
-            command, env={**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank}, stderr=subprocess.PIPE, text=True
-        )
-        for rank in ("0", "1")
-    ]
-    try:
-        errors = [process.communicate(timeout=300)[1] for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    assert [process.returncode for process in started] == [0, -signal.SIGKILL], "\n".join(errors)
-    yield folder
+    command = ("-m", "tests.agents.two_processes", str(folder))
+    started = [Python(*command, environ={**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank}) for rank in ("0", "1")]
+    done = [process.wait() for process in started]
+    assert [each.returncode for each in done] == [0, -signal.SIGKILL], "\n".join(each.stderr for each in done)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +146,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, f
     assert (folder / "killed" / CHECKPOINT).read_bytes() != (folder / "whole" / CHECKPOINT).read_bytes()
     launcher = ["torch.distributed.run", "--nproc_per_node", "2", "--master_port", free_port()]
     resume = ["train", "ci-smoke", "--resume", "--out", str(folder / "killed"), "--no-evaluate", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", *launcher, "-m", "agents", *resume],
-        env={**ALONE, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = run_python("-m", *launcher, "-m", "agents", *resume, environ={**ALONE, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"run": str(folder / "killed"), "steps": 384}  # printed by the first only
     assert (folder / "killed" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from memenvs.houses import procthor
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
 from memenvs.houses.house import House, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor import count_procthor, load_procthor
 from memenvs.houses.procthor_assets import ASSET_TYPES
+from memenvs.houses.procthor_json import read_json, read_records
 from memenvs.houses.procthor_parts import Parts
 from tests.houses.plan_checks import raster, span
 
@@ -27,17 +29,23 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def real(folder) -> list[tuple[dict, House]]:
-    """All houses of all files, raw and loaded."""
+    """All houses of all files, raw and loaded; each file is read once, where `load_procthor` alone would go through it for every house."""
     pairs = []
+    sizes = read_json(folder / "asset_sizes.json.gz")
     for name in ("four_room", "one_room_train", "one_room_val"):
-        with gzip.open(folder / f"{name}.jsonl.gz", "rt") as file:
-            for index, line in enumerate(file):
-                pairs.append((json.loads(line), load_procthor(folder / f"{name}.jsonl.gz", index)))
+        path = folder / f"{name}.jsonl.gz"
+        records = list(read_records(path))
+        with gzip.open(path, "rt") as file, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(procthor, "read_record", lambda _, index, records=records: records[index])
+            patch.setattr(procthor, "read_json", lambda _: sizes)
+            pairs += [(json.loads(line), load_procthor(path, index)) for index, line in enumerate(file)]
     return pairs
 
 
 def test_all_houses_load(folder, real):
     assert len(real) == 614
+    alone = load_procthor(folder / "one_room_val.jsonl.gz", 7)  # with all its reading
+    assert (alone.name, alone.shapes.centre.tobytes()) == (real[521][1].name, real[521][1].shapes.centre.tobytes())
     assert [count_procthor(folder / f"{name}.jsonl.gz") for name in ("four_room", "one_room_train", "one_room_val")] == [
         14, 500, 100,
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from importlib import import_module
 
+import memenvs
 from memenvs.cli.common import Parser, UserError, run_command
 from memenvs.registry import ENVIRONMENTS
 
@@ -33,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="memenvs", description="Environments that measure the memory of embodied agents.")
+    parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, module: str, text: str) -> argparse.ArgumentParser:

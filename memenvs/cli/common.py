@@ -34,6 +34,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""
+        if message.startswith("the following arguments are required"):
+            message += f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: error: {_one_line(message)}\n")
 
 

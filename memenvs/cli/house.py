@@ -10,7 +10,7 @@ from memenvs.cli.common import UserError, blame, check_output, print_json
 from memenvs.houses.house import House
 from memenvs.houses.navmap import NavigationMap
 from memenvs.houses.procedural import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
-from memenvs.houses.procthor import load_procthor
+from memenvs.houses.procthor import count_procthor, load_procthor
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -68,8 +68,13 @@ def _find_house(arguments: argparse.Namespace) -> House:
     if arguments.file is not None:
         if arguments.world is not None:
             raise UserError(f"argument --world: goes with --seed and not with --file, got {arguments.world}")
+        index = arguments.index or 0
         with blame("--file", ValueError, OSError):
-            return load_procthor(arguments.file, arguments.index or 0)
+            count = count_procthor(arguments.file)
+        if index >= count > 0:
+            raise UserError(f"argument --index: {arguments.file} has the houses 0 to {count - 1}, got {index}")
+        with blame("--file", ValueError, OSError):
+            return load_procthor(arguments.file, index)
     if arguments.index is not None:
         raise UserError(f"argument --index: goes with --file and not with --seed, got {arguments.index}")
     return procedural_house(arguments.seed, SUNCG_STYLE if arguments.world == "suncg_style" else HouseConfig())

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
             }
         )
         return
-    print(f"wrote {path}: {len(frames)} frames of {num_episodes} episodes")
+    print(f"wrote {path}: {len(frames)} frames of {num_episodes} episode{'s' * (num_episodes > 1)}")
 
 
 class Film:

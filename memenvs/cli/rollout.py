@@ -20,7 +20,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Plays episodes one after another, trial by trial, and prints their metrics."""
     row = find_row(arguments.id)
     if arguments.exact and (arguments.policy != "r2r-random" or arguments.episodes is not None):
-        raise UserError("argument --exact: goes with --policy r2r-random and without --episodes")
+        given = f"--policy {arguments.policy}" + (
+            "" if arguments.episodes is None else f" --episodes {arguments.episodes}"
+        )
+        raise UserError(f"argument --exact: goes with --policy r2r-random and without --episodes, got {given}")
     env = make_env(arguments)
     metrics: Mapping[str, Mapping[str, float | None]]
     if arguments.exact:
@@ -81,7 +84,9 @@ def _graph_task(env: TrialEnv) -> GraphNavigation:
     from memenvs.vln.navigation import GraphNavigation
 
     if not isinstance(env.task, GraphNavigation):
-        raise UserError("argument --policy: r2r-random walks on the graphs of VLN environments only")
+        raise UserError(
+            f"argument --policy: r2r-random walks on the graphs of VLN environments only, got {type(env.task).__name__}"
+        )
     return env.task
 
 

@@ -285,8 +285,8 @@ class ImitationA2C(TrialModel):
         """Prepares what an episode needs of its text, with all words and with dropped ones.
 
         Returns:
-            The state with the two readings of each text, `texts` (B, 2, L, dim) and `heard` (B, 2, L), or one, and `said` for each if views only hear
-            it; and how far the two are apart, float (B,).
+            The state with the two readings of each text, `texts` (B, 2, L, dim) and `heard` (B, 2, L), or one, and if views only hear it what they
+            hear of each in each layer, `keys0`, `values0`, ... (B, 2, heads, L, dim / heads); and how far the two are apart, float (B,).
         """
         network, words = self.policy.network, state["words"]
         texts, heard, apart = state["text"][:, None], words[:, None], torch.zeros(len(words), device=self.device)
@@ -296,15 +296,17 @@ class ImitationA2C(TrialModel):
             other = network.encode(tokens, kept)
             apart = inconsistency(state["text"], other, words, self.config.consistency_axis)
             texts, heard = torch.stack([state["text"], other], 1), torch.stack([words, kept], 1)
-        said = network.said(texts.flatten(0, 1))
-        more = {} if said is None else {"said": said.unflatten(0, (len(words), -1))}
-        return state | {"texts": texts, "heard": heard} | more, apart
+        state |= {"texts": texts, "heard": heard}
+        for number, pair in enumerate(network.said(texts.flatten(0, 1))):
+            for name, each in zip(("keys", "values"), pair, strict=True):
+                state[f"{name}{number}"] = each.unflatten(0, (len(words), -1))
+        return state, apart
 
     def _look(self, observations: dict[str, Tensor], state: State) -> tuple[Look, Tensor]:
         """A decision, and how far it is from that with dropped words, float (B,); both look at the same views and memory, in one batch."""
         network, axis, words = self.policy.network, self.config.consistency_axis, state["words"]
-        views, said = network.views(observations, state), state.get("said")
-        passes = state["texts"].shape[1]
+        views, passes = network.views(observations, state), state["texts"].shape[1]
+        layers = 0 if network.config.two_way else network.config.cross_layers
         repeated = replace(
             views,
             embedded=views.embedded.repeat_interleave(passes, 0),
@@ -314,7 +316,7 @@ class ImitationA2C(TrialModel):
             state["texts"].flatten(0, 1),
             state["heard"].flatten(0, 1),
             repeated,
-            None if said is None else said.flatten(0, 1),
+            [(state[f"keys{n}"].flatten(0, 1), state[f"values{n}"].flatten(0, 1)) for n in range(layers)],
         )
         text, vision = (each.unflatten(0, (-1, passes)) for each in found)
         look = network.decide(text[:, 0], words, vision[:, 0], views)
@@ -332,8 +334,14 @@ class ImitationA2C(TrialModel):
         if not len(state["words"]):
             return state
         length = int(state["words"].any(0).nonzero().max()) + 1
-        along = {"text": 1, "words": 1, "texts": 2, "heard": 2, "said": 5}
-        return {key: value.narrow(along[key], 0, length) if key in along else value for key, value in state.items()}
+        for key, value in state.items():
+            if key in ("text", "words"):
+                state[key] = value[:, :length]
+            elif key in ("texts", "heard"):
+                state[key] = value[:, :, :length]
+            elif key.startswith(("keys", "values")):
+                state[key] = value[:, :, :, :length]
+        return state
 
     @torch.no_grad()
     def _value_cut(self, state: State, rows: np.ndarray, infos: list[dict[str, Any]], last: Tensor) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from agents.vln.config import MTVMConfig
 from agents.vln.layers import EPS, CrossLayer, Dropout, TextLayer
 from memenvs.vln.features import ANGLE_SIZE
 
+Said = Sequence[tuple[Tensor, Tensor]]
 REMEMBERED, PRESENT = 1, 0
 """Types of what is looked at."""
 
@@ -136,19 +139,18 @@ class MTVM(nn.Module):
             x = layer(x, keys)
         return x
 
-    def said(self, text: Tensor) -> Tensor | None:
-        """What views hear of a text that does not hear them, prepared once for an episode; None where the text hears them too.
+    def said(self, text: Tensor) -> Said:
+        """What the views of each layer hear of a text that does not hear them, prepared once for an episode; nothing where the text hears them too.
 
         Args:
             text: float, (B, L, dim); as `encode` gave it.
 
         Returns:
-            float, (B, layers, 2, heads, L, dim / heads); keys and values.
+            For each layer keys and values, float (B, heads, L, dim / heads).
         """
         if self.config.two_way:
-            return None
-        layers = [layer for layer in self.cross_layers if isinstance(layer, CrossLayer)]
-        return torch.stack([torch.stack(layer.cross.said(text), 1) for layer in layers], 1)
+            return []
+        return [layer.cross.said(text) for layer in self.cross_layers if isinstance(layer, CrossLayer)]
 
     # ------------------------------------------------------------------ history
 
@@ -248,11 +250,10 @@ class MTVM(nn.Module):
         keys = torch.cat([remembered < count[:, None], mask[:, offered]], 1)
         return Views(x, keys, offered, mask.shape[1])
 
-    def hear(self, text: Tensor, heard: Tensor, views: Views, said: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def hear(self, text: Tensor, heard: Tensor, views: Views, said: Said = ()) -> tuple[Tensor, Tensor]:
         """Text, float (B, L, dim), and views, float (B, V, dim), after the cross layers; see `look`."""
         vision = views.embedded
-        for number, layer in enumerate(self.cross_layers):
-            known = None if said is None else (said[:, number, 0], said[:, number, 1])
+        for layer, known in zip_longest(self.cross_layers, said):
             text, vision = layer(text, heard, vision, views.keys, known)
         return text, vision
 
@@ -272,14 +273,14 @@ class MTVM(nn.Module):
         pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.keys)))
         return Look(logits, self.critic(pooled)[..., 0], activations, vision, views)
 
-    def look(self, text: Tensor, words: Tensor, views: Views, said: Tensor | None = None) -> Look:
+    def look(self, text: Tensor, words: Tensor, views: Views, said: Said = ()) -> Look:
         """Makes a decision with all words.
 
         Args:
             text: float, (B, L, dim); as `encode` gave it.
             words: bool, (B, L); tokens that there are.
             views: What is looked at.
-            said: `said(text)`, if it is known.
+            said: `said(text)` or, where that is not known, nothing.
         """
         text, vision = self.hear(text, words, views, said)
         return self.decide(text, words, vision, views)

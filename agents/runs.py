@@ -177,9 +177,9 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     if config.ppo is not None:
         processes.share("ppo.batch_size", config.ppo.batch_size)
     _check_total(config)
-    for changes in (config.eval_kwargs, *[config.validation_kwargs] * (config.validation_trials > 0)):
-        make_vec_env(config.env, 1, **{**config.env_kwargs, **changes}).close()
-    env = make_vec_env(config.env, 1, **config.env_kwargs)
+    for part in ("eval_kwargs", *["validation_kwargs"] * (config.validation_trials > 0)):
+        _one_env(config, part).close()
+    env = _one_env(config, "env_kwargs")
     learner: Any = algorithm(config)
     settings = config.settings
     if config.ppo is not None:
@@ -192,6 +192,15 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         )
     finally:
         env.close()
+
+
+def _one_env(config: RunConfig, part: str) -> VecEnv:
+    """The environment of a part of the settings; what it refuses is said to be of that part."""
+    try:
+        return make_vec_env(config.env, 1, **{**config.env_kwargs, **getattr(config, part)})
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{config.env} with these {part}: {error}") from error
 
 
 def _check_total(config: RunConfig) -> None:

@@ -55,6 +55,34 @@ def act_next(model: PartialUpdatePPO) -> None:
     model.collect_rollouts(model.env, model._init_callback(None), model.rollout_buffer, model.config.n_steps)
 
 
+def check_segments(model: PartialUpdatePPO) -> None:
+    """Learning sees in each segment of a rollout what acting saw, also where the past comes from the memory's state."""
+    steps, length = model.config.n_steps, model.config.n_steps // model.config.n_updates
+    _, callback = model._setup_learn(2 * steps)
+    for begin in range(0, steps, length):
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, steps)
+        check_values(model, begin, begin + length)
+    model.learn(2 * steps)
+
+
+def check_rollouts(model: PartialUpdatePPO, rollouts: int = 4) -> None:
+    """Without a reset between rollouts a bounded memory holds steps of the rollout before; learning sees them too."""
+    _, callback = model._setup_learn(10**6)
+    for _ in range(rollouts):
+        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, model.config.n_steps)
+        check_values(model, 0, model.config.n_steps)
+        model.train()
+
+
+def check_values(model: PartialUpdatePPO, begin: int, end: int) -> None:
+    """Values and probabilities at positions `begin` to `end`, computed again for learning, are those of acting."""
+    buffer = model.rollout_buffer
+    with torch.no_grad():
+        distribution, values, actions = model.evaluate(torch.arange(model.n_envs), begin, end)
+    torch.testing.assert_close(values, buffer.values[:, begin:end], atol=1e-5, rtol=0)
+    torch.testing.assert_close(distribution.log_prob(actions), buffer.log_probs[:, begin:end], atol=1e-5, rtol=0)
+
+
 def positions(model: PartialUpdatePPO, begin: int, end: int) -> dict[str, Tensor]:
     """What the buffer holds at positions `begin` to `end`, in their present order."""
     buffer = model.rollout_buffer

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +22,7 @@ from torch import Tensor
 from agents import PartialUpdatePPO, make_vec_env
 from agents.checkpoint import MEMBERS, check_run
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
+from tests.processes import run_python
 
 ROLLOUT = N * STEPS
 RESUME = """
@@ -71,9 +70,8 @@ def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
         assert half.at_rollout_boundary
         half.save(tmp_path / f"{name} half")
         learner(name, **settings(name)).learn(4 * ROLLOUT).save(tmp_path / f"{name} whole")
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", RESUME, str(tmp_path), str(2 * ROLLOUT), *names]
-    subprocess.run(command, check=True, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
+    done = run_python("-c", RESUME, str(tmp_path), str(2 * ROLLOUT), *names)
+    assert done.returncode == 0, done.stderr
     for name in names:
         whole, resumed = (tmp_path / f"{name} {kind}" for kind in ("whole", "resumed"))
         assert whole.read_bytes() == resumed.read_bytes(), name

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from agents.runs import (
     trained_policy,
 )
 from agents.smt_presets import METHODS, SMT_PRESETS, TASKS
+from tests.processes import run_python
 
 SMALL = RunConfig(
     env="memenvs/Darkroom-v0", env_kwargs={"size": 4, "max_episode_steps": 8, "trial_episodes": 1}, n_envs=8, total_steps=8 * 8 * 14,
@@ -55,7 +54,7 @@ with RunDirectory(sys.argv[1]) as run:
 
 def kill(folder: Path, step: int) -> None:
     """Goes on with a run in another process, which is killed before it has made so many steps."""
-    assert subprocess.run([sys.executable, "-c", KILLED, str(folder), str(step)], check=False).returncode == -9
+    assert run_python("-c", KILLED, str(folder), str(step)).returncode == -9
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import memenvs  # noqa: F401  (registers)
 from agents import EpisodeDQN, PartialUpdatePPO
 from agents.policies import MemoryPolicy
 from agents.vec_env import make_vec_env
+from tests.agents.learners import check_rollouts, check_segments
 from wrappers import PlaceWrapper
 
 SEEN = spaces.Dict(
@@ -77,33 +78,25 @@ def test_what_is_missing_is_named() -> None:
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_learning_sees_the_places_of_acting(memory: str, frozen: bool) -> None:
-    """Values of a segment, computed again for learning, are those of acting, also where the past comes from the memory's state."""
     model = PartialUpdatePPO(
         "MemoryPolicy", DummyVecEnv([Rooms] * 2),
         policy_kwargs={"memory": memory, "memory_kwargs": MEMORIES[memory], "freeze_features": frozen},
         n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad="detach",
     )  # fmt: skip
-    _, callback = model._setup_learn(48)
-    for segment in range(3):
-        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 24)  # type: ignore[arg-type]
-        with torch.no_grad():
-            _, values, _ = model.evaluate(torch.arange(2), 8 * segment, 8 * segment + 8)
-        expected = model.rollout_buffer.values[:, 8 * segment : 8 * segment + 8]
-        torch.testing.assert_close(values, expected, atol=1e-5, rtol=0)
-    model.learn(48)
+    check_segments(model)
 
 
 def test_a_memory_has_as_many_places_as_the_observation_space() -> None:
     env = make_vec_env("memenvs/RoomBallet-MVFO-v0", 2, seed=0, rooms=12, obs="symbols", place=True)
-    policy = {"memory": "sat-fifo"}
-    model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, n_steps=600, n_updates=1, seed=0, device="cpu")
+    small = {"dim": 8, "layers": 1, "mlp_dim": 6, "capacity": 5}
+    once = {"n_steps": 600, "n_updates": 1, "n_epochs": 1, "seed": 0, "device": "cpu"}
+    policy: dict[str, Any] = {"memory": "sat-fifo", "memory_kwargs": small}
+    model = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, **once)
     model.learn(1200)  # all 12 rooms are visited within an episode of 576 steps
     assert model.policy.memory.config.n_places == 12
     with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 8, .* \(n_places\)"):
-        policy = {"memory": "sat-fifo", "memory_kwargs": {"n_places": 9}}
-        PartialUpdatePPO(
-            "MemoryPolicy", env, policy_kwargs=policy, n_steps=600, n_updates=1, seed=0, device="cpu"
-        ).learn(1200)
+        policy = {"memory": "sat-fifo", "memory_kwargs": {**small, "n_places": 9}}
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, **once).learn(1200)
 
 
 def test_a_bounded_memory_goes_on_from_rollout_to_rollout() -> None:
@@ -113,13 +106,7 @@ def test_a_bounded_memory_goes_on_from_rollout_to_rollout() -> None:
         n_steps=7, n_updates=1, batch_size=2, n_epochs=1, seed=0, device="cpu", learning_rate=1e-9,
         reset_each_rollout=False,
     )  # fmt: skip
-    _, callback = model._setup_learn(10**6)
-    for _ in range(4):
-        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 7)  # type: ignore[arg-type]
-        with torch.no_grad():
-            _, values, _ = model.evaluate(torch.arange(2), 0, 7)
-        torch.testing.assert_close(values, model.rollout_buffer.values, atol=1e-5, rtol=0)
-        model.train()
+    check_rollouts(model)
 
 
 def test_q_learning_sees_the_places_of_acting() -> None:

@@ -18,6 +18,7 @@ from agents import PartialUpdatePPO
 from agents.memory import Memory, Row, State, StepInputs
 from agents.memory.base import check_inputs, last_steps
 from agents.policies import MemoryPolicy
+from tests.agents.learners import check_rollouts, check_segments
 
 POSE = spaces.Box(-100.0, 100.0, (3,), np.float32)
 SEEN = spaces.Dict({"pose": POSE, "range": spaces.Box(0.0, 1.0, (4,), np.float32)})
@@ -188,38 +189,21 @@ SEEING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("prefix_grad", ["full", "detach", "window"])
 @pytest.mark.parametrize("memory", SEEING)
 def test_scene_memories_learn_with_ppo(memory: str, prefix_grad: str) -> None:
-    """Values of a segment, computed again for learning, are those of acting, also where the past comes from the memory's state."""
     model = PartialUpdatePPO(
         "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
         n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad=prefix_grad, prefix_window=8,
     )  # fmt: skip
-    _, callback = model._setup_learn(48)
-    for segment in range(3):
-        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 24)  # type: ignore[arg-type]
-        with torch.no_grad():
-            distribution, values, actions = model.evaluate(torch.arange(2), 8 * segment, 8 * segment + 8)
-        steps = slice(8 * segment, 8 * segment + 8)
-        torch.testing.assert_close(values, model.rollout_buffer.values[:, steps], atol=1e-5, rtol=0)
-        log_probs = model.rollout_buffer.log_probs[:, steps]
-        torch.testing.assert_close(distribution.log_prob(actions), log_probs, atol=1e-5, rtol=0)
-    model.learn(48)
+    check_segments(model)
 
 
 @pytest.mark.parametrize("memory", SEEING)
 def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
-    """Without a reset between rollouts a bounded memory holds steps of the rollout before; learning sees them too."""
     model = PartialUpdatePPO(
         "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
         n_steps=7, n_updates=1, batch_size=2, n_epochs=1, seed=0, device="cpu", learning_rate=1e-9,
         reset_each_rollout=False,
     )  # fmt: skip
-    _, callback = model._setup_learn(10**6)
-    for _ in range(4):
-        assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 7)  # type: ignore[arg-type]
-        with torch.no_grad():
-            _, values, _ = model.evaluate(torch.arange(2), 0, 7)
-        torch.testing.assert_close(values, model.rollout_buffer.values, atol=1e-5, rtol=0)
-        model.train()
+    check_rollouts(model)
 
 
 @pytest.mark.parametrize("memory", SEEING)

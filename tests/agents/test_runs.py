@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import gymnasium as gym
@@ -16,6 +14,7 @@ from agents.presets import PRESETS, find_preset
 from agents.run_config import RunConfig, with_overrides
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run, trained_policy
 from agents.smt_presets import SMT_PRESETS
+from tests.processes import run_python
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
@@ -159,7 +158,7 @@ def test_killed_run_goes_on_with_the_same_bits(tmp_path):
     with RunDirectory(whole, config) as run:
         train_run(run, quiet=True)
     RunDirectory(killed, config).close()
-    done = subprocess.run([sys.executable, "-c", KILLED, str(killed)], capture_output=True, text=True)
+    done = run_python("-c", KILLED, str(killed))
     assert done.returncode == -9, done.stderr
     assert (killed / CHECKPOINT).read_bytes() != (whole / CHECKPOINT).read_bytes()
     with RunDirectory(killed) as run:
@@ -272,7 +271,7 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
         (["train", "ci-smoke", "--env", "memenvs/Lightroom-v0"], "`Lightroom` doesn't exist in namespace memenvs"),
         (["train", "ci-smoke", "--env_kwargs.split", "val"], "unknown split 'val'"),
         (["train", "ci-smoke", "--env_kwargs.colour", "1"], "unknown setting 'colour'"),
-        (["train", "ci-smoke", "--eval_kwargs.split", "val"], "unknown split 'val'"),
+        (["train", "ci-smoke", "--eval_kwargs.split", "val"], "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'"),
         (["train", "ci-smoke", "--policy.memory", "lstmm"], "unknown memory 'lstmm'"),
         (["train", "ci-smoke", "--policy.memory_kwargs.layer", "2"], "unknown setting 'layer'"),
         (["train", "ci-smoke", "--ppo.n_updates", "3"], "n_updates must divide n_steps (128), got 3"),
@@ -361,10 +360,3 @@ def test_evaluate_before_the_first_checkpoint(tmp_path, capsys):
     RunDirectory(tmp_path, SMALL).close()
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "no checkpoint at" in capsys.readouterr().err
-
-
-def test_presets_are_printed(capsys):
-    assert main(["presets", "--json"]) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(PRESETS)
-    assert main(["presets", "demo", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == find_preset("demo").to_json()

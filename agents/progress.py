@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.progress import (
     BarColumn,
     Progress,
@@ -28,8 +30,28 @@ class SpeedColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """The text of the column."""
-        speed = "" if task.speed is None else f"  {task.speed:,.0f} {self._steps}/s"
+        speed = ""
+        if task.speed is not None:
+            shown = f"{task.speed:,.0f}" if task.speed >= 10 else f"{task.speed:.2g}"
+            speed = f"  {shown} {self._steps}/s"
         return Text(f"{task.completed:,.0f} {self._steps}{speed}")
+
+
+class ScoreColumn(ProgressColumn):
+    """The task's field `score`; nothing while it is not known.
+
+    Args:
+        name: What it is.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def render(self, task: Task) -> Text:
+        """The text of the column."""
+        score = task.fields["score"]
+        return Text("" if math.isnan(score) else f"{self._name} {score:.2f}")
 
 
 def progress_bar(steps: str = "steps", score: str = "return") -> Progress:
@@ -44,7 +66,7 @@ def progress_bar(steps: str = "steps", score: str = "return") -> Progress:
         BarColumn(),
         TaskProgressColumn(),
         SpeedColumn(steps),
-        TextColumn(score + " {task.fields[score]:.2f}"),
+        ScoreColumn(score),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

@@ -17,7 +17,7 @@ _SHARED: dict[str, Any] = {
     "total_steps": 10_000,
     "threads": 1,
     "eval_all_layouts": True,
-    "checkpoint_rollouts": 100,
+    "checkpoint_rollouts": 20,
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import memenvs
-from memenvs.cli.common import Parser, UserError, run_command
+from memenvs.cli.common import Parser, UserError, positive_int, run_command, whole_int
 from memenvs.registry import ENVIRONMENTS
 
 POLICIES = ("random", "oracle")
@@ -53,7 +53,7 @@ def _make_parser() -> argparse.ArgumentParser:
         (*POLICIES, "r2r-random"),
         "who plays; r2r-random, for VLN only, takes a random heading and walks straight on",
     )
-    rollout.add_argument("--episodes", type=_positive_int, metavar="N", help="episodes (default: 10)")
+    rollout.add_argument("--episodes", type=positive_int, metavar="N", help="episodes (default: 10)")
     rollout.add_argument(
         "--exact",
         action="store_true",
@@ -63,15 +63,15 @@ def _make_parser() -> argparse.ArgumentParser:
     bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
     _add_environment(bench)
     bench.add_argument(
-        "--num-envs", type=_positive_int, default=16, metavar="N", help="environments (default: %(default)s)"
+        "--num-envs", type=positive_int, default=16, metavar="N", help="environments (default: %(default)s)"
     )
     bench.add_argument(
         "--seconds", type=_positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
     )
-    bench.add_argument("--seed", type=_seed, default=0, metavar="S", help="seed (default: %(default)s)")
+    bench.add_argument("--seed", type=whole_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
     score = add("score", "score", "score a file of trajectories of R2R or NDH; means over a split")
-    score.add_argument("task", choices=("r2r", "ndh"), metavar="TASK", help="r2r or ndh")
+    score.add_argument("task", choices=("r2r", "ndh", "cvdn"), metavar="TASK", help="r2r or ndh (cvdn is the same)")
     score.add_argument(
         "file",
         metavar="FILE",
@@ -84,12 +84,12 @@ def _make_parser() -> argparse.ArgumentParser:
 
     house = add("house", "house", "one home: statistics, a map, an export for other simulators")
     which = house.add_mutually_exclusive_group(required=True)
-    which.add_argument("--seed", type=_seed, metavar="S", help="the home with this number")
+    which.add_argument("--seed", type=whole_int, metavar="S", help="the home with this number")
     house.add_argument(
         "--world", choices=("procedural", "suncg_style"), help="which kind of home --seed makes (default: procedural)"
     )
     which.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
-    house.add_argument("--index", type=_seed, metavar="I", help="which house of the file, from 0 (default: 0)")
+    house.add_argument("--index", type=whole_int, metavar="I", help="which house of the file, from 0 (default: 0)")
     house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
     house.add_argument(
         "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
@@ -97,7 +97,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
     play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
     _add_environment(play)
-    play.add_argument("--seed", type=_seed, default=0, metavar="S", help="seed (default: %(default)s)")
+    play.add_argument("--seed", type=whole_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
     record = add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]")
     _add_environment(record)
@@ -108,11 +108,9 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="film to write: .gif (512 pixels wide at most, 128 colours) or .mp4",
     )
+    record.add_argument("--episodes", type=positive_int, default=1, metavar="N", help="episodes (default: %(default)s)")
     record.add_argument(
-        "--episodes", type=_positive_int, default=1, metavar="N", help="episodes (default: %(default)s)"
-    )
-    record.add_argument(
-        "--steps", type=_positive_int, metavar="T", help="stop after this many steps (default: no limit)"
+        "--steps", type=positive_int, metavar="T", help="stop after this many steps (default: no limit)"
     )
     record.add_argument(
         "--frames",
@@ -137,25 +135,13 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
 def _add_policy(command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES, who: str = "who plays") -> None:
     command.add_argument("--policy", choices=policies, default="random", help=f"{who} (default: %(default)s)")
     command.add_argument(
-        "--seed", type=_seed, default=0, metavar="S", help="seed of environment and policy (default: %(default)s)"
+        "--seed", type=whole_int, default=0, metavar="S", help="seed of environment and policy (default: %(default)s)"
     )
-
-
-def _positive_int(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
-    return int(text)
 
 
 def _frame_count(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 2, got {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 2**62:
-        raise argparse.ArgumentTypeError(f"must be an integer of at least 0 and below 2^62, got {text!r}")
     return int(text)
 
 

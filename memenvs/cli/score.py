@@ -7,21 +7,22 @@ import argparse
 from memenvs.checks import choices_for
 from memenvs.cli.common import UserError, blame, print_json
 from memenvs.vln.mp3d import data_folder
-from memenvs.vln.results import LENGTHS, SPLITS, score_file
+from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, score_file
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Scores a file of trajectories and prints the means."""
-    splits = SPLITS[arguments.task]
+    task = ALIASES.get(arguments.task, arguments.task)
+    splits = SPLITS[task]
     if arguments.split not in splits:
         raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
     with blame("--data", OSError):
         data_folder(arguments.data)
     with blame("FILE", ValueError, OSError):
-        metrics = score_file(arguments.task, arguments.file, arguments.split, arguments.data)
+        metrics = score_file(task, arguments.file, arguments.split, arguments.data)
     if arguments.json:
         print_json(metrics)
         return
-    print(f"{arguments.task} {arguments.split}")
+    print(f"{task} {arguments.split}")
     for name, value in metrics.items():
         print(f"{name:4}  {value:.4f}{' m' * (name in LENGTHS)}")

@@ -18,10 +18,10 @@ import numpy as np
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import BOX, Door, House, Room, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor_assets import ROOM_TYPES, finish
-from memenvs.houses.procthor_json import Field, count_records, read_json, read_record, read_records
 from memenvs.houses.procthor_objects import add_objects, read_objects
 from memenvs.houses.procthor_parts import DARK, WHITE, Colour, Parts
 from memenvs.houses.procthor_walls import Finish, Hole, Opening, WallSide, build_walls
+from memenvs.json_records import Field, count_records, read_json, read_record, read_records
 
 #: Width of a door's or window's frame inside its hole, and depth of that frame through the wall, m.
 DOOR_FRAME, WINDOW_FRAME, FRAME_DEPTH = 0.05, 0.04, 0.1

@@ -11,10 +11,10 @@ import numpy as np
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import Receptacle, ShapeBuilder
 from memenvs.houses.procthor_assets import ASSET_TYPES, UNKNOWN_TYPE, AssetType
-from memenvs.houses.procthor_json import Field
 from memenvs.houses.procthor_parts import Parts, Surface
 from memenvs.houses.procthor_things import block
 from memenvs.houses.procthor_walls import Rectangle, cut_rectangle
+from memenvs.json_records import Field
 
 SURFACE_HEIGHTS = (0.4, 1.5)  # m; where a robot of 1.5 m sees what stands there
 

@@ -26,7 +26,8 @@ class VLNConfig(ABC):
     Attributes:
         world: Where houses and episodes are from: "procedural" (from seeds, nothing to download) or "mp3d" (the real ones, from files of yours).
         split: Which episodes: "train", "val_seen" or "val_unseen"; "val_train_seen" of the real R2R.
-        data_dir: Folder of the files of "mp3d" and "wordpiece"; None for `vln` in the folder that `$MEMENVS_DATA` names.
+        data_dir: Folder of the files of "mp3d" and "wordpiece", or that in which it is called `vln`; None for `vln` in the folder that
+            `$MEMENVS_DATA` names. Must be None where nothing is read from it.
         features: What views look like: "synthetic" (see `SyntheticFeatures`), "none" (zeros), or the path of a file of yours (see `FileFeatures`).
         feature_size: Numbers D of an image feature; None for what suits (64, or all that the file has; of a file the first so many).
         panorama: Whether the observation has all 36 views as well.
@@ -70,6 +71,11 @@ class VLNConfig(ABC):
             raise TypeError(f"split must be text, got {self.split!r}")
         if self.data_dir is not None and not isinstance(self.data_dir, (str, os.PathLike)):
             raise TypeError(f"data_dir must be a path or None, got {self.data_dir!r}")
+        if self.data_dir is not None and self.world == "procedural" and self.tokenizer == "words":
+            raise ValueError(
+                f"data_dir must be None with world 'procedural' and tokenizer 'words', which read no files, got {str(self.data_dir)!r}; "
+                "world='mp3d' reads them"
+            )
         if not isinstance(self.panorama, bool):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
         check_whole("feature_size", self.feature_size, or_none=True)
@@ -109,6 +115,9 @@ class R2RConfig(VLNConfig):
 @dataclass(frozen=True, kw_only=True)
 class CVDNConfig(VLNConfig):
     """Settings of VLN-CVDN: those of `VLNConfig`, a supervision and a history.
+
+    The vocabulary of "words" in world "mp3d" is of R2R's train and of CVDN's train or, where that file is not there, of CVDN's val_seen, which is in
+    the same houses. A trained agent needs the vocabulary that it was trained with.
 
     Attributes:
         supervision: Which path teaches: "oracle" (the planner's), "navigator" (the human's) or "mixed" (the human's if it comes by the end of the

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
-from memenvs.houses.procthor_json import Field, read_json
+from memenvs.json_records import Field, read_json
 from memenvs.vln.episodes import NAVIGATOR, ORACLE, Dialogue, Episode, Sights, World
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokens import frequent_words
@@ -21,6 +21,7 @@ from memenvs.vln.tokens import frequent_words
 DATA_VARIABLE, FOLDER = "MEMENVS_DATA", "vln"
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
 CVDN_SPLITS = ("train", "val_seen", "val_unseen")
+_NDH = "ndh_{}.json"
 _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
 _WHAT_TO_GET = (
     "World 'mp3d' needs, in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER: connectivity/SCAN_connectivity.json "
@@ -45,7 +46,7 @@ class Scan:
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path:
-    """The folder of the files: `data_dir`, or `vln` in the folder that `$MEMENVS_DATA` names.
+    """The folder of the files: `data_dir`, or `vln` in it, or `vln` in the folder that `$MEMENVS_DATA` names.
 
     Raises:
         FileNotFoundError: It is not there; the message says what to get and where to put it.
@@ -58,7 +59,8 @@ def data_folder(data_dir: str | os.PathLike[str] | None) -> Path:
     folder = Path(data_dir)
     if not folder.is_dir():
         raise FileNotFoundError(f"no data: there is no folder {str(folder)!r}. {_WHAT_TO_GET}")
-    return folder.resolve()
+    inner = folder / FOLDER
+    return (inner if inner.is_dir() else folder).resolve()
 
 
 def find_file(folder: Path, *names: str) -> Path:
@@ -67,11 +69,30 @@ def find_file(folder: Path, *names: str) -> Path:
     Raises:
         FileNotFoundError: None is; the message says what to get and where to put it.
     """
-    for name in names:
-        for path in (folder / name, folder / f"{name}.gz"):
-            if path.is_file():
-                return path
-    raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {_WHAT_TO_GET}")
+    found = _find(folder, *names)
+    if found is None:
+        raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {_WHAT_TO_GET}")
+    return found
+
+
+def _find(folder: Path, *names: str) -> Path | None:
+    paths = [folder / f"{name}{ending}" for name in names for ending in ("", ".gz")]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) -> Path:
+    """The file of a split, whose name is one of `forms` with the split's name in it.
+
+    Raises:
+        FileNotFoundError: It is not there; the message names the splits that are.
+    """
+    found = {each: _find(folder, *(form.format(each) for form in forms)) for each in splits}
+    path = found[split]
+    if path is None:
+        there = ", ".join(each for each, at in found.items() if at is not None) or "none"
+        names = " or ".join(form.format(split) for form in forms)
+        raise FileNotFoundError(f"no file {names} in {str(folder)!r}; splits that are there: {there}. {_WHAT_TO_GET}")
+    return path
 
 
 # ---------------------------------------------------------------------- graphs
@@ -303,7 +324,7 @@ def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dW
     """
     if split not in CVDN_SPLITS:
         raise ValueError(f"unknown split {split!r}; {choices_for(split, CVDN_SPLITS)}")
-    records = read_json(find_file(folder, f"ndh_{split}.json")).items(1)
+    records = _cvdn_records(folder, split)
     houses = _Houses(folder, records)
     episodes = [_dialogue(record, *houses.of(record)).episode(supervision, history) for record in records]
     _check_ids(episodes, records[0].source)
@@ -316,17 +337,20 @@ def r2r_training_texts(folder: Path) -> list[str]:
 
 
 def cvdn_training_texts(folder: Path) -> list[str]:
-    """R2R's training instructions and the dialogues of CVDN's val_seen, which are about the same houses: CVDN's train need not be there."""
+    """R2R's training instructions and the dialogues of CVDN's train or, where it is not there, of its val_seen, which are about the same houses."""
+    split = "val_seen" if _find(folder, _NDH.format("train")) is None else "train"
     turns = [
-        turn["message"].text()
-        for record in read_json(find_file(folder, "ndh_val_seen.json")).items(1)
-        for turn in record["dialog_history"].items()
+        turn["message"].text() for record in _cvdn_records(folder, split) for turn in record["dialog_history"].items()
     ]
     return r2r_training_texts(folder) + turns
 
 
 def _r2r_records(folder: Path, split: str) -> list[Field]:
-    return read_json(find_file(folder, f"r2r_{split}.json", f"R2R_{split}.json")).items(1)
+    return read_json(_find_split(folder, split, R2R_SPLITS[:3], "r2r_{}.json", "R2R_{}.json")).items(1)
+
+
+def _cvdn_records(folder: Path, split: str) -> list[Field]:
+    return read_json(_find_split(folder, split, CVDN_SPLITS, _NDH)).items(1)
 
 
 class _Houses:

@@ -166,6 +166,7 @@ class GraphNavigation(BatchTask):
             "heading": heading,
             "elevation": elevation,
             "episode": self._number,
+            "layout_id": self._number,  # what is played, also where an option asks for it
             "instr_id": self._id,
             "text": self._text,
             "teacher_action": self.oracle_actions(),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
-from memenvs.houses.procthor_json import Field, read_json
+from memenvs.json_records import Field, read_json
 from memenvs.vln.episodes import Episode, World
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS, score
@@ -21,6 +21,8 @@ from memenvs.vln.mp3d import CVDN_SPLITS, R2R_SPLITS, data_folder, load_cvdn, lo
 TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
 #: By task, the splits that can be scored.
 SPLITS = {"r2r": R2R_SPLITS, "ndh": CVDN_SPLITS}
+#: Other names of tasks.
+ALIASES = {"cvdn": "ndh"}
 #: Metrics in metres; the others are fractions.
 LENGTHS = ("ne", "tl", "gp")
 
@@ -31,7 +33,7 @@ def score_file(
     """Means over the instructions of a split.
 
     Args:
-        task: "r2r" or "ndh".
+        task: "r2r" or "ndh"; "cvdn" is another name of "ndh".
         path: The file of results, .json, gzipped or not.
         split: "val_seen", "val_unseen", ...
         data_dir: Folder of graphs and annotations; None for `$MEMENVS_DATA/vln`.
@@ -44,6 +46,7 @@ def score_file(
         ValueError: Unknown task or split; the file is not JSON; an entry is missing, unknown or given twice, begins elsewhere than its
             instruction, or goes from a viewpoint to one that is no neighbour. The message names the entry.
     """
+    task = ALIASES.get(task, task)
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; {choices_for(task, TASKS)}")
     folder = data_folder(data_dir)

@@ -15,8 +15,8 @@ from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
 from memenvs.houses.house import House, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor import count_procthor, load_procthor
 from memenvs.houses.procthor_assets import ASSET_TYPES
-from memenvs.houses.procthor_json import read_json, read_records
 from memenvs.houses.procthor_parts import Parts
+from memenvs.json_records import read_json, read_records
 from tests.houses.plan_checks import raster, span
 
 

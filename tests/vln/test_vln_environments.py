@@ -164,6 +164,9 @@ def test_one_pass_by_number_visits_every_instruction(make):
     ids = [env.reset(options={"episode": k})[1]["instr_id"] for k in range(env.unwrapped.task.num_layouts)]
     assert ids == ["7_0", "7_1", "8_0"]
     assert [env.reset(options={"layout": k})[1]["instr_id"] for k in range(3)] == ids
+    for option in ({"episode": 1}, {"instr_id": "7_1"}, {"layout": 1}):  # what is played, whatever was drawn
+        assert env.reset(options=option)[1]["layout_id"] == 1
+        assert env.step(env.action_space.n - 1)[4]["layout_id"] == 1
 
 
 def test_texts_that_are_too_long(make):

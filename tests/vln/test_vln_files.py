@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memenvs.houses.procthor_json import read_json
+from memenvs.json_records import read_json
+from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap
 from memenvs.vln.metrics import score
-from memenvs.vln.mp3d import data_folder, find_file, load_cvdn, load_r2r, read_scans
+from memenvs.vln.mp3d import cvdn_training_texts, data_folder, find_file, load_cvdn, load_r2r, read_scans
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.worlds import make_world
@@ -75,7 +76,39 @@ def test_without_data(tmp_path, monkeypatch):
             call()
     monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
     (tmp_path / "vln").mkdir()
-    assert data_folder(None) == (tmp_path / "vln").resolve()
+    assert data_folder(None) == data_folder(tmp_path) == (tmp_path / "vln").resolve()
+
+
+def test_data_that_nothing_reads(toy_data):
+    for make in (R2R, CVDN):
+        with pytest.raises(
+            ValueError, match=r"data_dir must be None with world 'procedural' and tokenizer 'words'.*world='mp3d'"
+        ):
+            make(1, data_dir=str(toy_data))
+
+
+def test_a_split_that_is_not_there(tmp_path):
+    toy_data = write_data(tmp_path)
+    (toy_data / "ndh_train.json.gz").unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"no file ndh_val_unseen.json in .*; splits that are there: val_seen\. "
+    ):
+        load_cvdn(toy_data, "val_unseen", "mixed", "all")
+    with pytest.raises(
+        FileNotFoundError, match=r"R2R_val_unseen.json in .*; splits that are there: train, val_seen\. "
+    ):
+        load_r2r(toy_data, "val_unseen")
+
+
+def test_texts_of_dialogues(tmp_path):
+    """Of CVDN's train, and where it is not there of val_seen; with R2R's."""
+    toy_data = write_data(tmp_path)
+    own = [{**NDH[1], "dialog_history": [{"nav_idx": 0, "role": "oracle", "message": "Turn."}]}]
+    write_json(toy_data / "ndh_train.json.gz", own, zipped=True)
+    told = [text for record in RECORDS for text in record["instructions"]]
+    assert cvdn_training_texts(toy_data) == [*told, "Turn."]
+    (toy_data / "ndh_train.json.gz").unlink()
+    assert cvdn_training_texts(toy_data) == [*told, *(turn["message"] for turn in NDH[0]["dialog_history"])]
 
 
 def changed(records: list[Any], number: int, key: str, value: Any) -> list[Any]:

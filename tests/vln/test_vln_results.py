@@ -84,8 +84,19 @@ def test_the_command_scores(toy_data, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "r2r train"
     assert [line.endswith(" m") for line in lines[1:]] == [name in ("ne", "tl") for name in METRICS]
-    with pytest.raises(ValueError, match=r"unknown task 'cvdn'; choose from \['r2r', 'ndh'\]"):
-        score_file("cvdn", path, "train", toy_data)
+    with pytest.raises(ValueError, match=r"unknown task 'rxr'; choose from \['r2r', 'ndh'\]"):
+        score_file("rxr", path, "train", toy_data)
+
+
+def test_cvdn_is_ndh(toy_data, tmp_path, capsys):
+    walks = [
+        {"inst_idx": 3, "trajectory": [["a", 0, 0], ["b", 0, 0], ["c", 0, 0]]},
+        {"inst_idx": 4, "trajectory": [["c", 0, 0]]},
+    ]
+    path = write_json(tmp_path / "walks.json", walks)
+    assert main(["score", "cvdn", str(path), "--split", "train", "--data", str(toy_data)]) == 0
+    assert capsys.readouterr().out == "ndh train\ngp    2.0000 m\n"  # 4 m nearer to c, and nothing
+    assert score_file("cvdn", path, "train", toy_data) == score_file("ndh", path, "train", toy_data) == {"gp": 2.0}
 
 
 @pytest.mark.parametrize(

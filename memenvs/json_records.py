@@ -1,4 +1,4 @@
-"""JSON records that say where they come from: every value read from a house file is checked, and named if it is wrong."""
+"""JSON records that say where they come from: every value read from a file of data is checked, and named if it is wrong."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from memenvs.cli.common import Parser, run_command
+import memenvs
+from memenvs.cli.common import Parser, positive_int, run_command, whole_int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m agents", description="Train, evaluate and report agents with memory.")
+    parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
@@ -62,9 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         "play the evaluation trials of a run, beside random and oracle; or answer its episodes",
     )
     evaluate.add_argument("folder", type=Path, help="folder of the run")
-    evaluate.add_argument("--steps", type=int, help="steps of a trial; default the preset's")
-    evaluate.add_argument("--trials", type=int, help="number of trials; default the preset's")
-    evaluate.add_argument("--seed", type=int, default=1, help="of the evaluation (default 1)")
+    evaluate.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
+    evaluate.add_argument("--trials", type=positive_int, help="number of trials; default the preset's")
+    evaluate.add_argument("--seed", type=whole_int, default=1, help="of the evaluation (default 1)")
     evaluate.add_argument(
         "--checkpoint",
         help="file in the folder, of a run with milestones (default best.zip of a run with validation, else checkpoint.zip)",
@@ -78,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     evaluate.add_argument(
         "--demonstrations",
-        type=int,
+        type=whole_int,
         default=0,
         metavar="N",
         help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is evaluated then",
@@ -88,10 +90,12 @@ def _parser() -> argparse.ArgumentParser:
         commands, "probe", "reports", "show where the attention of a run's relic memory goes: attention.png and .json"
     )
     probe.add_argument("folder", type=Path, help="folder of the run")
-    probe.add_argument("--steps", type=int, help="steps of the trial; default the preset's")
-    probe.add_argument("--count", type=int, default=100, help="steps at which attention is recorded (default 100)")
-    probe.add_argument("--layout", type=int, help="number of the layout; default drawn")
-    probe.add_argument("--seed", type=int, default=1, help="of the trial (default 1)")
+    probe.add_argument("--steps", type=positive_int, help="steps of the trial; default the preset's")
+    probe.add_argument(
+        "--count", type=positive_int, default=100, help="steps at which attention is recorded (default 100)"
+    )
+    probe.add_argument("--layout", type=whole_int, help="number of the layout; default drawn")
+    probe.add_argument("--seed", type=whole_int, default=1, help="of the trial (default 1)")
     probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
 
     walks = _command(
@@ -101,8 +105,8 @@ def _parser() -> argparse.ArgumentParser:
         "draw the ways of a run's agent, random and oracle, and a metric by step: walks.html",
     )
     walks.add_argument("folder", type=Path, help="folder of the run")
-    walks.add_argument("--episodes", type=int, default=20, help="episodes that each policy plays (default 20)")
-    walks.add_argument("--maps", type=int, default=4, help="how many of them are drawn (default 4)")
+    walks.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
+    walks.add_argument("--maps", type=whole_int, default=4, help="how many of them are drawn (default 4)")
     walks.add_argument("--metric", help="what is shown by step (default the preset's score)")
     walks.add_argument(
         "--policies",
@@ -110,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="POLICY",
         help="of agent, random, oracle (default all)",
     )
-    walks.add_argument("--seed", type=int, default=1, help="of the episodes (default 1)")
+    walks.add_argument("--seed", type=whole_int, default=1, help="of the episodes (default 1)")
     walks.add_argument("--out", type=Path, help="folder of the files; default the run's")
 
     report = _command(commands, "report", "reports", "write report.html of one or more runs")

@@ -76,6 +76,20 @@ def blame(argument: str, *errors: type[Exception]) -> Iterator[None]:
         raise UserError(f"argument {argument}: {error}") from error
 
 
+def positive_int(text: str) -> int:
+    """Type of an argument: an integer of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def whole_int(text: str) -> int:
+    """Type of an argument, such as a seed: an integer of at least 0."""
+    if not text.isdecimal() or int(text) >= 2**62:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 0 and below 2^62, got {text!r}")
+    return int(text)
+
+
 def find_row(id: str) -> Row:
     """The registry's row of the argument ID."""
     with blame("ID", ValueError):

@@ -68,6 +68,31 @@ def test_a_reader_that_leaves_early() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["evaluate", "run", "--trials", "0"],
+            "evaluate: error: argument --trials: must be an integer of at least 1, got '0'",
+        ),
+        (
+            ["evaluate", "run", "--demonstrations", "-1"],
+            "argument --demonstrations: must be an integer of at least 0 and below",
+        ),
+        (["walks", "run", "--seed", "x"], "argument --seed: must be an integer of at least 0 and below 2^62, got 'x'"),
+        (["probe", "run", "--count", "1.5"], "argument --count: must be an integer of at least 1, got '1.5'"),
+        (["report"], "the following arguments are required: folder; see python -m agents report --help"),
+    ],
+)
+def test_wrong_numbers_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
 def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["tarin", "demo"])

@@ -16,7 +16,7 @@ from agents.__main__ import main
 from agents.memory import StepInputs
 from agents.memory.relic import RelicConfig, RelicMemory, Sink
 from agents.presets import find_preset
-from agents.probe import Recording, attention_weights, describe_heads, describe_uniform, record
+from agents.probe import Recording, attention_weights, describe_heads, describe_uniform, probe_run, record
 from agents.probe_figures import goals_figure
 from agents.run_config import with_overrides
 from agents.runs import RunDirectory, train_run
@@ -313,5 +313,8 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
     assert lines[0].startswith("layer 0 head 0: ")
     assert lines[2].startswith("for comparison: uniform ")
     assert lines[-1].endswith("attention.png")
-    assert main(["probe", str(tmp_path / "run"), "--count", "0"]) == 2
-    assert "count must be an integer of at least 1, got 0" in capsys.readouterr().err
+    with (
+        RunDirectory(tmp_path / "run") as run,
+        pytest.raises(ValueError, match="count must be an integer of at least 1, got 0"),
+    ):
+        probe_run(run, tmp_path / "out", count=0)

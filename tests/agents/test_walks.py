@@ -18,7 +18,7 @@ from agents.presets import find_preset
 from agents.run_config import RunConfig, with_overrides
 from agents.runs import RunDirectory, train_run
 from agents.vec_env import TrialVecEnv, make_vec_env
-from agents.walks import Walk, curve_by_step, draw_walk, play_walks
+from agents.walks import Walk, curve_by_step, draw_walk, play_walks, walk_run
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}
 ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
@@ -144,8 +144,6 @@ def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.C
         (["--policies", "random", "random"], "policies must be some of"),
         (["--policies", "random", "--metric", "cels"], "unknown metric 'cels'"),
         (["--policies", "random", "--metric", "seed"], "unknown metric 'seed'"),
-        (["--episodes", "0"], "episodes must be an integer of at least 1, got 0"),
-        (["--maps", "-1"], "maps must be an integer of at least 0, got -1"),
     ],
 )
 def test_bad_names(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,6 +151,14 @@ def test_bad_names(arguments: list[str], message: str, tmp_path: Path, capsys: p
     assert main(["walks", str(tmp_path), *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "walks.json").exists()
+
+
+def test_bad_numbers(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, replace(find_preset("coverage-smoke-encoder"), n_envs=1)) as run:
+        with pytest.raises(ValueError, match="episodes must be an integer of at least 1, got 0"):
+            walk_run(run, tmp_path, episodes=0)
+        with pytest.raises(ValueError, match="maps must be an integer of at least 0, got -1"):
+            walk_run(run, tmp_path, maps=-1)
 
 
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,27 +63,47 @@ def _tours(legs: int) -> RunConfig:
     )
 
 
+#: For minutes on one core: imitation alone.
+_LAPTOP_UPDATES = 2000
+_TAUGHT = ImitationConfig(
+    learning_rate=1e-3,
+    warmup_updates=100,
+    imitation_updates=_LAPTOP_UPDATES,
+    imitation_weight=1.0,
+    text_consistency=0.0,
+    cross_consistency=0.0,
+    max_grad_norm=10.0,
+)
+
+
 def _laptop(legs: int) -> RunConfig:
     """Tours for an agent that is taught in minutes on one core: imitation alone, a text that does not hear the views, no dropped words."""
     return RunConfig(
-        **{**_SHARED, "n_envs": 32, "total_steps": 2000},
+        **{**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDATES},
         env="memenvs/VLN-R2R-v0",
         env_kwargs={"world": "procedural", "split": "train", "legs": legs, "max_tokens": 112 * legs},
-        imitation=ImitationConfig(
-            learning_rate=2e-3,
-            warmup_updates=100,
-            imitation_updates=2000,
-            imitation_weight=1.0,
-            text_consistency=0.0,
-            cross_consistency=0.0,
-            max_grad_norm=5.0,
-        ),
+        imitation=_TAUGHT,
         policy={"size": "laptop", "network": {"text_positions": 112 * legs}},
         eval_kwargs={"split": "val_unseen"},
         eval_steps=15 * legs,
         eval_trials=2343,
         score="sdtw",
     )
+
+
+def _dialogues(world: str, **more: Any) -> RunConfig:
+    """CVDN, each instance with its whole dialogue; how it is taught is `env_kwargs.supervision`, and for evaluation `eval_kwargs.supervision`."""
+    env = {"world": world, "split": "train", "supervision": "mixed", "max_tokens": 300}
+    base: dict[str, Any] = {
+        **_SHARED,
+        "env": "memenvs/VLN-CVDN-v0",
+        "env_kwargs": env,
+        "eval_kwargs": {"split": "val_unseen"},
+        "eval_steps": 40,
+        "eval_trials": 902,
+        "score": "gp",
+    }
+    return RunConfig(**{**base, **more, "env_kwargs": env | more.get("env_kwargs", {})})
 
 
 #: What is changed -> what the agent then is, and how: MTVM's studies of history, memory and consistency.
@@ -147,6 +167,26 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
         "a few seconds of vln-laptop, to see that everything runs",
         with_overrides(
             _laptop(1), [("n_envs", 4), ("total_steps", 6), ("imitation.imitation_updates", 4), ("eval_trials", 12)]
+        ),
+    ),
+    "vln-cvdn-laptop": (
+        "laptop's MTVM on dialogues in procedural houses; env_kwargs.supervision is mixed, oracle or navigator",
+        _dialogues(
+            "procedural",
+            n_envs=32,
+            total_steps=_LAPTOP_UPDATES,
+            imitation=_TAUGHT,
+            policy={"size": "laptop", "network": {"text_positions": 300}},
+        ),
+    ),
+    "vln-cvdn-small": (
+        "small MTVM on the dialogues of the real graphs from scratch, directions only; its CVDN train split is a file of yours",
+        _dialogues(
+            "mp3d",
+            env_kwargs={"features": "none", "feature_size": 256},
+            eval_trials=907,
+            imitation=_SCRATCH,
+            policy={"size": "small", "network": {"text_positions": 300}},
         ),
     ),
     "vln-ppo": (

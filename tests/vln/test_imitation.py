@@ -372,3 +372,17 @@ def test_presets_of_ablations_differ_in_what_they_say() -> None:
     assert (
         paper.imitation == ImitationConfig() and paper.env_kwargs["feature_size"] == 2048 and paper.eval_trials == 2349
     )
+
+
+def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
+    """The preset of the real graphs on the toy house; the supervision of training is a setting of the environment."""
+    pairs = {
+        "env_kwargs.data_dir": toy_data, "env_kwargs.feature_size": 4, "env_kwargs.supervision": "oracle", "policy.size": "tiny",
+        "policy.network": '{"text_positions": 300, "vision_positions": 64}', "n_envs": 2, "total_steps": 2, "eval_kwargs.split": "val_seen",
+        "eval_trials": 2, "device": "cpu", "imitation.imitation_updates": 1,
+    }  # fmt: skip
+    options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
+    assert main(["train", "vln-cvdn-small", "--out", str(tmp_path / "run"), *options]) == 0
+    with RunDirectory(tmp_path / "run") as run:
+        assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
+    assert find_preset("vln-cvdn-laptop").env_kwargs["world"] == "procedural"

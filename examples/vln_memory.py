@@ -1,0 +1,140 @@
+"""MTVM's ablation in procedural houses: what it is worth to remember moves, in tours of one, two and three legs, and what the text is worth.
+
+Trains the laptop's MTVM with all of its moves in memory, with the last three, the last one or none, and without language, each with several seeds;
+prints and draws success rate (SR) and success weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
+Success in a tour asks for the end of each leg, in order. A stopped command goes on where it was.
+
+    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf] [--seeds 0 1 2] [--jobs 2] [--out runs/vln_memory] [--smoke]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from agents.presets import find_preset
+from agents.report import Report, figure_png
+from agents.run_config import RunConfig, with_overrides
+from agents.run_directory import RunDirectory
+from agents.runs import evaluate_run, train_run
+from memenvs.files import write_file
+
+#: Legs -> preset of an agent that remembers all of its moves.
+LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}
+#: Agent -> what is added to the preset's name, and what it is.
+AGENTS = {
+    "all": ("", "remembers all moves"),
+    "last3": ("-last3", "remembers the last 3 moves"),
+    "last1": ("-last1", "remembers the last move"),
+    "none": ("-no-memory", "remembers nothing"),
+    "recurrent": ("-recurrent", "one recurrent state"),
+    "deaf": ("-no-language", "remembers all moves, does not read the text"),
+    "consistency": ("-consistency", "remembers all moves, with the consistency loss"),
+}
+METRICS = ("sr", "sdtw")
+
+
+def settings(legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
+    """The preset with a seed; for seconds only if it is a smoke test."""
+    config = replace(find_preset(LEGS[legs] + AGENTS[agent][0]), seed=seed)
+    if not smoke:
+        return config
+    return with_overrides(config, [("n_envs", 2), ("total_steps", 2), ("eval_trials", 4), ("policy.network.dim", 16)])
+
+
+def train_and_evaluate(folder: Path, config: RunConfig, quiet: bool) -> Path:
+    """One run, to its end and with its evaluation; returns its folder."""
+    with RunDirectory.continued(folder, config) as run:
+        if not run.holds("evaluation.json"):
+            train_run(run, quiet=quiet)
+            results = {"agent": evaluate_run(run).to_json()}
+            write_file(folder / "evaluation.json", json.dumps(results).encode())
+    return folder
+
+
+def values(folders: list[Path], metric: str) -> np.ndarray:
+    """A metric of each run, float64, (seeds,)."""
+    files = [json.loads((folder / "evaluation.json").read_text()) for folder in folders]
+    return np.array([file["agent"]["metrics"][metric]["mean"][0] for file in files])
+
+
+def error(sample: np.ndarray) -> float:
+    """Standard error of the mean over seeds; 0 of one seed."""
+    return float(sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else 0.0
+
+
+def shown(sample: np.ndarray) -> str:
+    """Mean and, of several seeds, standard error, in %."""
+    return f"{100 * sample.mean():.1f}" + f" +- {100 * error(sample):.1f}" * (len(sample) > 1)
+
+
+def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
+    """The table and a picture for each metric: `report.html`; prints the table."""
+    report = Report("MTVM in procedural houses", out)
+    agents = list(dict.fromkeys(agent for agent, _ in runs))
+    legs = sorted({count for _, count in runs})
+    header = ["agent", *(f"{metric.upper()} %, {count} leg{'s' * (count > 1)}" for metric in METRICS for count in legs)]
+    rows = [
+        [AGENTS[agent][1], *(shown(values(runs[agent, count], metric)) for metric in METRICS for count in legs)]
+        for agent in agents
+    ]
+    report.table(header, rows)
+    print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
+    for axes, metric in zip(figure.subplots(1, len(METRICS), sharey=True), METRICS, strict=True):
+        for agent in agents:
+            found = [100 * values(runs[agent, count], metric) for count in legs]
+            means, errors = [each.mean() for each in found], [error(each) for each in found]
+            axes.errorbar(legs, means, errors, marker="o", capsize=3, label=AGENTS[agent][1])
+        axes.set_xticks(legs)
+        axes.set_xlabel("legs of the tour")
+        axes.set_ylabel(f"{metric.upper()} on unseen houses, %")
+    axes.legend(frameon=False, fontsize="small")
+    report.picture("memory", figure_png(figure), "mean and standard error over seeds")
+    return report.write(out / "report.html")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/vln_memory"),
+        help="started runs in it are continued (default %(default)s)",
+    )
+    parser.add_argument("--legs", type=int, nargs="+", default=list(LEGS), choices=list(LEGS))
+    parser.add_argument("--agents", nargs="+", default=["all", "last3", "none", "deaf"], choices=list(AGENTS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    options = parser.parse_args()
+    if options.smoke:
+        options.seeds, options.legs, options.agents = options.seeds[:1], options.legs[:2], options.agents[:2]
+    started: dict[tuple[str, int], list[Future[Path]]] = {}
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        for seed in options.seeds:  # a whole table of the first seed, then of the next
+            for legs in options.legs:
+                for agent in options.agents:
+                    config = settings(legs, agent, seed, options.smoke)
+                    folder = options.out / f"{agent}-{legs}-{seed}"
+                    run = pool.submit(train_and_evaluate, folder, config, options.jobs > 1)
+                    started.setdefault((agent, legs), []).append(run)
+        for run in [run for each in started.values() for run in each]:
+            print(f"done: {run.result()}", flush=True)
+    runs = {key: [run.result() for run in each] for key, each in started.items()}
+    print(f"report: {write_results(options.out, runs).resolve()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -38,6 +38,7 @@ class BalletModelConfig:
         capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, None for all.
         time_index: What the code of time tells; see `time_rows`.
         initialisation: See `FrameEncoder`.
+        every: Of the steps of a visit the first and then every so-manyth one is seen; 1 ... the task's `stay`. With 5 all dances still differ.
         chunk: Steps of a chunk; >= 1.
         top_k: Chunks that are read; >= 1.
         dim: Width of tokens, D.
@@ -59,6 +60,7 @@ class BalletModelConfig:
     capacity: int | str | None = "task"
     time_index: TimeIndex = "step"
     initialisation: Initialisation = "calibrated"
+    every: int = 1
     chunk: int = 32
     top_k: int = 4
     dim: int = 128
@@ -69,7 +71,7 @@ class BalletModelConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
+        for name in ("every", "chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_whole(name, getattr(self, name))
         if self.capacity != "task":
             check_whole("capacity", self.capacity, or_none=True)
@@ -93,7 +95,8 @@ class BalletModel(nn.Module):
         **settings: Fields of the config to change.
 
     Raises:
-        ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room.
+        ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room; or `every` is
+            longer than a visit.
     """
 
     times: Tensor
@@ -107,6 +110,10 @@ class BalletModel(nn.Module):
         values = {} if config is None else {name: getattr(config, name) for name in known}
         self.task, self.config = task, BalletModelConfig(**{**values, **settings})
         config = self.config
+        if config.every > task.stay:
+            raise ValueError(f"every must be at most the steps of a visit ({task.stay}), got {config.every}")
+        self._seen = np.arange(0, task.stay, config.every)
+        """Steps of a visit that are seen."""
         self.encoder = FrameEncoder(config.dim, config.initialisation)
         self.is_dnc = config.memory.startswith("dnc")
         self.reader: MemoryReader | DNCReader
@@ -137,7 +144,10 @@ class BalletModel(nn.Module):
         """
         query, tokens, chunks = self.memory(episodes, strategies)
         if isinstance(self.reader, DNCReader):
-            values = sum(table[rows] for table, rows in zip(tokens.tables, tokens.rows, strict=True))
+            values = sum(  # the gradient of an index_select is much faster than that of an embedding
+                table.index_select(0, rows.flatten()).unflatten(0, rows.shape)
+                for table, rows in zip(tokens.tables, tokens.rows, strict=True)
+            )
             task = nn.functional.one_hot(torch.from_numpy(episodes.task).long().to(query.device), len(TASKS))
             return self.head(self.reader(values, query[:, 0], task.to(query.dtype)))
         read = self.reader(query, tokens, chunks, self.config.top_k)
@@ -193,9 +203,8 @@ class BalletModel(nn.Module):
         """The steps that are in memory, in order, int64 (B, N), and whether there are as many, bool (B, N); args as in `forward`."""
         kept = self.kept_visits(episodes, strategies)
         order = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
-        stay = self.task.stay
-        steps = (order[:, :, None] * stay + np.arange(stay)).reshape(len(order), -1)
-        return steps, np.repeat(np.take_along_axis(kept, order, 1), stay, axis=1)
+        steps = (order[:, :, None] * self.task.stay + self._seen).reshape(len(order), -1)
+        return steps, np.repeat(np.take_along_axis(kept, order, 1), len(self._seen), axis=1)
 
     def _times(self, episodes: Episodes, steps: np.ndarray, there: np.ndarray, strategies: np.ndarray | None) -> Tensor:
         """Rows of the codes of time, int64, (B, N)."""
@@ -215,10 +224,10 @@ class BalletModel(nn.Module):
         The walk's last visit has none, so that its token is left out by the mask.
         """
         assert self.actions is not None
-        batch, stay = len(steps), self.task.stay
+        batch, stay, seen_of_visit = len(steps), self.task.stay, len(self._seen)
         moves = np.roll(episodes.action[:, ::stay], -1, 1).astype(np.int64)
         moves[:, -1] = NO_ACTION
-        visits = steps[:, ::stay] // stay
+        visits = steps[:, ::seen_of_visit] // stay
         moves = np.take_along_axis(moves, visits, 1)
         after = torch.from_numpy(visits * (stay + 1) + stay).to(rows.device)
         own = torch.from_numpy(np.minimum(moves, MOVES - 1)).to(rows.device) + len(table)
@@ -229,5 +238,5 @@ class BalletModel(nn.Module):
             torch.cat([table, self.actions.to(table.dtype)]),
             torch.cat([rows.view(batch, -1), own], 1),
             torch.cat([when, after], 1),
-            torch.cat([seen, told & seen[:, ::stay]], 1),
+            torch.cat([seen, told & seen[:, ::seen_of_visit]], 1),
         )

@@ -54,6 +54,10 @@ for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
             f"Short Stay in {_size} x {_size} rooms with the memory {_memory}, whose clock is that of the dances (mod 32), as in the release",
             _base("ShortStay", 20_000, {"memory": _memory, "time_index": "mod32"}, env_kwargs={"size": _size}),
         )
+        BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}-step"] = (
+            f"the same with the number of the step as clock, as in the article: Short Stay in {_size} x {_size} rooms, {_memory}",
+            _base("ShortStay", 20_000, {"memory": _memory, "time_index": "step"}, env_kwargs={"size": _size}),
+        )
 for _memory in ("sat-fifo", "sat-pm"):
     BALLET_PRESETS[f"ballet-aba-{_memory}"] = (
         f"Ballet-ABA with the memory {_memory}",
@@ -95,11 +99,22 @@ BALLET_PRESETS["ballet-parity"] = (
     "Ballet-MVFO with the strategy MVFO as in the release: its weights at the start, times by slot, constant learning rate",
     _base("MVFO", RELEASE_STEPS, {"strategy": "mvfo", "initialisation": "release", "time_index": "slot"}, _RELEASE),
 )
+#: Small enough for a DNC on one core: 7 steps of a visit (still ones, then those after 5, 10 and 15 moves), 126 in all, and half as many cells.
+_SMALL_DNC = {"cells": 63, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
 for _on in ("first", "every"):
+    _when = "at the beginning" if _on == "first" else "at every step"
     BALLET_PRESETS[f"ballet-dnc-{_on}"] = (
-        f"Ballet-MVFO with a DNC of 288 cells that is told the task {'at the beginning' if _on == 'first' else 'at every step'}",
+        f"Ballet-MVFO with a DNC of 288 cells that is told the task {_when}; on one core half a minute for a batch",
         _base("MVFO", 4000, {"memory": f"dnc-{_on}", "capacity": None}),
     )
+    BALLET_PRESETS[f"ballet-dnc-{_on}-small"] = (
+        f"Ballet-MVFO, every fifth step, with a DNC of 63 cells of 64 numbers, one read head and no links that is told the task {_when}",
+        _base("MVFO", 3500, {"memory": f"dnc-{_on}", "capacity": None, "every": 5, "dnc": _SMALL_DNC}),
+    )
+BALLET_PRESETS["ballet-mvfo-small"] = (
+    "Ballet-MVFO, every fifth step, with the strategy MVFO: what the small DNC is compared with",
+    _base("MVFO", 8000, {"strategy": "mvfo", "every": 5}),
+)
 BALLET_PRESETS["ballet-smoke"] = (
     "Ballet-FIFO for seconds, which only shows that everything runs",
     replace(

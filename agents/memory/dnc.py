@@ -13,12 +13,11 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from agents.memory.dnc_cpu import SMALL, Scan
 from agents.memory.recurrent import ResetOn, stretches
 from memenvs.checks import check_fields, check_whole, choices_for
 
 TaskOn = Literal["first", "every"]
-SMALL = 1e-6
-"""Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,14 +138,27 @@ class DNCMemory(Memory):
 
     def _run(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
         """Some steps: embedding (B, T, D_in), resets bool (B, T); features (B, T, D), and the state after them."""
+        is_compiled = embedding.device.type == "cpu" and embedding.dtype == torch.float32 and not self.config.links
+        if is_compiled and not bool(resets[:, 1:].any()):
+            return self._scan(embedding, state if not bool(resets.any()) else _emptied(state, resets[:, 0]))
         features = []
         for t, any_reset in enumerate(resets.any(0).tolist()):
             if any_reset:
-                keep = ~resets[:, t]
-                state = {name: value * keep.view(-1, *[1] * (value.dim() - 1)) for name, value in state.items()}
+                state = _emptied(state, resets[:, t])
             state = self._advance(embedding[:, t], state)
             features.append(torch.cat([state["hidden"], state["reads"]], -1))
         return torch.stack(features, 1), state
+
+    def _scan(self, embedding: Tensor, state: State) -> tuple[Tensor, State]:
+        """The same in compiled passes, without links and resets."""
+        names, hidden = ("cell", "memory", "usage", "written", "read"), self.config.hidden_dim
+        controller, told = self.controller, torch.cat([state["hidden"], state["reads"]], -1)
+        weights = controller.weight_ih, controller.weight_hh, controller.bias_ih, controller.bias_hh
+        features, *after = Scan.apply(
+            embedding, told, *(state[name] for name in names), *weights, self.interface.weight, self.interface.bias
+        )
+        last = {"hidden": features[:, -1, :hidden], "reads": features[:, -1, hidden:]}
+        return features, dict(zip(names, after, strict=True)) | last
 
     def _advance(self, x: Tensor, state: State) -> State:
         """The state after a step that brings x, float (B, D_in)."""
@@ -173,6 +185,11 @@ class DNCMemory(Memory):
             backward, content, forward = modes[..., None].unbind(2)
             new_read = backward * (read @ link) + content * new_read + forward * (read @ link.transpose(1, 2))
         return after | {"read": new_read, "reads": (new_read @ memory).flatten(1)}
+
+
+def _emptied(state: State, resets: Tensor) -> State:
+    """The state with zeros where it is reset, bool (B,)."""
+    return {name: value * ~resets.view(-1, *[1] * (value.dim() - 1)) for name, value in state.items()}
 
 
 def oneplus(x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch.nn import functional
 from agents.ballet_model import BalletModel
 from agents.memory.place_codes import sinusoid
 from agents.memory.reader import MemoryLayer
+from memenvs.ballet.dances import PERFORMANCES
 from memenvs.ballet.episodes import Episodes
 from memenvs.ballet.frames import frames
 from memenvs.ballet.tasks import make_ballet
@@ -140,6 +141,21 @@ def test_chunks_hold_one_stretch_of_time_or_one_place(memory):
             assert (np.diff(steps) == 1).all() if memory == "sat-fifo-th" else len(places) <= 1
 
 
+@pytest.mark.parametrize("memory", ["sat-fifo", "t-fifo+a", "dnc-every"])
+def test_only_every_so_manyth_step_of_a_visit_is_seen(memory):
+    assert len({tuple(positions) for positions in PERFORMANCES[:, ::5].tolist()}) == 8  # which tell dances apart
+    dnc = {"dnc": {"cells": 4, "cell_dim": 4, "links": False}} if memory == "dnc-every" else {}
+    own, batch = model("Next", memory=memory, every=5, layers=1, **dnc), episodes("Next", 2)
+    steps, there = own.kept_steps(batch)
+    seen = np.arange(40)[:, None] * 32 + [0, 5, 10, 15, 20, 25, 30]
+    np.testing.assert_array_equal(steps, np.tile(seen.ravel(), (2, 1)))
+    assert there.all()
+    frame = np.full_like(batch.frame, 7)
+    frame[:, seen.ravel()] = batch.frame[:, seen.ravel()]
+    unseen = Episodes(**{**batch.__dict__, "frame": frame})
+    torch.testing.assert_close(own(unseen), own(batch), rtol=0, atol=0)
+
+
 def test_time_by_slot_counts_what_is_kept():
     _, tokens, _ = model("MVFO", strategy="fifo", time_index="slot").memory(episodes("MVFO", 2))
     assert tokens.rows[1].tolist() == [list(range(287, -1, -1))] * 2
@@ -166,6 +182,8 @@ def test_dnc_answers():
         ({"time_index": "hour"}, ValueError, "unknown time_index 'hour'"),
         ({"initialisation": "zero"}, ValueError, "unknown initialisation 'zero'"),
         ({"chunks": 3}, ValueError, "unknown setting 'chunks' of a ballet model; choose from .*Did you mean 'chunk'"),
+        ({"every": 0}, ValueError, "every must be an integer of at least 1, got 0"),
+        ({"every": 33}, ValueError, r"every must be at most the steps of a visit \(32\), got 33"),
         ({"dim": "wide"}, TypeError, "dim must be a whole number, got 'wide'"),
         ({"dnc": {"cells": 3}}, ValueError, "dnc must be left out with memory 'sat-fifo'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -152,6 +153,27 @@ def test_gradients_are_those_of_the_function(links: bool) -> None:
     memory, start = make(links=links, cells=3, read_heads=1), torch.tensor([[True, False, False]])
     x = torch.randn(1, 3, D, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda x: memory(StepInputs(x, start, start))[0], x)
+
+
+def test_the_compiled_scan_gives_what_the_steps_give() -> None:
+    """float32 on a CPU takes it; float64 goes step by step in autograd."""
+    torch.manual_seed(0)
+    plain = DNCMemory(5, DNCConfig(hidden_dim=6, cells=7, cell_dim=4, read_heads=3, links=False)).double()
+    compiled = copy.deepcopy(plain).float()
+    start = torch.zeros(3, 8, dtype=torch.bool)
+    x = torch.randn(3, 8, 5, dtype=torch.float64)
+    state = {name: 0.3 * torch.rand_like(value) for name, value in plain.initial_state(3).items()}
+    state["memory"][0, 2] = 0.0  # a cell without a direction
+    found = []
+    for memory, dtype in ((plain, torch.float64), (compiled, torch.float32)):
+        inputs = [each.to(dtype).requires_grad_() for each in (x, *state.values())]
+        features, after = memory(StepInputs(inputs[0], start, start), dict(zip(state, inputs[1:], strict=True)))
+        outcome = torch.cat([each.flatten() for each in (features, *(after[name] for name in state))])
+        weighted = outcome @ torch.linspace(-1.0, 2.0, len(outcome), dtype=dtype)
+        found.append([outcome, *torch.autograd.grad(weighted, [*inputs, *memory.parameters()])])
+    assert all(bool(each.ne(0).any()) for each in found[0])
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected.float(), atol=2e-5, rtol=1e-4)
 
 
 def test_writes_and_links_by_hand() -> None:

@@ -151,7 +151,7 @@ def test_hierarchical_read(layout: str, queries: int, top_k: int) -> None:
 
 
 def test_queries_alone_learn_as_one_by_one() -> None:
-    """Of tables only, which have a backward pass by hand: the same answers and gradients as the same tokens made, with rows and a mask of each query."""
+    """Of tables only, which have a backward pass by hand: answers and gradients are those of the same tokens made, one query at a time."""
     made, tokens, queries = reader(layers=3), summed(), 4
     generator = torch.Generator().manual_seed(3)
     query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64, requires_grad=True)

@@ -342,7 +342,10 @@ def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]
     for key in asked:
         found = keys.pop(key, None)
         if found is None or found.shape != WHERE[key][1] or (key != "pose" and not isinstance(found, spaces.Discrete)):
-            raise ValueError(f"the memory {memory!r} needs the key {key!r}, {FORMS[key]}, in observations; got {space}")
+            hint = " (make_vec_env(..., place=True) adds it)" if key == "place" else ""
+            raise ValueError(
+                f"the memory {memory!r} needs the key {key!r}, {FORMS[key]}, in observations{hint}; got {space}"
+            )
     if not keys:
         raise ValueError(
             f"observations must have a key besides {', '.join(map(repr, asked))}, which goes to the memory {memory!r}; got {space}"

@@ -52,8 +52,9 @@ def check_start(value: Any) -> tuple[float, float, float]:
 def choices_for(name: object, choices: Iterable[str]) -> str:
     """The end of a message about an unknown name: "choose from [...]", and the choice that it may have been meant to be; of many the nearest."""
     choices = list(choices)
+    same = [choice for choice in choices if choice.casefold() == str(name).casefold()]
     begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
-    near = begun or get_close_matches(str(name), choices, 1)
+    near = same or begun or get_close_matches(str(name), choices, 1)
     if len(choices) > MOST_LISTED:
         shown = (begun or get_close_matches(str(name), choices, 8, 0.3) or choices)[:8]
         return f"the nearest of {len(choices)} are {shown}"

@@ -96,49 +96,6 @@ def departures(
     return _departures(places, np.asarray(resets, bool), strategies, room, quota, count == "lifetime", table)
 
 
-def next_slot(
-    places: np.ndarray,
-    arrived: np.ndarray,
-    incoming: np.ndarray,
-    strategy: str | np.ndarray,
-    capacity: int | None,
-    *,
-    n_places: int | None = None,
-    visits: np.ndarray | None = None,
-) -> np.ndarray:
-    """Which slot of a memory the next unit takes: what `departures` does to a whole sequence, one unit at a time.
-
-    Args:
-        places: int, (B, M); place of the unit in each slot.
-        arrived: int, (B, M); when it came, the larger the later; -1 where the slot is free. M is `capacity` or more.
-        incoming: int, (B,); place of the next unit.
-        strategy: As in `retained`.
-        capacity: As in `retained`.
-        n_places: As in `retained`; places of free slots count too.
-        visits: int, (B, n_places); units of each place that have come before, for `count="lifetime"`; None is "occupancy".
-
-    Returns:
-        int64, (B,); the slot of the unit that leaves, or the first free one if none has to; -1 if the unit is not stored.
-
-    Raises:
-        ValueError: As `retained`, or there is no free slot where one is needed.
-    """
-    places, arrived = np.ascontiguousarray(places, np.int64), np.ascontiguousarray(arrived, np.int64)
-    incoming = np.ascontiguousarray(incoming, np.int64)
-    strategies = strategy_numbers(strategy, len(places))
-    quota = check_room(strategies, capacity, n_places)
-    table = max(_check_places(places, n_places), _check_places(incoming, n_places))
-    room = places.shape[1] if capacity is None else capacity
-    quota = room if capacity is None else quota
-    counts = np.zeros((len(places), 0), np.int64) if visits is None else np.ascontiguousarray(visits, np.int64)
-    slots = _next_slot(places, arrived, incoming, strategies, room, quota, counts, table)
-    if (slots == places.shape[1]).any():
-        raise ValueError(
-            f"arrived must have a free slot where there is room for {room} units, got {places.shape[1]} slots"
-        )
-    return slots
-
-
 def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
     """The number of the strategy of each sequence, int64 (B,).
 
@@ -262,52 +219,4 @@ def _departures(
             held[place] += 1
             came[place] += 1
             total += 1
-    return out
-
-
-@njit(nogil=True, cache=True)
-def _next_slot(
-    places: np.ndarray,
-    arrived: np.ndarray,
-    incoming: np.ndarray,
-    strategies: np.ndarray,
-    capacity: int,
-    quota: int,
-    visits: np.ndarray,
-    n_places: int,
-) -> np.ndarray:  # pragma: no cover  (compiled)
-    """See `next_slot`; M where there is no free slot."""
-    batch, slots = places.shape
-    out = np.empty(batch, np.int64)
-    held = np.zeros(n_places, np.int64)
-    for b in range(batch):
-        held[:] = 0
-        total, free = 0, slots
-        for m in range(slots - 1, -1, -1):
-            if arrived[b, m] < 0:
-                free = m
-            else:
-                held[places[b, m]] += 1
-                total += 1
-        strategy, loser = strategies[b], -1
-        if strategy == QUOTA:
-            if held[incoming[b]] < quota:
-                out[b] = free
-                continue
-            loser = incoming[b]
-        elif total < capacity:
-            out[b] = free
-            continue
-        elif strategy == LIFO:
-            out[b] = -1
-            continue
-        elif strategy != FIFO:
-            loser = _extreme(held, visits[b] if visits.shape[1] else held, strategy == MVFO)
-        oldest = -1
-        for m in range(slots):
-            if arrived[b, m] < 0 or (loser >= 0 and places[b, m] != loser):
-                continue
-            if oldest < 0 or arrived[b, m] < arrived[b, oldest]:
-                oldest = m
-        out[b] = oldest
     return out

@@ -71,6 +71,7 @@ def test_ids_are_unique_and_registering_again_changes_nothing():
 
 def test_a_name_cut_short_means_the_one_that_begins_so():
     assert choices_for("val", ["train", "validation", "all"]).endswith("Did you mean 'validation'?")
+    assert choices_for("lvfo", ["LIFO", "LVFO", "MVFO"]).endswith("Did you mean 'LVFO'?")
     assert choices_for("", ["train"]) == "choose from ['train']"
 
 

@@ -33,7 +33,8 @@ class Episodes:
         frame: int16, (B, T); row of `memenvs.ballet.frames.frames()`.
         place: int16, (B, T); the room, 0 ... rooms - 1.
         visit: int16, (B, T); the visit that the step belongs to, 0 ... V - 1.
-        action: int8, (B, T); the move of the walk that led to the visit, 0 ... 3 (the task says which is which), `NO_ACTION` for none.
+        action: int8, (B, T); at the first step of a visit the move of the walk that led to it, 0 ... 3 (the task says which is which);
+            `NO_ACTION` for none and at all other steps.
         query: int16, (B,); row of the still image of the dancer that is asked about, at the centre.
         label: int8, (B,); the dance that is the answer, 0 ... 7.
         task: int8, (B,); number in `memenvs.ballet.descriptions.TASKS` where the task is one of the four, else 0.

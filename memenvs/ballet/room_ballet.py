@@ -28,7 +28,8 @@ class RoomBallet(BatchTask):
     Observation (`Dict`): with `obs="pixels"` `rgb` uint8 (45, 45, 3), the room that the walker is in, without a dancer while it is asked, and
     `query` of the same form, the dancer that is asked about, standing still (black before); with `obs="symbols"` `frame` and `query`,
     `Discrete(2566)`: rows of `memenvs.ballet.frames.frames()`, 2565 for none. `phase`, `Discrete(2)`: 0 the walker watches, 1 it is asked.
-    `move`, `Discrete(5)`: the move of the walk that led here, 4 for none. The place is in `info["place"]`; `PlaceWrapper` shows it.
+    `move`, `Discrete(5)`: at the first step of a visit the move of the walk that led there, else 4. The place is in `info["place"]`, which
+    `PlaceWrapper` shows.
     Action (`Discrete(8)`): a dance; ignored before the question.
     Reward: 1 for the right dance, else 0.
     Ends: terminates with the answer, T + 1 steps after the reset.
@@ -105,7 +106,7 @@ class RoomBallet(BatchTask):
         """What is seen and what is asked."""
         is_asked, t = self._is_asked(), self._now()
         out["phase"][which] = is_asked[which]
-        out["move"][which] = self._episodes.action[self._rows, t][which]
+        out["move"][which] = np.where(is_asked, NO_ACTION, self._episodes.action[self._rows, t])[which]
         frame, query = self._episodes.frame[self._rows, t][which], self._episodes.query[which]
         asked = is_asked[which]
         if self.config.obs == "symbols":

@@ -249,4 +249,5 @@ def show(
         for t in range(steps):
             v = t // stay
             frame[b, t] = visit_dancer[b, v] * 9 + performances[visit_dance[b, v], t % PERFORMANCE]
-            place[b, t], visit[b, t], action[b, t] = visit_place[b, v], v, visit_action[b, v]
+            place[b, t], visit[b, t] = visit_place[b, v], v
+            action[b, t] = visit_action[b, v] if t % stay == 0 else NO_ACTION

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from agents.allocator import AdaptiveAllocator, AllocatorConfig, EpisodeAllocator, kept_steps
 from agents.encoders import make_text_encoder
 from memenvs.ballet.descriptions import load_descriptions
-from memenvs.retention import STRATEGIES, next_slot, retained
+from memenvs.retention import STRATEGIES, retained
+from tests.slow_retention import SlowMemory
 
 #: Reward of each strategy (columns) in each task: minus the loss that a reader has, ln 8 where it can only guess.
 REWARDS = torch.tensor(
@@ -195,15 +196,12 @@ def test_goes_on_from_its_tensors() -> None:
 def test_kept_steps_are_those_of_each_beginning(places: list[int], strategy: str, capacity: int) -> None:
     """What is kept at a step follows from places up to it, and is what a memory holds that writes step by step."""
     kept = kept_steps(np.array([places]), strategy, capacity, n_places=4)[0]
-    slots, arrived = np.zeros((1, capacity), int), np.full((1, capacity), -1)
+    memory = SlowMemory(strategy, capacity, 4)
     for t, place in enumerate(places):
         now = kept[t][kept[t] >= 0]
         whole = retained(np.array([places[: t + 1]]), strategy, capacity, n_places=4)[0]
         np.testing.assert_array_equal(now, np.flatnonzero(whole))
-        slot = int(next_slot(slots, arrived, np.array([place]), strategy, capacity, n_places=4)[0])
-        if slot >= 0:
-            slots[0, slot], arrived[0, slot] = place, t
-        assert now.tolist() == sorted(arrived[arrived >= 0].tolist())
+        assert now.tolist() == memory.write(place)
 
 
 def test_two_rooms_by_hand() -> None:

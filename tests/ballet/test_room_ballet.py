@@ -48,6 +48,32 @@ def test_an_episode_is_the_batch_of_one_of_its_generator(name):
             break  # long ones
 
 
+@pytest.mark.parametrize(("name", "stay"), [("Next", 32), ("ShortStay", 1), ("MVFO", 32)])
+def test_a_move_is_seen_once(name, stay):
+    """At the first step of a visit, on the way there; a performance goes on without one, and none leads to the question."""
+    env = make(name, obs="symbols")
+    observation, info = env.reset(seed=3)
+    visits = make_ballet(name).make(np.array([info["key"]]))
+    moves, places = [], []
+    while observation["phase"] == 0:
+        moves.append(int(observation["move"]))
+        places.append(int(info["place"]))
+        observation, *_, info = env.step(0)
+    assert observation["move"] == 4
+    walked = np.array(moves).reshape(-1, stay)
+    assert (walked[:, 1:] == 4).all()
+    assert walked[0, 0] == 4
+    if name == "MVFO":
+        assert (walked == 4).all()  # no walk: places are drawn
+        return
+    assert (walked[1:, 0] < 4).all()
+    steps = {"Next": [1, -1, -3, 3], "ShortStay": [-3, 3, -1, 1]}[name]
+    entered = np.array(places).reshape(-1, stay)[:, 0]
+    for before, move, after in zip(entered, walked[1:, 0], entered[1:], strict=False):
+        assert after == before + steps[move] or (name == "ShortStay" and after == before)
+    assert visits.visit_place[0].tolist() == entered.tolist()
+
+
 @pytest.mark.parametrize("kwargs", [{}, {"schedule": "grid_walk"}])
 def test_any_episode_of_a_batch_can_be_played(kwargs):
     batch = make_ballet("MultiTask", **kwargs).sample_batch(6, np.random.default_rng(3))

@@ -156,7 +156,8 @@ class EpisodeAllocator:
     """An allocator at work in N environments: a strategy is chosen at the start of an episode, held to its end, and judged by its return.
 
     For reinforcement learning with a memory of limited room. What a memory has kept at each step follows from places and strategy alone
-    (`kept_steps`), so a learner stores the strategy and makes the memory again with gradients.
+    (`kept_steps`), so a learner stores the strategy and makes the memory again with gradients. Exploration as in the source:
+    `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
 
     Args:
         allocator: Learns here, with an Adam of its own.

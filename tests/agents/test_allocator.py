@@ -11,9 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from agents.allocator import AdaptiveAllocator, AllocatorConfig, EpisodeAllocator, kept_steps
 from agents.encoders import make_text_encoder
+from agents.memory import StepInputs, make_memory
 from memenvs.ballet.descriptions import load_descriptions
 from memenvs.retention import STRATEGIES, retained
 from tests.slow_retention import SlowMemory
@@ -153,6 +155,61 @@ def test_the_better_strategy_is_found_by_return() -> None:
         work.end((state["strategy"] == 3).float(), ends)  # mvfo earns 1, fifo 0
     torch.testing.assert_close(work.allocator(task[:1]), torch.tensor([[0.0, 1.0]]), atol=0.15, rtol=0)
     assert work.allocator.best(task).tolist() == [3, 3]
+
+
+def test_two_rooms_from_cue_to_answer() -> None:
+    """A cue in the first room, a stay in the second that fills the memory, and back, where the answer is asked for.
+
+    An agent knows what its memory says after either cue. With MVFO that differs and every answer is right; with FIFO it is the same, and half are.
+    """
+    envs, rooms, rounds = 8, [0, 0, 1, 1, 1, 1, 1, 0], 40
+    memory = make_memory("sat-fifo", 2, n_places=2, dim=8, layers=1, heads=1, mlp_dim=8, capacity=5)
+    allocator = AdaptiveAllocator(
+        1, AllocatorConfig(epsilon_end=0.05, epsilon_steps=rounds * envs * len(rooms) // 5), ("fifo", "mvfo")
+    )
+    work, rng = EpisodeAllocator(allocator, envs, np.random.default_rng(0), 2e-2), np.random.default_rng(1)
+
+    def seen(cues: Tensor) -> StepInputs:
+        embedding = torch.zeros(len(cues), len(rooms), 2)
+        embedding[torch.arange(len(cues)), 0, cues] = 1.0
+        start = (torch.arange(len(rooms)) == 0).expand(len(cues), -1)
+        return StepInputs(embedding, start, start, place=torch.tensor(rooms).expand(len(cues), -1))
+
+    def made_again(cues: Tensor, strategies: Tensor) -> Tensor:
+        """What the memory says in the end, from stored observations and strategies, with gradients."""
+        return memory(seen(cues), memory.initial_state(len(cues)) | {"strategy": strategies}, last=1)[0][:, 0]
+
+    known = {number: made_again(torch.tensor([0, 1]), torch.tensor([number] * 2)).detach() for number in (0, 3)}
+    for strategy, says in known.items():
+        kept = kept_steps(np.array([rooms]), np.array([strategy]), 5)[0, -1]
+        assert (0 in kept) == (strategy == 3) == bool((says[0] - says[1]).abs().max() > 1e-3)
+    chosen = []
+    for _ in range(rounds):
+        cues = torch.from_numpy(rng.integers(2, size=envs))
+        x, state = seen(cues), memory.initial_state(envs)
+        for t in range(len(rooms)):
+            starts, ends = torch.full((envs,), t == 0), torch.full((envs,), t == len(rooms) - 1)
+            state = work.begin(starts, torch.ones(envs, 1), state)
+            says, state = memory.step(x.steps(t, t + 1), state)
+            rewards = torch.zeros(envs)
+            if t == len(rooms) - 1:
+                if len(chosen) < 3:
+                    torch.testing.assert_close(made_again(cues, work.strategies).detach(), says, atol=1e-5, rtol=0)
+                expected = torch.stack([known[number] for number in work.strategies.tolist()])
+                far = (expected - says[:, None]).abs().amax(2)
+                guess = torch.from_numpy(rng.integers(2, size=envs))
+                answers = torch.where((far[:, 0] - far[:, 1]).abs() < 1e-4, guess, far.argmin(1))
+                rewards = (answers == cues).float()
+            losses = work.end(rewards, ends)
+        assert len(losses) == envs
+        chosen.append(work.strategies.clone())
+    made_again(cues, work.strategies).sum().backward()
+    assert all(
+        bool(weight.grad.abs().sum() > 0) for name, weight in memory.named_parameters() if name.endswith("value.weight")
+    )
+    assert allocator.best(torch.ones(1, 1)).tolist() == [3]
+    torch.testing.assert_close(allocator(torch.ones(1, 1)), torch.tensor([[0.5, 1.0]]), atol=0.25, rtol=0)
+    assert (torch.cat(chosen[-10:]) == 3).float().mean() > 0.85 > (torch.cat(chosen[:4]) == 3).float().mean()
 
 
 def test_goes_on_from_its_tensors() -> None:

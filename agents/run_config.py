@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class RunConfig:
         total_steps: Environment steps of the whole run, all copies together; >= 1. Whole rollouts are played: training ends
             with the first that reaches them. Of a run that learns to predict, its batches; of one with `imitation`, its updates.
         seed: Of everything random; >= 0.
-        device: "auto", "cpu" or "cuda".
+        device: "auto", "cpu", "cuda" or a GPU of several, such as "cuda:1".
         threads: CPU threads of PyTorch; 0 leaves its own choice.
         ppo: Settings of `PartialUpdatePPO`; the defaults if no learner's are given.
         dqn: Settings of `EpisodeDQN`, which learns instead if they are given.
@@ -84,6 +85,8 @@ class RunConfig:
         for name in ("seed", "threads", "milestones", "validation_trials"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
+            raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got {self.device!r}")
         given = [name for name in LEARNERS if getattr(self, name) is not None]
         if not given:
             object.__setattr__(self, "ppo", PPOConfig())

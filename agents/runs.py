@@ -169,6 +169,8 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         ValueError: A setting of the environment, the policy or the learner is not allowed, or cannot be split over the processes.
         TypeError: It does not exist.
     """
+    if config.device.startswith("cuda") and not torch.cuda.is_available():  # Stable-Baselines3 would take the CPU
+        raise ValueError(f"device must be 'auto' or 'cpu' where PyTorch finds no GPU, got {config.device!r}")
     if config.supervised is not None:
         check_supervised(config, processes)
         return
@@ -177,8 +179,6 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
     if config.ppo is not None:
         processes.share("ppo.batch_size", config.ppo.batch_size)
     _check_total(config)
-    for part in ("eval_kwargs", *["validation_kwargs"] * (config.validation_trials > 0)):
-        _one_env(config, part).close()
     env = _one_env(config, "env_kwargs")
     learner: Any = algorithm(config)
     settings = config.settings
@@ -186,6 +186,9 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         settings = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
     alone = {} if config.ppo is not None else {"processes": processes}
     try:
+        _one_env(config, "eval_kwargs").close()
+        if config.validation_trials > 0:
+            _one_env(config, "validation_kwargs").close()
         _start_encoder(
             config,
             learner(learner.default_policy, env, settings, policy_kwargs=config.policy, device=config.device, **alone),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields, replace
+from inspect import signature
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -85,6 +86,11 @@ class TrialModel(BaseAlgorithm):
 
     def _new_policy(self, seed: int) -> ActingPolicy:
         """A policy with weights drawn from the seed; the global generator stays as it was."""
+        taken = signature(self.policy_class).parameters.values()
+        known = [each.name for each in taken if each.kind is each.KEYWORD_ONLY]
+        for name in self.policy_kwargs:
+            if name not in known and not any(each.kind is each.VAR_KEYWORD for each in taken):
+                raise TypeError(f"unknown setting {name!r} of {self.policy_class.__name__}; {choices_for(name, known)}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             policy = self.policy_class(

@@ -258,7 +258,7 @@ def test_members_that_do_not_fit(saved: Path) -> None:
             r"'features_extractor\..*' is missing; of policy_kwargs, features_extractor_kwargs was given otherwise",
         ),
         ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*; of policy_kwargs, memory was"),
-        ({"nets": 3}, r"model: .*unexpected keyword argument 'nets'; of policy_kwargs, nets was"),
+        ({"nets": 3}, r"model: .*unknown setting 'nets' of MemoryPolicy; .*; of policy_kwargs, nets was"),
     ],
 )  # fmt: skip
 def test_weights_of_another_policy(saved: Path, policy: dict[str, Any], message: str) -> None:

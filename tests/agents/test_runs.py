@@ -271,8 +271,19 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
         (["train", "ci-smoke", "--env", "memenvs/Lightroom-v0"], "`Lightroom` doesn't exist in namespace memenvs"),
         (["train", "ci-smoke", "--env_kwargs.split", "val"], "unknown split 'val'"),
         (["train", "ci-smoke", "--env_kwargs.colour", "1"], "unknown setting 'colour'"),
-        (["train", "ci-smoke", "--eval_kwargs.split", "val"], "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'"),
+        (
+            ["train", "ci-smoke", "--eval_kwargs.split", "val"],
+            "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'",
+        ),
         (["train", "ci-smoke", "--policy.memory", "lstmm"], "unknown memory 'lstmm'"),
+        (
+            ["train", "ci-smoke", "--policy.memry", "lstm"],
+            "unknown setting 'memry' of MemoryPolicy; choose from ['memory',",
+        ),
+        (
+            ["train", "ci-smoke", "--device", "gpu"],
+            "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
+        ),
         (["train", "ci-smoke", "--policy.memory_kwargs.layer", "2"], "unknown setting 'layer'"),
         (["train", "ci-smoke", "--ppo.n_updates", "3"], "n_updates must divide n_steps (128), got 3"),
         (
@@ -295,6 +306,13 @@ def test_mistakes_on_the_command_line_are_one_line(arguments, message, capsys, t
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert not any(tmp_path.iterdir())  # nothing is left behind
+
+
+def test_a_gpu_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name in ("ci-smoke", "ballet-smoke"):
+        with pytest.raises(ValueError, match="device must be 'auto' or 'cpu' where PyTorch finds no GPU, got 'cuda:1'"):
+            check_config(replace(find_preset(name), device="cuda:1"))
 
 
 def test_a_folder_that_is_taken(tmp_path, capsys):

@@ -30,26 +30,32 @@ _STYLE = (
 
 ACCURACY = "validation/accuracy"
 """What runs that learn to predict log."""
+AGREEMENT = "train/imitation_agreement"
+"""What runs that learn from a teacher log."""
 
 
 def learning_figure(
-    runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]], metric: str = "rollout/ep_rew_mean"
+    runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]],
+    metric: str = "rollout/ep_rew_mean",
+    steps: str = "environment steps",
 ) -> Figure:
-    """A metric over environment steps, one line for each run.
+    """A metric over steps, one line for each run.
 
     Args:
         runs: Name -> metrics, as `RunDirectory.metrics` gives them.
         metric: Which.
+        steps: What these steps are.
     """
     figure, axes = _figure()
     for name, metrics in runs.items():
         points = metrics.get(metric, [])
         axes.plot([step for step, _ in points], [value for _, value in points], label=name)
-    axes.set_xlabel("batches" if metric == ACCURACY else "environment steps")
+    axes.set_xlabel("batches" if metric == ACCURACY else steps)
     labels = {
         "rollout/ep_rew_mean": "return of an episode, last 100",
         VALIDATION: "return of an episode, validation",
         ACCURACY: "right answers, validation",
+        AGREEMENT: "share of decisions that are the teacher's",
     }
     axes.set_ylabel(labels.get(metric, metric))
     if len(runs) > 1:
@@ -159,12 +165,18 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
         ValueError: An evaluation file cannot be read.
     """
     report.heading("Learning")
-    report.picture("learning", figure_png(learning_figure({run.path.name: run.metrics() for run in runs})))
+    metrics = {run.path.name: run.metrics() for run in runs}
+    steps = "updates" if all(run.config.imitation is not None for run in runs) else "environment steps"
+    is_taught = any(AGREEMENT in each for each in metrics.values())
+    if is_taught:
+        report.picture("agreement", figure_png(learning_figure(metrics, AGREEMENT, steps)))
+    if not is_taught or any("rollout/ep_rew_mean" in each for each in metrics.values()):
+        report.picture("learning", figure_png(learning_figure(metrics, steps=steps)))
     validated = {run.path.name: run.metrics() for run in runs if run.config.validation_trials > 0}
     if validated:
         report.picture(
             "validation",
-            figure_png(learning_figure(validated, VALIDATION)),
+            figure_png(learning_figure(validated, VALIDATION, steps)),
             "mean return in validation; the checkpoint with the best one is what is evaluated",
         )
     curves: dict[str, dict[str, Any]] = {}
@@ -252,6 +264,19 @@ def add_maps(report: Report, run: RunDirectory) -> None:
         report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
 
 
+def add_words(report: Report, run: RunDirectory) -> None:
+    """Which words the agent of a run heeded in episodes of its evaluation."""
+    pictures = sorted(run.path.glob("words_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+    if pictures:
+        report.heading("Words that are heeded")
+        report.text(
+            "Above the house with the annotated path (blue) and the walk (orange); below, decision by decision, how much of its attention the option "
+            "that was taken has on each word, in the last cross layer."
+        )
+    for file in pictures:
+        report.picture(file.stem, file.read_bytes(), file.stem.replace("words_", "episode "))
+
+
 def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
     """The config of each run."""
     report.heading("Settings")
@@ -271,6 +296,7 @@ def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
         add_runs(report, acting)
         add_demonstrations(report, acting)
         add_maps(report, acting[0])
+        add_words(report, acting[0])
     add_settings(report, runs)
     return report.write(folder / "report.html")
 

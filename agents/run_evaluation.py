@@ -15,10 +15,12 @@ from agents.episode_dqn import EpisodeDQN
 from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.imitation import ImitationA2C
 from agents.ppo import PartialUpdatePPO
-from agents.report import image_png
+from agents.report import figure_png, image_png
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory
 from agents.vec_env import TrialVecEnv, check_encoder, make_vec_env
+from agents.vln.policy import MTVMPolicy
+from agents.vln.words import heed, words_figure
 from memenvs.checks import check_whole
 from memenvs.files import write_file
 
@@ -130,7 +132,7 @@ def evaluate_run(
 def evaluate_and_compare(
     run: RunDirectory, seed: int = 1, name: str = "evaluation", *, policy: Policy | None = None, **changes: Any
 ) -> dict[str, Any]:
-    """Evaluates a run's policy, and random and oracle on the same layouts; writes `NAME.json` and the maps.
+    """Evaluates a run's policy, and random and oracle on the same layouts; writes `NAME.json`, the maps, and where a text is read its words.
 
     Args:
         run: The folder.
@@ -149,7 +151,32 @@ def evaluate_and_compare(
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
+    if name == "evaluation" and run.config.imitation is not None:
+        draw_words(run, policy or trained_policy(run, seed), seed, **changes)
     return results
+
+
+def draw_words(run: RunDirectory, policy: Policy, seed: int = 1, count: int = 3, **changes: Any) -> None:
+    """Draws which words a run's policy heeds in some episodes of its evaluation, `words_EPISODE.png`; nothing if it reads no text.
+
+    Args:
+        run: The folder.
+        policy: An `MTVMPolicy`; for any other nothing is drawn.
+        seed: Of the evaluation.
+        count: Episodes, evenly spread over the split.
+        **changes: As `evaluate_run`.
+    """
+    if not isinstance(policy, MTVMPolicy) or not policy.network.config.language:
+        return
+    env = evaluation_env(replace(run.config, **changes), 1, seed)
+    assert isinstance(env, TrialVecEnv)
+    try:
+        episodes = env.env.task.num_layouts
+        for episode in sorted({episodes * k // count for k in range(count)}):
+            figure = words_figure(heed(policy, env, episode))
+            write_file(run.path / f"words_{episode}.png", figure_png(figure))
+    finally:
+        env.close()
 
 
 def evaluate_demonstrated(

@@ -76,6 +76,12 @@ class Attention(nn.Module):
             heard = F.scaled_dot_product_attention(q, k, v, attn_mask=shown)
         return self.norm(x + self.dropout(self.output(heard.transpose(1, 2).flatten(-2))))
 
+    def weights(self, x: Tensor, context: Tensor, keys: Tensor) -> Tensor:
+        """How much each of what asks hears of each of what is asked, a mean over heads; float, (B, Q, K), 0 where it cannot be seen."""
+        q, k = self._split(self.query(x)), self._split(self.key(context))
+        scores = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5).masked_fill(~keys[:, None, None], -torch.inf)
+        return scores.softmax(-1).mean(1)
+
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 

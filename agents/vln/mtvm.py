@@ -98,6 +98,7 @@ class MTVM(nn.Module):
                 nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
+        nn.init.normal_(self.see.bias, std=0.1)  # all that there is of stopping; of zeros a normalisation has gradients of 1e6
         with torch.no_grad():
             self.words.weight[0] = 0.0
         self.act, self.choose = (
@@ -284,6 +285,24 @@ class MTVM(nn.Module):
         """
         text, vision = self.hear(text, words, views, said)
         return self.decide(text, words, vision, views)
+
+    def heeded(self, text: Tensor, words: Tensor, views: Views) -> Tensor:
+        """How much each view hears of each word in the last cross layer, a mean over heads.
+
+        Args:
+            text: float, (B, L, dim); as `encode` gave it.
+            words: bool, (B, L); tokens that there are.
+            views: What is looked at.
+
+        Returns:
+            float, (B, V, L); adds up to 1 over L.
+        """
+        *first, last = self.cross_layers
+        vision = views.embedded
+        for layer in first:
+            text, vision = layer(text, words, vision, views.keys)
+        assert isinstance(last, CrossLayer)
+        return last.cross.weights(vision, text, words)
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         """Views as vectors, float (B, V, image + 128) to (B, V, dim)."""

@@ -15,10 +15,12 @@ from agents.__main__ import main
 from agents.imitation import ImitationA2C
 from agents.imitation_config import ImitationConfig
 from agents.presets import find_preset
+from agents.report import AGREEMENT, learning_figure
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import RunDirectory
 from agents.runs import evaluate_run, train_run, trained_policy
 from agents.vln.rollout import Decisions, Rollout, discounted_returns
+from agents.vln.words import heed
 
 SIZES = {"dim": 8, "inner": 16, "heads": 2, "critic_dim": 8}
 DRY = {"dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0}
@@ -348,8 +350,16 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
         each.name for each in run.iterdir()
     }
+    words = sorted(each.name for each in run.glob("words_*.png"))
+    assert (
+        words == ["words_0.png", "words_1.png", "words_2.png"]
+        and "Words that are heeded" in (run / "report.html").read_text()
+    )
     with RunDirectory(run) as opened:
         logged = opened.metrics()
+        figure = learning_figure({"run": logged}, AGREEMENT, "updates")
+    (line,) = figure.axes[0].lines
+    assert figure.axes[0].get_xlabel() == "updates" and list(line.get_xdata()) == [2]
     assert {"train/imitation_error", "train/sampled_critic", "train/grad_norm", "rollout/success_rate"} <= set(logged)
     assert (
         main(
@@ -386,3 +396,16 @@ def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
     with RunDirectory(tmp_path / "run") as run:
         assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
     assert find_preset("vln-cvdn-laptop").env_kwargs["world"] == "procedural"
+
+
+def test_words_are_heeded_by_who_reads(make) -> None:
+    """A row of attention for each decision, over the words of the text; who does not read has none."""
+    model = make(1)
+    found = heed(model.policy, model.env, 2)
+    assert found.id == "8_0" and found.words[-1] == "[SEP]" and found.map.shape == (512, 512, 3)
+    assert found.attention.shape == (len(found.moves), len(found.words))
+    np.testing.assert_allclose(found.attention.sum(1), 1.0, rtol=1e-5)
+    assert set(found.moves) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
+    deaf = make(1, network={"language": False})
+    with pytest.raises(ValueError, match="policy must read the text"):
+        heed(deaf.policy, deaf.env, 2)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from agents.vln.bank import MemoryBank
 from agents.vln.config import MTVMConfig, mtvm_config
 from agents.vln.consistency import drop_words, inconsistency
-from agents.vln.layers import CrossLayer, Dropout, TextLayer
+from agents.vln.layers import Attention, CrossLayer, Dropout, TextLayer
 from agents.vln.mtvm import MTVM
 
 ACTIONS, LENGTH, IMAGE = 4, 6, 5
@@ -153,6 +153,42 @@ def test_what_is_heard_of_a_text_can_be_prepared() -> None:
     assert len(said) == 2 and network().said(state["text"]) == []
     torch.testing.assert_close(found[1].value, found[0].value)
     torch.testing.assert_close(found[1].logits, found[0].logits)
+
+
+def test_gradients_are_even_at_the_start() -> None:
+    """To stop is a row of zeros, of which a bias of zeros leaves a vector of length 0 to be normalised."""
+    torch.manual_seed(0)
+    net, seen = MTVM(mtvm_config("tiny"), 11, IMAGE).eval(), observations(3)
+    seen = {key: value.float() if value.is_floating_point() else value for key, value in seen.items()}
+
+    def largest() -> float:
+        state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+        look = net.look(state["text"], state["words"], net.views(seen, state))
+        chosen = look.logits.log_softmax(1)[:, -1]
+        gradients = torch.autograd.grad(chosen.sum(), [net.see.bias, net.see.weight])
+        return float(gradients[0].norm() / gradients[1].norm())
+
+    own = largest()
+    with torch.no_grad():
+        net.see.bias.zero_()
+    assert own < 100 < 10_000 < largest()
+
+
+def test_words_that_are_heeded() -> None:
+    """With one head an attention is its values weighed as it says; words that there are not weigh nothing."""
+    torch.manual_seed(1)
+    layer = Attention(8, 1, 0.0).double()
+    x, text = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
+    keys = torch.tensor([[True] * 5, [True, False, True, False, False]])
+    weights = layer.weights(x, text, keys)
+    torch.testing.assert_close(layer(x, text, keys), layer.norm(x + layer.output(weights @ layer.value(text))))
+    net, seen = network(), observations(3)
+    state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+    views = net.views(seen, state)
+    heeded = net.heeded(state["text"], state["words"], views)
+    assert heeded.shape == (*views.keys.shape, state["words"].shape[1])
+    torch.testing.assert_close(heeded.sum(2), torch.ones(views.keys.shape, dtype=torch.float64))
+    assert not heeded.transpose(1, 2)[~state["words"]].any()
 
 
 def test_published_numbers_of_parameters() -> None:

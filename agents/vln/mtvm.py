@@ -98,7 +98,8 @@ class MTVM(nn.Module):
                 nn.init.normal_(module.weight, std=0.02)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
-        nn.init.normal_(self.see.bias, std=0.1)  # all that there is of stopping; of zeros a normalisation has gradients of 1e6
+        # stopping is a row of zeros: of a bias of zeros its normalisation would have gradients of 1e6
+        nn.init.normal_(self.see.bias, std=0.1)
         with torch.no_grad():
             self.words.weight[0] = 0.0
         self.act, self.choose = (

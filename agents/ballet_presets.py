@@ -89,7 +89,7 @@ BALLET_PRESETS["ballet-ama-parity"] = (
 )
 BALLET_PRESETS["ballet-unlimited"] = (
     "all four tasks with room for all 18 visits",
-    _base("MultiTask", 16_000, {"capacity": None}),
+    _base("MultiTask", 16_000, {"capacity": None}, replace(_LAPTOP, batch_size=64)),
 )
 BALLET_PRESETS["ballet-rooms"] = (
     "Ballet-MVFO in 8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",

@@ -1,11 +1,22 @@
 """The Spatially-Aware Transformer's tables in Room Ballet: which strategy solves which task, and whether an allocator finds it.
 
-Trains each task with each of four strategies, and once per seed all tasks with an allocator that chooses (AMA); prints and draws the
-accuracies in 12,000 fresh episodes, mean and standard error over seeds, with the ceiling that the best answers from the same memory have. On
-one core a run takes minutes (8000 batches of 32 at 20 to 40 a second, AMA 16,000 of 64). The other tables: next (what places and moves are
-worth), shortstay (reading by time or by place, milliseconds of a read), language (descriptions never heard before), aba (a quota for each
-place), rooms (4 to 12 rooms after learning in 8), dnc (accuracy by batches and by wall-clock), opposite (attention by room and layer). A
-stopped command goes on where it was.
+Every run is a preset (`python -m agents presets`); accuracies are those in 12,000 fresh episodes, mean and standard error over seeds, beside the
+ceiling that the best answers from the same memory have. Tables, their runs for one seed, and minutes of one core for a run (measured as
+milliseconds of a batch on a busy core times batches, with validation and evaluation):
+
+    strategies  17 runs  16 x 3, 11    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
+    next         3 runs  9             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
+    shortstay   18 runs  10 to 27      reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
+                                       (as in the release) and with the number of the step (as in the article); milliseconds of a read
+    language     3 runs  11            AMA told the task in words: accuracy with descriptions never heard before, three splits
+    aba          2 runs  3             a quota for each place against one queue for all
+    rooms        1 run   8             4 to 12 rooms after learning in 8
+    unlimited    2 runs  11, 15        AMA with half of the visits against a memory with room for all
+    dnc          3 runs  3, 16, 16     a small DNC against a spatial memory, every fifth step of a visit: accuracy by batches and by wall-clock
+    opposite     1 run   11            attention by room and layer
+    parity       1 run   150           Ballet-MVFO from the release's weights and learning rate, to its full number of batches
+
+A stopped command goes on where it was, also in the middle of a run.
 
     python examples/room_ballet.py [--tables strategies next] [--seeds 0 1 2] [--jobs 2] [--out runs/room_ballet] [--smoke]
 """
@@ -46,13 +57,18 @@ TABLES: dict[str, list[str]] = {
     ],
     "next": [f"ballet-next-{memory}" for memory in ("t-fifo", "t-fifo+a", "sat-fifo")],
     "shortstay": [
-        f"ballet-shortstay-{size}-{memory}" for size in SIZES for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph")
+        f"ballet-shortstay-{size}-{memory}{clock}"
+        for clock in ("", "-step")
+        for size in SIZES
+        for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph")
     ],
     "language": ["ballet-ama-language", "ballet-ama-language-1", "ballet-ama-language-2"],
     "aba": [f"ballet-aba-{memory}" for memory in ("sat-fifo", "sat-pm")],
     "rooms": ["ballet-rooms"],
-    "dnc": ["ballet-mvfo", "ballet-dnc-first", "ballet-dnc-every"],
+    "unlimited": ["ballet-ama", "ballet-unlimited"],
+    "dnc": ["ballet-mvfo-small", "ballet-dnc-first-small", "ballet-dnc-every-small"],
     "opposite": ["ballet-opposite"],
+    "parity": ["ballet-parity"],
 }
 SMOKE = ["ballet-fifo", "ballet-fifo-lifo", "ballet-ama"]
 
@@ -189,9 +205,9 @@ def rooms_table(report: Report, folders: list[Path]) -> None:
     add_table(report, "Ballet-MVFO learned in 8 rooms, accuracy in %", [f"{rooms} rooms" for rooms in ROOMS], [row])
 
 
-def dnc_table(report: Report, runs: dict[str, list[Path]]) -> None:
-    """Accuracy by batches and by wall-clock."""
-    plain_table(report, "DNC against a spatial memory", runs)
+def curves_table(report: Report, name: str, title: str, runs: dict[str, list[Path]]) -> None:
+    """Accuracy of each preset, and drawn by batches and by wall-clock."""
+    plain_table(report, title, runs)
     figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
     by_batch, by_time = figure.subplots(1, 2, sharey=True)
     for preset, folders in runs.items():
@@ -206,7 +222,7 @@ def dnc_table(report: Report, runs: dict[str, list[Path]]) -> None:
     by_time.set_xlabel("hours")
     by_batch.set_ylabel("right answers, validation")
     by_batch.legend(frameon=False)
-    report.picture("dnc", figure_png(figure))
+    report.picture(name, figure_png(figure))
 
 
 def opposite_table(report: Report, folders: list[Path]) -> None:
@@ -248,7 +264,9 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
         elif table == "rooms":
             rooms_table(report, runs["ballet-rooms"])
         elif table == "dnc":
-            dnc_table(report, runs)
+            curves_table(report, table, "DNC against a spatial memory", runs)
+        elif table == "unlimited":
+            curves_table(report, table, "Half of the visits, chosen by an allocator, against all", runs)
         else:
             plain_table(report, table.capitalize(), runs)
         if table == "opposite":
@@ -257,10 +275,19 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/room_ballet"), help="started runs in it are continued")
-    parser.add_argument("--tables", nargs="+", default=["strategies"], choices=list(TABLES))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        default=["strategies"],
+        choices=list(TABLES),
+        help="see above (default strategies)",
+        metavar="TABLE",
+    )
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="each one is another run of each preset (default 0 1 2)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()

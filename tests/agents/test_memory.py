@@ -152,21 +152,23 @@ def test_chunks_equal_the_sequence(name: str, kwargs: dict, starts: str | list[s
 @pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
 def test_no_step_sees_the_future(name: str, kwargs: dict) -> None:
     memory = make(name, **kwargs)
+
+    def features(x: StepInputs) -> Tensor:
+        if hasattr(memory, "generator"):
+            memory.generator = torch.Generator().manual_seed(3)
+        return memory(x, None)[0]
+
     for starts in ALL_STARTS:
         x = inputs(starts)
-        for j in (1, 9, 22):
-            changed = copy.deepcopy(x)
-            changed.embedding[:, j] += 1
-            for training in (False, True):
-                memory.train(training)
-                generators = [torch.Generator().manual_seed(3) for _ in range(2)]
-                outs = []
-                for inp, generator in zip((x, changed), generators, strict=True):
-                    if hasattr(memory, "generator"):
-                        memory.generator = generator
-                    outs.append(memory(inp, None)[0])
-                torch.testing.assert_close(outs[0][:, :j], outs[1][:, :j], atol=0, rtol=0)
-                assert name == "relic" or not torch.equal(outs[0][:, j], outs[1][:, j])
+        for training in (False, True):
+            memory.train(training)
+            whole = features(x)
+            for j in (1, 9, 22):
+                changed = copy.deepcopy(x)
+                changed.embedding[:, j] += 1
+                other = features(changed)
+                torch.testing.assert_close(whole[:, :j], other[:, :j], atol=0, rtol=0)
+                assert name == "relic" or not torch.equal(whole[:, j], other[:, j])
 
 
 @pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)

@@ -70,6 +70,8 @@ TABLES: dict[str, list[str]] = {
     "opposite": ["ballet-opposite"],
     "parity": ["ballet-parity"],
 }
+#: Table -> what its runs write besides their evaluation.
+MORE = {"rooms": [f"rooms_{rooms}" for rooms in ROOMS], "shortstay": ["speed"], "opposite": ["attention"]}
 SMOKE = ["ballet-fifo", "ballet-fifo-lifo", "ballet-ama"]
 
 
@@ -86,8 +88,9 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
 
 def train_and_evaluate(folder: Path, config: RunConfig, table: str, quiet: bool) -> Path:
     """One run, to its end and with its evaluations; returns its folder."""
-    is_new = not (folder / "config.json").exists()
-    with RunDirectory(folder, config if is_new else None) as run:
+    with RunDirectory.continued(folder, config) as run:
+        if run.holds(*(f"{name}.json" for name in ("evaluation", *MORE.get(table, ())))):
+            return folder
         train_run(run, quiet=quiet)
         if not (folder / "evaluation.json").exists():
             evaluate_supervised(run)

@@ -7,6 +7,7 @@ compiled loops, its backward pass as many, and the gradients of weights are one 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,11 @@ class Scan(torch.autograd.Function):
         interface = embedding.new_empty(steps, batch, len(of_interface))
         by_content = embedding.new_empty(steps, batch, memory.shape[1])
         lengths = _with_room(memory.norm(dim=2), steps)  # of the cells' vectors
+        access: Callable[..., None] = _access
         for t in range(steps):
             _lstm(gates[t].addmm_(tolds[t], recurrent.T), cells[t], cells[t + 1], tolds[t + 1, :, :hidden])
             torch.addmm(interface_bias, tolds[t + 1, :, :hidden], of_interface.T, out=interface[t])
-            _access(t, hidden, interface.numpy(), arrays[0], *arrays[2:], by_content.numpy(), lengths.numpy())
+            access(t, hidden, interface.numpy(), arrays[0], *arrays[2:], by_content.numpy(), lengths.numpy())
         ctx.save_for_backward(embedding, recurrent, gates, interface, by_content, lengths, *weights, *state)
         return (tolds[1:].transpose(0, 1).contiguous(), *(each[-1].clone() for each in state[1:]))
 
@@ -78,9 +80,10 @@ class Scan(torch.autograd.Function):
         g_state = [each.contiguous().clone() for each in after]
         g_gates, g_interface = torch.empty_like(gates), torch.empty_like(interface)
         arrays, squashed = [each.numpy() for each in state], state[1][1:].tanh().numpy()
+        access_back: Callable[..., None] = _access_back
         for t in range(steps - 1, -1, -1):
             g_told = g_tolds[t + 1]
-            _access_back(
+            access_back(
                 t,
                 hidden,
                 interface.numpy(),
@@ -113,17 +116,17 @@ def _with_room(first: Tensor, steps: int) -> Tensor:
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _sigmoid(x: float) -> float:  # pragma: no cover  (compiled)
+def _sigmoid(x: Any) -> Any:  # pragma: no cover  (compiled)
     return np.float32(1.0 / (1.0 + math.exp(-x)))
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _oneplus(x: float) -> float:  # pragma: no cover  (compiled)
+def _oneplus(x: Any) -> Any:  # pragma: no cover  (compiled)
     return np.float32(1.0 + max(x, np.float32(0.0)) + math.log1p(math.exp(-abs(x))))
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _dot(a: np.ndarray, b: np.ndarray) -> float:  # pragma: no cover  (compiled)
+def _dot(a: np.ndarray, b: np.ndarray) -> Any:  # pragma: no cover  (compiled)
     total = np.float32(0.0)
     for j in range(len(a)):
         total += a[j] * b[j]
@@ -168,7 +171,7 @@ def _lstm_back(
 
 @njit(nogil=True, cache=True, fastmath=True)
 def _look_up(
-    memory: np.ndarray, lengths: np.ndarray, key: np.ndarray, strength: float, out: np.ndarray
+    memory: np.ndarray, lengths: np.ndarray, key: np.ndarray, strength: Any, out: np.ndarray
 ) -> None:  # pragma: no cover  (compiled)
     """Writes the weights of cells (N,) by how much they are like a key (W,): softmax of strength x cosine."""
     norm, most = math.sqrt(_dot(key, key)), np.float32(-1e30)
@@ -188,12 +191,12 @@ def _look_up_back(
     memory: np.ndarray,
     lengths: np.ndarray,
     key: np.ndarray,
-    strength: float,
+    strength: Any,
     weights: np.ndarray,
     g_weights: np.ndarray,
     g_memory: np.ndarray,
     g_key: np.ndarray,
-) -> float:  # pragma: no cover  (compiled)
+) -> Any:  # pragma: no cover  (compiled)
     """Adds the gradients of cells, writes that of the key, and returns that of the strength."""
     norm, mean = np.float32(math.sqrt(_dot(key, key))), _dot(weights, g_weights)
     g_strength, g_norm = np.float32(0.0), np.float32(0.0)

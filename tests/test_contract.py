@@ -235,7 +235,7 @@ def test_clock_of_the_vector_form(make):
     env = make(num_envs=4, max_episode_steps=3)
     env.reset(seed=0)
     num_ends = 0
-    for actions in random_actions(env, 40, 4):
+    for actions in random_actions(env, 120, 4):
         _, _, _, truncated, info = env.step(actions)
         assert (truncated == (info["num_steps"] == 3)).all()
         num_ends += truncated.sum()

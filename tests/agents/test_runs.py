@@ -30,7 +30,13 @@ def test_presets_survive_json(name):
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in SMT_PRESETS])
 def test_presets_can_be_made(name):
-    check_config(find_preset(name))
+    config = find_preset(name)
+    try:
+        check_config(config)
+    except FileNotFoundError as error:
+        if config.env_kwargs.get("world") != "mp3d":
+            raise
+        pytest.skip(f"real data that is not here: {error}")
 
 
 def test_overrides_change_only_what_they_name():

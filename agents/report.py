@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from agents.run_directory import VALIDATION, RunDirectory
+from memenvs.checks import choices_for
 from memenvs.files import write_file
 
 _STYLE = (
@@ -162,7 +163,7 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
     """Learning curve, in-context curve and settings of runs that were trained, and evaluated where there is an evaluation.
 
     Raises:
-        ValueError: An evaluation file cannot be read.
+        ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
     """
     report.heading("Learning")
     metrics = {run.path.name: run.metrics() for run in runs}
@@ -191,10 +192,13 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
             "Below, eval_kwargs says how its environments differ from those of training."
         )
         shown = {name: data["metrics"][score] for name, data in curves.items() if score in data["metrics"]}
+        if not shown:
+            known = sorted({metric for data in curves.values() for metric in data["metrics"]})
+            raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
         report.picture("in_context", figure_png(in_context_figure(shown, score)))
         rows = [
-            [name, data["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
-            for (name, data), curve in zip(curves.items(), shown.values(), strict=True)
+            [name, curves[name]["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
+            for name, curve in shown.items()
             if curve["mean"]
         ]
         report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)

@@ -11,6 +11,7 @@ import torch
 from agents import PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
 from agents.presets import PRESETS, find_preset
+from agents.report import write_report
 from agents.run_config import RunConfig, with_overrides
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run, trained_policy
 from agents.smt_presets import SMT_PRESETS
@@ -128,6 +129,17 @@ def test_a_run_goes_on_with_equal_settings_only(tmp_path):
     RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/first")).close()
     with pytest.raises(ValueError, match="encoder_from is 'first' there and not 'third'"):
         RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/third"))
+
+
+def test_a_report_names_a_score_that_no_evaluation_has(tmp_path):
+    curve = {"mean": [1.0, 2.0], "stderr": [0.1, 0.1], "stderr_clustered": [0.1, 0.1], "count": [4, 4]}
+    evaluation = {"agent": {"trials": 4, "layouts": 4, "demonstrations": {}, "metrics": {"return": curve}}}
+    with RunDirectory(tmp_path, replace(SMALL, score="retrun")) as run:
+        (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
+        with pytest.raises(
+            ValueError, match=r"score must be a metric of the evaluation, got 'retrun'.*Did you mean 'return'\?"
+        ):
+            write_report([run], tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"ppo": {}, "nope": 1}', '{"ppo": {"nope": 1}}', "{}"])

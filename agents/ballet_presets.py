@@ -34,7 +34,7 @@ def _base(
 #: Those of `memenvs.retention`, which takes numba's time to import.
 _STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
 
-#: Batches in which every task is learned with its strategy in less than five minutes of a core; LVFO is the slowest.
+#: Batches in which every task is learned with its strategy, about five minutes of a core; LVFO is the slowest.
 _STEPS = 14_000
 
 BALLET_PRESETS: dict[str, tuple[str, RunConfig]] = {}

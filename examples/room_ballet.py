@@ -4,7 +4,7 @@ Every run is a preset (`python -m agents presets`); accuracies are those in 12,0
 ceiling that the best answers from the same memory have. Tables, their runs for one seed, and minutes of one core for a run (measured as
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
-    strategies  17 runs  16 x 3, 11    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
+    strategies  17 runs  16 x 5, 11    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
     next         3 runs  9             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
     shortstay   18 runs  10 to 27      reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
                                        (as in the release) and with the number of the step (as in the article); milliseconds of a read

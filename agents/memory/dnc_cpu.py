@@ -220,6 +220,16 @@ def _look_up_back(
     return g_strength
 
 
+@njit(nogil=True, cache=True)
+def _begins(heads: int, width: int) -> tuple[int, int, int, int, int]:  # pragma: no cover  (compiled)
+    """Where parts of an interface begin, in the order of `interface_parts`: strengths of reads, key, erase, write vector, free gates."""
+    strengths = heads * width
+    key = strengths + heads
+    erase = key + width + 1
+    vector = erase + width
+    return strengths, key, erase, vector, vector + width
+
+
 @njit(nogil=True, cache=True, fastmath=True)
 def _access(
     t: int,
@@ -233,12 +243,9 @@ def _access(
     by_content: np.ndarray,
     lengths: np.ndarray,
 ) -> None:  # pragma: no cover  (compiled)
-    """Write and reads of step t: what `DNCMemory` does after its controller; parts of the interface in the order of `interface_parts`."""
+    """Write and reads of step t: what `DNCMemory` does after its controller."""
     (cells, width), heads, one = memory.shape[2:], read.shape[2], np.float32(1.0)
-    strengths = heads * width
-    key = strengths + heads
-    erase, vector = key + width + 1, key + 2 * width + 1
-    free = vector + width
+    strengths, key, erase, vector, free = _begins(heads, width)
     for b in range(memory.shape[1]):
         asked, before, after = interface[t, b], memory[t, b], memory[t + 1, b]
         used, write, content = usage[t + 1, b], written[t + 1, b], by_content[t, b]
@@ -293,10 +300,7 @@ def _access_back(
 ) -> None:  # pragma: no cover  (compiled)
     """Gradients of the interface of step t and, in place, of the state before it from those after it; see `_access`."""
     (cells, width), heads, one = memory.shape[2:], read.shape[2], np.float32(1.0)
-    strengths = heads * width
-    key = strengths + heads
-    erase, vector = key + width + 1, key + 2 * width + 1
-    free = vector + width
+    strengths, key, erase, vector, free = _begins(heads, width)
     gone, g_gone = np.empty((2, width), memory.dtype)
     g_write, g_content, before_it = np.empty((3, cells), memory.dtype)
     for b in range(memory.shape[1]):

@@ -91,10 +91,6 @@ class RunDirectory:
         run.close()
         raise ValueError(f"{path} holds another run: {differs}; choose another folder")
 
-    def holds(self, *names: str) -> bool:
-        """Whether files of these names are all there. A run whose evaluations are there needs no checkpoint to be shown."""
-        return all((self.path / name).is_file() for name in names)
-
     def close(self) -> None:
         """Lets another process have the folder."""
         if self._lock is not None:
@@ -150,6 +146,11 @@ class RunDirectory:
         kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
         lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
+
+
+def holds(path: Path, *names: str) -> bool:
+    """Whether a folder has files of these names, all of them. A run whose evaluations are there needs no checkpoint to be shown."""
+    return all((path / name).is_file() for name in names)
 
 
 def _comparable(config: RunConfig) -> dict[str, Any]:

@@ -5,7 +5,7 @@ the trial. ReLIC is also played as it was earlier in its training, in trials eig
 whole trial, after demonstrations of the oracle, and, if `MEMENVS_DATA` is set, in the real four-room ProcTHOR houses. A stopped command goes on
 where it was.
 
-    python examples/ext_objnav.py [--out runs/ext_objnav] [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--smoke]
+    python examples/ext_objnav.py [--out runs/ext_objnav] [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import numpy as np
 from agents.presets import find_preset
 from agents.report import Report, figure_png, in_context_figure, write_report
 from agents.run_config import RunConfig
-from agents.runs import RunDirectory, evaluate_and_compare, evaluate_run, train_run, trained_policy
+from agents.run_directory import RunDirectory, holds
+from agents.runs import evaluate_and_compare, evaluate_run, train_run, trained_policy
 from memenvs.files import write_file
 
 EPISODES = 15
@@ -54,7 +55,7 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
     many, few = (2, 2) if smoke else (512, 256)
     folder = out / f"{agent}-{seed}"
     with RunDirectory.continued(folder, config) as run:
-        if run.holds("evaluation.json", *(f"{name}.json" for name in studies(agent))):
+        if is_done(folder, agent):
             return folder
         train_run(run, quiet=quiet)
         # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
@@ -79,6 +80,11 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
                 once("procthor", eval_kwargs=REAL_HOUSES, eval_trials=few)
         write_report([run], folder)
     return folder
+
+
+def is_done(folder: Path, agent: str) -> bool:
+    """Whether the folder holds all evaluations of a run."""
+    return holds(folder, *(f"{name}.json" for name in ("evaluation", *studies(agent))))
 
 
 def studies(agent: str) -> list[str]:
@@ -193,12 +199,17 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     if options.smoke:
         options.agents, options.seeds = options.agents[:1], options.seeds[:1]
     wanted = [(agent, seed) for seed in options.seeds for agent in options.agents]
-    runs: dict[str, list[Path]] = {agent: [] for agent in options.agents}
+    if options.show:
+        wanted = [(agent, seed) for agent, seed in wanted if is_done(options.out / f"{agent}-{seed}", agent)]
+    if not wanted:
+        parser.error(f"--show: no run in {options.out} is done")
+    runs: dict[str, list[Path]] = {agent: [] for agent in options.agents if agent in dict(wanted)}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         started = [
             pool.submit(train_and_evaluate, options.out, agent, seed, options.smoke, options.jobs > 1)

@@ -18,7 +18,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
 
 A stopped command goes on where it was, also in the middle of a run.
 
-    python examples/room_ballet.py [--tables strategies next] [--seeds 0 1 2] [--jobs 2] [--out runs/room_ballet] [--smoke]
+    python examples/room_ballet.py [--tables strategies next] [--seeds 0 1 2] [--jobs 2] [--out runs/room_ballet] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from agents.ballet_prediction import BalletPrediction
 from agents.presets import find_preset
 from agents.report import Report, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory
+from agents.run_directory import RunDirectory, holds
 from agents.runs import train_run
 from agents.supervised_runs import evaluate_supervised, trained_model
 from memenvs.files import write_file
@@ -71,7 +71,13 @@ TABLES: dict[str, list[str]] = {
     "parity": ["ballet-parity"],
 }
 #: Table -> what its runs write besides their evaluation.
-MORE = {"rooms": [f"rooms_{rooms}" for rooms in ROOMS], "shortstay": ["speed"], "opposite": ["attention"]}
+MORE = {
+    "rooms": [f"rooms_{rooms}" for rooms in ROOMS],
+    "shortstay": ["speed"],
+    "opposite": ["attention"],
+    "unlimited": ["curve"],
+    "dnc": ["curve"],
+}
 SMOKE = ["ballet-fifo", "ballet-fifo-lifo", "ballet-ama"]
 
 
@@ -89,9 +95,11 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
 def train_and_evaluate(folder: Path, config: RunConfig, table: str, quiet: bool) -> Path:
     """One run, to its end and with its evaluations; returns its folder."""
     with RunDirectory.continued(folder, config) as run:
-        if run.holds(*(f"{name}.json" for name in ("evaluation", *MORE.get(table, ())))):
+        if is_done(folder, table):
             return folder
         train_run(run, quiet=quiet)
+        if not (folder / "curve.json").exists():
+            write_file(folder / "curve.json", json.dumps(curve(run)).encode())
         if not (folder / "evaluation.json").exists():
             evaluate_supervised(run)
         for rooms in ROOMS if table == "rooms" else ():
@@ -102,6 +110,19 @@ def train_and_evaluate(folder: Path, config: RunConfig, table: str, quiet: bool)
         if table == "opposite" and not (folder / "attention.json").exists():
             write_file(folder / "attention.json", json.dumps(attention(run)).encode())
     return folder
+
+
+def is_done(folder: Path, table: str) -> bool:
+    """Whether the folder holds all that a table needs of a run."""
+    return holds(folder, *(f"{name}.json" for name in ("evaluation", *MORE.get(table, ()))))
+
+
+def curve(run: RunDirectory) -> dict[str, list[float]]:
+    """Accuracy in validation along a training, after how many batches and hours it was."""
+    metrics = run.metrics()
+    batches, accuracy = zip(*metrics["validation/accuracy"], strict=True)
+    hours = np.cumsum([seconds for _, seconds in metrics["time/seconds"]]) / 3600
+    return {"batches": list(batches), "hours": hours.tolist(), "accuracy": list(accuracy)}
 
 
 @torch.no_grad()
@@ -215,12 +236,9 @@ def curves_table(report: Report, name: str, title: str, runs: dict[str, list[Pat
     by_batch, by_time = figure.subplots(1, 2, sharey=True)
     for preset, folders in runs.items():
         for number, folder in enumerate(folders):
-            with RunDirectory(folder) as run:
-                metrics = run.metrics()
-            points = metrics["validation/accuracy"]
-            hours = np.cumsum([seconds for _, seconds in metrics["time/seconds"]]) / 3600
-            (line,) = by_batch.plot(*zip(*points, strict=True), label=preset if number == 0 else None)
-            by_time.plot(hours, [value for _, value in points], color=line.get_color())
+            points = json.loads((folder / "curve.json").read_text())
+            (line,) = by_batch.plot(points["batches"], points["accuracy"], label=preset if number == 0 else None)
+            by_time.plot(points["hours"], points["accuracy"], color=line.get_color())
     by_batch.set_xlabel("batches")
     by_time.set_xlabel("hours")
     by_batch.set_ylabel("right answers, validation")
@@ -292,6 +310,7 @@ def main() -> int:
         "--seeds", type=int, nargs="+", default=[0, 1, 2], help="each one is another run of each preset (default 0 1 2)"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     if options.smoke:
@@ -306,14 +325,22 @@ def main() -> int:
         for seed in options.seeds:
             for table, presets in wanted.items():
                 for preset in presets:
-                    if (preset, seed) not in started:  # some presets are in two tables
-                        config = settings(preset, seed, options.smoke)
-                        folder = options.out / f"{preset}-{seed}"
-                        started[preset, seed] = pool.submit(train_and_evaluate, folder, config, table, options.jobs > 1)
+                    folder = options.out / f"{preset}-{seed}"
+                    if (preset, seed) in started or (options.show and not is_done(folder, table)):
+                        continue  # some presets are in two tables
+                    config = settings(preset, seed, options.smoke)
+                    started[preset, seed] = pool.submit(train_and_evaluate, folder, config, table, options.jobs > 1)
+        if not started:
+            parser.error(f"--show: no run in {options.out} is done")
         for run in started.values():
             print(f"done: {run.result()}", flush=True)
         for table, presets in wanted.items():
-            tables[table] = {preset: [started[preset, seed].result() for seed in options.seeds] for preset in presets}
+            folders = {
+                preset: [started[preset, seed].result() for seed in options.seeds if (preset, seed) in started]
+                for preset in presets
+            }
+            if any(folders.values()):
+                tables[table] = {preset: found for preset, found in folders.items() if found}
     print(f"report: {write_results(options.out, tables).resolve()}")
     return 0
 

@@ -6,7 +6,7 @@ homes. A stopped command goes on where it was. By the time of single updates a l
 them a night on two.
 
     python examples/scene_memory.py [--tasks coverage] [--methods reactive smt] [--seeds 0 1 2] [--size laptop] [--jobs 2]
-        [--out runs/scene_memory] [--smoke]
+        [--out runs/scene_memory] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agents.policies import MemoryPolicy
 from agents.presets import find_preset
 from agents.report import Report
 from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory
+from agents.run_directory import RunDirectory, holds
 from agents.runs import evaluate_run, evaluation_env, make_evaluator, train_run
 from agents.smt_presets import METHODS
 from memenvs.files import write_file
@@ -87,7 +87,7 @@ def train_and_evaluate(
 ) -> Path:
     """One run, to its end and with its evaluations; returns its folder."""
     with RunDirectory.continued(folder, config) as run:
-        if evaluations and run.holds(*(each.file for each in evaluations)):
+        if evaluations and holds(folder, *(each.file for each in evaluations)):
             return folder
         train_run(run, quiet=quiet)
         for each in evaluations:
@@ -211,6 +211,7 @@ def main() -> int:
         "--size", choices=SIZES, default="laptop", help="of the presets (default laptop); paper-like needs a GPU"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     if options.smoke:
@@ -228,21 +229,29 @@ def main() -> int:
                 train_and_evaluate, options.out / f"{task}-{stage}-{seed}", config, task, options.jobs > 1
             )
 
-        wanted = [(task, seed) for task in options.tasks for seed in options.seeds]
+        def is_shown(task: str, stage: str, seed: int) -> bool:
+            return not options.show or holds(options.out / f"{task}-{stage}-{seed}", Evaluation.file)
+
+        wanted = [(task, seed) for task in options.tasks for seed in options.seeds if is_shown(task, "encoder", seed)]
+        if not wanted:
+            parser.error(f"--show: no run in {options.out} is done")
         encoders = {each: start(each[0], "encoder", each[1]) for each in wanted}
         runs: dict[tuple[str, str, int], Future[Path]] = {}
         for (task, seed), encoder in encoders.items():
             source = str(encoder.result())
             print(f"done: {source}", flush=True)
             for method in options.methods:
-                runs[task, method, seed] = start(task, method, seed, encoder_from=source)
+                if is_shown(task, method, seed):
+                    runs[task, method, seed] = start(task, method, seed, encoder_from=source)
         for run in runs.values():
             print(f"done: {run.result()}", flush=True)
-    for task in options.tasks:
+    for task in dict.fromkeys(task for task, _ in wanted):
         ends = both_ends(options.out, config_of(task, "encoder", 0), task)
         tables[task] = {"random": [ends["random"]]}
         for method in options.methods:
-            tables[task][method] = [runs[task, method, seed].result() for seed in options.seeds]
+            found = [runs[task, method, seed].result() for seed in options.seeds if (task, method, seed) in runs]
+            if found:
+                tables[task][method] = found
         tables[task]["oracle"] = [ends["oracle"]]
     print(f"report: {write_results(options.out, tables, options.size).resolve()}")
     return 0

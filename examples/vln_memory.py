@@ -4,7 +4,7 @@ Trains the laptop's MTVM with all of its moves in memory, with the last three, t
 prints and draws success rate (SR) and success weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
 Success in a tour asks for the end of each leg, in order. A stopped command goes on where it was.
 
-    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf] [--seeds 0 1 2] [--jobs 2] [--out runs/vln_memory] [--smoke]
+    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf] [--seeds 0 1 2] [--jobs 2] [--out runs/vln_memory] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from agents.presets import find_preset
 from agents.report import Report, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory
+from agents.run_directory import RunDirectory, holds
 from agents.runs import evaluate_run, train_run
 from memenvs.files import write_file
 
@@ -40,6 +40,7 @@ AGENTS = {
     "consistency": ("-consistency", "remembers all moves, with the consistency loss"),
 }
 METRICS = ("sr", "sdtw")
+EVALUATION = "evaluation.json"
 
 
 def settings(legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
@@ -53,16 +54,16 @@ def settings(legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
 def train_and_evaluate(folder: Path, config: RunConfig, quiet: bool) -> Path:
     """One run, to its end and with its evaluation; returns its folder."""
     with RunDirectory.continued(folder, config) as run:
-        if not run.holds("evaluation.json"):
+        if not holds(folder, EVALUATION):
             train_run(run, quiet=quiet)
             results = {"agent": evaluate_run(run).to_json()}
-            write_file(folder / "evaluation.json", json.dumps(results).encode())
+            write_file(folder / EVALUATION, json.dumps(results).encode())
     return folder
 
 
 def values(folders: list[Path], metric: str) -> np.ndarray:
     """A metric of each run, float64, (seeds,)."""
-    files = [json.loads((folder / "evaluation.json").read_text()) for folder in folders]
+    files = [json.loads((folder / EVALUATION).read_text()) for folder in folders]
     return np.array([file["agent"]["metrics"][metric]["mean"][0] for file in files])
 
 
@@ -82,10 +83,10 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     agents = list(dict.fromkeys(agent for agent, _ in runs))
     legs = sorted({count for _, count in runs})
     header = ["agent", *(f"{metric.upper()} %, {count} leg{'s' * (count > 1)}" for metric in METRICS for count in legs)]
-    rows = [
-        [AGENTS[agent][1], *(shown(values(runs[agent, count], metric)) for metric in METRICS for count in legs)]
-        for agent in agents
-    ]
+    rows = []
+    for agent in agents:
+        cells = [(runs.get((agent, count)), metric) for metric in METRICS for count in legs]
+        rows.append([AGENTS[agent][1], *(shown(values(found, metric)) if found else "-" for found, metric in cells)])
     report.table(header, rows)
     print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
     for row in rows:
@@ -93,9 +94,10 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
     for axes, metric in zip(figure.subplots(1, len(METRICS), sharey=True), METRICS, strict=True):
         for agent in agents:
-            found = [100 * values(runs[agent, count], metric) for count in legs]
+            trained = [count for count in legs if (agent, count) in runs]
+            found = [100 * values(runs[agent, count], metric) for count in trained]
             means, errors = [each.mean() for each in found], [error(each) for each in found]
-            axes.errorbar(legs, means, errors, marker="o", capsize=3, label=AGENTS[agent][1])
+            axes.errorbar(trained, means, errors, marker="o", capsize=3, label=AGENTS[agent][1])
         axes.set_xticks(legs)
         axes.set_xlabel("legs of the tour")
         axes.set_ylabel(f"{metric.upper()} on unseen houses, %")
@@ -116,6 +118,7 @@ def main() -> int:
     parser.add_argument("--agents", nargs="+", default=["all", "last3", "none", "deaf"], choices=list(AGENTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     if options.smoke:
@@ -127,8 +130,12 @@ def main() -> int:
                 for agent in options.agents:
                     config = settings(legs, agent, seed, options.smoke)
                     folder = options.out / f"{agent}-{legs}-{seed}"
+                    if options.show and not holds(folder, EVALUATION):
+                        continue
                     run = pool.submit(train_and_evaluate, folder, config, options.jobs > 1)
                     started.setdefault((agent, legs), []).append(run)
+        if not started:
+            parser.error(f"--show: no run in {options.out} is done")
         for run in [run for each in started.values() for run in each]:
             print(f"done: {run.result()}", flush=True)
     runs = {key: [run.result() for run in each] for key, each in started.items()}

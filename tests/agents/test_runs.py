@@ -13,6 +13,7 @@ from agents.__main__ import main
 from agents.presets import PRESETS, find_preset
 from agents.report import write_report
 from agents.run_config import RunConfig, with_overrides
+from agents.run_directory import holds
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run, trained_policy
 from agents.smt_presets import SMT_PRESETS
 from tests.processes import run_python
@@ -115,10 +116,10 @@ def test_folder_holds_one_run_for_one_process(tmp_path):
 
 def test_a_run_goes_on_with_equal_settings_only(tmp_path):
     with RunDirectory.continued(tmp_path, SMALL) as run:
-        assert run.config == SMALL and not run.holds("evaluation.json")
+        assert run.config == SMALL and not holds(run.path, "evaluation.json")
         (tmp_path / "evaluation.json").write_text("{}")
     with RunDirectory.continued(tmp_path, SMALL) as run:
-        assert run.holds("evaluation.json", CONFIG) and not run.holds("evaluation.json", "other.json")
+        assert holds(run.path, "evaluation.json", CONFIG) and not holds(run.path, "evaluation.json", "other.json")
     assert SMALL.ppo is not None
     other = replace(SMALL, ppo=replace(SMALL.ppo, gamma=0.5))
     with pytest.raises(ValueError, match=rf"holds another run: ppo.gamma is {SMALL.ppo.gamma} there and not 0.5"):

@@ -36,6 +36,11 @@ def run(path: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def shown(printed: str) -> list[str]:
+    """What an example prints besides its progress and titles: folders of runs, tables, report."""
+    return [line for line in printed.splitlines() if line.startswith(("done: ", "|", "report: "))]
+
+
 def test_every_benchmark_is_tested():
     scripts = {path.name for path in (ROOT / "benchmarks").glob("[!_]*.py")}
     assert {*BENCHMARKS, *WITH_DISPLAY} == scripts
@@ -45,8 +50,11 @@ def test_every_benchmark_is_tested():
     "path", [path for path in (ROOT / "examples").glob("*.py") if path.name not in KNOWN], ids=lambda path: path.name
 )
 def test_example(tmp_path, path):
-    assert run(path, tmp_path, "--out", "out")
+    printed = run(path, tmp_path, "--out", "out")
+    assert printed
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    if "--show" in path.read_text():  # what is there is shown again as it was printed
+        assert shown(run(path, tmp_path, "--out", "out", "--show")) == shown(printed) != []
 
 
 @pytest.mark.parametrize("size", ["laptop", "paper-like"])

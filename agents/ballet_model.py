@@ -22,6 +22,8 @@ from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained, strategy_num
 
 DANCES = 8
 MOVES = 4
+SHARPNESS = 4.0
+"""What relevances are multiplied with at the start of "calibrated": over a memory their standard deviation is then 1.6; it was 0.4."""
 MemoryName = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"]
 
 
@@ -37,7 +39,8 @@ class BalletModelConfig:
             "sat-pm-ph", else "fifo".
         capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, None for all.
         time_index: What the code of time tells; see `time_rows`.
-        initialisation: See `FrameEncoder`.
+        initialisation: "calibrated": frames as in `FrameEncoder`, and attention that is not flat (`MemoryReader.sharpen`); "release": PyTorch's own
+            weights in both.
         every: Of the steps of a visit the first and then every so-manyth one is seen; 1 ... the task's `stay`. With 5 all dances still differ.
         chunk: Steps of a chunk; >= 1.
         top_k: Chunks that are read; >= 1.
@@ -123,6 +126,8 @@ class BalletModel(nn.Module):
             self.head = nn.Linear(self.reader.output_dim, DANCES)
         else:
             self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
+            if config.initialisation == "calibrated":
+                self.reader.sharpen(SHARPNESS)
             self.head = nn.Linear(config.dim, DANCES)
         self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None
         self.places = PlaceCode("sine1d", task.rooms, config.dim) if not config.memory.startswith("t-fifo") else None

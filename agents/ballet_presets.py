@@ -8,8 +8,10 @@ from typing import Any
 from agents.run_config import RunConfig
 from agents.supervised_config import SupervisedConfig
 
-#: For one core: a calibrated encoder lets a higher learning rate pay, which falls to 0.
-_LAPTOP = SupervisedConfig(learning_rate=5e-4, final_learning_rate=0.0)
+#: For one core: calibrated weights let larger batches and a higher learning rate pay, which falls to 0.
+_LAPTOP = SupervisedConfig(batch_size=64, learning_rate=1e-3, final_learning_rate=0.0, warmup_steps=500)
+#: For DNCs, whose batches cost hundreds of times as much, and what they are compared with.
+_LAPTOP_DNC = SupervisedConfig(learning_rate=5e-4, final_learning_rate=0.0)
 #: The release's, for its 101 epochs of 3375 batches.
 _RELEASE = SupervisedConfig(checkpoint_steps=3375, validation_episodes=12_000)
 RELEASE_STEPS = 340_875
@@ -34,8 +36,8 @@ def _base(
 #: Those of `memenvs.retention`, which takes numba's time to import.
 _STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
 
-#: Batches in which every task is learned with its strategy, about five minutes of a core; LVFO is the slowest.
-_STEPS = 14_000
+#: Batches in which every task is learned with its strategy, about three minutes of a core.
+_STEPS = 5000
 
 BALLET_PRESETS: dict[str, tuple[str, RunConfig]] = {}
 
@@ -74,7 +76,7 @@ BALLET_PRESETS["ballet-opposite"] = (
 _ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 4000, "rate": 4.0, "only_kept": True}
 BALLET_PRESETS["ballet-ama"] = (
     "all four tasks, the strategy chosen by an allocator that is told the task",
-    _base("MultiTask", 16_000, {"allocation": _ALLOCATION}, replace(_LAPTOP, batch_size=64)),
+    _base("MultiTask", 16_000, {"allocation": _ALLOCATION}),
 )
 for _split in range(3):
     BALLET_PRESETS["ballet-ama-language" + (f"-{_split}" if _split else "")] = (
@@ -83,7 +85,6 @@ for _split in range(3):
             "MultiTask",
             16_000,
             {"allocation": {**_ALLOCATION, "told": "text", "split": _split}},
-            replace(_LAPTOP, batch_size=64),
         ),
     )
 BALLET_PRESETS["ballet-ama-parity"] = (
@@ -92,7 +93,7 @@ BALLET_PRESETS["ballet-ama-parity"] = (
 )
 BALLET_PRESETS["ballet-unlimited"] = (
     "all four tasks with room for all 18 visits",
-    _base("MultiTask", 16_000, {"capacity": None}, replace(_LAPTOP, batch_size=64)),
+    _base("MultiTask", 16_000, {"capacity": None}),
 )
 BALLET_PRESETS["ballet-rooms"] = (
     "Ballet-MVFO in 8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",
@@ -108,15 +109,15 @@ for _on in ("first", "every"):
     _when = "at the beginning" if _on == "first" else "at every step"
     BALLET_PRESETS[f"ballet-dnc-{_on}"] = (
         f"Ballet-MVFO with a DNC of 288 cells that is told the task {_when}; on one core half a minute for a batch",
-        _base("MVFO", 4000, {"memory": f"dnc-{_on}", "capacity": None}),
+        _base("MVFO", 4000, {"memory": f"dnc-{_on}", "capacity": None}, _LAPTOP_DNC),
     )
     BALLET_PRESETS[f"ballet-dnc-{_on}-small"] = (
         f"Ballet-MVFO, every fifth step, with a DNC of 63 cells of 64 numbers, one read head and no links that is told the task {_when}",
-        _base("MVFO", 3500, {"memory": f"dnc-{_on}", "capacity": None, "every": 5, "dnc": _SMALL_DNC}),
+        _base("MVFO", 3500, {"memory": f"dnc-{_on}", "capacity": None, "every": 5, "dnc": _SMALL_DNC}, _LAPTOP_DNC),
     )
 BALLET_PRESETS["ballet-mvfo-small"] = (
     "Ballet-MVFO, every fifth step, with the strategy MVFO: what the small DNC is compared with",
-    _base("MVFO", 8000, {"strategy": "mvfo", "every": 5}),
+    _base("MVFO", 8000, {"strategy": "mvfo", "every": 5}, _LAPTOP_DNC),
 )
 BALLET_PRESETS["ballet-smoke"] = (
     "Ballet-FIFO for seconds, which only shows that everything runs",

@@ -55,6 +55,19 @@ def plain_layer(layer: MemoryLayer, query: Tensor, tokens: Tensor, there: Tensor
     return query + layer.mlp(layer.mlp_norm(query))
 
 
+@pytest.mark.parametrize(("initialisation", "spread"), [("calibrated", (1.3, 2.0)), ("release", (0.1, 0.3))])
+def test_calibrated_attention_is_not_flat_at_the_start(initialisation, spread):
+    """Scores of the first layer, recomputed with every token built: their standard deviation over a memory."""
+    own = model("LVFO", strategy="lvfo", initialisation=initialisation)
+    batch = episodes("LVFO", 16)
+    seen = own.encoder(torch.from_numpy(frames()[batch.frame]).flatten(0, 1)).unflatten(0, batch.frame.shape)
+    tokens = seen + sinusoid(torch.arange(576), 128) + sinusoid(torch.arange(8), 128)[batch.place.astype(int)]
+    layer, query = own.reader.layers[0], own.encoder(torch.from_numpy(frames()[batch.query]))
+    asked = layer.relevance_query(layer.read_norm(query))
+    scores = (layer.relevance_key(tokens) @ asked[:, :, None])[..., 0] / 128**0.5
+    assert spread[0] < scores.std(1).mean() < spread[1]
+
+
 @pytest.mark.parametrize(("name", "memory", "count"), [("MVFO", "sat-fifo", 839_144), ("Next", "t-fifo+a", 839_656)])
 def test_published_sizes(name, memory, count):
     own = model(name, memory=memory)

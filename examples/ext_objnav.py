@@ -138,6 +138,17 @@ def gain_row(title: str, folders: list[Path], name: str, last: int = EPISODES) -
     ]
 
 
+def part_rows(folders: list[Path]) -> list[list[Any]]:
+    """Lines of the table of long trials: success in % and SPL in episodes 1, 2, 3 to 4, 5 to 8 and so on."""
+    success, spl = values(folders, "long", "success"), values(folders, "long", "spl")
+    rows, begin, end = [], 0, 1
+    while end <= success.shape[1]:
+        title = str(end) if end == begin + 1 else f"{begin + 1} to {end}"
+        rows.append([title, shown(success[:, begin:end].mean(1), 100), shown(spl[:, begin:end].mean(1))])
+        begin, end = end, 2 * end
+    return rows
+
+
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     """Tables and curves over all seeds: `report.html`; prints the tables."""
     report = Report("ReLIC and its baselines in small homes", out)
@@ -163,6 +174,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
         mean, spread = over_seeds(values(relic, "long", "success"))
         curve = {"relic": {"mean": mean.tolist(), "stderr": spread.tolist()}}
         report.picture("long", figure_png(in_context_figure(curve, "success")), "trials of 8 T")
+        add_table(report, "Trials of 8 T, part by part", ["episodes", "success %", "SPL"], part_rows(relic))
         alone = values(relic, "evaluation", "success")
         rows = [[0, shown(alone[:, 0], 100), shown(alone[:, 0], 100)]]
         for count in DEMONSTRATIONS:

@@ -333,8 +333,11 @@ PRESETS |= _derived(
     "extobjnav-small",
     {
         "extobjnav-small-rgb": (
-            "extobjnav-small with pictures of 128 x 128 through the frozen encoder; for a GPU",
+            "extobjnav-small with pictures of 128 x 128 through the frozen encoder, for half an hour of one core",
             [
+                ("total_steps", 9 * 64 * 512),
+                ("checkpoint_rollouts", 1),  # two minutes each
+                ("eval_trials", 256),
                 ("env_kwargs.obs_mode", "rgb"),
                 ("env_kwargs.image_size", [128, 128]),
                 ("env_kwargs.encoder", "cnn"),

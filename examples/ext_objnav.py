@@ -2,8 +2,8 @@
 
 Trains the presets `extobjnav-small` (ReLIC) and its baselines and ablations, and plays each in validation homes: success and SPL by episode of
 the trial. ReLIC is also played as it was earlier in its training, in trials eight times as long as those it learned from, with one goal for a
-whole trial, after demonstrations of the oracle, and, if `MEMENVS_DATA` is set, in the real four-room ProcTHOR houses. A stopped command goes on
-where it was.
+whole trial, after demonstrations of the oracle, and, if `MEMENVS_DATA` is set, in the real four-room ProcTHOR houses. `--agents rgb`, in a folder
+of its own, is ReLIC from pictures, for a twentieth of the steps. A stopped command goes on where it was.
 
     python examples/ext_objnav.py [--out runs/ext_objnav] [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--show] [--smoke]
 """
@@ -40,7 +40,7 @@ REAL_HOUSES = {"split": "all", "trial_steps": None, "world": "procthor", "rooms"
 def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of an agent with a seed; for seconds only if it is a smoke test."""
     preset = find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}"))
-    config = replace(preset, seed=seed, eval_trials=TRIALS)
+    config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
     if not smoke:
         return config
     assert config.ppo is not None
@@ -214,6 +214,10 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
+    if "rgb" in options.agents and len(options.agents) > 1:
+        parser.error(
+            "--agents rgb: sees and learns something else than the others, which do not belong in one table with it"
+        )
     if options.smoke:
         options.agents, options.seeds = options.agents[:1], options.seeds[:1]
     wanted = [(agent, seed) for seed in options.seeds for agent in options.agents]

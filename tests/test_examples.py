@@ -57,6 +57,14 @@ def test_example(tmp_path, path):
         assert shown(run(path, tmp_path, "--out", "out", "--show")) == shown(printed) != []
 
 
+def test_pictures_have_a_table_of_their_own(tmp_path):
+    script = str(ROOT / "examples" / "ext_objnav.py")
+    done = run_python(script, "--agents", "relic", "rgb", folder=tmp_path)
+    assert done.returncode == 2 and "--agents rgb" in done.stderr and not list(tmp_path.iterdir())
+    alone = run(ROOT / "examples" / "ext_objnav.py", tmp_path, "--agents", "rgb")
+    assert [line.split("|")[1].strip() for line in shown(alone) if line.startswith("|")][2:] == ["rgb"]
+
+
 @pytest.mark.parametrize("size", ["laptop", "paper-like"])
 def test_studies_of_a_memory(monkeypatch, size):
     """Whoever shares a run shares its settings, whoever shares a file its evaluation, and memories know what is changed in them."""

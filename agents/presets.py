@@ -337,7 +337,7 @@ PRESETS |= _derived(
             [
                 ("total_steps", 9 * 64 * 512),
                 ("checkpoint_rollouts", 1),  # two minutes each
-                ("eval_trials", 256),
+                ("eval_trials", 128),
                 ("env_kwargs.obs_mode", "rgb"),
                 ("env_kwargs.image_size", [128, 128]),
                 ("env_kwargs.encoder", "cnn"),

@@ -61,14 +61,15 @@ def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: boo
         # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
         own = 1 + seed
 
-        if not (folder / "evaluation.json").exists():
-            evaluate_and_compare(run, own)
-
         def once(name: str, **changes: Any) -> None:
             if not (folder / f"{name}.json").exists():
                 results = {"agent": evaluate_run(run, seed=own, **changes).to_json()}
                 write_file(folder / f"{name}.json", json.dumps(results).encode())
 
+        if agent == "rgb":  # random and oracle do not look, and their pictures cost as much as the agent's
+            once("evaluation")
+        elif not (folder / "evaluation.json").exists():
+            evaluate_and_compare(run, own)
         if agent == "relic":
             for file in sorted(folder.glob("checkpoint_*.zip")):
                 once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)

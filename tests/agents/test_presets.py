@@ -153,7 +153,7 @@ def test_families_are_complete() -> None:
         got = {name.removeprefix(f"{base}-") for name in names}
         assert got == family - {own}
         total = find_preset(base).total_steps
-        assert all(find_preset(f"{base}-{name}").total_steps == total for name in got)
+        assert all(find_preset(f"{base}-{name}").total_steps == total for name in got - {"rgb"})
 
 
 def test_rl2_as_published() -> None:

@@ -51,26 +51,26 @@ for _task in _STRATEGIES:
 for _memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
     BALLET_PRESETS[f"ballet-next-{_memory}"] = (
         f"Next Ballet with the memory {_memory}",
-        _base("Next", 20_000, {"memory": _memory}),
+        _base("Next", 10_000, {"memory": _memory}),
     )
 for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
     for _size in (3, 4, 5):
         BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}"] = (
             f"Short Stay in {_size} x {_size} rooms with the memory {_memory}, whose clock is that of the dances (mod 32), as in the release",
-            _base("ShortStay", 20_000, {"memory": _memory, "time_index": "mod32"}, env_kwargs={"size": _size}),
+            _base("ShortStay", 10_000, {"memory": _memory, "time_index": "mod32"}, env_kwargs={"size": _size}),
         )
         BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}-step"] = (
             f"the same with the number of the step as clock, as in the article: Short Stay in {_size} x {_size} rooms, {_memory}",
-            _base("ShortStay", 20_000, {"memory": _memory, "time_index": "step"}, env_kwargs={"size": _size}),
+            _base("ShortStay", 10_000, {"memory": _memory, "time_index": "step"}, env_kwargs={"size": _size}),
         )
 for _memory in ("sat-fifo", "sat-pm"):
     BALLET_PRESETS[f"ballet-aba-{_memory}"] = (
         f"Ballet-ABA with the memory {_memory}",
-        _base("ABA", 8000, {"memory": _memory}),
+        _base("ABA", 4000, {"memory": _memory}),
     )
 BALLET_PRESETS["ballet-opposite"] = (
     "Opposite Ballet with sat-fifo, whose attention can be drawn",
-    _base("Opposite", 20_000, {"memory": "sat-fifo"}),
+    _base("Opposite", 10_000, {"memory": "sat-fifo"}),
 )
 #: Exploration for one core: it falls in a quarter of the run, and the reader does not learn from memories that cannot tell.
 _ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
@@ -97,7 +97,7 @@ BALLET_PRESETS["ballet-unlimited"] = (
 )
 BALLET_PRESETS["ballet-rooms"] = (
     "Ballet-MVFO in 8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",
-    _base("MVFO", 10_000, {"memory": "sat-pm-ph", "strategy": "mvfo"}),
+    _base("MVFO", 5000, {"memory": "sat-pm-ph", "strategy": "mvfo"}),
 )
 BALLET_PRESETS["ballet-parity"] = (
     "Ballet-MVFO with the strategy MVFO as in the release: its weights at the start, times by slot, constant learning rate",

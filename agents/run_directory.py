@@ -148,6 +148,21 @@ class RunDirectory:
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
 
 
+def refusal(runs: Mapping[Path, RunConfig]) -> str | None:
+    """Why the first of these runs that cannot be begun or continued cannot, before any work is done; None if all can. Makes nothing.
+
+    Args:
+        runs: Folder -> settings.
+    """
+    try:
+        for folder, config in runs.items():
+            if (folder / CONFIG).exists():
+                RunDirectory.continued(folder, config).close()
+    except (ValueError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
 def holds(path: Path, *names: str) -> bool:
     """Whether a folder has files of these names, all of them. A run whose evaluations are there needs no checkpoint to be shown."""
     return all((path / name).is_file() for name in names)

@@ -16,15 +16,23 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.presets import find_preset
+from agents.presets import PRESETS, find_preset
 from agents.report import figure_png, in_context_figure, write_report
-from agents.runs import RunDirectory, evaluate_and_compare, train_run
+from agents.run_directory import RunDirectory, refusal
+from agents.runs import evaluate_and_compare, train_run
 from memenvs.files import write_file
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--preset", default="darkroom", help="one of the Darkroom presets (default darkroom)")
+    names = [name for name in PRESETS if name.startswith("darkroom")]
+    parser.add_argument(
+        "--preset",
+        default="darkroom",
+        choices=names,
+        metavar="PRESET",
+        help=f"of {', '.join(names)} (default darkroom)",
+    )
     parser.add_argument("--steps", type=int, help="environment steps of a run (default the preset's)")
     parser.add_argument(
         "--out", type=Path, help="started runs in it are continued (default runs/PRESET, or runs/PRESET-STEPS)"
@@ -39,14 +47,20 @@ def main() -> int:
     if options.smoke:
         config = replace(config, n_envs=4, total_steps=min(2_000, config.total_steps), eval_steps=200, eval_trials=4)
         options.seeds = options.seeds[:1]
+    runs = {out / f"seed-{seed}": replace(config, seed=seed) for seed in options.seeds}
+    problem = refusal(runs)
+    if problem:
+        parser.error(problem)
     curves = {}
-    for seed in options.seeds:
-        folder = out / f"seed-{seed}"
-        with RunDirectory.continued(folder, replace(config, seed=seed)) as run:
+    for folder, settings in runs.items():
+        with RunDirectory.continued(folder, settings) as run:
             train_run(run)
-            curves[f"seed {seed}"] = evaluate_and_compare(run)["agent"]["metrics"]["return"]
+            curves[f"seed {settings.seed}"] = evaluate_and_compare(run)["agent"]["metrics"]["return"]
             write_report([run], folder)
-        print(f"seed {seed}: " + " ".join(f"{value:.1f}" for value in curves[f"seed {seed}"]["mean"]), flush=True)
+        print(
+            f"seed {settings.seed}: " + " ".join(f"{value:.1f}" for value in curves[f"seed {settings.seed}"]["mean"]),
+            flush=True,
+        )
     means = np.array([curve["mean"] for curve in curves.values()])
     spread = means.std(0, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.zeros(means.shape[1])
     curves["mean of seeds"] = {"mean": means.mean(0).tolist(), "stderr": spread.tolist()}

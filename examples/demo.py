@@ -19,7 +19,8 @@ from agents.evaluation import TrialEvaluator
 from agents.presets import find_preset
 from agents.pretrained import load_pretrained
 from agents.report import Report, add_maps, add_runs, add_settings, figure_png, image_png, in_context_figure
-from agents.runs import RunDirectory, evaluate_and_compare, evaluation_env, train_run
+from agents.run_directory import RunDirectory, refusal
+from agents.runs import evaluate_and_compare, evaluation_env, train_run
 
 AGENT = "extobjnav-small"
 
@@ -58,6 +59,9 @@ def main() -> int:
     config = find_preset("demo")
     if options.smoke:
         config = replace(config, total_steps=8_000, eval_steps=100, eval_trials=10)
+    problem = refusal({options.out: config})
+    if problem:
+        parser.error(problem)
     with RunDirectory.continued(options.out, config) as run:
         print(f"training in {run.path}; stop it at any time, the same command goes on")
         train_run(run)

@@ -22,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from agents.presets import find_preset
+from agents.presets import PRESETS, find_preset
 from agents.report import Report, figure_png, in_context_figure, write_report
 from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory, holds
+from agents.run_directory import RunDirectory, holds, refusal
 from agents.runs import evaluate_and_compare, evaluate_run, train_run, trained_policy
 from memenvs.files import write_file
 
+PRESET = "extobjnav-small"
+AGENTS = ["relic", *(name.removeprefix(f"{PRESET}-") for name in PRESETS if name.startswith(f"{PRESET}-"))]
 EPISODES = 15
 """Episodes that every evaluation trial has; the last of them is compared with the first."""
 TRIALS = 2048
@@ -39,7 +41,7 @@ REAL_HOUSES = {"split": "all", "trial_steps": None, "world": "procthor", "rooms"
 
 def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of an agent with a seed; for seconds only if it is a smoke test."""
-    preset = find_preset("extobjnav-small" + ("" if agent == "relic" else f"-{agent}"))
+    preset = find_preset(PRESET if agent == "relic" else f"{PRESET}-{agent}")
     config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
     if not smoke:
         return config
@@ -208,7 +210,9 @@ def main() -> int:
         "--agents",
         nargs="+",
         default=["relic", "no-iea", "transformer-se", "k1"],
-        help="what is trained (default relic no-iea transformer-se k1)",
+        choices=AGENTS,
+        metavar="AGENT",
+        help=f"of {', '.join(AGENTS)} (default relic no-iea transformer-se k1)",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
@@ -226,6 +230,9 @@ def main() -> int:
         wanted = [(agent, seed) for agent, seed in wanted if is_done(options.out / f"{agent}-{seed}", agent)]
     if not wanted:
         parser.error(f"--show: no run in {options.out} is done")
+    problem = refusal({options.out / f"{agent}-{seed}": settings(agent, seed, options.smoke) for agent, seed in wanted})
+    if problem:
+        parser.error(problem)
     runs: dict[str, list[Path]] = {agent: [] for agent in options.agents if agent in dict(wanted)}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         started = [

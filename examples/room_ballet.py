@@ -28,7 +28,7 @@ import json
 import multiprocessing
 import sys
 import time
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from agents.ballet_prediction import BalletPrediction
 from agents.presets import find_preset
 from agents.report import Report, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory, holds
+from agents.run_directory import RunDirectory, holds, refusal
 from agents.runs import train_run
 from agents.supervised_runs import evaluate_supervised, trained_model
 from memenvs.files import write_file
@@ -319,28 +319,33 @@ def main() -> int:
         table: [each for each in TABLES[table] if not options.smoke or table != "strategies" or each in SMOKE]
         for table in options.tables
     }
-    tables: dict[str, dict[str, list[Path]]] = {}
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        started: dict[tuple[str, int], Future[Path]] = {}
-        for seed in options.seeds:
-            for table, presets in wanted.items():
-                for preset in presets:
-                    folder = options.out / f"{preset}-{seed}"
-                    if (preset, seed) in started or (options.show and not is_done(folder, table)):
-                        continue  # some presets are in two tables
-                    config = settings(preset, seed, options.smoke)
-                    started[preset, seed] = pool.submit(train_and_evaluate, folder, config, table, options.jobs > 1)
-        if not started:
-            parser.error(f"--show: no run in {options.out} is done")
-        for run in started.values():
-            print(f"done: {run.result()}", flush=True)
+    runs: dict[
+        Path, tuple[RunConfig, str]
+    ] = {}  # folder -> settings and the first table that wants it: some presets are in two
+    for seed in options.seeds:
         for table, presets in wanted.items():
-            folders = {
-                preset: [started[preset, seed].result() for seed in options.seeds if (preset, seed) in started]
-                for preset in presets
-            }
-            if any(folders.values()):
-                tables[table] = {preset: found for preset, found in folders.items() if found}
+            for preset in presets:
+                folder = options.out / f"{preset}-{seed}"
+                if not options.show or is_done(folder, table):
+                    runs.setdefault(folder, (settings(preset, seed, options.smoke), table))
+    if not runs:
+        parser.error(f"--show: no run in {options.out} is done")
+    problem = refusal({folder: config for folder, (config, _) in runs.items()})
+    if problem:
+        parser.error(problem)
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        started = [
+            pool.submit(train_and_evaluate, folder, config, table, options.jobs > 1)
+            for folder, (config, table) in runs.items()
+        ]
+        for run in started:
+            print(f"done: {run.result()}", flush=True)
+    tables: dict[str, dict[str, list[Path]]] = {}
+    for table, presets in wanted.items():
+        folders = {preset: [options.out / f"{preset}-{seed}" for seed in options.seeds] for preset in presets}
+        found = {preset: [each for each in of_preset if each in runs] for preset, of_preset in folders.items()}
+        if any(found.values()):
+            tables[table] = {preset: of_preset for preset, of_preset in found.items() if of_preset}
     print(f"report: {write_results(options.out, tables).resolve()}")
     return 0
 

@@ -18,7 +18,7 @@ import itertools
 import multiprocessing
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from scene_memory import (
 
 from agents.report import Report, figure_png
 from agents.run_config import RunConfig, with_overrides
+from agents.run_directory import refusal
 from memenvs.navigation.exploration_config import MODALITIES
 
 Changes = list[tuple[str, Any]]
@@ -249,28 +250,25 @@ def main() -> int:
             if row.evaluation.file not in [each.evaluation.file for each in known]:
                 known.append(row)
 
+    encoders: dict[Path, tuple[RunConfig, str, tuple[Evaluation, ...]]] = {}  # folder -> settings, task, evaluations
+    runs: dict[Path, tuple[RunConfig, str, tuple[Evaluation, ...]]] = {}
+    for (task, run, seed), rows in plan.items():
+        source = encoder_folder(options.out, task, rows[0], seed)
+        encoders[source] = (with_overrides(config_of(task, "encoder", seed), list(rows[0].first)), task, ())
+        changes = [*rows[0].first, *rows[0].changes, ("encoder_from", str(source))]
+        config = with_overrides(config_of(task, rows[0].method, seed), changes)
+        runs[options.out / f"{task}-{run}-{seed}"] = (config, task, tuple(row.evaluation for row in rows))
+    problem = refusal({folder: config for folder, (config, *_) in {**encoders, **runs}.items()})
+    if problem:
+        parser.error(problem)
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-
-        def start(folder: Path, config: RunConfig, task: str, played: tuple[Evaluation, ...]) -> Future[Path]:
-            return pool.submit(train_and_evaluate, folder, config, task, options.jobs > 1, played)
-
-        encoders: dict[Path, Future[Path]] = {}
-        for (task, _, seed), rows in plan.items():
-            source = encoder_folder(options.out, task, rows[0], seed)
-            if source not in encoders:
-                config = with_overrides(config_of(task, "encoder", seed), list(rows[0].first))
-                encoders[source] = start(source, config, task, ())
-        runs = []
-        for (task, run, seed), rows in plan.items():
-            source = encoders[encoder_folder(options.out, task, rows[0], seed)].result()
-            changes = [*rows[0].first, *rows[0].changes, ("encoder_from", str(source))]
-            config = with_overrides(config_of(task, rows[0].method, seed), changes)
-            runs.append(
-                start(options.out / f"{task}-{run}-{seed}", config, task, tuple(row.evaluation for row in rows))
-            )
-        for done in runs:
-            print(f"done: {done.result()}", flush=True)
-
+        for stage in (encoders, runs):  # a memory begins with its encoder's weights
+            started = [
+                pool.submit(train_and_evaluate, folder, config, task, options.jobs > 1, played)
+                for folder, (config, task, played) in stage.items()
+            ]
+            for done in started:
+                print(f"done: {done.result()}", flush=True)
     report = Report(
         f"Scene Memory Transformer, {options.size}: what its parts are worth, in 46 test homes", options.out
     )

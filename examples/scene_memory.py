@@ -12,11 +12,12 @@ them a night on two.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from agents.policies import MemoryPolicy
 from agents.presets import find_preset
 from agents.report import Report
 from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory, holds
+from agents.run_directory import RunDirectory, holds, refusal
 from agents.runs import evaluate_run, evaluation_env, make_evaluator, train_run
 from agents.smt_presets import METHODS
 from memenvs.files import write_file
@@ -217,42 +218,43 @@ def main() -> int:
     if options.smoke:
         options.tasks, options.methods, options.seeds = options.tasks[:1], ["reactive", "smt"], options.seeds[:1]
 
+    def folder_of(task: str, stage: str, seed: int) -> Path:
+        return options.out / f"{task}-{stage}-{seed}"
+
     def config_of(task: str, stage: str, seed: int) -> RunConfig:
-        return settings(f"{task}-{options.size}-{stage}", seed, options.smoke)
+        config = settings(f"{task}-{options.size}-{stage}", seed, options.smoke)
+        return config if stage == "encoder" else replace(config, encoder_from=str(folder_of(task, "encoder", seed)))
 
-    tables: dict[str, dict[str, list[Path]]] = {}
+    wanted = {
+        each: config_of(*each)
+        for each in itertools.product(options.tasks, ["encoder", *options.methods], options.seeds)
+        if not options.show or holds(folder_of(*each), Evaluation.file)
+    }
+    if not wanted:
+        parser.error(f"--show: no run in {options.out} is done")
+    problem = refusal({folder_of(*each): config for each, config in wanted.items()})
+    if problem:
+        parser.error(problem)
+    runs: dict[tuple[str, str, int], Path] = {}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-
-        def start(task: str, stage: str, seed: int, **changes: str) -> Future[Path]:
-            config = replace(config_of(task, stage, seed), **changes)
-            return pool.submit(
-                train_and_evaluate, options.out / f"{task}-{stage}-{seed}", config, task, options.jobs > 1
-            )
-
-        def is_shown(task: str, stage: str, seed: int) -> bool:
-            return not options.show or holds(options.out / f"{task}-{stage}-{seed}", Evaluation.file)
-
-        wanted = [(task, seed) for task in options.tasks for seed in options.seeds if is_shown(task, "encoder", seed)]
-        if not wanted:
-            parser.error(f"--show: no run in {options.out} is done")
-        encoders = {each: start(each[0], "encoder", each[1]) for each in wanted}
-        runs: dict[tuple[str, str, int], Future[Path]] = {}
-        for (task, seed), encoder in encoders.items():
-            source = str(encoder.result())
-            print(f"done: {source}", flush=True)
-            for method in options.methods:
-                if is_shown(task, method, seed):
-                    runs[task, method, seed] = start(task, method, seed, encoder_from=source)
-        for run in runs.values():
-            print(f"done: {run.result()}", flush=True)
-    for task in dict.fromkeys(task for task, _ in wanted):
+        for first in (True, False):  # a method begins with its encoder's weights
+            started = {
+                each: pool.submit(train_and_evaluate, folder_of(*each), config, each[0], options.jobs > 1)
+                for each, config in wanted.items()
+                if (each[1] == "encoder") == first
+            }
+            for each, run in started.items():
+                runs[each] = run.result()
+                print(f"done: {runs[each]}", flush=True)
+    tables: dict[str, dict[str, list[Path]]] = {}
+    for task in dict.fromkeys(task for task, *_ in wanted):
         ends = both_ends(options.out, config_of(task, "encoder", 0), task)
-        tables[task] = {"random": [ends["random"]]}
-        for method in options.methods:
-            found = [runs[task, method, seed].result() for seed in options.seeds if (task, method, seed) in runs]
-            if found:
-                tables[task][method] = found
-        tables[task]["oracle"] = [ends["oracle"]]
+        by_method = {
+            method: [runs[task, method, seed] for seed in options.seeds if (task, method, seed) in runs]
+            for method in options.methods
+        }
+        found = {method: folders for method, folders in by_method.items() if folders}
+        tables[task] = {"random": [ends["random"]], **found, "oracle": [ends["oracle"]]}
     print(f"report: {write_results(options.out, tables, options.size).resolve()}")
     return 0
 

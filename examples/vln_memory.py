@@ -13,7 +13,7 @@ import argparse
 import json
 import multiprocessing
 import sys
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from agents.presets import find_preset
 from agents.report import Report, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory, holds
+from agents.run_directory import RunDirectory, holds, refusal
 from agents.runs import evaluate_run, train_run
 from memenvs.files import write_file
 
@@ -123,22 +123,26 @@ def main() -> int:
     options = parser.parse_args()
     if options.smoke:
         options.seeds, options.legs, options.agents = options.seeds[:1], options.legs[:2], options.agents[:2]
-    started: dict[tuple[str, int], list[Future[Path]]] = {}
+    wanted = {
+        options.out / f"{agent}-{legs}-{seed}": (agent, legs, settings(legs, agent, seed, options.smoke))
+        for seed in options.seeds  # a whole table of the first seed, then of the next
+        for legs in options.legs
+        for agent in options.agents
+        if not options.show or holds(options.out / f"{agent}-{legs}-{seed}", EVALUATION)
+    }
+    if not wanted:
+        parser.error(f"--show: no run in {options.out} is done")
+    problem = refusal({folder: config for folder, (*_, config) in wanted.items()})
+    if problem:
+        parser.error(problem)
+    runs: dict[tuple[str, int], list[Path]] = {}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        for seed in options.seeds:  # a whole table of the first seed, then of the next
-            for legs in options.legs:
-                for agent in options.agents:
-                    config = settings(legs, agent, seed, options.smoke)
-                    folder = options.out / f"{agent}-{legs}-{seed}"
-                    if options.show and not holds(folder, EVALUATION):
-                        continue
-                    run = pool.submit(train_and_evaluate, folder, config, options.jobs > 1)
-                    started.setdefault((agent, legs), []).append(run)
-        if not started:
-            parser.error(f"--show: no run in {options.out} is done")
-        for run in [run for each in started.values() for run in each]:
+        started = [
+            pool.submit(train_and_evaluate, folder, config, options.jobs > 1) for folder, (*_, config) in wanted.items()
+        ]
+        for (agent, legs, _), run in zip(wanted.values(), started, strict=True):
+            runs.setdefault((agent, legs), []).append(run.result())
             print(f"done: {run.result()}", flush=True)
-    runs = {key: [run.result() for run in each] for key, each in started.items()}
     print(f"report: {write_results(options.out, runs).resolve()}")
     return 0
 

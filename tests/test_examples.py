@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def shown(printed: str) -> list[str]:
     return [line for line in printed.splitlines() if line.startswith(("done: ", "|", "report: "))]
 
 
+def check_refusal(path: Path, folder: Path) -> None:
+    """The script refuses to continue a run of other settings, in one line and before it does anything."""
+    files = {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.name != ".lock"}
+    config = min((file for file in files if file.name == "config.json"), key=lambda file: files[file])
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({**settings, "eval_trials": 77}))
+    files[config] = config.stat().st_mtime_ns
+    done = run_python(str(path), "--smoke", "--out", "out", folder=folder)
+    expected = rf".*: error: {config.parent.relative_to(folder)} holds another run: eval_trials is 77 there .*"
+    assert done.returncode == 2 and re.fullmatch(expected, done.stderr.splitlines()[-1]), done.stderr
+    assert files == {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.name != ".lock"}
+
+
 def test_every_benchmark_is_tested():
     scripts = {path.name for path in (ROOT / "benchmarks").glob("[!_]*.py")}
     assert {*BENCHMARKS, *WITH_DISPLAY} == scripts
@@ -55,6 +69,13 @@ def test_example(tmp_path, path):
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
     if "--show" in path.read_text():  # what is there is shown again as it was printed
         assert shown(run(path, tmp_path, "--out", "out", "--show")) == shown(printed) != []
+    if path.name != "pretrain_encoder.py":  # has no runs
+        check_refusal(path, tmp_path)
+
+
+def test_an_unknown_agent_is_refused(tmp_path):
+    done = run_python(str(ROOT / "examples" / "ext_objnav.py"), "--agents", "relix", folder=tmp_path)
+    assert done.returncode == 2 and "invalid choice: 'relix'" in done.stderr and not list(tmp_path.iterdir())
 
 
 def test_pictures_have_a_table_of_their_own(tmp_path):
@@ -87,14 +108,15 @@ def test_studies_of_a_memory(monkeypatch, size):
 
 
 def test_demo(tmp_path):
-    out = run(ROOT / "examples" / "demo.py", tmp_path, "--out", "run")
-    assert f"report: {tmp_path / 'run' / 'report.html'}" in out
-    page = (tmp_path / "run" / "report.html").read_text()
+    out = run(ROOT / "examples" / "demo.py", tmp_path, "--out", "out")
+    assert f"report: {tmp_path / 'out' / 'report.html'}" in out
+    page = (tmp_path / "out" / "report.html").read_text()
     assert (
         page.count("<img") == 7
     )  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve
     assert "Procedural homes of the validation split: 4 trials of " in out
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    check_refusal(ROOT / "examples" / "demo.py", tmp_path)
 
 
 def test_gallery(tmp_path):

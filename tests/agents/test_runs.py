@@ -13,7 +13,7 @@ from agents.__main__ import main
 from agents.presets import PRESETS, find_preset
 from agents.report import write_report
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import holds
+from agents.run_directory import holds, refusal
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run, trained_policy
 from agents.smt_presets import SMT_PRESETS
 from tests.processes import run_python
@@ -130,6 +130,17 @@ def test_a_run_goes_on_with_equal_settings_only(tmp_path):
     RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/first")).close()
     with pytest.raises(ValueError, match="encoder_from is 'first' there and not 'third'"):
         RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/third"))
+
+
+def test_a_refusal_comes_before_the_work(tmp_path):
+    there, new = tmp_path / "there", tmp_path / "new"
+    RunDirectory(there, SMALL).close()
+    assert refusal({there: SMALL, new: SMALL}) is None and not new.exists()
+    assert "seed is" in (refusal({new: SMALL, there: replace(SMALL, seed=7)}) or "")
+    with RunDirectory(there):
+        assert "in use" in (refusal({there: SMALL}) or "")
+    (there / CONFIG).write_text("{")
+    assert CONFIG in (refusal({there: SMALL}) or "")
 
 
 def test_a_report_names_a_score_that_no_evaluation_has(tmp_path):

@@ -8,7 +8,7 @@ those of `examples/scene_memory.py`, in the same folder, so that what was traine
 where it was. With all four studies a task and seed has 17 runs of up to a quarter of an hour each on one core.
 
     python examples/scene_ablations.py [--tasks coverage] [--studies centres capacity] [--seeds 0 1 2] [--size laptop] [--jobs 2]
-        [--out runs/scene_memory] [--smoke]
+        [--out runs/scene_memory] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -207,12 +207,13 @@ def add_study(report: Report, out: Path, task: str, study: str, rows: list[Row],
         at = [] if row.at is None else [f"{row.at:g}"]
         means = [shown(values(row, column)) for column in columns]
         lines[row.run, row.evaluation.file] = [row.line, *at, row.run, *means, gain]
-    report.heading(f"{task.capitalize()}: {title}")
+    title = f"{task.capitalize()}: {title}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
+    report.heading(title)
     report.text(note)
     picture = figure_png(draw(rows, [values(row, score) for row in rows], axis, score))
     report.picture(f"{task}_{study}", picture)
     report.table(header, list(lines.values()))
-    print_table(f"{task.capitalize()}: {title}", header, list(lines.values()))
+    print_table(title, header, list(lines.values()))
 
 
 def main() -> int:
@@ -230,6 +231,7 @@ def main() -> int:
         "--size", choices=SIZES, default="laptop", help="of the presets (default laptop); paper-like needs a GPU"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
+    parser.add_argument("--show", action="store_true", help="train nothing: only the studies whose runs are done")
     parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
     options = parser.parse_args()
     if options.smoke:
@@ -243,12 +245,20 @@ def main() -> int:
         rows = make(config_of(task, method, 0))
         return thinned(rows) if options.smoke else rows
 
+    seeds: dict[tuple[str, str], list[int]] = {}  # task and study -> seeds of its runs
     plan: dict[tuple[str, str, int], list[Row]] = {}  # task, run and seed -> one row of each of its evaluations
     for task, study, seed in itertools.product(options.tasks, options.studies, options.seeds):
-        for row in rows_of(task, study):
+        rows = rows_of(task, study)
+        files = [options.out / f"{task}-{row.run}-{seed}" / row.evaluation.file for row in rows]
+        if options.show and not all(file.is_file() for file in files):
+            continue
+        seeds.setdefault((task, study), []).append(seed)
+        for row in rows:
             known = plan.setdefault((task, row.run, seed), [])
             if row.evaluation.file not in [each.evaluation.file for each in known]:
                 known.append(row)
+    if not plan:
+        parser.error(f"--show: no study in {options.out} is done")
 
     encoders: dict[Path, tuple[RunConfig, str, tuple[Evaluation, ...]]] = {}  # folder -> settings, task, evaluations
     runs: dict[Path, tuple[RunConfig, str, tuple[Evaluation, ...]]] = {}
@@ -258,27 +268,29 @@ def main() -> int:
         changes = [*rows[0].first, *rows[0].changes, ("encoder_from", str(source))]
         config = with_overrides(config_of(task, rows[0].method, seed), changes)
         runs[options.out / f"{task}-{run}-{seed}"] = (config, task, tuple(row.evaluation for row in rows))
-    problem = refusal({folder: config for folder, (config, *_) in {**encoders, **runs}.items()})
+    problem = refusal({folder: config for folder, (config, *_) in [*encoders.items(), *runs.items()]})
     if problem:
         parser.error(problem)
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        for stage in (encoders, runs):  # a memory begins with its encoder's weights
+        # a memory begins with its encoder's weights
+        for said, stage in (("done", runs),) if options.show else (("first stage", encoders), ("done", runs)):
             started = [
                 pool.submit(train_and_evaluate, folder, config, task, options.jobs > 1, played)
                 for folder, (config, task, played) in stage.items()
             ]
-            for done in started:
-                print(f"done: {done.result()}", flush=True)
+            for each in started:
+                print(f"{said}: {each.result()}", flush=True)
     report = Report(
         f"Scene Memory Transformer, {options.size}: what its parts are worth, in 46 test homes", options.out
     )
-    for task in options.tasks:
+    for task in dict.fromkeys(task for task, _ in seeds):
         ends = both_ends(options.out, config_of(task, "encoder", 0), task)
         score = COLUMNS[task][1]
         low, high = (shown(scores([ends[name]], score)) for name in ("random", "oracle"))
         report.text(f"{task.capitalize()}: {score} of a random policy {low}, of the oracle that knows the map {high}.")
         for study in options.studies:
-            add_study(report, options.out, task, study, rows_of(task, study), options.seeds)
+            if (task, study) in seeds:
+                add_study(report, options.out, task, study, rows_of(task, study), seeds[task, study])
     print(f"report: {report.write(options.out / 'ablations.html').resolve()}")
     return 0
 

@@ -162,6 +162,31 @@ def read_config(path: Path) -> RunConfig:
         raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 
+def difference(found: RunConfig, wanted: RunConfig) -> str | None:
+    """The first setting that two runs do not share, in words; of the run that an encoder comes from the name only, as folders are moved."""
+    return _difference(_comparable(found), _comparable(wanted))
+
+
+def _comparable(config: RunConfig) -> dict[str, Any]:
+    """Settings as they are in a file."""
+    data = json.loads(json.dumps(config.to_json()))
+    if data.get("encoder_from") is not None:
+        data["encoder_from"] = Path(data["encoder_from"]).name
+    return data
+
+
+def _difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str | None:
+    for key in sorted({*found, *wanted}):
+        has, must = found.get(key), wanted.get(key)
+        if isinstance(has, dict) and isinstance(must, dict):
+            inner = _difference(has, must, f"{prefix}{key}.")
+            if inner is not None:
+                return inner
+        elif has != must:
+            return f"{prefix}{key} is {has!r} there and not {must!r}"
+    return None
+
+
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
     """A config with some fields changed.
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 from stable_baselines3.common.logger import KVWriter
 
 from agents.distributed import Processes
-from agents.run_config import CONFIG, RunConfig, read_config
+from agents.run_config import CONFIG, RunConfig, difference, read_config
 from memenvs.files import write_file
 
 CHECKPOINT, BEST, METRICS = "checkpoint.zip", "best.zip", "metrics.csv"
@@ -85,7 +85,7 @@ class RunDirectory:
         if not (Path(path) / CONFIG).exists():
             return cls(path, config)
         run = cls(path)
-        differs = _difference(_comparable(run.config), _comparable(config))
+        differs = difference(run.config, config)
         if differs is None:
             return run
         run.close()
@@ -166,27 +166,6 @@ def refusal(runs: Mapping[Path, RunConfig]) -> str | None:
 def holds(path: Path, *names: str) -> bool:
     """Whether a folder has files of these names, all of them. A run whose evaluations are there needs no checkpoint to be shown."""
     return all((path / name).is_file() for name in names)
-
-
-def _comparable(config: RunConfig) -> dict[str, Any]:
-    """The settings of a run as they are in its file; of the run that its encoder comes from the name only, as folders are moved."""
-    data = json.loads(json.dumps(config.to_json()))
-    if data.get("encoder_from") is not None:
-        data["encoder_from"] = Path(data["encoder_from"]).name
-    return data
-
-
-def _difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str | None:
-    """The first setting that two runs do not share, in words."""
-    for key in sorted({*found, *wanted}):
-        has, must = found.get(key), wanted.get(key)
-        if isinstance(has, dict) and isinstance(must, dict):
-            inner = _difference(has, must, f"{prefix}{key}.")
-            if inner is not None:
-                return inner
-        elif has != must:
-            return f"{prefix}{key} is {has!r} there and not {must!r}"
-    return None
 
 
 class MetricsWriter(KVWriter):

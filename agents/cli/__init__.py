@@ -49,7 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
     train.add_argument("preset", help="its name; `presets` lists all")
     train.add_argument("--out", type=Path, help="folder of the run; default runs/PRESET-SEED")
-    train.add_argument("--resume", action="store_true", help="go on with the run in that folder")
+    train.add_argument(
+        "--resume", action="store_true", help="go on with the run in that folder: the command that began it, and this"
+    )
     train.add_argument("--no-evaluate", action="store_true", help="only train")
     train.epilog = (
         "Any setting of the preset can be changed by its dotted name, the value as JSON: "
@@ -72,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         help="file in the folder, of a run with milestones (default best.zip of a run with validation, else checkpoint.zip)",
     )
     evaluate.add_argument(
-        "--name", help="NAME.json is written (default evaluation or demonstrations_N, which the report shows)"
+        "--name",
+        help="NAME.json is written (default evaluation or demonstrations_N, which the report shows); needed with other steps, trials, "
+        "checkpoint or environments than the run's own",
     )
     evaluate.epilog = (
         "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "

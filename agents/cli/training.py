@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.presets import find_preset
-from agents.run_config import read_config, with_overrides
+from agents.run_config import RunConfig, difference, read_config, with_overrides
 
 if TYPE_CHECKING:
     from agents.run_directory import RunDirectory
+
+OWN = "evaluation"
+"""Name of the evaluation that belongs to a run."""
 
 
 def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None:
@@ -19,9 +23,9 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
     config = with_overrides(find_preset(options.preset), _pairs(rest))
     folder = options.out or Path("runs") / f"{options.preset}-{config.seed}"
     if options.resume:
-        if rest:
-            raise ValueError(f"settings cannot change when a run is resumed, got {' '.join(rest)}")
-        config = read_config(folder)
+        differs = difference(read_config(folder), config)
+        if differs is not None:
+            raise ValueError(f"{folder} holds another run: {differs}; --resume goes with the command that began it")
 
     from agents.distributed import launched
     from agents.report import write_report
@@ -57,18 +61,34 @@ def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             if getattr(options, option):
                 raise ValueError(f"--{option} is for agents that act; {options.folder} learns to predict")
     changed = with_overrides(config, _pairs(rest, "eval_kwargs.")).eval_kwargs if rest else None
+    name = options.name or (f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN)
+    if name == OWN:
+        _check_own(config, options, changed)
 
     from agents.run_directory import RunDirectory
 
     with RunDirectory(options.folder) as run:
-        result = (_evaluate_agent if config.supervised is None else _evaluate_predictions)(run, options, changed)
+        result = (_evaluate_agent if config.supervised is None else _evaluate_predictions)(run, options, name, changed)
     if not options.json:
         _print_curves(result, config.score)
+        print(f"written: {options.folder / name}.json")
     return result
 
 
+def _check_own(config: RunConfig, options: argparse.Namespace, eval_kwargs: dict[str, Any] | None) -> None:
+    """The evaluation that the report shows, beside the run's settings, is of these settings."""
+    given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
+    differs = difference(config, replace(config, **{key: value for key, value in given.items() if value is not None}))
+    if options.checkpoint is not None:
+        differs = f"--checkpoint {options.checkpoint} is not what it plays"
+    if differs is not None:
+        raise ValueError(
+            f"{OWN}.json is for the run's own settings, which the report shows beside it: {differs}; choose a --name"
+        )
+
+
 def _evaluate_agent(
-    run: RunDirectory, options: argparse.Namespace, eval_kwargs: dict[str, Any] | None
+    run: RunDirectory, options: argparse.Namespace, name: str, eval_kwargs: dict[str, Any] | None
 ) -> dict[str, Any]:
     from agents.runs import evaluate_and_compare, evaluate_demonstrated, trained_policy
 
@@ -76,20 +96,17 @@ def _evaluate_agent(
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     policy = trained_policy(run, options.seed, options.checkpoint)
     if options.demonstrations == 0:
-        return evaluate_and_compare(run, options.seed, options.name or "evaluation", policy=policy, **changes)
-    shown = options.demonstrations
-    return evaluate_demonstrated(run, shown, options.seed, options.name, policy=policy, **changes)
+        return evaluate_and_compare(run, options.seed, name, policy=policy, **changes)
+    return evaluate_demonstrated(run, options.demonstrations, options.seed, name, policy=policy, **changes)
 
 
 def _evaluate_predictions(
-    run: RunDirectory, options: argparse.Namespace, eval_kwargs: dict[str, Any] | None
+    run: RunDirectory, options: argparse.Namespace, name: str, eval_kwargs: dict[str, Any] | None
 ) -> dict[str, Any]:
     from agents.supervised_runs import evaluate_supervised, trained_model
 
     model = trained_model(run, eval_kwargs)
-    return evaluate_supervised(
-        run, model, name=options.name or "evaluation", seed=options.seed, episodes=options.trials
-    )
+    return evaluate_supervised(run, model, name=name, seed=options.seed, episodes=options.trials)
 
 
 def _pairs(rest: list[str], prefix: str = "") -> list[tuple[str, Any]]:

@@ -21,9 +21,10 @@ from agents.__main__ import main
 from agents.distributed import Processes, launched
 from agents.runs import CHECKPOINT, METRICS, check_config
 from tests.agents.learners import gradients, learner
-from tests.agents.two_processes import RUN, one_step, rollout_of
+from tests.agents.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.processes import Python, run_python
 
+RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
 TWO = Processes(0, 2)  # for what is checked before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
 
@@ -145,7 +146,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, f
     assert "--resume goes on from the last checkpoint" in found[0]["killed"]
     assert (folder / "killed" / CHECKPOINT).read_bytes() != (folder / "whole" / CHECKPOINT).read_bytes()
     launcher = ["torch.distributed.run", "--nproc_per_node", "2", "--master_port", free_port()]
-    resume = ["train", "ci-smoke", "--resume", "--out", str(folder / "killed"), "--no-evaluate", "--json"]
+    resume = [*RESUME, "--out", str(folder / "killed"), "--no-evaluate", "--json"]
     done = run_python("-m", *launcher, "-m", "agents", *resume, environ={**ALONE, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"run": str(folder / "killed"), "steps": 384}  # printed by the first only
@@ -153,9 +154,9 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, f
 
 
 def test_another_number_of_processes_is_refused_but_evaluates(folder, capsys):
-    assert main(["train", "ci-smoke", "--resume", "--out", str(folder / "whole")]) == 2
+    assert main([*RESUME, "--out", str(folder / "whole")]) == 2
     assert "number of processes must be that of the file, 2, to go on learning, got 1" in capsys.readouterr().err
-    assert main(["evaluate", str(folder / "whole"), "--steps", "32", "--trials", "2", "--json"]) == 0
+    assert main(["evaluate", str(folder / "whole"), "--steps", "32", "--trials", "2", "--name", "two", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
 
 

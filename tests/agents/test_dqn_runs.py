@@ -162,7 +162,8 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["train", "coverage-smoke-encoder", "--out", str(first), *few, *short]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 600
     short = ["--total_steps", "1000", "--checkpoint_rollouts", "2"]
-    assert main(["train", "coverage-smoke-smt", "--out", str(second), "--encoder_from", str(first), *few, *short]) == 0
+    began = ["train", "coverage-smoke-smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
+    assert main(began) == 0
     result = json.loads(capsys.readouterr().out)["evaluation"]
     assert {"cells", "collisions", "return"} <= set(result["agent"]["metrics"])
     assert (second / "validation.png").is_file()
@@ -176,7 +177,7 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     for name in encoder:
         assert torch.equal(given[name], taken[name]), name
         assert torch.equal(given[name], latest[name]), name
-    assert main(["train", "coverage-smoke-smt", "--out", str(second), "--resume", "--json"]) == 0  # it is finished
+    assert main([*began, "--resume"]) == 0  # it is finished
 
 
 @pytest.mark.parametrize(

@@ -247,9 +247,8 @@ def test_a_run_that_breaks_goes_on_from_its_last_good_checkpoint(tmp_path, monke
 
 def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     folder = tmp_path / "run"
-    assert (
-        main(["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]) == 0
-    )
+    began = ["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]
+    assert main(began) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["steps"] == 1024
     assert set(result["evaluation"]) == {"agent", "random", "oracle"}
@@ -268,16 +267,27 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
         assert (folder / name).stat().st_size > 0, name
     assert any((folder / "tensorboard").iterdir())
 
-    assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
     before = (folder / "evaluation.json").read_bytes()
+    for own, other in (
+        ("steps", "32"),
+        ("trials", "2"),
+        ("eval_kwargs.max_episode_steps", "8"),
+        ("checkpoint", CHECKPOINT),
+    ):
+        assert main(["evaluate", str(folder), f"--{own}", other]) == 2
+        assert own in (refused := capsys.readouterr().err) and "choose a --name" in refused
+    assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--name", "two", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
+    assert main(["evaluate", str(folder), "--steps", str(find_preset("ci-smoke").eval_steps)]) == 0  # its own
+    assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"
+    assert (folder / "evaluation.json").read_bytes() == before
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--demonstrations", "1"]) == 0
-    shown, played = capsys.readouterr().out.splitlines()
+    shown, played, _ = capsys.readouterr().out.splitlines()
     assert shown.startswith("oracle   return by demonstration: ")
     assert played.startswith("agent    return by episode: ")
     assert (folder / "evaluation.json").read_bytes() == before
     assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
-    assert main(["evaluate", str(folder), "--checkpoint", "checkpoint_512.zip"]) == 2
+    assert main(["evaluate", str(folder), "--checkpoint", "checkpoint_512.zip", "--name", "early"]) == 2
     assert "checkpoint_512.zip" in capsys.readouterr().err
     short = ["--name", "short", "--eval_kwargs.max_episode_steps", "8"]
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", *short]) == 0
@@ -289,6 +299,16 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     assert main(["evaluate", str(folder), "--ppo.n_epochs", "2"]) == 2
     assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
+    weights = (folder / CHECKPOINT).read_bytes()
+    for changed in (["--seed", "3"], ["--total_steps", "2048"], ["--policy.memory", "gru"]):
+        assert main([*began, *changed, "--resume"]) == 2
+        assert (
+            f"{changed[0][2:]} is " in (refused := capsys.readouterr().err) and "the command that began it" in refused
+        )
+    assert main(["train", "fourboxes", "--out", str(folder), "--resume"]) == 2  # of another preset
+    assert "holds another run" in capsys.readouterr().err
+    assert main([*began, "--resume", "--no-evaluate"]) == 0  # it is finished
+    assert (folder / CHECKPOINT).read_bytes() == weights and json.loads(capsys.readouterr().out)["steps"] == 1024
     assert main(["report", str(folder), "--json"]) == 0
     assert "<h2>After demonstrations</h2>" in (folder / "report.html").read_text()
     assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html")}
@@ -346,7 +366,7 @@ def test_a_gpu_that_is_not_there(monkeypatch):
 
 
 def test_a_folder_that_is_taken(tmp_path, capsys):
-    with RunDirectory(tmp_path, SMALL):
+    with RunDirectory(tmp_path, find_preset("ci-smoke")):
         before = {file: file.read_bytes() for file in tmp_path.iterdir()}
         assert main(["train", "ci-smoke", "--out", str(tmp_path)]) == 2
         assert "already holds a run; choose another folder, or resume it with --resume" in capsys.readouterr().err

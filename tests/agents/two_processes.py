@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,11 @@ from agents.vec_env import TrialVecEnv
 from tests.agents.learners import STEPS, act, darkroom, double, gradients, learner, weights
 
 #: Three rollouts of 4 x 32 steps, with a checkpoint after each.
-RUN = with_overrides(
-    find_preset("ci-smoke"),
-    [("n_envs", 4), ("total_steps", 384), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16)],
-)
-RUN = replace(RUN, ppo=replace(RUN.ppo, n_steps=32, n_updates=2, n_epochs=2, batch_size=2))
+CHANGES: list[tuple[str, Any]] = [
+    ("n_envs", 4), ("total_steps", 384), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16),
+    ("ppo.n_steps", 32), ("ppo.n_updates", 2), ("ppo.n_epochs", 2), ("ppo.batch_size", 2),
+]  # fmt: skip
+RUN = with_overrides(find_preset("ci-smoke"), CHANGES)
 STORES = ("actions", "previous", "episode_start", "trial_start", "rewards", "values", "log_probs")
 
 

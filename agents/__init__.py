@@ -6,8 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agents.allocator import AdaptiveAllocator
     from agents.dqn_config import DQNConfig
     from agents.episode_dqn import EpisodeDQN
+    from agents.evaluation import TrialEvaluator, TrialResults
+    from agents.imitation import ImitationA2C
+    from agents.imitation_config import ImitationConfig
     from agents.memory import MEMORIES, Memory, StepInputs, make_memory
     from agents.policies import MemoryPolicy
     from agents.ppo import PartialUpdatePPO
@@ -18,8 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MEMORIES",
+    "AdaptiveAllocator",
     "DQNConfig",
     "EpisodeDQN",
+    "ImitationA2C",
+    "ImitationConfig",
     "Memory",
     "MemoryPolicy",
     "PPOConfig",
@@ -27,14 +34,20 @@ __all__ = [
     "StepInputs",
     "SupervisedConfig",
     "SupervisedLearner",
+    "TrialEvaluator",
+    "TrialResults",
     "TrialVecEnv",
     "make_memory",
     "make_vec_env",
 ]
 
 _MODULES = {
+    "allocator": ("AdaptiveAllocator",),
     "dqn_config": ("DQNConfig",),
     "episode_dqn": ("EpisodeDQN",),
+    "evaluation": ("TrialEvaluator", "TrialResults"),
+    "imitation": ("ImitationA2C",),
+    "imitation_config": ("ImitationConfig",),
     "memory": ("MEMORIES", "Memory", "StepInputs", "make_memory"),
     "policies": ("MemoryPolicy",),
     "ppo": ("PartialUpdatePPO",),

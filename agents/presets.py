@@ -271,7 +271,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         ),
     ),
     "extobjnav-small": (
-        "ExtObjNav in homes of 3-4 rooms with two fruits, symbolic sight and a compass, for two cores: T = 512, K = 4",
+        "ExtObjNav in homes of 3-4 rooms with two fruits, symbolic sight and a compass, for one core: T = 512, K = 4",
         RunConfig(
             env="memenvs/ExtObjNav-v0",
             env_kwargs=_SMALL_HOMES,

@@ -38,13 +38,16 @@ def main() -> int:
         "--out", type=Path, help="started runs in it are continued (default runs/PRESET, or runs/PRESET-STEPS)"
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
-    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    parser.add_argument(
+        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
+    )
     options = parser.parse_args()
     config, name = find_preset(options.preset), options.preset
     if options.steps is not None:
         config, name = replace(config, total_steps=options.steps), f"{name}-{options.steps}"
     out = options.out or Path("runs") / name
     if options.smoke:
+        out /= "smoke"
         config = replace(config, n_envs=4, total_steps=min(2_000, config.total_steps), eval_steps=200, eval_trials=4)
         options.seeds = options.seeds[:1]
     runs = {out / f"seed-{seed}": replace(config, seed=seed) for seed in options.seeds}

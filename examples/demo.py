@@ -54,10 +54,13 @@ def main() -> int:
         default=Path("runs/demo"),
         help="folder of the run; a started one is continued (default %(default)s)",
     )
-    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    parser.add_argument(
+        "--smoke", action="store_true", help="train for seconds, in OUT/smoke: shows that everything runs"
+    )
     options = parser.parse_args()
     config = find_preset("demo")
     if options.smoke:
+        options.out /= "smoke"
         config = replace(config, total_steps=8_000, eval_steps=100, eval_trials=10)
     problem = refusal({options.out: config})
     if problem:

@@ -178,12 +178,16 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
         curve = {"relic": {"mean": mean.tolist(), "stderr": spread.tolist()}}
         report.picture("long", figure_png(in_context_figure(curve, "success")), "trials of 8 T")
         add_table(report, "Trials of 8 T, part by part", ["episodes", "success %", "SPL"], part_rows(relic))
-        alone = values(relic, "evaluation", "success")
+        alone, long = values(relic, "evaluation", "success"), values(relic, "long", "success")
         rows = [[0, shown(alone[:, 0], 100), shown(alone[:, 0], 100)]]
         for count in DEMONSTRATIONS:
             after = values(relic, f"demonstrations_{count}", "success")[:, 0]
-            own = values(relic, "long", "success")
-            rows.append([count, shown(after, 100), shown(own[:, count], 100) if count < own.shape[1] else "-"])
+            own = "-"
+            if count < alone.shape[1]:
+                own = shown(alone[:, count], 100)
+            elif count < long.shape[1]:  # of other trials, and fewer
+                own = f"{shown(long[:, count], 100)} (trials of 8 T)"
+            rows.append([count, shown(after, 100), own])
         header = ["N", "success % after N demonstrations", "after N episodes of its own"]
         add_table(report, "The next episode after demonstrations of the oracle", header, rows)
     return report.write(out / "report.html")
@@ -217,13 +221,16 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
-    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    parser.add_argument(
+        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
+    )
     options = parser.parse_args()
     if "rgb" in options.agents and len(options.agents) > 1:
         parser.error(
             "--agents rgb: sees and learns something else than the others, which do not belong in one table with it"
         )
     if options.smoke:
+        options.out /= "smoke"
         options.agents, options.seeds = options.agents[:1], options.seeds[:1]
     wanted = [(agent, seed) for seed in options.seeds for agent in options.agents]
     if options.show:

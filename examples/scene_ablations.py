@@ -232,9 +232,12 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--show", action="store_true", help="train nothing: only the studies whose runs are done")
-    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    parser.add_argument(
+        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
+    )
     options = parser.parse_args()
     if options.smoke:
+        options.out /= "smoke"
         options.tasks, options.seeds = options.tasks[:1], options.seeds[:1]
 
     def config_of(task: str, stage: str, seed: int) -> RunConfig:

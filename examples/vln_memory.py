@@ -119,9 +119,12 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
-    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    parser.add_argument(
+        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
+    )
     options = parser.parse_args()
     if options.smoke:
+        options.out /= "smoke"
         options.seeds, options.legs, options.agents = options.seeds[:1], options.legs[:2], options.agents[:2]
     wanted = {
         options.out / f"{agent}-{legs}-{seed}": (agent, legs, settings(legs, agent, seed, options.smoke))

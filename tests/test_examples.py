@@ -109,8 +109,8 @@ def test_studies_of_a_memory(monkeypatch, size):
 
 def test_demo(tmp_path):
     out = run(ROOT / "examples" / "demo.py", tmp_path, "--out", "out")
-    assert f"report: {tmp_path / 'out' / 'report.html'}" in out
-    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"report: {tmp_path / 'out' / 'smoke' / 'report.html'}" in out
+    page = (tmp_path / "out" / "smoke" / "report.html").read_text()
     assert (
         page.count("<img") == 7
     )  # Darkroom and homes: how it gets better, maps of two episodes; and the Darkroom's learning curve

@@ -194,7 +194,9 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
         drawn[i, -1] = values(ama, f"accuracy_{task}").mean() if ama else np.nan
         rows.append([*row, shown(values(ama, f"accuracy_{task}")) if ama else "-"])
     header = ["task", *(name.upper() for name in STRATEGIES), "AMA"]
-    add_table(report, "Accuracy in %, best possible in brackets", header, rows)
+    counts = sorted({len(folders) for folders in [*cells.values(), ama] if folders})
+    seeds = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    add_table(report, f"Accuracy in % over seeds ({seeds}), best possible in brackets", header, rows)
     figure = Figure(figsize=(6, 4), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(drawn, vmin=0, vmax=1, cmap="viridis")

@@ -72,18 +72,20 @@ BALLET_PRESETS["ballet-opposite"] = (
     "Opposite Ballet with sat-fifo, whose attention can be drawn",
     _base("Opposite", 10_000, {"memory": "sat-fifo"}),
 )
-#: Exploration for one core: it falls in a quarter of the run, and the reader does not learn from memories that cannot tell.
+#: Batches for four tasks at once: after 8,000 one seed of three had 98.9 %.
+_ALLOCATION_STEPS = 12_000
+#: Exploration for one core: it falls in a sixth of the run, and the reader does not learn from memories that cannot tell.
 _ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
 BALLET_PRESETS["ballet-ama"] = (
     "all four tasks, the strategy chosen by an allocator that is told the task",
-    _base("MultiTask", 8000, {"allocation": _ALLOCATION}),
+    _base("MultiTask", _ALLOCATION_STEPS, {"allocation": _ALLOCATION}),
 )
 for _split in range(3):
     BALLET_PRESETS["ballet-ama-language" + (f"-{_split}" if _split else "")] = (
         f"all four tasks, the allocator is told them in words; descriptions of split {_split} are held out",
         _base(
             "MultiTask",
-            8000,
+            _ALLOCATION_STEPS,
             {"allocation": {**_ALLOCATION, "told": "text", "split": _split}},
         ),
     )
@@ -93,7 +95,7 @@ BALLET_PRESETS["ballet-ama-parity"] = (
 )
 BALLET_PRESETS["ballet-unlimited"] = (
     "all four tasks with room for all 18 visits",
-    _base("MultiTask", 8000, {"capacity": None}),
+    _base("MultiTask", _ALLOCATION_STEPS, {"capacity": None}),
 )
 BALLET_PRESETS["ballet-rooms"] = (
     "Ballet-MVFO in 8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",

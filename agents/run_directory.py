@@ -149,7 +149,7 @@ class RunDirectory:
 
 
 def refusal(runs: Mapping[Path, RunConfig]) -> str | None:
-    """Why the first of these runs that cannot be begun or continued cannot, before any work is done; None if all can. Makes nothing.
+    """Why the first of these runs that are there and cannot be continued cannot, before any work is done; None if all can. Makes nothing.
 
     Args:
         runs: Folder -> settings.

@@ -182,8 +182,8 @@ def draw_words(run: RunDirectory, policy: Policy, seed: int = 1, count: int = 3,
 def evaluate_demonstrated(
     run: RunDirectory,
     demonstrations: int,
+    name: str,
     seed: int = 1,
-    name: str | None = None,
     *,
     policy: Policy | None = None,
     **changes: Any,
@@ -193,8 +193,8 @@ def evaluate_demonstrated(
     Args:
         run: The folder.
         demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
+        name: Of the file; the report shows "demonstrations_N".
         seed: Of the evaluation.
-        name: Of the file; None for "demonstrations_N", which the report shows.
         policy: What plays; None: the run's checkpoint.
         **changes: As `evaluate_run`.
 
@@ -204,7 +204,7 @@ def evaluate_demonstrated(
     check_whole("demonstrations", demonstrations)
     agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, **changes)
     results = {"agent": agent.to_json()}
-    write_file(run.path / f"{name or f'demonstrations_{demonstrations}'}.json", json.dumps(results).encode())
+    write_file(run.path / f"{name}.json", json.dumps(results).encode())
     return results
 
 

@@ -324,9 +324,8 @@ def main() -> int:
         table: [each for each in TABLES[table] if not options.smoke or table != "strategies" or each in SMOKE]
         for table in options.tables
     }
-    runs: dict[
-        Path, tuple[RunConfig, str]
-    ] = {}  # folder -> settings and the first table that wants it: some presets are in two
+    # folder -> settings and the first table that wants it: some presets are in two
+    runs: dict[Path, tuple[RunConfig, str]] = {}
     for seed in options.seeds:
         for table, presets in wanted.items():
             for preset in presets:

@@ -229,9 +229,9 @@ def main() -> int:
         return config if stage == "encoder" else replace(config, encoder_from=str(folder_of(task, "encoder", seed)))
 
     wanted = {
-        each: config_of(*each)
-        for each in itertools.product(options.tasks, ["encoder", *options.methods], options.seeds)
-        if not options.show or holds(folder_of(*each), Evaluation.file)
+        (task, stage, seed): config_of(task, stage, seed)
+        for task, seed, stage in itertools.product(options.tasks, options.seeds, ["encoder", *options.methods])
+        if not options.show or holds(folder_of(task, stage, seed), Evaluation.file)
     }
     if not wanted:
         parser.error(f"--show: no run in {options.out} is done")

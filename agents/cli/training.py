@@ -65,8 +65,10 @@ def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     if name == OWN:
         _check_own(config, options, changed)
 
-    from agents.run_directory import RunDirectory
+    from agents.run_directory import RunDirectory, best_checkpoint
 
+    if name == OWN and options.checkpoint not in (None, played := best_checkpoint(options.folder).name):
+        raise ValueError(f"{OWN}.json is for {played}, got --checkpoint {options.checkpoint}; choose a --name")
     with RunDirectory(options.folder) as run:
         result = (_evaluate_agent if config.supervised is None else _evaluate_predictions)(run, options, name, changed)
     if not options.json:
@@ -79,8 +81,6 @@ def _check_own(config: RunConfig, options: argparse.Namespace, eval_kwargs: dict
     """The evaluation that the report shows, beside the run's settings, is of these settings."""
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     differs = difference(config, replace(config, **{key: value for key, value in given.items() if value is not None}))
-    if options.checkpoint is not None:
-        differs = f"--checkpoint {options.checkpoint} is not what it plays"
     if differs is not None:
         raise ValueError(
             f"{OWN}.json is for the run's own settings, which the report shows beside it: {differs}; choose a --name"
@@ -97,7 +97,7 @@ def _evaluate_agent(
     policy = trained_policy(run, options.seed, options.checkpoint)
     if options.demonstrations == 0:
         return evaluate_and_compare(run, options.seed, name, policy=policy, **changes)
-    return evaluate_demonstrated(run, options.demonstrations, options.seed, name, policy=policy, **changes)
+    return evaluate_demonstrated(run, options.demonstrations, name, options.seed, policy=policy, **changes)
 
 
 def _evaluate_predictions(

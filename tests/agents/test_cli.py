@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import agents
 from agents.__main__ import main
 from agents.presets import PRESETS
 
@@ -30,6 +31,11 @@ def test_one_preset(capsys: pytest.CaptureFixture[str]) -> None:
     for more in ([], ["--json"]):
         assert main(["presets", "darkroom", *more]) == 0  # part of other names too
         assert json.loads(capsys.readouterr().out) == PRESETS["darkroom"][1].to_json()
+
+
+def test_every_public_name_is_there() -> None:
+    for name in agents.__all__:
+        assert getattr(agents, name) is not None and name in dir(agents)
 
 
 def test_help_says_what_steps_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -268,17 +268,18 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert any((folder / "tensorboard").iterdir())
 
     before = (folder / "evaluation.json").read_bytes()
-    for own, other in (
+    for setting, other in (
         ("steps", "32"),
         ("trials", "2"),
         ("eval_kwargs.max_episode_steps", "8"),
-        ("checkpoint", CHECKPOINT),
+        ("checkpoint", "checkpoint_512.zip"),
     ):
-        assert main(["evaluate", str(folder), f"--{own}", other]) == 2
-        assert own in (refused := capsys.readouterr().err) and "choose a --name" in refused
+        assert main(["evaluate", str(folder), f"--{setting}", other]) == 2
+        assert setting in (refused := capsys.readouterr().err) and "choose a --name" in refused
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--name", "two", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
-    assert main(["evaluate", str(folder), "--steps", str(find_preset("ci-smoke").eval_steps)]) == 0  # its own
+    own = ["--steps", str(find_preset("ci-smoke").eval_steps), "--checkpoint", CHECKPOINT]
+    assert main(["evaluate", str(folder), *own]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"
     assert (folder / "evaluation.json").read_bytes() == before
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--demonstrations", "1"]) == 0

@@ -48,6 +48,9 @@ class BalletModelConfig:
         layers: Of the reader.
         heads: Attention heads of the reader.
         mlp_dim: Neurons of each of its layers.
+        own_layers: Layers after which a head of its own tells the dance of the dancer that is asked about, which is learned along with the answer; 0
+            ... `layers` - 1, 0 for none. For tasks that ask for the dance of another room: to find the dancer and to find the other room are
+            both needed there, and neither pays alone.
         dnc: Settings of `DNCConfig`, for the memories of that name.
 
     Raises:
@@ -70,12 +73,18 @@ class BalletModelConfig:
     layers: int = 4
     heads: int = 2
     mlp_dim: int = 128
+    own_layers: int = 0
     dnc: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("every", "chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_whole(name, getattr(self, name))
+        check_whole("own_layers", self.own_layers, at_least=0)
+        if self.own_layers and (self.own_layers >= self.layers or self.memory.startswith("dnc")):
+            raise ValueError(
+                f"own_layers must be below layers ({self.layers}), and 0 with a DNC, got {self.own_layers}"
+            )
         if self.capacity != "task":
             check_whole("capacity", self.capacity, or_none=True)
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
@@ -115,6 +124,8 @@ class BalletModel(nn.Module):
         config = self.config
         if config.every > task.stay:
             raise ValueError(f"every must be at most the steps of a visit ({task.stay}), got {config.every}")
+        if config.own_layers and not task.asks_of_rooms:
+            raise ValueError(f"own_layers must be 0 in tasks that ask about visits, got {config.own_layers}")
         self._seen = np.arange(0, task.stay, config.every)
         """Steps of a visit that are seen."""
         self.encoder = FrameEncoder(config.dim, config.initialisation)
@@ -129,6 +140,7 @@ class BalletModel(nn.Module):
             if config.initialisation == "calibrated":
                 self.reader.sharpen(SHARPNESS)
             self.head = nn.Linear(config.dim, DANCES)
+        self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
         self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None
         self.places = PlaceCode("sine1d", task.rooms, config.dim) if not config.memory.startswith("t-fifo") else None
         steps = task.steps + (task.visits if self.actions is not None else 0)
@@ -147,6 +159,10 @@ class BalletModel(nn.Module):
         Returns:
             float, (B, 8); logits of the dances.
         """
+        return self.answers(episodes, strategies)[0]
+
+    def answers(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
+        """What it answers, and what it says of the dancer's own dance after `own_layers`, None without; args and shapes as in `forward`."""
         query, tokens, chunks = self.memory(episodes, strategies)
         if isinstance(self.reader, DNCReader):
             values = sum(  # the gradient of an index_select is much faster than that of an embedding
@@ -154,9 +170,13 @@ class BalletModel(nn.Module):
                 for table, rows in zip(tokens.tables, tokens.rows, strict=True)
             )
             task = nn.functional.one_hot(torch.from_numpy(episodes.task).long().to(query.device), len(TASKS))
-            return self.head(self.reader(values, query[:, 0], task.to(query.dtype)))
-        read = self.reader(query, tokens, chunks, self.config.top_k)
-        return self.head(read[:, 0])
+            return self.head(self.reader(values, query[:, 0], task.to(query.dtype))), None
+        top_k, half = self.config.top_k, self.config.own_layers
+        if self.own_head is None:
+            return self.head(self.reader(query, tokens, chunks, top_k)[:, 0]), None
+        found = self.reader(query, tokens, chunks, top_k, layers=slice(half))
+        read = self.reader(found, tokens, chunks, top_k, layers=slice(half, None))
+        return self.head(read[:, 0]), self.own_head(found[:, 0])
 
     def memory(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tokens, Chunks | None]:
         """What the reader gets.

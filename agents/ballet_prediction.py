@@ -58,16 +58,23 @@ class BalletPrediction(PredictionModel):
         return BalletBatch(rows(batch.episodes, slice(rank, None, count)), batch.strategies[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
-        """Mean cross-entropy of the answers; see `PredictionModel.loss`."""
-        losses, right = self._answer(batch)
-        return losses.mean(), {"accuracy": float(right.mean())}
+        """Mean cross-entropy of the answers, and of what is said of the dancers themselves if that is learned too; see `PredictionModel.loss`."""
+        logits, own = self.model.answers(batch.episodes, batch.strategies)
+        losses, right = _graded(logits, batch.episodes.label)
+        if own is None:
+            return losses.mean(), {"accuracy": float(right.mean())}
+        dance = batch.episodes.room_dance[np.arange(len(right)), batch.episodes.query_place]
+        own_losses, own_right = _graded(own, dance)
+        log = {
+            "accuracy": float(right.mean()),
+            "answer_loss": losses.mean().item(),
+            "own_accuracy": float(own_right.mean()),
+        }
+        return losses.mean() + own_losses.mean(), log
 
     def _answer(self, batch: BalletBatch) -> tuple[Tensor, np.ndarray]:
         """Cross-entropy of each answer, float (B,), and whether it is right, bool (B,)."""
-        logits = self.model(batch.episodes, batch.strategies).float()
-        labels = torch.from_numpy(batch.episodes.label.astype(np.int64)).to(logits.device)
-        right = (logits.detach().argmax(1) == labels).cpu().numpy()
-        return functional.cross_entropy(logits, labels, reduction="none"), right
+        return _graded(self.model(batch.episodes, batch.strategies), batch.episodes.label)
 
     def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
         """Accuracy, also where the memory holds what is asked about ("kept", where a single visit is); in several tasks by task."""
@@ -259,6 +266,13 @@ def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
     return AllocatedBallet(model, AllocationConfig(**allocation))
+
+
+def _graded(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    """Cross-entropy of each answer, (B, 8) for (B,) dances, and whether it is right, bool (B,)."""
+    labels = torch.from_numpy(dances.astype(np.int64)).to(logits.device)
+    right = (logits.detach().argmax(1) == labels).cpu().numpy()
+    return functional.cross_entropy(logits.float(), labels, reduction="none"), right
 
 
 def rows(episodes: Episodes, index: slice | np.ndarray) -> Episodes:

@@ -4,14 +4,14 @@ Every run is a preset (`python -m agents presets`); accuracies are those in 12,0
 ceiling that the best answers from the same memory have. Tables, their runs for one seed, and minutes of one core for a run (measured as
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
-    strategies  17 runs  16 x 4, 9     each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
+    strategies  17 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
     next         3 runs  9             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
     shortstay   18 runs  10 to 27      reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
                                        (as in the release) and with the number of the step (as in the article); milliseconds of a read
     language     3 runs  9             AMA told the task in words: accuracy with descriptions never heard before, three splits
     aba          2 runs  3             a quota for each place against one queue for all
     rooms        1 run   8             4 to 12 rooms after learning in 8
-    unlimited    2 runs  9, 12         AMA with half of the visits against a memory with room for all
+    unlimited    2 runs  15, 20        AMA with half of the visits against a memory with room for all
     dnc          3 runs  3, 16, 16     a small DNC against a spatial memory, every fifth step of a visit: accuracy by batches and by wall-clock
     opposite     1 run   11            attention by room and layer
     parity       1 run   150           Ballet-MVFO from the release's weights and learning rate, to its full number of batches

@@ -76,7 +76,10 @@ class Tokens:
         """Products of queries, float (B, Q, D), with all tokens, (B, Q, N)."""
         total = None if self.values is None else query @ self.values.transpose(1, 2)
         for table, rows in zip(self.tables, self.rows, strict=True):
-            part = (query @ table.T).gather(2, _for_queries(rows, query.shape[1]))
+            # one product for all sequences: as a batch of them, which matmul may choose, it takes four times as long
+            part = (
+                (query.flatten(0, 1) @ table.T).view(*query.shape[:2], -1).gather(2, _for_queries(rows, query.shape[1]))
+            )
             total = part if total is None else total + part
         assert total is not None
         return total
@@ -86,7 +89,8 @@ class Tokens:
         total = None if self.values is None else weights @ self.values
         for table, rows in zip(self.tables, self.rows, strict=True):
             by_row = weights.new_zeros(*weights.shape[:2], len(table))
-            part = by_row.scatter_add(2, _for_queries(rows, weights.shape[1]), weights) @ table
+            by_row = by_row.scatter_add(2, _for_queries(rows, weights.shape[1]), weights)
+            part = (by_row.flatten(0, 1) @ table).view(*weights.shape[:2], -1)
             total = part if total is None else total + part
         assert total is not None
         return total
@@ -263,7 +267,13 @@ class MemoryReader(nn.Module):
             layer.get_parameter("relevance_key.weight").mul_(factor)
 
     def forward(
-        self, query: Tensor, tokens: Tokens, chunks: Chunks | None = None, top_k: int = 4, alone: bool = False
+        self,
+        query: Tensor,
+        tokens: Tokens,
+        chunks: Chunks | None = None,
+        top_k: int = 4,
+        alone: bool = False,
+        layers: slice = slice(None),
     ) -> Tensor:
         """Queries after having read the memory.
 
@@ -273,6 +283,7 @@ class MemoryReader(nn.Module):
             chunks: Which tokens belong together; None reads all tokens at once.
             top_k: Chunks that each query reads; all if there are fewer.
             alone: Whether queries are independent: none attends to the others.
+            layers: Which ones they go through.
 
         Returns:
             float, (B, Q, D).
@@ -280,15 +291,15 @@ class MemoryReader(nn.Module):
         found = query.flatten(0, 1)
         is_autocast = torch.is_autocast_enabled(query.device.type)
         if chunks is None and tokens.values is None and (alone or query.shape[1] == 1) and not is_autocast:
-            found = self._read_tables(found, tokens)
+            found = self._read_tables(found, tokens, layers)
         else:
-            for layer in self.layers:
+            for layer in self.layers[layers]:
                 found, _, _ = layer(found, tokens, chunks, top_k, alone)
         return found.view_as(query)
 
-    def _read_tables(self, query: Tensor, tokens: Tokens) -> Tensor:
-        """All layers for independent queries, float (B Q, D), of tokens that are sums of rows of tables."""
-        weights = [layer.get_parameter(name) for layer in self.layers for name in WEIGHTS]
+    def _read_tables(self, query: Tensor, tokens: Tokens, layers: slice) -> Tensor:
+        """Some layers for independent queries, float (B Q, D), of tokens that are sums of rows of tables."""
+        weights = [layer.get_parameter(name) for layer in self.layers[layers] for name in WEIGHTS]
         mask = None if tokens.mask is None else _for_queries(tokens.mask, 1)
         scale = self.dim**-0.5 / (1.0 + SUMMARY_EPS)
         sizes = [len(each) for each in tokens.tables]

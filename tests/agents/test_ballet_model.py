@@ -30,18 +30,18 @@ def episodes(name: str, count: int, seed: int = 0) -> Episodes:
     return make_ballet(name).sample_batch(count, np.random.default_rng(seed))
 
 
-def plain_logits(own: BalletModel, batch: Episodes, strategies: np.ndarray) -> Tensor:
-    """Every frame through the convolutions, tokens as they are, keys and values projected for each of them."""
+def plain_queries(own: BalletModel, batch: Episodes, strategies: np.ndarray) -> list[Tensor]:
+    """After each layer: every frame through the convolutions, tokens as they are, keys and values projected for each of them."""
     pictures = torch.from_numpy(frames()[batch.frame])
     seen = own.encoder(pictures.flatten(0, 1)).unflatten(0, batch.frame.shape)
     tokens = seen + sinusoid(torch.arange(batch.frame.shape[1]).double(), 128)
     tokens = tokens + sinusoid(torch.arange(own.task.rooms).double(), 128)[batch.place.astype(int)]
     kept = retained(batch.visit_place, strategies, own.capacity)
     there = torch.from_numpy(np.take_along_axis(kept, batch.visit.astype(int), 1))
-    query = own.encoder(torch.from_numpy(frames()[batch.query]))
+    found = [own.encoder(torch.from_numpy(frames()[batch.query]))]
     for layer in own.reader.layers:
-        query = plain_layer(layer, query, tokens, there)
-    return own.head(query)
+        found.append(plain_layer(layer, found[-1], tokens, there))
+    return found[1:]
 
 
 def plain_layer(layer: MemoryLayer, query: Tensor, tokens: Tensor, there: Tensor) -> Tensor:
@@ -75,17 +75,24 @@ def test_published_sizes(name, memory, count):
     assert sum(each.numel() for each in own.reader.parameters()) == 792_576
 
 
-def test_training_step_is_that_of_a_straightforward_model():
-    """Loss and the gradient of every weight in double precision, each episode with a strategy of its own."""
-    batch, strategies = episodes("MultiTask", 4, 3), np.arange(4)
+@pytest.mark.parametrize(("name", "own_layers"), [("MultiTask", 0), ("Next", 1), ("Opposite", 3)])
+def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
+    """Loss and the gradient of every weight in double precision; in the multi-task ballet each episode has a strategy of its own."""
+    batch, strategies = episodes(name, 4, 3), np.arange(4) if name == "MultiTask" else np.zeros(4, int)
     labels = torch.from_numpy(batch.label).long()
     found = []
     for fast in (True, False):
-        own = model("MultiTask").double()
+        own = model(name, own_layers=own_layers).double()
         for buffer in (own.times, own.places.codes):  # kept in single precision
             buffer.copy_(sinusoid(torch.arange(len(buffer)).double(), 128))
-        logits = own(batch, strategies) if fast else plain_logits(own, batch, strategies)
+        if fast:
+            logits, of_dancer = own.answers(batch, strategies)
+        else:
+            queries = plain_queries(own, batch, strategies)
+            logits, of_dancer = own.head(queries[-1]), own_layers and own.own_head(queries[own_layers - 1])
         loss = functional.cross_entropy(logits, labels)
+        if own_layers:
+            loss = loss + functional.cross_entropy(of_dancer, torch.from_numpy(batch.label.astype(int)))
         loss.backward()
         found.append((loss.item(), {name: each.grad for name, each in own.named_parameters()}))
     (ours, gradients), (plain, expected) = found
@@ -198,6 +205,9 @@ def test_dnc_answers():
         ({"every": 0}, ValueError, "every must be an integer of at least 1, got 0"),
         ({"every": 33}, ValueError, r"every must be at most the steps of a visit \(32\), got 33"),
         ({"dim": "wide"}, TypeError, "dim must be a whole number, got 'wide'"),
+        ({"own_layers": -1}, ValueError, "own_layers must be an integer of at least 0, got -1"),
+        ({"own_layers": 4}, ValueError, r"own_layers must be below layers \(4\), and 0 with a DNC, got 4"),
+        ({"own_layers": 1}, ValueError, "own_layers must be 0 in tasks that ask about visits, got 1"),
         ({"dnc": {"cells": 3}}, ValueError, "dnc must be left out with memory 'sat-fifo'"),
     ],
 )

@@ -273,6 +273,36 @@ def test_exploration_is_for_learning_only():
         assert (batch.strategies == best[batch.episodes.task]).mean() == pytest.approx(share, abs=0.03)
 
 
+def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
+    """In a batch whose answers are known by heart: the loss is that of both, the accuracy that of the answers."""
+    model = make_model(
+        with_overrides(
+            SMALL,
+            [
+                ("env", "memenvs/RoomBallet-Next-v0"),
+                ("policy", {"dim": 32, "layers": 2, "mlp_dim": 32, "own_layers": 1}),
+            ],
+        )
+    )
+    batch = model.sample(6, np.random.default_rng(0), 0)
+    episodes = batch.episodes
+    ring = [0, 1, 2, 5, 8, 7, 6, 3]
+    for room, label, dances in zip(episodes.query_place, episodes.label, episodes.room_dance, strict=True):
+        assert label == dances[ring[(ring.index(room) + 1) % 8]]
+    own = [dances[room] for room, dances in zip(episodes.query_place, episodes.room_dance, strict=True)]
+    answers, of_dancer = (each.detach().log_softmax(1).numpy() for each in model.model.answers(episodes))
+    loss, log = model.loss(batch)
+    answered, told = -answers[range(6), episodes.label].mean(), -of_dancer[range(6), own].mean()
+    assert loss.item() == pytest.approx(answered + told, rel=1e-5)
+    assert log["answer_loss"] == pytest.approx(answered, rel=1e-5)
+    assert log["accuracy"] == (answers.argmax(1) == episodes.label).mean()
+    assert log["own_accuracy"] == (of_dancer.argmax(1) == own).mean()
+    with torch.no_grad():
+        scores = model.scores(batch)
+    np.testing.assert_array_equal(scores["accuracy"], answers.argmax(1) == episodes.label)
+    np.testing.assert_allclose(scores["loss"].mean(), answered, rtol=1e-5)
+
+
 def test_command_line(tmp_path, capsys):
     changes = ["--total_steps", "4", "--eval_trials", "20", "--supervised.validation_episodes", "10"]
     assert main(["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes]) == 0

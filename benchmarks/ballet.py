@@ -2,8 +2,10 @@
 
 The straightforward step sends every frame in memory through the convolutions and projects keys and values of every token; both get the same
 batch and the same weights, and their gradients are compared in the same run. Chunks are read in closed form against the gather of the best
-chunks' frames for each query, with keys and values projected from them, and beside them all tokens at once (flat). All on one thread, in turn;
-time is the CPU's, so other processes do not count; memory is the peak of what a read allocates. `--smoke` ends in seconds.
+chunks' frames for each query, with keys and values projected from them, and beside them all tokens at once (flat). Questions are answered from
+tokens that are there already, 32 episodes at a time without a gradient, flat and in chunks; and flat from the tables that tokens are sums of,
+where they are never built. All on one thread, in turn; time is the CPU's, so other processes do not count; memory is the peak of what a read
+allocates. `--smoke` ends in seconds.
 
     python benchmarks/ballet.py [--smoke] [--json]
 """
@@ -11,6 +13,7 @@ time is the CPU's, so other processes do not count; memory is the peak of what a
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import platform
 import time
@@ -25,7 +28,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from agents.ballet_model import BalletModel
 from agents.memory.chunking import Chunks
-from agents.memory.reader import MemoryLayer, Tokens
+from agents.memory.reader import MemoryLayer, Tokens, _Chunked
 from memenvs.ballet.episodes import Episodes
 from memenvs.ballet.frames import frames
 from memenvs.ballet.tasks import make_ballet
@@ -156,10 +159,13 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
     assert chunks is not None
     layer = model.reader.layers[0]
     assert isinstance(layer, MemoryLayer)
-    values = sum(table[rows] for table, rows in zip(tokens.tables, tokens.rows, strict=True))
-    assert isinstance(values, Tensor)
+    values = tokens.built().values
+    assert values is not None
     query = torch.randn(batch_size, queries, 128)
-    ours: Callable[[], Tensor] = lambda: layer._read_chunks(layer.read_norm(query), tokens, chunks, 4)[0]  # noqa: E731
+
+    def ours() -> Tensor:
+        return layer._read_chunks(layer.read_norm(query), tokens, _Chunked.of(tokens, chunks), 4)[0]
+
     gather: Callable[[], Tensor] = lambda: gathered_read(layer, query, values, chunks, 4)  # noqa: E731
     torch.testing.assert_close(ours(), gather(), rtol=1e-3, atol=1e-4)
     runs: dict[str, Callable[[], object]] = {
@@ -177,6 +183,26 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
         "queries": queries,
         "milliseconds": {name: round(1000 * each, 2) for name, each in seconds.items()},
         "peak_mib": {name: round(peak(run), 1) for name, run in runs.items()},
+    }
+
+
+@torch.no_grad()
+def questions(size: int, batch_size: int, turns: int) -> dict[str, object]:
+    """Milliseconds of a question through all four layers of each reader, and how often flat reading of the same tokens takes that."""
+    task, rng = make_ballet("ShortStay", size=size), np.random.default_rng(0)
+    batch, runs = task.sample_batch(batch_size, rng), {}
+    for name, memory in (("flat", "sat-fifo"), ("by time", "sat-fifo-th"), ("by place", "sat-pm-ph")):
+        torch.manual_seed(0)
+        model = BalletModel(task, memory=memory)
+        query, tokens, chunks = model.memory(batch)
+        for kind, each in ((name, tokens.built()), (f"{name}, of tables", tokens)):
+            runs[kind] = functools.partial(model.reader, query, each, chunks)
+    seconds = in_turn(runs, dict.fromkeys(runs, turns))
+    return {
+        "rooms": size**2,
+        "batch": batch_size,
+        "milliseconds": {name: round(1000 * each / batch_size, 3) for name, each in seconds.items()},
+        "flat_over": {name: round(seconds["flat"] / each, 2) for name, each in seconds.items()},
     }
 
 
@@ -202,6 +228,7 @@ def main() -> None:
             hierarchical_read(*sizes, 2 if args.smoke else 20)
             for sizes in ([(2, 1)] if args.smoke else [(32, 1), (8, 33)])
         ],
+        "questions": [questions(size, 2 if args.smoke else 32, 2 if args.smoke else 50) for size in (3, 4, 5)],
         "episodes_per_second": sampling(3 if args.smoke else 100),
         "machine": platform.machine(),
         "processor": platform.processor(),
@@ -214,6 +241,8 @@ def main() -> None:
         print(f"training step of Ballet-MVFO, one thread: {step}")
         for row in found["hierarchical_read"]:  # type: ignore[union-attr]
             print(f"read of 1280 frames in chunks of 32, forward and backward: {row}")
+        for row in found["questions"]:  # type: ignore[union-attr]
+            print(f"questions about 1280 frames: {row}")
         print(f"episodes a second: {found['episodes_per_second']}")
     print(json.dumps(found))
 

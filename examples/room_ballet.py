@@ -7,7 +7,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
     strategies  17 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
     next         3 runs  9             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
     shortstay   18 runs  10 to 27      reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
-                                       (as in the release) and with the number of the step (as in the article); milliseconds of a read
+                                       (as in the release) and with the number of the step (as in the article)
     language     3 runs  9             AMA told the task in words: accuracy with descriptions never heard before, three splits
     aba          2 runs  3             a quota for each place against one queue for all
     rooms        1 run   8             4 to 12 rooms after learning in 8
@@ -27,7 +27,6 @@ import argparse
 import json
 import multiprocessing
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +72,6 @@ TABLES: dict[str, list[str]] = {
 #: Table -> what its runs write besides their evaluation.
 MORE = {
     "rooms": [f"rooms_{rooms}" for rooms in ROOMS],
-    "shortstay": ["speed"],
     "opposite": ["attention"],
     "unlimited": ["curve"],
     "dnc": ["curve"],
@@ -105,8 +103,6 @@ def train_and_evaluate(folder: Path, config: RunConfig, table: str, quiet: bool)
         for rooms in ROOMS if table == "rooms" else ():
             if not (folder / f"rooms_{rooms}.json").exists():
                 evaluate_supervised(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
-        if table == "shortstay" and not (folder / "speed.json").exists():
-            write_file(folder / "speed.json", json.dumps(milliseconds(run)).encode())
         if table == "opposite" and not (folder / "attention.json").exists():
             write_file(folder / "attention.json", json.dumps(attention(run)).encode())
     return folder
@@ -123,21 +119,6 @@ def curve(run: RunDirectory) -> dict[str, list[float]]:
     batches, accuracy = zip(*metrics["validation/accuracy"], strict=True)
     hours = np.cumsum([seconds for _, seconds in metrics["time/seconds"]]) / 3600
     return {"batches": list(batches), "hours": hours.tolist(), "accuracy": list(accuracy)}
-
-
-@torch.no_grad()
-def milliseconds(run: RunDirectory, repeats: int = 50) -> float:
-    """Median time of reading a whole episode's memory for one question, tokens there already; CPU time of this process."""
-    model = trained_model(run)
-    assert isinstance(model, BalletPrediction)
-    network = model.model
-    spent = []
-    for k in range(repeats):
-        query, tokens, chunks = network.memory(network.task.sample_batch(1, np.random.default_rng(k)))
-        began = time.process_time()
-        network.reader(query, tokens, chunks, network.config.top_k)
-        spent.append(time.process_time() - began)
-    return 1000 * float(np.median(spent))
 
 
 @torch.no_grad()
@@ -217,12 +198,8 @@ def plain_table(report: Report, title: str, runs: dict[str, list[Path]]) -> None
     """Accuracy of each preset."""
     rows = []
     for preset, folders in runs.items():
-        row = [preset, len(folders), shown(values(folders)), shown(values(folders, who="ideal"))]
-        if (folders[0] / "speed.json").exists():
-            row.append(f"{np.mean([json.loads((folder / 'speed.json').read_text()) for folder in folders]):.2f}")
-        rows.append(row)
-    header = ["preset", "seeds", "accuracy %", "best possible %", "ms of a read"]
-    add_table(report, title, header[: len(rows[0])], rows)
+        rows.append([preset, len(folders), shown(values(folders)), shown(values(folders, who="ideal"))])
+    add_table(report, title, ["preset", "seeds", "accuracy %", "best possible %"], rows)
 
 
 def rooms_table(report: Report, folders: list[Path]) -> None:

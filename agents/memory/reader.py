@@ -95,6 +95,12 @@ class Tokens:
         assert total is not None
         return total
 
+    def built(self) -> Tokens:
+        """The same tokens with a vector for each and no table; for rows that do not depend on the query."""
+        parts = [table[rows] for table, rows in zip(self.tables, self.rows, strict=True)]
+        values = torch.stack(parts if self.values is None else [self.values, *parts]).sum(0)
+        return Tokens(values, mask=self.mask)
+
     def take(self, index: Tensor) -> Tokens:
         """Some tokens for each query, as sequences of their own and without a mask.
 
@@ -111,6 +117,46 @@ class Tokens:
             values = self.values.flatten(0, 1).index_select(0, (index + first).flatten()).unflatten(0, (-1, chosen))
         rows = tuple(_for_queries(each, queries).gather(2, index).flatten(0, 1) for each in self.rows)
         return Tokens(values, self.tables, rows)
+
+
+@dataclass(frozen=True)
+class _Chunked:
+    """What all layers need to know of the chunks of B memories.
+
+    Attributes:
+        index: int64, (B, 1, C, n); tokens of each chunk.
+        there: bool, (B, 1 or Q, C, n); whether there is a token, for each query if that depends on it.
+        held: int64, (B, 1 or Q, C); how many there are.
+        means: float, (B, C, D); the mean token of each chunk, None where scores of all tokens are faster: of tables, or if it depends on the query.
+    """
+
+    index: Tensor
+    there: Tensor
+    held: Tensor
+    means: Tensor | None
+
+    @classmethod
+    def of(cls, tokens: Tokens, chunks: Chunks) -> _Chunked:
+        """The chunks of these tokens, without those that the memory does not hold."""
+        index, there = chunks.index[:, None], chunks.mask[:, None]
+        if tokens.mask is not None:
+            mask = _for_queries(tokens.mask, 1)
+            slots = index.flatten(2).expand(-1, mask.shape[1], -1)
+            there = there & mask.gather(2, slots).unflatten(2, index.shape[2:])
+        held, means = there.sum(-1), None
+        if tokens.values is not None and not tokens.tables and there.shape[1] == 1:
+            means = _sums(tokens.values, index[:, 0], there[:, 0]) / (
+                held[:, 0, :, None].to(tokens.values.dtype) + SUMMARY_EPS
+            )
+        return cls(index, there, held, means)
+
+    def relevance(self, asking: Tensor, tokens: Tokens) -> Tensor:
+        """Product of what is asked for, float (B, Q, D), with the mean token of each chunk, (B, Q, C)."""
+        if self.means is not None:
+            return asking @ self.means.transpose(1, 2)
+        slots = self.index.flatten(2).expand(-1, asking.shape[1], -1)
+        scores = tokens.scores(asking).gather(2, slots).unflatten(2, self.index.shape[2:])
+        return (scores * self.there).sum(-1) / (self.held.to(scores.dtype) + SUMMARY_EPS)
 
 
 class MemoryLayer(nn.Module):
@@ -138,14 +184,14 @@ class MemoryLayer(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(dim, mlp_dim), nn.ReLU(), nn.Linear(mlp_dim, dim))
 
     def forward(
-        self, query: Tensor, tokens: Tokens, chunks: Chunks | None, top_k: int, alone: bool
+        self, query: Tensor, tokens: Tokens, memory: _Chunked | None, top_k: int, alone: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """One layer; args as in `MemoryReader.forward`, but for the queries.
 
         Args:
             query: float, (B Q, D): without an axis for sequences, which a linear map would take away and put back at a cost.
             tokens: See there.
-            chunks: See there.
+            memory: Its chunks.
             top_k: See there.
             alone: See there.
 
@@ -155,10 +201,10 @@ class MemoryLayer(nn.Module):
         """
         shape = tokens.batch, len(query) // tokens.batch
         query = query + self._local(self.local_norm(query), shape, alone)
-        if chunks is None:
+        if memory is None:
             heard, weights, index = *self._read_flat(self.read_norm(query), tokens), None
         else:
-            found, weights, index = self._read_chunks(self.read_norm(query).unflatten(0, shape), tokens, chunks, top_k)
+            found, weights, index = self._read_chunks(self.read_norm(query).unflatten(0, shape), tokens, memory, top_k)
             heard = found.flatten(0, 1)
         query = query + heard
         return query + self.mlp(self.mlp_norm(query)), weights, index
@@ -196,25 +242,20 @@ class MemoryLayer(nn.Module):
         weights = masked_softmax(tokens.scores(asking.unflatten(0, (tokens.batch, -1))), mask)
         return self.mix(self.value(tokens.mix(weights).flatten(0, 1))), weights
 
-    def _read_chunks(self, query: Tensor, tokens: Tokens, chunks: Chunks, top_k: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _read_chunks(
+        self, query: Tensor, tokens: Tokens, memory: _Chunked, top_k: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The most relevant chunks of each query, and attention within each of them."""
-        (batch, queries, _), (count, size) = query.shape, chunks.index.shape[1:]
-        slots = chunks.index.flatten(1)[:, None].expand(-1, queries, -1)
-        there = chunks.mask.flatten(1)[:, None]
-        if tokens.mask is not None:
-            there = there & _for_queries(tokens.mask, queries).gather(2, slots)
-        shape = (count, size)
-        there = there.expand(-1, queries, -1).unflatten(2, shape)
-        scores = tokens.scores(self._asking(query)).gather(2, slots).unflatten(2, shape)
-        held = there.sum(-1)
-        relevance = (scores * there).sum(-1) / (held.to(scores.dtype) + SUMMARY_EPS)
+        (batch, queries, _), (count, size) = query.shape, memory.index.shape[2:]
+        there, held = memory.there.expand(-1, queries, -1, -1), memory.held
+        relevance = memory.relevance(self._asking(query), tokens)
         best = relevance.masked_fill(held == 0, -torch.inf).topk(min(top_k, count), dim=-1).indices
-        weights = masked_softmax(relevance.gather(2, best), (held > 0).gather(2, best))
+        weights = masked_softmax(relevance.gather(2, best), (held > 0).expand_as(relevance).gather(2, best))
 
         def of_best(each: Tensor) -> Tensor:
             return each.gather(2, best[..., None].expand(-1, -1, -1, size))
 
-        index = of_best(chunks.index[:, None].expand(-1, queries, -1, -1)).flatten(2)
+        index = of_best(memory.index.expand(-1, queries, -1, -1)).flatten(2)
         chosen = tokens.take(index)
         folded = torch.einsum(
             "bqhw,hwd->bqhd",
@@ -293,8 +334,9 @@ class MemoryReader(nn.Module):
         if chunks is None and tokens.values is None and (alone or query.shape[1] == 1) and not is_autocast:
             found = self._read_tables(found, tokens, layers)
         else:
+            memory = None if chunks is None else _Chunked.of(tokens, chunks)
             for layer in self.layers[layers]:
-                found, _, _ = layer(found, tokens, chunks, top_k, alone)
+                found, _, _ = layer(found, tokens, memory, top_k, alone)
         return found.view_as(query)
 
     def _read_tables(self, query: Tensor, tokens: Tokens, layers: slice) -> Tensor:
@@ -315,12 +357,24 @@ class MemoryReader(nn.Module):
             float, (layers, B, Q, N); weights of tokens, which add up to 1 (mean over heads); 0 where a chunk is not read.
         """
         seen, found = [], query.flatten(0, 1)
+        memory = None if chunks is None else _Chunked.of(tokens, chunks)
         for layer in self.layers:
-            found, weights, index = layer(found, tokens, chunks, top_k, alone)
+            found, weights, index = layer(found, tokens, memory, top_k, alone)
             if index is not None:
                 weights = weights.new_zeros(*query.shape[:2], tokens.count).scatter_add(2, index, weights)
             seen.append(weights)
         return torch.stack(seen)
+
+
+def _sums(values: Tensor, index: Tensor, there: Tensor) -> Tensor:
+    """Sums of the tokens, float (B, N, D), of each chunk, int64 and bool (B, C, n), each of which is in one at most; (B, C, D)."""
+    (batch, count, dim), chunks = values.shape, index.shape[1]
+    number = torch.arange(chunks, device=index.device)[None, :, None].expand_as(index)
+    of_token = number.new_full((batch, count + 1), chunks)  # the last one takes what is not there, as the last sum does
+    of_token = of_token.scatter(1, torch.where(there, index, count).flatten(1), number.flatten(1))[:, :-1]
+    rows = of_token + torch.arange(batch, device=index.device)[:, None] * (chunks + 1)
+    sums = values.new_zeros(batch * (chunks + 1), dim).index_add(0, rows.flatten(), values.flatten(0, 1))
+    return sums.view(batch, chunks + 1, dim)[:, :-1]
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:

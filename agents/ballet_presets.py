@@ -58,11 +58,11 @@ for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
     for _size in (3, 4, 5):
         BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}"] = (
             f"Short Stay in {_size} x {_size} rooms with the memory {_memory}, whose clock is that of the dances (mod 32), as in the release",
-            _base("ShortStay", 10_000, {"memory": _memory, "time_index": "mod32"}, env_kwargs={"size": _size}),
+            _base("ShortStay", 4000, {"memory": _memory, "time_index": "mod32"}, env_kwargs={"size": _size}),
         )
         BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}-step"] = (
             f"the same with the number of the step as clock, as in the article: Short Stay in {_size} x {_size} rooms, {_memory}",
-            _base("ShortStay", 10_000, {"memory": _memory, "time_index": "step"}, env_kwargs={"size": _size}),
+            _base("ShortStay", 4000, {"memory": _memory, "time_index": "step"}, env_kwargs={"size": _size}),
         )
 for _memory in ("sat-fifo", "sat-pm"):
     BALLET_PRESETS[f"ballet-aba-{_memory}"] = (

@@ -5,15 +5,15 @@ ceiling that the best answers from the same memory have. Tables, their runs for 
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
     strategies  17 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
-    next         3 runs  9             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
-    shortstay   18 runs  10 to 27      reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
+    next         3 runs  8             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
+    shortstay   18 runs  3 to 6        reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
                                        (as in the release) and with the number of the step (as in the article)
     language     3 runs  9             AMA told the task in words: accuracy with descriptions never heard before, three splits
     aba          2 runs  3             a quota for each place against one queue for all
-    rooms        1 run   8             4 to 12 rooms after learning in 8
+    rooms        1 run   6             4 to 12 rooms after learning in 8
     unlimited    2 runs  15, 20        AMA with half of the visits against a memory with room for all
     dnc          3 runs  3, 16, 16     a small DNC against a spatial memory, every fifth step of a visit: accuracy by batches and by wall-clock
-    opposite     1 run   11            attention by room and layer
+    opposite     1 run   8             attention by room and layer
     parity       1 run   150           Ballet-MVFO from the release's weights and learning rate, to its full number of batches
 
 A stopped command goes on where it was, also in the middle of a run.
@@ -27,6 +27,7 @@ import argparse
 import json
 import multiprocessing
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -194,12 +195,24 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
         add_table(report, "softmax(Q) of the allocator", header[:-1], shares)
 
 
-def plain_table(report: Report, title: str, runs: dict[str, list[Path]]) -> None:
-    """Accuracy of each preset."""
-    rows = []
-    for preset, folders in runs.items():
-        rows.append([preset, len(folders), shown(values(folders)), shown(values(folders, who="ideal"))])
-    add_table(report, title, ["preset", "seeds", "accuracy %", "best possible %"], rows)
+def plain_table(report: Report, title: str, runs: dict[str, list[Path]], more: Sequence[list[Any]] = ()) -> None:
+    """Accuracy of each preset, and more rows."""
+    rows = [[preset, len(folders), *map(shown, _agent_and_ideal(folders))] for preset, folders in runs.items()]
+    add_table(report, title, ["preset", "seeds", "accuracy %", "best possible %"], [*rows, *more])
+
+
+def language_table(report: Report, runs: dict[str, list[Path]]) -> None:
+    """Accuracy of each split of the descriptions, and the mean of splits over the seeds that all of them have."""
+    seeds = [{folder.name.rpartition("-")[2]: folder for folder in folders} for folders in runs.values()]
+    common = sorted(set.intersection(*(set(each) for each in seeds)))
+    means = np.mean([_agent_and_ideal([each[seed] for seed in common]) for each in seeds], axis=0)
+    extra = [[f"mean of {len(runs)}", len(common), *map(shown, means)]] if len(runs) > 1 and common else []
+    plain_table(report, "AMA told in words, asked in others", runs, extra)
+
+
+def _agent_and_ideal(folders: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracy of each run, and the best possible from what it kept."""
+    return values(folders), values(folders, who="ideal")
 
 
 def rooms_table(report: Report, folders: list[Path]) -> None:
@@ -244,7 +257,8 @@ def opposite_table(report: Report, folders: list[Path]) -> None:
     asked = 1
     for k, axes in enumerate(np.atleast_1d(figure.subplots(1, len(found)))):
         grid = np.insert(found[k, asked], 4, np.nan).reshape(3, 3)
-        axes.imshow(grid, vmin=0, cmap="magma")
+        axes.imshow(grid, vmin=0, vmax=1, cmap="magma")
+        axes.set_facecolor("0.6")  # the middle, where nobody lives
         axes.set_title(f"layer {k + 1}")
         axes.set_xticks([])
         axes.set_yticks([])
@@ -263,12 +277,14 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
             strategies_table(report, runs)
         elif table == "rooms":
             rooms_table(report, runs["ballet-rooms"])
+        elif table == "language":
+            language_table(report, runs)
         elif table == "dnc":
             curves_table(report, table, "DNC against a spatial memory", runs)
         elif table == "unlimited":
             curves_table(report, table, "Half of the visits, chosen by an allocator, against all", runs)
         else:
-            plain_table(report, table.capitalize(), runs)
+            plain_table(report, "ABA" if table == "aba" else table.capitalize(), runs)
         if table == "opposite":
             opposite_table(report, runs["ballet-opposite"])
     return report.write(out / "report.html")

@@ -261,6 +261,8 @@ def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping
         return BalletPrediction(model)
     if own.get("strategy") is not None:
         raise ValueError(f"strategy must be left out where it is chosen (allocation), got {own['strategy']!r}")
+    if model.own_head is not None:
+        raise ValueError(f"own_layers must be 0 where strategies are chosen (allocation), got {own['own_layers']}")
     known = [each.name for each in fields(AllocationConfig)]
     for name in allocation:
         if name not in known:

@@ -51,7 +51,7 @@ for _task in _STRATEGIES:
 # Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 15,000 batches of Next Ballet.
 for _memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
     BALLET_PRESETS[f"ballet-next-{_memory}"] = (
-        f"Next Ballet with the memory {_memory}",
+        f"Next Ballet with the memory {_memory}; the dancer's own dance is learned along",
         _base("Next", 10_000, {"memory": _memory, "own_layers": 2}),
     )
 for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
@@ -70,7 +70,7 @@ for _memory in ("sat-fifo", "sat-pm"):
         _base("ABA", 4000, {"memory": _memory}),
     )
 BALLET_PRESETS["ballet-opposite"] = (
-    "Opposite Ballet with sat-fifo, whose attention can be drawn",
+    "Opposite Ballet with sat-fifo, whose attention can be drawn; the dancer's own dance is learned along",
     _base("Opposite", 10_000, {"memory": "sat-fifo", "own_layers": 2}),
 )
 #: Batches for four tasks at once: after 12,000 one seed of three had 98.6 %.
@@ -86,7 +86,7 @@ for _split in range(3):
         f"all four tasks, the allocator is told them in words; descriptions of split {_split} are held out",
         _base(
             "MultiTask",
-            12_000,
+            12_000,  # that many are enough: what is lost with new sentences is lost by the choice, not by the reader
             {"allocation": {**_ALLOCATION, "told": "text", "split": _split}},
         ),
     )

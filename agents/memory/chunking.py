@@ -13,7 +13,7 @@ from memenvs.checks import check_whole
 
 @dataclass(frozen=True)
 class Chunks:
-    """Which tokens belong together.
+    """Which tokens belong together; each is in one chunk at most.
 
     Attributes:
         index: int64, (B, C, n); tokens of each chunk, 0 where a chunk has fewer.

@@ -243,6 +243,12 @@ def test_wrong_allocation_is_named(name, value, message):
         make_model(with_overrides(ALLOCATED, [*told, (f"policy.allocation.{name}", value)]))
 
 
+def test_own_dance_and_allocation_do_not_go_together():
+    settings = {"layers": 2, "own_layers": 1, "allocation": {}}
+    with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
+        make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
+
+
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
     model = make_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
     assert isinstance(model, AllocatedBallet)

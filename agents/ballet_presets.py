@@ -48,7 +48,7 @@ for _task in _STRATEGIES:
             f"Ballet-{_task.upper()} with the strategy {_strategy.upper()}" + ", which solves it" * _matching,
             _base(_task.upper(), _STEPS, {"strategy": _strategy}),
         )
-# Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 15,000 batches of Next Ballet.
+# Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 12,500 batches of Next Ballet.
 for _memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
     BALLET_PRESETS[f"ballet-next-{_memory}"] = (
         f"Next Ballet with the memory {_memory}; the dancer's own dance is learned along",

@@ -207,6 +207,7 @@ def test_dnc_answers():
         ({"dim": "wide"}, TypeError, "dim must be a whole number, got 'wide'"),
         ({"own_layers": -1}, ValueError, "own_layers must be an integer of at least 0, got -1"),
         ({"own_layers": 4}, ValueError, r"own_layers must be below layers \(4\), and 0 with a DNC, got 4"),
+        ({"own_layers": 1, "memory": "dnc-first"}, ValueError, r"own_layers must be .* 0 with a DNC, got 1"),
         ({"own_layers": 1}, ValueError, "own_layers must be 0 in tasks that ask about visits, got 1"),
         ({"dnc": {"cells": 3}}, ValueError, "dnc must be left out with memory 'sat-fifo'"),
     ],

@@ -156,8 +156,8 @@ class EpisodeAllocator:
     """An allocator at work in N environments: a strategy is chosen at the start of an episode, held to its end, and judged by its return.
 
     For reinforcement learning with a memory of limited room. What a memory has kept at each step follows from places and strategy alone
-    (`kept_steps`), so a learner stores the strategy and makes the memory again with gradients. Exploration as in the source:
-    `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
+    (`kept_steps`), so a learner stores the strategy and makes the memory again with gradients: episode by episode, as a state has one strategy for
+    each sequence. Exploration as in the source: `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
 
     Args:
         allocator: Learns here, with an Adam of its own.
@@ -184,18 +184,27 @@ class EpisodeAllocator:
         self._tasks = torch.zeros(num_envs, allocator.task_dim, device=device)
         self._returns = torch.zeros(num_envs, device=device)
 
-    def begin(self, starts: Tensor, tasks: Tensor, state: State) -> State:
+    def begin(self, starts: Tensor, tasks: Tensor, state: State, *, explore: bool = True) -> State:
         """Chooses a strategy wherever an episode starts; call it before each step.
 
         Args:
             starts: bool, (N,); this is the first step of an episode.
             tasks: float, (N, task_dim); a constant where there is one task.
-            state: Of a memory whose state has `strategy`, int64 (N,), as those of SAT have.
+            state: Of a memory whose state has `strategy`, int64 (N,), as those of SAT have. (To "t-fifo", which knows no places, those that count
+                visits are FIFO.)
+            explore: False takes the best strategy of each task.
 
         Returns:
             The state with the strategies that are held now.
+
+        Raises:
+            ValueError: The memory has no strategy.
         """
-        epsilon = self.allocator.config.epsilon_at(self.steps)
+        if "strategy" not in state:
+            raise ValueError(
+                f"state must be of a memory with a strategy, as those of SAT have, got one of {sorted(state)}"
+            )
+        epsilon = self.allocator.config.epsilon_at(self.steps) if explore else 0.0
         chosen = self.allocator.choose(tasks, epsilon, self.rng)
         self.strategies = torch.where(starts, chosen, self.strategies)
         self._tasks = torch.where(starts[:, None], tasks, self._tasks)

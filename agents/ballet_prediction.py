@@ -17,7 +17,7 @@ from agents.encoders.text import TextEncoder, check_text_encoder, make_text_enco
 from agents.supervised import PredictionModel
 from memenvs.ballet.descriptions import TASKS, load_descriptions
 from memenvs.ballet.episodes import Episodes
-from memenvs.ballet.observer import ideal_observer
+from memenvs.ballet.observer import ideal_observer, ideal_without_places
 from memenvs.ballet.tasks import NAMES, make_ballet
 from memenvs.checks import check_fields, choices_for
 from memenvs.retention import STRATEGIES, strategy_numbers
@@ -96,8 +96,14 @@ class BalletPrediction(PredictionModel):
         return visits[np.arange(len(visits)), batch.episodes.query_visit]
 
     def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """The chance that the best answer from the same memory is right; see `PredictionModel.ideal`."""
-        task, capacity = self.model.task, self.model.capacity
+        """The chance that the best answer from the same memory is right; see `PredictionModel.ideal`.
+
+        A memory of all visits that knows no places is asked for the next room or the opposite one by what the walk says of them; otherwise places
+        are taken as known.
+        """
+        task, capacity, memory = self.model.task, self.model.capacity, self.model.config.memory
+        if memory in ("t-fifo", "t-fifo+a") and task.questions[0] in ("next", "opposite") and capacity is None:
+            return {"accuracy": ideal_without_places(task, batch.episodes, moves=memory == "t-fifo+a")}
         room = task.visits if capacity is None else capacity
         return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, room).accuracy}
 
@@ -108,15 +114,15 @@ class AllocationConfig:
 
     Attributes:
         told: What the allocator is told of a task: its number ("task") or one of its descriptions ("text").
-        split: Which descriptions are held out for evaluation; 0, 1 or 2.
+        split: Which descriptions are held out for evaluation where it is told in words; 0, 1 or 2.
         encoder: Settings of `make_text_encoder`.
         epsilon_start: As in `AllocatorConfig`, like the next two.
         epsilon_end: See there.
         epsilon_steps: See there; in batches.
         loss_weight: See there.
         rate: What the learning rate is multiplied with for the allocator, > 0.
-        only_kept: Whether answers are learned only from episodes in whose memory that which is asked about is left; False learns from all, as the
-            release does. The allocator learns from all in any case, and evaluation knows of nothing.
+        only_kept: Whether answers are learned only from episodes in whose memory the visit that is asked about is left; False learns from all, as the
+            release does. The allocator learns from all in any case, and evaluation knows of nothing. For tasks that ask about visits.
 
     Raises:
         TypeError: A value of another type.
@@ -137,8 +143,9 @@ class AllocationConfig:
         check_fields(self)
         if not self.rate > 0:
             raise ValueError(f"rate must be > 0, got {self.rate}")
-        if self.encoder and self.told != "text":
-            raise ValueError(f"encoder must be left out where told is {self.told!r}, got {self.encoder}")
+        for name in ("split", "encoder"):
+            if getattr(self, name) and self.told != "text":
+                raise ValueError(f"{name} must be left out where told is {self.told!r}, got {getattr(self, name)}")
         self.allocator  # noqa: B018  (checks its settings)
 
     @property
@@ -267,7 +274,10 @@ def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping
     for name in allocation:
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
-    return AllocatedBallet(model, AllocationConfig(**allocation))
+    config = AllocationConfig(**allocation)
+    if config.only_kept and model.task.asks_of_rooms:
+        raise ValueError("only_kept must be False in a task that asks about rooms and not about a visit, got True")
+    return AllocatedBallet(model, config)
 
 
 def _graded(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:

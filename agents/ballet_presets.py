@@ -111,16 +111,18 @@ _SMALL_DNC = {"cells": 63, "cell_dim": 64, "read_heads": 1, "links": False, "che
 for _on in ("first", "every"):
     _when = "at the beginning" if _on == "first" else "at every step"
     BALLET_PRESETS[f"ballet-dnc-{_on}"] = (
-        f"Ballet-MVFO with a DNC of 288 cells that is told the task {_when}; on one core half a minute for a batch",
-        _base("MVFO", 4000, {"memory": f"dnc-{_on}", "capacity": None}, _LAPTOP_DNC),
+        f"all four tasks with a DNC of 288 cells that is told the task {_when}; on one core half a minute for a batch",
+        _base("MultiTask", 4000, {"memory": f"dnc-{_on}", "capacity": None}, _LAPTOP_DNC),
     )
     BALLET_PRESETS[f"ballet-dnc-{_on}-small"] = (
-        f"Ballet-MVFO, every fifth step, with a DNC of 63 cells of 64 numbers, one read head and no links that is told the task {_when}",
-        _base("MVFO", 3500, {"memory": f"dnc-{_on}", "capacity": None, "every": 5, "dnc": _SMALL_DNC}, _LAPTOP_DNC),
+        f"all four tasks, every fifth step, with a DNC of 63 cells of 64 numbers, one read head and no links that is told the task {_when}",
+        _base(
+            "MultiTask", 3500, {"memory": f"dnc-{_on}", "capacity": None, "every": 5, "dnc": _SMALL_DNC}, _LAPTOP_DNC
+        ),
     )
-BALLET_PRESETS["ballet-mvfo-small"] = (
-    "Ballet-MVFO, every fifth step, with the strategy MVFO: what the small DNC is compared with",
-    _base("MVFO", 8000, {"strategy": "mvfo", "every": 5}, _LAPTOP_DNC),
+BALLET_PRESETS["ballet-ama-small"] = (
+    "all four tasks, every fifth step, with an allocator: what the small DNC is compared with",
+    _base("MultiTask", 12_000, {"every": 5, "allocation": _ALLOCATION}, _LAPTOP_DNC),
 )
 BALLET_PRESETS["ballet-smoke"] = (
     "Ballet-FIFO for seconds, which only shows that everything runs",

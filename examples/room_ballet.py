@@ -12,7 +12,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
     aba          2 runs  3             a quota for each place against one queue for all
     rooms        1 run   6             4 to 12 rooms after learning in 8
     unlimited    2 runs  15, 20        AMA with half of the visits against a memory with room for all
-    dnc          3 runs  3, 16, 16     a small DNC against a spatial memory, every fifth step of a visit: accuracy by batches and by wall-clock
+    dnc          3 runs  8, 10, 10     a small DNC against AMA, every fifth step of a visit, all four tasks: accuracy by batches and by wall-clock
     opposite     1 run   8             attention by room and layer
     parity       1 run   150           Ballet-MVFO from the release's weights and learning rate, to its full number of batches
 
@@ -48,6 +48,8 @@ from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 
 ROOMS = (4, 6, 8, 10, 12)
+#: Accuracy in validation from which a task counts as learned.
+LEARNED = 0.99
 SIZES = (3, 4, 5)
 #: Table -> presets of its runs.
 TABLES: dict[str, list[str]] = {
@@ -66,12 +68,13 @@ TABLES: dict[str, list[str]] = {
     "aba": [f"ballet-aba-{memory}" for memory in ("sat-fifo", "sat-pm")],
     "rooms": ["ballet-rooms"],
     "unlimited": ["ballet-ama", "ballet-unlimited"],
-    "dnc": ["ballet-mvfo-small", "ballet-dnc-first-small", "ballet-dnc-every-small"],
+    "dnc": ["ballet-ama-small", "ballet-dnc-first-small", "ballet-dnc-every-small"],
     "opposite": ["ballet-opposite"],
     "parity": ["ballet-parity"],
 }
 #: Table -> what its runs write besides their evaluation.
 MORE = {
+    "strategies": ["curve"],
     "rooms": [f"rooms_{rooms}" for rooms in ROOMS],
     "opposite": ["attention"],
     "unlimited": ["curve"],
@@ -130,7 +133,7 @@ def attention(run: RunDirectory, episodes: int = 500) -> list[list[list[float]]]
     network, rooms = model.model, model.model.task.rooms
     batch = network.task.sample_batch(episodes, np.random.default_rng(1))
     query, tokens, _ = network.memory(batch)
-    weights = network.reader.attention(query, tokens)[:, :, 0]  # (layers, B, T)
+    weights = network.reader.attention(query, tokens)[:, :, 0].cpu()  # (layers, B, T)
     steps, _ = network.kept_steps(batch)
     place = torch.from_numpy(np.take_along_axis(batch.place, steps, 1).astype(np.int64))
     by_room = torch.zeros(*weights.shape[:2], rooms).scatter_add(2, place.expand(len(weights), -1, -1), weights)
@@ -193,6 +196,23 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
             [task.upper(), *(f"{values(ama, f'q_{task}_{s}').mean():.3f}" for s in STRATEGIES)] for task in STRATEGIES
         ]
         add_table(report, "softmax(Q) of the allocator", header[:-1], shares)
+    rows = []
+    for preset in (*(f"ballet-{task}" for task in tasks), "ballet-ama"):
+        learned = [learned_at(folder) for folder in runs.get(preset, [])]
+        if learned:
+            batches, minutes = map(" / ".join, zip(*learned, strict=True))
+            rows.append([preset, len(learned), batches, minutes])
+    title = f"First time that {100 * LEARNED:.0f} % were right in validation, each seed"
+    add_table(report, title, ["preset", "seeds", "batches", "minutes"], rows)
+
+
+def learned_at(folder: Path) -> tuple[str, str]:
+    """Batches and minutes after which a run was first as good as `LEARNED` in validation, or "never"."""
+    points = json.loads((folder / "curve.json").read_text())
+    for batches, hours, accuracy in zip(points["batches"], points["hours"], points["accuracy"], strict=True):
+        if accuracy >= LEARNED:
+            return f"{batches:,.0f}", f"{60 * hours:.1f}"
+    return "never", "never"
 
 
 def plain_table(report: Report, title: str, runs: dict[str, list[Path]], more: Sequence[list[Any]] = ()) -> None:
@@ -280,7 +300,7 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
         elif table == "language":
             language_table(report, runs)
         elif table == "dnc":
-            curves_table(report, table, "DNC against a spatial memory", runs)
+            curves_table(report, table, "DNC against a spatial memory with an allocator", runs)
         elif table == "unlimited":
             curves_table(report, table, "Half of the visits, chosen by an allocator, against all", runs)
         else:

@@ -1,4 +1,4 @@
-"""How well Room Ballet can be answered from what a memory has kept: the ceiling for any reader of that memory."""
+"""How well Room Ballet can be answered from what a memory has kept: what readers of that memory are measured against."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numba import njit
 
 from memenvs.ballet.dances import DANCES, PERFORMANCES
 from memenvs.ballet.episodes import CELLS, PERFORMANCE, Episodes
+from memenvs.ballet.schedules import WALK
 from memenvs.ballet.tasks import BalletTask
 from memenvs.retention import Count, retained
 
@@ -37,7 +38,8 @@ def ideal_observer(
     """Recalls all that memory has kept, and guesses otherwise.
 
     Of the dances that agree with the frames in memory it answers the one that fewest visits in memory show (of several any), which is the better
-    guess where the busiest room shows every dance once; where dancers stay in their rooms, any.
+    guess where the busiest room shows every dance once; where dancers stay in their rooms, any. Where the visit that is asked about is kept, nothing
+    can be better. Where it is lost, what shapes and rooms say of the dances that were dealt is not made use of, which is worth less than 1 point.
 
     Args:
         task: What the episodes are of.
@@ -60,6 +62,35 @@ def ideal_observer(
     guesses = possible & (shown == fewest)
     is_right = guesses[np.arange(len(guesses)), episodes.label]
     return Ideal(retained=np.logical_not(possible.all(1)), accuracy=is_right / guesses.sum(1))
+
+
+def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves: bool = False) -> np.ndarray:
+    """What is possible where rooms are asked about and no place is known: all frames with their times, and the rules of the walk.
+
+    Which dancers lived side by side, the walk has shown. All ways to lay them out in the rooms that agree with it are weighed by the chance that the
+    walk would have gone like that and the question been asked; the answer is the dance that has most weight.
+
+    Args:
+        task: What the episodes are of; one that asks about rooms after a walk ("Next", "Opposite").
+        episodes: B of them.
+        moves: Whether it is also known which way each move went.
+
+    Returns:
+        float64, (B,); chance that the best answer is right.
+
+    Raises:
+        ValueError: The task is another one.
+    """
+    if not task.asks_of_rooms or task.schedule not in ("grid_walk", "ring"):
+        raise ValueError(f"task must ask about rooms after a walk, got {task}")
+    cells = {tuple(position): room for room, position in enumerate(task.positions.tolist())}
+    beside = np.array(
+        [[cells.get((column + right, row + down), -1) for down, right in WALK.tolist()] for column, row in cells]
+    )
+    accuracy, actions = np.zeros(len(episodes)), episodes.action[:, :: task.stay]
+    asked, answer = episodes.query_place, task.answer_room
+    _weigh_layouts(episodes.visit_place, actions, episodes.room_dance, asked, answer, beside, moves, accuracy)
+    return accuracy
 
 
 def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | None = None) -> np.ndarray:
@@ -107,3 +138,80 @@ def _rule_out(
             if kept[b, t] and is_it:
                 for dance in range(len(performances)):
                     possible[b, dance] &= performances[dance, t % PERFORMANCE] == frame[b, t] % CELLS
+
+
+@njit(nogil=True, cache=True)
+def _weigh_layouts(
+    visits: np.ndarray,
+    actions: np.ndarray,
+    room_dance: np.ndarray,
+    asked: np.ndarray,
+    answer: np.ndarray,
+    beside: np.ndarray,
+    moves: bool,
+    accuracy: np.ndarray,
+) -> None:  # pragma: no cover  (compiled)
+    """Writes the chance of the best answer; dancers are numbered as they were met and put into rooms one after the other, depth first."""
+    rooms = len(answer)
+    exits = (beside >= 0).sum(1)
+    for b in range(len(visits)):
+        dancer_of, home = np.full(rooms, -1), np.zeros(rooms, np.int64)
+        before, move_to = np.zeros(rooms, np.int64), np.zeros(rooms, np.int64)
+        left, went = np.zeros(rooms, np.int64), np.full((rooms, rooms), -1)
+        count = 0
+        for v in range(visits.shape[1]):
+            here = visits[b, v]
+            if dancer_of[here] < 0:
+                dancer_of[here], home[count] = count, here
+                if v > 0:
+                    before[count], move_to[count] = dancer_of[visits[b, v - 1]], actions[b, v]
+                count += 1
+            if v > 0:
+                last = dancer_of[visits[b, v - 1]]
+                left[last] += 1
+                went[last, dancer_of[here]] = actions[b, v]
+        room, dancer_in = np.full(rooms, -1), np.full(rooms, -1)
+        tried = np.zeros(rooms, np.int64)
+        weight = np.zeros(len(PERFORMANCES))
+        depth = 0
+        while depth >= 0:
+            if depth == count:
+                goal = answer[room[dancer_of[asked[b]]]]
+                if goal >= 0 and dancer_in[goal] >= 0:
+                    could = 0
+                    log = 0.0
+                    for i in range(count):
+                        could += answer[room[i]] >= 0 and dancer_in[answer[room[i]]] >= 0
+                        log -= left[i] * np.log(exits[room[i]])
+                    weight[room_dance[b, home[dancer_in[goal]]]] += np.exp(log) / could
+                depth -= 1
+                continue
+            if room[depth] >= 0:
+                dancer_in[room[depth]], room[depth] = -1, -1
+            if tried[depth] == (rooms if depth == 0 else beside.shape[1]):
+                tried[depth] = 0
+                depth -= 1
+                continue
+            move = tried[depth]
+            tried[depth] += 1
+            if depth == 0:
+                found = move
+            elif moves and move != move_to[depth]:
+                continue
+            else:
+                found = beside[room[before[depth]], move]
+            if found < 0 or dancer_in[found] >= 0:
+                continue
+            fits = True
+            for i in range(depth):
+                for a, z, action in ((room[i], found, went[i, depth]), (found, room[i], went[depth, i])):
+                    if action >= 0:
+                        reached = False
+                        for way in range(beside.shape[1]):
+                            if beside[a, way] == z and (not moves or way == action):
+                                reached = True
+                        fits &= reached
+            if fits:
+                room[depth], dancer_in[found] = found, depth
+                depth += 1
+        accuracy[b] = weight.max() / weight.sum()

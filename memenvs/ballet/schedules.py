@@ -16,7 +16,7 @@ Schedule = Literal["histogram", "grid_walk", "short_stay", "ring", "aba"]
 #: Which of the shuffled dances each slot of the histogram shows: room A all of them, three more visits of B, two of C, five single ones.
 _DEALT = np.array([0, 1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 0, 1, 0, 2, 3, 5, 6])
 #: Row and column steps of actions: right, left, up, down where a blocked move is drawn again; up, down, left, right in Short Stay.
-_WALK = np.array([[0, 1], [0, -1], [-1, 0], [1, 0]])
+WALK = np.array([[0, 1], [0, -1], [-1, 0], [1, 0]])
 _SHORT_STAY = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
 
 
@@ -111,7 +111,7 @@ def draw_walk(
                 if v > 0:
                     while True:
                         move = _below(state, b, 4)
-                        row, column = at // size + _WALK[move, 0], at % size + _WALK[move, 1]
+                        row, column = at // size + WALK[move, 0], at % size + WALK[move, 1]
                         if 0 <= row < size and 0 <= column < size and row * size + column != middle:
                             break
                     at, action[b, v] = row * size + column, move

@@ -152,7 +152,8 @@ class BalletTask:
             query: int, (B,); the visit that is asked about; in tasks where dancers stay in their rooms the room.
 
         Raises:
-            ValueError: There is no such visit or room, it is not asked about in this task, or it or the room of the answer was never visited.
+            ValueError: There is no such visit or room, or the room or that of the answer was never visited. (A visit need not be one that the task
+                itself asks about.)
         """
         query = np.asarray(query)
         what, count = ("room", self.rooms) if self.asks_of_rooms else ("visit", self.visits)

@@ -24,6 +24,7 @@ from tests.slow_retention import SlowMemory
 REWARDS = torch.tensor(
     [[0.0, -2.1, -1.4, -0.6], [-2.0, 0.0, -0.9, -1.6], [-1.5, -0.7, 0.0, -1.8], [-0.5, -1.7, -1.6, 0.0]]
 )
+NO_STRATEGY_YET = {"strategy": torch.full((2,), -1)}
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +119,7 @@ def test_a_strategy_is_held_for_an_episode() -> None:
     for t in range(60):
         starts = torch.tensor([t % length == 0 for length in lengths])
         before = work.strategies
-        state = work.begin(starts, task, {"other": torch.zeros(2)})
+        state = work.begin(starts, task, {"other": torch.zeros(2), **NO_STRATEGY_YET})
         assert state.keys() == {"other", "strategy"}
         assert torch.equal(state["strategy"][~starts], before[~starts])
         seen.append(state["strategy"])
@@ -130,16 +131,16 @@ def test_a_strategy_is_held_for_an_episode() -> None:
 def test_returns_are_what_it_learns_from() -> None:
     work, task = make_episodes(epsilon_start=0.0, epsilon_end=0.0), torch.ones(2, 1)
     starts = torch.tensor([True, True])
-    work.begin(starts, task, {})
+    work.begin(starts, task, NO_STRATEGY_YET)
     q = work.allocator(task).detach()
     column = work.allocator.strategies.index(STRATEGIES[int(work.strategies[0])])
     assert work.end(torch.tensor([1.0, 2.0]), torch.tensor([False, False])) == []
-    work.begin(~starts, task, {})
+    work.begin(~starts, task, NO_STRATEGY_YET)
     (loss,) = work.end(torch.tensor([0.5, 2.0]), torch.tensor([True, False]))
     assert loss == pytest.approx((1.5 - float(q[0, column])) ** 2, rel=1e-5)  # 1 + 0.5, undiscounted
     after = work.allocator(task).detach()
     assert after[0, column] > q[0, column]
-    work.begin(torch.tensor([True, False]), task, {})
+    work.begin(torch.tensor([True, False]), task, NO_STRATEGY_YET)
     q = after
     losses = work.end(torch.tensor([3.0, 0.0]), torch.tensor([True, True]))
     assert len(losses) == 2
@@ -151,10 +152,28 @@ def test_the_better_strategy_is_found_by_return() -> None:
     work, task = make_episodes(epsilon_end=0.05, epsilon_steps=400), torch.ones(2, 1)
     ends = torch.tensor([True, True])
     for _ in range(400):
-        state = work.begin(ends, task, {})
+        state = work.begin(ends, task, NO_STRATEGY_YET)
         work.end((state["strategy"] == 3).float(), ends)  # mvfo earns 1, fifo 0
     torch.testing.assert_close(work.allocator(task[:1]), torch.tensor([[0.0, 1.0]]), atol=0.15, rtol=0)
     assert work.allocator.best(task).tolist() == [3, 3]
+
+
+def test_without_exploring_the_best_is_taken() -> None:
+    work, task, ends = make_episodes(epsilon_end=1.0), torch.ones(2, 1), torch.tensor([True, True])
+    best = work.allocator.best(task)
+    drawn = [work.begin(ends, task, NO_STRATEGY_YET)["strategy"] for _ in range(20)]
+    assert any(not torch.equal(each, best) for each in drawn)
+    for _ in range(20):
+        assert torch.equal(work.begin(ends, task, NO_STRATEGY_YET, explore=False)["strategy"], best)
+
+
+def test_a_memory_without_strategies_is_refused() -> None:
+    work, start = make_episodes(), torch.tensor([True, True])
+    for name in ("sat-fifo", "t-fifo"):
+        memory = make_memory(name, 2, capacity=5, **({"n_places": 2} if name == "sat-fifo" else {}))
+        assert work.begin(start, torch.ones(2, 1), memory.initial_state(2))["strategy"].shape == (2,)
+    with pytest.raises(ValueError, match="state must be of a memory with a strategy, as those of SAT have, got one of"):
+        work.begin(start, torch.ones(2, 1), make_memory("gru", 2).initial_state(2))
 
 
 def test_two_rooms_from_cue_to_answer() -> None:
@@ -215,7 +234,7 @@ def test_two_rooms_from_cue_to_answer() -> None:
 def test_goes_on_from_its_tensors() -> None:
     def run(work: EpisodeAllocator, begin: int, end: int) -> list[list[int]]:
         for t in range(begin, end):
-            state = work.begin(torch.tensor([t % 2 == 0, t % 3 == 0]), torch.ones(2, 1), {})
+            state = work.begin(torch.tensor([t % 2 == 0, t % 3 == 0]), torch.ones(2, 1), NO_STRATEGY_YET)
             seen.append(state["strategy"].tolist())
             rewards = torch.tensor([float(t % 5), 1.0])
             work.end(rewards, torch.tensor([t % 2 == 1, t % 3 == 2]))

@@ -88,6 +88,13 @@ def test_ideal_is_1_where_the_strategy_fits_and_below_where_it_does_not():
     assert evaluate(other, 200, ideal=True)["accuracy"].mean() < 0.3
 
 
+@pytest.mark.parametrize(("memory", "low", "high"), [("t-fifo", 0.4, 0.8), ("t-fifo+a", 1, 1), ("sat-fifo", 1, 1)])
+def test_ideal_of_the_next_room_needs_places_or_moves(memory, low, high):
+    settings = {"memory": memory, "dim": 16, "layers": 1, "mlp_dim": 16}
+    model = make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
+    assert low <= evaluate(model, 100, ideal=True)["accuracy"].mean() <= high
+
+
 def test_learner_learns_one_batch_by_heart():
     learner = SupervisedLearner(make_model(SMALL), SupervisedConfig(batch_size=8, learning_rate=3e-3), 100)
     batch = learner.model.sample(8, np.random.default_rng(0), 0)
@@ -243,10 +250,24 @@ def test_wrong_allocation_is_named(name, value, message):
         make_model(with_overrides(ALLOCATED, [*told, (f"policy.allocation.{name}", value)]))
 
 
+@pytest.mark.parametrize(("name", "value"), [("split", 1), ("encoder", {"features_dim": 64})])
+def test_what_is_about_words_needs_words(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be left out where told is 'task', got {value}"):
+        make_model(with_overrides(ALLOCATED, [(f"policy.allocation.{name}", value)]))
+
+
 def test_own_dance_and_allocation_do_not_go_together():
     settings = {"layers": 2, "own_layers": 1, "allocation": {}}
     with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
         make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
+
+
+def test_only_a_visit_can_be_known_to_be_kept():
+    settings = {"layers": 1, "allocation": {"only_kept": True}}
+    with pytest.raises(
+        ValueError, match="only_kept must be False in a task that asks about rooms and not about a visit, got True"
+    ):
+        make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
 
 
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from itertools import pairwise, permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.ballet.dances import PERFORMANCES
-from memenvs.ballet.observer import ideal_observer, possible_dances
+from memenvs.ballet.observer import ideal_observer, ideal_without_places, possible_dances
 from memenvs.ballet.tasks import NAMES, make_ballet
 from memenvs.retention import STRATEGIES, retained
 
@@ -116,6 +118,53 @@ def test_the_next_room_is_found_only_if_the_dancer_was_seen():
     episodes = task.sample_batch(50, np.random.default_rng(7))
     elsewhere = episodes.place != episodes.query_place[:, None]
     assert possible_dances(task, episodes, elsewhere).all()
+
+
+def test_without_places_all_layouts_are_weighed():
+    """Against all ways to put nine dancers into nine rooms; those who were not met are dealt the rooms that are left, all ways alike."""
+    task = make_ballet("Next")
+    episodes = task.sample_batch(12, np.random.default_rng(9))
+    room_of = np.array(list(permutations(range(9))))  # (9!, dancers)
+    row, column = np.divmod(np.arange(9), 3)
+    apart = abs(row[:, None] - row) + abs(column[:, None] - column)
+    around = [0, 1, 2, 5, 8, 7, 6, 3]
+    following = np.full(9, -1)
+    following[around] = np.roll(around, -1)
+    found = ideal_without_places(task, episodes)
+    for b in range(len(episodes)):
+        dancers = list(dict.fromkeys(episodes.visit_dancer[b].tolist()))
+        walk = np.array([dancers.index(each) for each in episodes.visit_dancer[b]])
+        weight = np.ones(len(room_of))
+        for here, there in pairwise(walk):
+            weight *= (apart[room_of[:, here], room_of[:, there]] == 1) / (apart == 1).sum(1)[room_of[:, here]]
+        met = np.zeros((len(room_of), 10), bool)  # the last one for "no room"
+        np.put_along_axis(met, room_of[:, : len(dancers)], True, 1)
+        askable = np.array([following[room_of[:, i]] for i in range(len(dancers))]).T
+        could = np.take_along_axis(met, askable, 1)
+        asked = dancers.index(int(episodes.query[b]) // 9)
+        weight *= could[:, asked] / np.maximum(could.sum(1), 1)
+        of_dance = np.zeros(8)
+        for i, dancer in enumerate(dancers):
+            dance = int(episodes.visit_dance[b, episodes.visit_dancer[b].tolist().index(dancer)])
+            of_dance[dance] += weight[room_of[:, i] == askable[:, asked]].sum()
+        assert found[b] == pytest.approx(of_dance.max() / of_dance.sum(), abs=1e-9)
+
+
+def test_without_places_the_next_room_is_a_guess_unless_moves_are_known():
+    """58.6 +- 0.3 % by another program; a reflection of the ring does not change which room is opposite."""
+    task = make_ballet("Next")
+    episodes = task.sample_batch(6000, np.random.default_rng(10))
+    assert ideal_without_places(task, episodes).mean() == pytest.approx(0.585, abs=0.01)
+    assert (ideal_without_places(task, episodes, moves=True) == 1).all()
+    opposite = make_ballet("Opposite")
+    assert (ideal_without_places(opposite, opposite.sample_batch(500, np.random.default_rng(11))) == 1).all()
+
+
+@pytest.mark.parametrize("name", ["ShortStay", "FIFO", "ABA"])
+def test_other_tasks_are_not_about_places(name):
+    task = make_ballet(name)
+    with pytest.raises(ValueError, match="task must ask about rooms after a walk, got BalletTask"):
+        ideal_without_places(task, task.sample_batch(1, np.random.default_rng(12)))
 
 
 def test_bad_input():

@@ -12,9 +12,9 @@ from agents.run_config import RunConfig, with_overrides
 #: Task -> environment, metric of the table, scale of rewards in the loss, temperature of actions. SMT gives neither. Scales are those of
 #: our specification; temperatures bring Q back near the rewards' own scale, without which softmax(Q) is hardly better than random.
 TASKS = {
-    "roaming": ("memenvs/Roaming-v0", "distance", 1.0, 1.0),
+    "roaming": ("memenvs/Roaming-v0", "distance", 1.0, 0.25),
     "coverage": ("memenvs/Coverage-v0", "cells", 0.2, 0.1),
-    "search": ("memenvs/Search-v0", "classes", 0.05, 0.1),
+    "search": ("memenvs/Search-v0", "classes", 0.01, 0.02),
 }
 #: Method -> its memory, what it is, and settings besides width, heads and reach.
 METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -24,7 +24,7 @@ class ExplorationConfig(HomesConfig):
     Attributes:
         world: As in `HomesConfig`, but "suncg_style" unless another one is named. A `World` brings maps for a robot of its own size; that of
             this one is `memenvs.navigation.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
-        obs_mode: "frames" (images) or "scan" (row 24 of the 48 x 64 images alone: 64 rays).
+        obs_mode: "frames" (images) or "scan" (row 32 of the 48 x 64 images alone: 64 rays, 8 degrees below level).
         modalities: What is observed, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan", "scan_class", "pose";
             None for all.
         image_size: Rows and columns of the images, (480, 640) over a whole number; their rays are every k-th of the sensor's 480 rows and 640

@@ -13,8 +13,8 @@ class Roaming(Exploration):
 
     Observation (`Dict`), `obs_mode="frames"`, any of `modalities`: `rgb` uint8 (48, 64, 3); `depth` float32 (48, 64, 1) m along the optical
     axis, with noise, 0 where nothing is hit within 5 m; `semantic` uint8 (48, 64), label of NYU40, 0 for none; `pose` float32 (3,): x ahead (m),
-    y to the left (m) and heading (rad), seen from the start. `obs_mode="scan"`: `scan` float32 (64,) and `scan_class` uint8 (64,), row 24
-    of depth and labels.
+    y to the left (m) and heading (rad), seen from the start. `obs_mode="scan"`: `scan` float32 (64,) and `scan_class` uint8 (64,), row 32
+    of depth and labels, 8 degrees below level.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees; the wheels slip. A robot that would touch something on its
     way forward stays where it was; turns never collide.
     Reward: 1 for forward without a collision, -1 for a collision.

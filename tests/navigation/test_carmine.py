@@ -41,12 +41,17 @@ def test_every_tenth_pixel_of_the_sensor_and_nothing_else(scene):
         np.testing.assert_allclose(np.median(np.abs(frame.depth - whole.depth[::k, ::k])), 0, atol=1e-4)
 
 
-def test_a_scan_is_the_middle_row(scene):
+def test_a_scan_is_a_row_that_looks_down(scene):
+    across, down = scan_camera().centre
+    assert (across, math.degrees(math.atan(-down * 10 / 574.05))) == (
+        frame_camera((48, 64)).centre[0],
+        pytest.approx(8.0, abs=0.1),
+    )
     for heading in np.linspace(0, 6, 13):
         pose = (*POSE[:3], heading, 0.0)
         frame, scan = render_frame(scene, frame_camera((48, 64)), pose), render_frame(scene, scan_camera(), pose)
-        assert (scan.semantic[0] == frame.semantic[24]).all()
-        np.testing.assert_allclose(scan.depth[0], frame.depth[24], rtol=1e-3)
+        assert (scan.semantic[0] == frame.semantic[32]).all()
+        np.testing.assert_allclose(scan.depth[0], frame.depth[32], rtol=1e-3)
 
 
 def test_cameras_that_the_sensor_has_not():

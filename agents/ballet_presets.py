@@ -81,6 +81,10 @@ BALLET_PRESETS["ballet-ama"] = (
     "all four tasks, the strategy chosen by an allocator that is told the task",
     _base("MultiTask", _ALLOCATION_STEPS, {"allocation": _ALLOCATION}),
 )
+BALLET_PRESETS["ballet-ama-all"] = (
+    "the same, its answers learned from all episodes, also those whose memory cannot tell, as in the article",
+    _base("MultiTask", _ALLOCATION_STEPS, {"allocation": {**_ALLOCATION, "only_kept": False}}),
+)
 for _split in range(3):
     BALLET_PRESETS["ballet-ama-language" + (f"-{_split}" if _split else "")] = (
         f"all four tasks, the allocator is told them in words; descriptions of split {_split} are held out",

@@ -4,7 +4,8 @@ Every run is a preset (`python -m agents presets`); accuracies are those in 12,0
 ceiling that the best answers from the same memory have. Tables, their runs for one seed, and minutes of one core for a run (measured as
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
-    strategies  17 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA)
+    strategies  18 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA), whose answers are
+                                       learned from episodes whose memory can tell, or from all
     next         3 runs  8             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
     shortstay   18 runs  3 to 6        reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
                                        (as in the release) and with the number of the step (as in the article)
@@ -48,6 +49,8 @@ from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 
 ROOMS = (4, 6, 8, 10, 12)
+#: Preset -> name in the table.
+ALLOCATORS = {"ballet-ama": "AMA", "ballet-ama-all": "AMA, all"}
 #: Accuracy in validation from which a task counts as learned.
 LEARNED = 0.99
 SIZES = (3, 4, 5)
@@ -56,6 +59,7 @@ TABLES: dict[str, list[str]] = {
     "strategies": [
         *(f"ballet-{task}" + f"-{strategy}" * (task != strategy) for task in STRATEGIES for strategy in STRATEGIES),
         "ballet-ama",
+        "ballet-ama-all",
     ],
     "next": [f"ballet-next-{memory}" for memory in ("t-fifo", "t-fifo+a", "sat-fifo")],
     "shortstay": [
@@ -163,11 +167,11 @@ def add_table(report: Report, title: str, header: list[str], rows: list[list[Any
 
 
 def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
-    """Tasks by strategies and allocator, in words and drawn, and what the allocator has learned."""
-    ama = runs.get("ballet-ama", [])
+    """Tasks by strategies and allocators, in words and drawn, what the allocators have learned, and how soon."""
+    allocated = {name: runs[preset] for preset, name in ALLOCATORS.items() if preset in runs}
     tasks = [task for task in STRATEGIES if f"ballet-{task}" in runs]
     cells = {(task, s): runs.get(f"ballet-{task}" + f"-{s}" * (task != s), []) for task in tasks for s in STRATEGIES}
-    rows, drawn = [], np.full((len(tasks), len(STRATEGIES) + 1), np.nan)
+    rows, drawn = [], np.full((len(tasks), len(STRATEGIES) + len(allocated)), np.nan)
     for i, task in enumerate(tasks):
         row: list[Any] = [task.upper()]
         for j, strategy in enumerate(STRATEGIES):
@@ -176,13 +180,16 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
             row.append(
                 f"{shown(values(folders))} ({100 * values(folders, who='ideal').mean():.0f})" if folders else "-"
             )
-        drawn[i, -1] = values(ama, f"accuracy_{task}").mean() if ama else np.nan
-        rows.append([*row, shown(values(ama, f"accuracy_{task}")) if ama else "-"])
-    header = ["task", *(name.upper() for name in STRATEGIES), "AMA"]
-    counts = sorted({len(folders) for folders in [*cells.values(), ama] if folders})
+        for j, folders in enumerate(allocated.values(), len(STRATEGIES)):
+            of_task = values(folders, f"accuracy_{task}")
+            drawn[i, j] = of_task.mean()
+            row.append(shown(of_task))
+        rows.append(row)
+    header = ["task", *(name.upper() for name in STRATEGIES), *allocated]
+    counts = sorted({len(folders) for folders in [*cells.values(), *allocated.values()] if folders})
     seeds = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     add_table(report, f"Accuracy in % over seeds ({seeds}), best possible in brackets", header, rows)
-    figure = Figure(figsize=(6, 4), dpi=120, layout="constrained")
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(drawn, vmin=0, vmax=1, cmap="viridis")
     axes.set_xticks(range(len(header) - 1), header[1:])
@@ -191,13 +198,14 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
         if np.isfinite(value):
             axes.text(j, i, f"{100 * value:.0f}", ha="center", va="center", color="white" if value < 0.7 else "black")
     report.picture("strategies", figure_png(figure), "right answers in % by task (rows) and strategy")
-    if ama:
+    for name, folders in allocated.items():
         shares = [
-            [task.upper(), *(f"{values(ama, f'q_{task}_{s}').mean():.3f}" for s in STRATEGIES)] for task in STRATEGIES
+            [task.upper(), *(f"{values(folders, f'q_{task}_{s}').mean():.3f}" for s in STRATEGIES)]
+            for task in STRATEGIES
         ]
-        add_table(report, "softmax(Q) of the allocator", header[:-1], shares)
+        add_table(report, f"softmax(Q) of {name}", ["task", *(s.upper() for s in STRATEGIES)], shares)
     rows = []
-    for preset in (*(f"ballet-{task}" for task in tasks), "ballet-ama"):
+    for preset in (*(f"ballet-{task}" for task in tasks), *ALLOCATORS):
         learned = [learned_at(folder) for folder in runs.get(preset, [])]
         if learned:
             batches, minutes = map(" / ".join, zip(*learned, strict=True))

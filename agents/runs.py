@@ -283,8 +283,11 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
         checkpoint.check_run(run.path / CHECKPOINT, learner, config.settings, config.policy, config.n_envs)
     if config.threads > 0:
         torch.set_num_threads(config.threads)
+    first = (
+        config.seed * config.n_envs + processes.rank * n_envs
+    )  # runs of other seeds share no environment with this one
     with processes.agreed():
-        env = make_vec_env(config.env, n_envs, seed=config.seed + processes.rank * n_envs, **config.env_kwargs)
+        env = make_vec_env(config.env, n_envs, seed=first, **config.env_kwargs)
     file = run.path / CHECKPOINT
     if run.has_checkpoint:
         model = learner.load(file, env, device, processes=processes)

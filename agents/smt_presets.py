@@ -106,7 +106,7 @@ def _laptop(task: str, method: str, **changes: Any) -> RunConfig:
     policy = _policy(method, dim=64, heads=4, capacity=200, network="small")
     dqn = replace(_LAPTOP, **changes)
     scan = {"obs_mode": "scan"}
-    return _base(task, dqn, 16, 40, policy, threads=1, env_kwargs=scan, checkpoint_rollouts=10, validation_trials=39)
+    return _base(task, dqn, 16, 40, policy, threads=1, env_kwargs=scan, checkpoint_rollouts=10, validation_trials=78)
 
 
 def _paper(task: str, method: str, collections: int, **changes: Any) -> RunConfig:

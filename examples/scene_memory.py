@@ -1,9 +1,10 @@
 """The Scene Memory Transformer's tables: seven ways to remember, three tasks, in 46 homes that no agent has seen.
 
 Trains the first stage of each task and seed, then every method on its frozen encoder, and plays each in the test homes, 10 episodes in each, beside a
-random policy and the oracle that knows the map. Prints one table a task: means over seeds, episodes and homes with 95 % bootstrap intervals over
-homes. A stopped command goes on where it was. By the time of single updates a laptop run takes up to a quarter of an hour on one core, and all of
-them a night on two.
+random policy and the oracle that knows the map; with MEMENVS_DATA also in the 14 ProcTHOR houses, in which nothing has been learned. Prints a table
+for each task and world: means over seeds, episodes and homes with 95 % bootstrap intervals over homes, and how far methods are ahead of each other
+in the same homes. Each episode's return is held to what its metrics say (`PAYS`). A stopped command goes on where it was. By the time of single
+updates a laptop run takes up to a quarter of an hour on one core, and all of them a night on two.
 
     python examples/scene_memory.py [--tasks coverage] [--methods reactive smt] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--show] [--smoke]
@@ -15,6 +16,7 @@ import argparse
 import itertools
 import json
 import multiprocessing
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -41,10 +43,18 @@ COLUMNS = {
     "coverage": ("return", "cells", "collisions"),
     "search": ("return", "classes", "ratio"),
 }
+#: Task -> what its return is made of.
+PAYS = {
+    "roaming": {"forwards_ok": 1, "collisions": -1},
+    "coverage": {"cells": 5, "collisions": -1},
+    "search": {"classes": 100, "cells": 1, "collisions": -1},
+}
 SIZES = ("laptop", "paper-like")
 EVALUATION_SEED = 1
 """All agents play the same episodes."""
 RESAMPLES = 10_000
+#: What all methods are compared with, home by home.
+BASES = ("random", "reactive")
 
 
 @dataclass(frozen=True)
@@ -55,11 +65,25 @@ class Evaluation:
         file: What it scored there, in the folder of its run.
         memory: Settings of its memory that are changed after training.
         env: Settings of the environment that are changed.
+        trials: Episodes, as many in each home; None for those of the preset.
     """
 
     file: str = "homes.json"
     memory: dict[str, Any] = field(default_factory=dict)
     env: dict[str, Any] = field(default_factory=dict)
+    trials: int | None = None
+
+    def changed(self, config: RunConfig) -> RunConfig:
+        """A run's settings with those of this evaluation; of a smoke test, as few trials."""
+        trials = config.eval_trials if self.trials is None else min(self.trials, config.eval_trials)
+        return replace(config, eval_kwargs={**config.eval_kwargs, **self.env}, eval_trials=trials)
+
+
+#: Where agents are played -> how; the second needs MEMENVS_DATA.
+WORLDS = {
+    "46 test homes of the SUNCG style": Evaluation(),
+    "14 ProcTHOR houses": Evaluation("procthor.json", env={"world": "procthor", "split": "all"}, trials=140),
+}
 
 
 def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
@@ -75,16 +99,25 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
     )  # fmt: skip
 
 
-def by_home(results: TrialResults, columns: tuple[str, ...]) -> dict[str, list[float]]:
-    """Metric -> mean of the episodes of each home, in the order of homes; later episodes of a trial that ended early do not count."""
+def by_home(results: TrialResults, task: str) -> dict[str, list[float]]:
+    """Metric -> mean of the episodes of each home, in the order of homes; later episodes of a trial that ended early do not count.
+
+    Raises:
+        ValueError: The return of an episode is not what its metrics say.
+    """
+    first = {name: values[:, 0] for name, values in results.metrics.items() if np.isfinite(values[:, 0]).all()}
+    paid = sum(worth * first[name] for name, worth in PAYS[task].items())
+    if not np.array_equal(first["return"], paid):
+        wrong = int(np.flatnonzero(first["return"] != paid)[0])
+        raise ValueError(
+            f"return of trial {wrong} must be {paid[wrong]}, by {PAYS[task]}, got {first['return'][wrong]}"
+        )
     homes = np.unique(results.layouts)
-    return {
-        name: [float(results.metrics[name][results.layouts == home, 0].mean()) for home in homes] for name in columns
-    }
+    return {name: [float(values[results.layouts == home].mean()) for home in homes] for name, values in first.items()}
 
 
 def train_and_evaluate(
-    folder: Path, config: RunConfig, task: str, quiet: bool, evaluations: tuple[Evaluation, ...] = (Evaluation(),)
+    folder: Path, config: RunConfig, task: str, quiet: bool, evaluations: tuple[Evaluation, ...]
 ) -> Path:
     """One run, to its end and with its evaluations; returns its folder."""
     with RunDirectory.continued(folder, config) as run:
@@ -93,13 +126,15 @@ def train_and_evaluate(
         train_run(run, quiet=quiet)
         for each in evaluations:
             if not (folder / each.file).exists():
+                changed = each.changed(config)
                 results = evaluate_run(
                     run,
                     policy_with(run, each.memory),
                     seed=EVALUATION_SEED,
-                    eval_kwargs={**config.eval_kwargs, **each.env},
+                    eval_kwargs=changed.eval_kwargs,
+                    eval_trials=changed.eval_trials,
                 )
-                write_file(folder / each.file, json.dumps(by_home(results, COLUMNS[task])).encode())
+                write_file(folder / each.file, json.dumps(by_home(results, task)).encode())
     return folder
 
 
@@ -111,19 +146,19 @@ def policy_with(run: RunDirectory, memory: dict[str, Any]) -> MemoryPolicy:
     return policy
 
 
-def both_ends(folder: Path, config: RunConfig, task: str) -> dict[str, Path]:
+def both_ends(folder: Path, config: RunConfig, task: str, evaluation: Evaluation = Evaluation()) -> dict[str, Path]:
     """The random policy and the oracle in the episodes that agents are evaluated in; name -> folder."""
-    folders = {name: folder / f"{task}-{name}" for name in ("random", "oracle")}
+    folders, config = {name: folder / f"{task}-{name}" for name in ("random", "oracle")}, evaluation.changed(config)
     for name, place in folders.items():
-        if not (place / Evaluation.file).exists():
+        if not (place / evaluation.file).exists():
             env = evaluation_env(config, min(config.n_envs, config.eval_trials), EVALUATION_SEED)
             policy = RandomPolicy(env.action_space, EVALUATION_SEED) if name == "random" else OraclePolicy(env)
             try:
-                found = by_home(make_evaluator(config, env).run(policy), COLUMNS[task])
+                found = by_home(make_evaluator(config, env).run(policy), task)
             finally:
                 env.close()
             place.mkdir(parents=True, exist_ok=True)
-            write_file(place / Evaluation.file, json.dumps(found).encode())
+            write_file(place / evaluation.file, json.dumps(found).encode())
     return folders
 
 
@@ -174,26 +209,28 @@ def print_table(title: str, header: list[str], lines: list[list[Any]]) -> None:
         print("| " + " | ".join(map(str, line)) + " |")
 
 
-def write_results(out: Path, tables: dict[str, dict[str, list[Path]]], size: str) -> Path:
-    """One table a task: `report.html`; prints them."""
-    report = Report(f"Scene Memory Transformer, {size}: 46 test homes of the SUNCG style, 10 episodes each", out)
-    for task, rows in tables.items():
-        found = {name: {column: scores(folders, column) for column in COLUMNS[task]} for name, folders in rows.items()}
-        score = COLUMNS[task][1]
-        base = found.get("reactive")
-        header = ["method", "seeds", *COLUMNS[task], f"{score} over reactive"]
-        lines = [
-            [
-                name,
-                "-" if name in ("random", "oracle") else len(rows[name]),
-                *(shown(columns[column]) for column in COLUMNS[task]),
-                "-" if base is None or name == "reactive" else ahead(columns[score], base[score]),
-            ]
-            for name, columns in found.items()
-        ]
-        report.heading(task.capitalize())
+def write_results(out: Path, tables: dict[tuple[str, str], dict[str, list[Path]]], size: str) -> Path:
+    """One table for each task and world: `report.html`; prints them."""
+    report = Report(f"Scene Memory Transformer, {size}: 10 episodes in each home", out)
+    for (task, world), rows in tables.items():
+        file, score = WORLDS[world].file, COLUMNS[task][1]
+        scored = {name: scores(folders, score, file) for name, folders in rows.items()}
+        header = ["method", *COLUMNS[task], f"{score} by seed", *(f"over {base}" for base in BASES), "smt over it"]
+        lines = []
+        for name, folders in rows.items():
+            others = [(name, base) for base in BASES] + [("smt", name)]
+            lines.append(
+                [
+                    name,
+                    *(shown(scores(folders, column, file)) for column in COLUMNS[task]),
+                    " / ".join(f"{seed.mean():.3g}" for seed in scored[name]),
+                    *(ahead(scored[a], scored[b]) if a != b and {a, b} <= set(scored) else "-" for a, b in others),
+                ]
+            )
+        title = f"{task.capitalize()}, {world}"
+        report.heading(title)
         report.table(header, lines)
-        print_table(task.capitalize(), header, lines)
+        print_table(title, header, lines)
     return report.write(out / "report.html")
 
 
@@ -238,26 +275,35 @@ def main() -> int:
     problem = refusal({folder_of(*each): config for each, config in wanted.items()})
     if problem:
         parser.error(problem)
+    worlds = {name: each for name, each in WORLDS.items() if not each.env or os.environ.get("MEMENVS_DATA")}
+    if len(worlds) < len(WORLDS) and not options.show:
+        print("MEMENVS_DATA is not set: no table of the ProcTHOR houses")
     runs: dict[tuple[str, str, int], Path] = {}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
         for first in (True, False):  # a method begins with its encoder's weights
+            played = () if first or options.show else tuple(worlds.values())
             started = {
-                each: pool.submit(train_and_evaluate, folder_of(*each), config, each[0], options.jobs > 1)
+                each: pool.submit(train_and_evaluate, folder_of(*each), config, each[0], options.jobs > 1, played)
                 for each, config in wanted.items()
                 if (each[1] == "encoder") == first
             }
             for each, run in started.items():
                 runs[each] = run.result()
                 print(f"done: {runs[each]}", flush=True)
-    tables: dict[str, dict[str, list[Path]]] = {}
-    for task in dict.fromkeys(task for task, *_ in wanted):
-        ends = both_ends(options.out, config_of(task, "encoder", 0), task)
-        by_method = {
-            method: [runs[task, method, seed] for seed in options.seeds if (task, method, seed) in runs]
+    tables: dict[tuple[str, str], dict[str, list[Path]]] = {}
+    for task, world in itertools.product(dict.fromkeys(task for task, *_ in wanted), WORLDS):
+        found = {
+            method: [
+                runs[task, method, seed]
+                for seed in options.seeds
+                if (task, method, seed) in runs and holds(runs[task, method, seed], WORLDS[world].file)
+            ]
             for method in options.methods
         }
-        found = {method: folders for method, folders in by_method.items() if folders}
-        tables[task] = {"random": [ends["random"]], **found, "oracle": [ends["oracle"]]}
+        if any(found.values()):
+            ends = both_ends(options.out, config_of(task, "encoder", 0), task, WORLDS[world])
+            agents = {method: folders for method, folders in found.items() if folders}
+            tables[task, world] = {"random": [ends["random"]], **agents, "oracle": [ends["oracle"]]}
     print(f"report: {write_results(options.out, tables, options.size).resolve()}")
     return 0
 

@@ -161,7 +161,7 @@ class TrialEvaluator:
     takes in what it would have seen; the oracle's action takes the place of its own, also as the previous action of the step after.
 
     Args:
-        env: N environments; trials must not end before `n_steps` (`trial_steps=None, trial_episodes=None`).
+        env: N environments. A trial that ends before `n_steps` (`trial_episodes`) has so many episodes; a wave ends when all of its trials have.
         n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1.
         n_trials: Trials to play, in waves of N; >= 1.
         layouts: Layout of each trial, in turn and from the start again; None takes those of the environment's own trials.
@@ -260,7 +260,7 @@ class TrialEvaluator:
         bare = env.unwrapped
         options_of_task = bare.env.task.option_names if isinstance(bare, TrialVecEnv) else ()
         ways: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
-        while (left > 0).any():
+        while (running & (left > 0)).any():
             actions, state = policy.predict(observation, state, start, self.deterministic)
             shown = running & (np.array([len(trial) for trial in records]) < self.demonstrations)
             if shown.any():
@@ -279,7 +279,7 @@ class TrialEvaluator:
                 ways[-1].append(self._pose())
             if progress is not None:
                 progress(count)
-        return records, played, self._draw(ways[self.demonstrations : -1]) if running[0] else {}
+        return records, played, self._draw(ways[self.demonstrations : len(records[0])])
 
     def _pose(self) -> np.ndarray:
         """float, (3,); where the first environment is."""

@@ -171,7 +171,7 @@ class ImitationA2C(TrialModel):
         stats["grad_norm"] = norm.item()
         self._check_finite(stats)
         for group in policy.optimizer.param_groups:
-            group["lr"] = config.learning_rate_at(update)
+            group["lr"] = config.learning_rate_at(update, max(self._total_timesteps, 1))
         policy.optimizer.step()
         self._n_updates += 1
         self.num_timesteps += 1

@@ -15,6 +15,7 @@ class ImitationConfig:
     Attributes:
         learning_rate: Step size of AdamW, > 0.
         warmup_updates: Updates over which it first rises linearly; >= 0. From scratch: 1000, with a learning rate of 1e-4.
+        final_learning_rate: What it falls to, linearly, at the end of `learn`; >= 0. None for a constant one.
         weight_decay: Of AdamW, >= 0; applied apart from the gradient.
         imitation_updates: Updates at the beginning that imitate only; >= 0.
         imitation_weight: Of the imitation loss, >= 0.
@@ -39,6 +40,7 @@ class ImitationConfig:
 
     learning_rate: float = 5e-6
     warmup_updates: int = 0
+    final_learning_rate: float | None = None
     weight_decay: float = 0.01
     imitation_updates: int = 0
     imitation_weight: float = 0.2
@@ -60,6 +62,8 @@ class ImitationConfig:
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if self.final_learning_rate is not None and self.final_learning_rate < 0:
+            raise ValueError(f"final_learning_rate must be >= 0 or None, got {self.final_learning_rate}")
         for name in ("gamma", "word_drop"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
@@ -72,6 +76,14 @@ class ImitationConfig:
         """Whether there is a consistency loss."""
         return self.text_consistency > 0 or self.cross_consistency > 0
 
-    def learning_rate_at(self, update: int) -> float:
-        """The step size of an update, counted from 0."""
-        return self.learning_rate * min(1.0, (update + 1) / (self.warmup_updates + 1))
+    def learning_rate_at(self, update: int, total: int) -> float:
+        """The step size of an update.
+
+        Args:
+            update: Its number, counted from 0.
+            total: Updates of the run.
+        """
+        final = self.learning_rate if self.final_learning_rate is None else self.final_learning_rate
+        share = min(update / total, 1.0)
+        rate = (1 - share) * self.learning_rate + share * final
+        return rate * min(1.0, (update + 1) / (self.warmup_updates + 1))

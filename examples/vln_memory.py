@@ -2,9 +2,12 @@
 
 Trains the laptop's MTVM with all of its moves in memory, with the last three, the last one or none, and without language, each with several seeds;
 prints and draws success rate (SR) and success weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
-Success in a tour asks for the end of each leg, in order. A stopped command goes on where it was.
+Success in a tour asks for the end of each leg, in order. One leg is a shortest path and can be walked without a memory; of two the camera tells
+nearly always whence one has come; in three there is a place, view and last three moves that come twice and ask for different moves. A stopped
+command goes on where it was.
 
-    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf] [--seeds 0 1 2] [--jobs 2] [--out runs/vln_memory] [--show] [--smoke]
+    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf consistency] [--seeds 0 1 2] [--jobs 2]
+        [--out runs/vln_memory] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -115,7 +118,9 @@ def main() -> int:
         help="started runs in it are continued (default %(default)s)",
     )
     parser.add_argument("--legs", type=int, nargs="+", default=list(LEGS), choices=list(LEGS))
-    parser.add_argument("--agents", nargs="+", default=["all", "last3", "none", "deaf"], choices=list(AGENTS))
+    parser.add_argument(
+        "--agents", nargs="+", default=["all", "last3", "none", "deaf", "consistency"], choices=list(AGENTS)
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
     parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,10 @@ MOST_LEGS = 3
 # R2R's rule for the ends of a path, edges and m.
 _EDGES, _SHORTEST = (4, 6), 5.0
 _TOKENS = 112  # for each leg
+#: Moves that a third leg has in common with the way before it, and continuations of a first leg that are tried.
+_ALIKE, _TRIES = 4, 8
+
+Path = tuple[int, ...]
 
 
 class ProceduralWorld(World):
@@ -96,8 +102,9 @@ class Tours(ProceduralWorld):
 
     Args:
         split: As `ProceduralWorld`.
-        legs: Shortest paths in a way, 1 to 3, each of 4 to 6 edges and at least 5 m. The last one of several crosses the way before it, so that what
-            to do at a place depends on when one is there.
+        legs: Shortest paths in a way, 1 to 3, each of 4 to 6 edges and at least 5 m. The last of two crosses the first, so that what to do at a place
+            depends on when one is there, or on whence one has come. The last of three makes four moves that were made before, one after the other,
+            and then does something else: neither what is seen nor the last three moves tell what to do there.
     """
 
     def __init__(self, split: str, legs: int = 1) -> None:
@@ -126,36 +133,51 @@ class Tours(ProceduralWorld):
             leg_ends=leg_ends,
         )
 
-    def _draw_way(self, number: int, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple[Clause, ...]]:
+    def _draw_way(self, number: int, slot: int) -> tuple[Path, tuple[int, ...], int, tuple[Clause, ...]]:
         """Path, ends of legs, column at the start, and clauses. No two ways of a house have the same first leg."""
         house, seed = self.houses[number], self._seeds[number]
         ends = house_routes(seed)
         rng = np.random.default_rng([seed, self.legs, slot, 0])
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
-            legs = [house.path(start, goal)]
-            while len(legs) < self.legs:
-                crossed = {node for leg in legs for node in leg[:-1]} if len(legs) == self.legs - 1 else None
-                onward = self._draw_leg(house, ends, legs[-1][-1], crossed, rng)
-                if onward is None:
-                    break
-                legs.append(onward)
-            path = (*legs[0], *(node for leg in legs[1:] for node in leg[1:]))
-            clauses = compile_clauses(house, path, column) if len(legs) == self.legs else None
-            if clauses is not None:
-                return path, tuple(leg[-1] for leg in legs), column, clauses
+            for legs in islice(self._tours(house, ends, house.path(start, goal), rng), _TRIES):
+                path = _joined(legs)
+                clauses = compile_clauses(house, path, column)
+                if clauses is not None:
+                    return path, tuple(leg[-1] for leg in legs), column, clauses
         raise RuntimeError(f"house {seed} has no way {slot} of {self.legs} legs")
 
-    @staticmethod
-    def _draw_leg(
-        house: ProceduralHouse, ends: np.ndarray, start: int, crossed: set[int] | None, rng: np.random.Generator
-    ) -> tuple[int, ...] | None:
-        """A leg from a node, over one of the nodes `crossed` if they are given; None if there is none."""
-        for goal in rng.permutation(ends[ends[:, 0] == start, 1]).tolist():
-            leg = house.path(start, goal)
-            if crossed is None or crossed.intersection(leg[1:]):
-                return leg
-        return None
+    def _tours(
+        self, house: ProceduralHouse, ends: np.ndarray, first: Path, rng: np.random.Generator
+    ) -> Iterator[tuple[Path, ...]]:
+        """Tours that begin with a leg; their legs."""
+        if self.legs == 1:
+            yield (first,)
+        elif self.legs == 2:
+            yield from ((first, leg) for leg in _legs(house, ends, first[-1], rng) if set(first[:-1]) & set(leg[1:]))
+        else:
+            for second in _legs(house, ends, first[-1], rng):
+                before = _joined((first, second))
+                third = next((leg for leg in _legs(house, ends, second[-1], rng) if _forks(before, leg)), None)
+                if third is not None:
+                    yield first, second, third
+
+
+def _legs(house: ProceduralHouse, ends: np.ndarray, start: int, rng: np.random.Generator) -> Iterator[Path]:
+    """All legs from a node, in a random order."""
+    return (house.path(start, goal) for goal in rng.permutation(ends[ends[:, 0] == start, 1]).tolist())
+
+
+def _joined(legs: Sequence[Path]) -> Path:
+    """Legs end to end."""
+    return (*legs[0], *(node for leg in legs[1:] for node in leg[1:]))
+
+
+def _forks(before: Path, leg: Path) -> bool:
+    """Whether a leg makes `_ALIKE` moves that were made on the way before it, one after the other, and then does something else."""
+    windows = [(before[i : i + _ALIKE + 1], before[i + _ALIKE + 1]) for i in range(len(before) - _ALIKE - 1)]
+    own = [(leg[i : i + _ALIKE + 1], leg[i + _ALIKE + 1 : i + _ALIKE + 2]) for i in range(len(leg) - _ALIKE)]
+    return any(moves == again and (onward,) != then for moves, onward in windows for again, then in own)
 
 
 @lru_cache(maxsize=256)

@@ -233,7 +233,18 @@ def test_imitation_alone_at_first(make) -> None:
     model.play = lambda env, number, *, taught: played.append((number, taught)) or play(env, number, taught=taught)
     model.learn(3)
     assert played == [(0, True), (2, True), (4, True), (5, False)]
-    assert [model.config.learning_rate_at(k) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
+    assert [model.config.learning_rate_at(k, 10) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
+
+
+def test_the_step_size_falls_to_the_end_of_the_run(make) -> None:
+    model = make(2, imitation_updates=9, warmup_updates=1, learning_rate=1e-2, final_learning_rate=2e-3)
+    rates: list[float] = []
+    step = model.policy.optimizer.step
+    model.policy.optimizer.step = lambda: rates.append(model.policy.optimizer.param_groups[0]["lr"]) or step()
+    model.learn(4)
+    assert rates == pytest.approx([5e-3, 8e-3, 6e-3, 4e-3])
+    model.learn(4, reset_num_timesteps=False)  # the second half of 8
+    assert rates[4:] == pytest.approx([6e-3, 5e-3, 4e-3, 3e-3])
 
 
 def test_it_learns_the_way_and_no_global_generator_is_touched(make) -> None:
@@ -284,6 +295,7 @@ def test_wrong_settings(make) -> None:
     for name, value, message in (
         ("word_drop", 1.5, r"word_drop must be in \[0, 1\], got 1.5"),
         ("learning_rate", 0.0, "learning_rate must be > 0, got 0.0"),
+        ("final_learning_rate", -1e-4, "final_learning_rate must be >= 0 or None, got -0.0001"),
         ("cross_consistency", -1.0, "cross_consistency must be at least 0, got -1.0"),
     ):
         with pytest.raises(ValueError, match=message):

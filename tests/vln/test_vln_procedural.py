@@ -89,6 +89,31 @@ def test_who_does_not_count_clauses_is_lost_in_tours():
     assert found[2] < 0.45
 
 
+def ambiguous(world, moves: int) -> float:
+    """Share of the ways on which the same place, view and last moves come twice and different things are to be done."""
+    found = []
+    for number in range(0, world.num_episodes, 9):
+        episode = world.episode(number)
+        candidates, path = world.graphs[episode.house].candidates, episode.path
+        looks = [12 + round(episode.heading / STEP)]
+        looks += [int(candidates.view[u, candidates.node[u].tolist().index(v)]) for u, v in pairwise(path)]
+        known = list(zip(path, looks, strict=True))
+        todo: dict[tuple, set] = {}
+        for t, action in enumerate((*path[1:], "stop")):
+            todo.setdefault(tuple(known[max(0, t - moves) : t + 1]), set()).add(action)
+        found.append(any(len(actions) > 1 for actions in todo.values()))
+    return float(np.mean(found))
+
+
+def test_three_legs_need_more_than_the_last_three_moves():
+    """One leg is a shortest path and needs no memory of moves at all; in two the camera tells nearly always whence one has come."""
+    shares = {legs: [ambiguous(load_tours("val_unseen", legs), moves) for moves in (0, 1, 3)] for legs in (1, 2, 3)}
+    assert shares[1] == [0, 0, 0]
+    assert 0 < shares[2][0] < 0.1
+    assert shares[2][2] == 0
+    assert shares[3] == [1, 1, 1]
+
+
 # ---------------------------------------------------------------------- houses
 
 

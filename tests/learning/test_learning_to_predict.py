@@ -1,0 +1,25 @@
+"""What a strategy keeps can be learned to be read, and what it has lost cannot: a fifth of the batches of the presets, a minute of a core each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.presets import find_preset
+from agents.run_config import with_overrides
+from agents.run_directory import RunDirectory
+from agents.supervised_runs import evaluate_supervised, train_supervised
+
+pytestmark = pytest.mark.learning
+
+
+@pytest.mark.parametrize(("preset", "least", "most"), [("ballet-fifo", 0.8, 1.0), ("ballet-fifo-lifo", 0.0, 0.2)])
+def test_ballet_is_learned_by_who_has_kept_it(tmp_path: Path, preset: str, least: float, most: float) -> None:
+    config = with_overrides(find_preset(preset), [("total_steps", 1000), ("supervised.warmup_steps", 200)])
+    with RunDirectory(tmp_path / preset, config) as run:
+        train_supervised(run, quiet=True)
+        result = evaluate_supervised(run, episodes=2000)
+    accuracy, best = (result[who]["metrics"]["accuracy"]["mean"] for who in ("agent", "ideal"))
+    assert least < accuracy <= most
+    assert accuracy < best + 0.02

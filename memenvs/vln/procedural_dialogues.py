@@ -19,12 +19,12 @@ INSTANCES = {"train": range(78), "val_seen": range(78, 84), "val_unseen": range(
 TOLD = 5
 # How often the walk after 0, 1, ... exchanges is chosen, of those that a search has; chances of a step along the best way after an answer and before
 # the first one, and of going on from its end.
-_CHOSEN = (0.06, 0.2, 0.25, 0.25, 0.24)
+_CHOSEN = (0.1, 0.2, 0.25, 0.25, 0.24)
 _OBEYS, _GUESSES, _GOES_ON = 0.8, 0.6, 0.4
 _PATIENCE = 7  # edges after which somebody who has not come to the end of that way gives up
 _FARTHER = 4  # edges at most from there on
 _AWAY = 40.0  # m; about how far off the thing is at first
-_STARTS, _TRIES = 30, 20
+_STARTS, _TRIES = 120, 20
 _TOKENS = 300
 
 

@@ -283,9 +283,8 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
         checkpoint.check_run(run.path / CHECKPOINT, learner, config.settings, config.policy, config.n_envs)
     if config.threads > 0:
         torch.set_num_threads(config.threads)
-    first = (
-        config.seed * config.n_envs + processes.rank * n_envs
-    )  # runs of other seeds share no environment with this one
+    # runs of other seeds share no environment with this one
+    first = config.seed * config.n_envs + processes.rank * n_envs
     with processes.agreed():
         env = make_vec_env(config.env, n_envs, seed=first, **config.env_kwargs)
     file = run.path / CHECKPOINT

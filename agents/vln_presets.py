@@ -19,11 +19,8 @@ _SHARED: dict[str, Any] = {
     "eval_all_layouts": True,
     "checkpoint_rollouts": 20,
 }
-
-
-def _played(split: str = "val_unseen", **more: Any) -> dict[str, Any]:
-    """Settings of an evaluation: each episode of a split once."""
-    return {"split": split, "trial_episodes": 1, **more}
+#: Settings of an evaluation: each episode of the split once.
+_PLAYED: dict[str, Any] = {"split": "val_unseen", "trial_episodes": 1}
 
 
 def _real(width: int, **more: Any) -> dict[str, Any]:
@@ -40,7 +37,7 @@ def _real(width: int, **more: Any) -> dict[str, Any]:
         **_SHARED,
         "env": "memenvs/VLN-R2R-v0",
         "env_kwargs": env,
-        "eval_kwargs": _played(),
+        "eval_kwargs": _PLAYED,
         "eval_steps": 15,
         "eval_trials": 2349,
         "score": "spl",
@@ -61,7 +58,7 @@ def _tours(legs: int) -> RunConfig:
         },
         imitation=_SCRATCH,
         policy={"size": "small", "network": {"text_positions": 112 * legs}},
-        eval_kwargs=_played(),
+        eval_kwargs=_PLAYED,
         eval_steps=15 * legs,
         eval_trials=2343,
         score="sdtw",
@@ -93,7 +90,7 @@ def _laptop(legs: int) -> RunConfig:
         env="memenvs/VLN-R2R-v0",
         env_kwargs={"world": "procedural", "split": "train", "legs": legs, "max_tokens": 112 * legs},
         policy={"size": "laptop", "network": {"text_positions": 112 * legs}},
-        eval_kwargs=_played(),
+        eval_kwargs=_PLAYED,
         eval_steps=15 * legs,
         eval_trials=2343,
         score="sdtw",
@@ -107,7 +104,7 @@ def _dialogues(world: str, **more: Any) -> RunConfig:
         **_SHARED,
         "env": "memenvs/VLN-CVDN-v0",
         "env_kwargs": env,
-        "eval_kwargs": _played(),
+        "eval_kwargs": _PLAYED,
         "eval_steps": 40,
         "eval_trials": 902,
         "score": "gp",
@@ -225,7 +222,7 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
                     "rectified": ["candidates"],
                 },
             },
-            eval_kwargs=_played(),
+            eval_kwargs=_PLAYED,
             eval_steps=15,
             eval_trials=2343,
             eval_all_layouts=True,

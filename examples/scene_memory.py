@@ -278,18 +278,17 @@ def main() -> int:
     worlds = {name: each for name, each in WORLDS.items() if not each.env or os.environ.get("MEMENVS_DATA")}
     if len(worlds) < len(WORLDS) and not options.show:
         print("MEMENVS_DATA is not set: no table of the ProcTHOR houses")
-    runs: dict[tuple[str, str, int], Path] = {}
+    runs = {each: folder_of(*each) for each in wanted}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        for first in (True, False):  # a method begins with its encoder's weights
-            played = () if first or options.show else tuple(worlds.values())
-            started = {
-                each: pool.submit(train_and_evaluate, folder_of(*each), config, each[0], options.jobs > 1, played)
+        for first in () if options.show else (True, False):  # a method begins with its encoder's weights
+            played = () if first else tuple(worlds.values())
+            started = [
+                pool.submit(train_and_evaluate, runs[each], config, each[0], options.jobs > 1, played)
                 for each, config in wanted.items()
                 if (each[1] == "encoder") == first
-            }
-            for each, run in started.items():
-                runs[each] = run.result()
-                print(f"done: {runs[each]}", flush=True)
+            ]
+            for run in started:
+                print(f"done: {run.result()}", flush=True)
     tables: dict[tuple[str, str], dict[str, list[Path]]] = {}
     for task, world in itertools.product(dict.fromkeys(task for task, *_ in wanted), WORLDS):
         found = {

@@ -9,12 +9,13 @@ from agents.dqn_config import DQNConfig
 from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
 
-#: Task -> environment, metric of the table, scale of rewards in the loss, temperature of actions. SMT gives neither. Scales are those of
-#: our specification; temperatures bring Q back near the rewards' own scale, without which softmax(Q) is hardly better than random.
+#: Task -> environment, metric of the table, scale of rewards in the loss, temperature of actions. SMT gives neither. Temperatures are so low that
+#: softmax(Q) follows what a single step earns. In Search the 100 of a find are far above what the Huber loss takes at its word, so that cells and
+#: collisions, from which searching is learned, count beside it.
 TASKS = {
     "roaming": ("memenvs/Roaming-v0", "distance", 1.0, 0.25),
     "coverage": ("memenvs/Coverage-v0", "cells", 0.2, 0.1),
-    "search": ("memenvs/Search-v0", "classes", 0.01, 0.02),
+    "search": ("memenvs/Search-v0", "classes", 0.5, 0.1),
 }
 #: Method -> its memory, what it is, and settings besides width, heads and reach.
 METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -34,6 +34,7 @@ from agents.spaces import space_from_json, space_to_json
 from agents.vec_env import check_encoder
 
 if TYPE_CHECKING:
+    from stable_baselines3.common.policies import BasePolicy
     from stable_baselines3.common.type_aliases import GymEnv
 
     from agents.policies import MemoryPolicy
@@ -227,6 +228,27 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path}: weights of another encoder: {error}") from None
     policy.load_state_dict(found, strict=False)
+
+
+def load_policy(policy: BasePolicy, path: str | PathLike[str]) -> None:
+    """Puts all weights of a file's policy into another one that has the same; settings, optimiser and counts stay.
+
+    Args:
+        policy: With the same weights by name and shape.
+        path: The file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is cut short or not ours, or its weights are others.
+    """
+    try:
+        found = load_tensors(_read(path)["policy.safetensors"])
+        check_tensors("policy.safetensors", found, policy.state_dict())
+    except SafetensorError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: weights of another policy: {error}") from None
+    policy.load_state_dict(found)
 
 
 def check_run(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from agents import checkpoint
 from agents.distributed import Processes
 from agents.distributions import Categorical
 from agents.imitation_config import ImitationConfig
@@ -113,9 +116,12 @@ class ImitationA2C(TrialModel):
         if self.env is not None and not isinstance(self.env.unwrapped, TrialVecEnv):
             raise ValueError(f"env must be of agents.make_vec_env and have a teacher, got {self.env.unwrapped}")
 
-    def load_features(self, path: Any) -> None:
-        """Starts with PREVALENT's weights; see `load_prevalent`."""
-        load_prevalent(self.policy.network, path)
+    def load_features(self, path: str | PathLike[str]) -> None:
+        """Starts with all weights of another learner's checkpoint (.zip), see `checkpoint.load_policy`, or with PREVALENT's, see `load_prevalent`."""
+        if Path(path).suffix == ".zip":
+            checkpoint.load_policy(self.policy, path)
+        else:
+            load_prevalent(self.policy.network, Path(path))
 
     # ------------------------------------------------------------------ learning
 

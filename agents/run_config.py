@@ -37,7 +37,7 @@ class RunConfig:
             command line.
         encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous action) is taken over
             at the start; "{seed}" in it stands for this run's seed. None for none. What is frozen must come from somewhere: needed with
-            `policy.freeze_features`. With `imitation` the file of PREVALENT's weights.
+            `policy.freeze_features`. With `imitation` all weights are taken over, or it is the file of PREVALENT's.
         eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.

@@ -246,11 +246,11 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
     if source.is_dir():
         source = best_checkpoint(source)
     if not source.is_file():
-        what, first = "run or checkpoint of a first stage", "train it first, or "
-        if config.imitation is not None:
-            what, first = "file of PREVALENT's weights", ""
+        what = "run or checkpoint of a first stage" + ", or file of PREVALENT's weights" * (
+            config.imitation is not None
+        )
         raise FileNotFoundError(
-            f"encoder_from must be the {what}, there is none at {source}; {first}name another with --encoder_from"
+            f"encoder_from must be the {what}, there is none at {source}; train it first, or name another with --encoder_from"
         )
     model.load_features(source)
 

@@ -79,17 +79,20 @@ _TAUGHT = ImitationConfig(
 )
 
 
+#: Tokens of three legs: networks for one and more have the same weights.
+_LONGEST = 3 * 112
 #: Minutes on one core: imitation alone, a text that does not hear the views, no dropped words.
 _MINUTES: dict[str, Any] = {**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDATES, "imitation": _TAUGHT}
 
 
 def _laptop(legs: int) -> RunConfig:
-    """Tours for an agent that is taught in minutes on one core."""
+    """Tours for an agent that is taught in minutes on one core; those of several legs begin with what was learned of one."""
     return RunConfig(
         **_MINUTES,
+        encoder_from=None if legs == 1 else "runs/vln-laptop-{seed}",
         env="memenvs/VLN-R2R-v0",
         env_kwargs={"world": "procedural", "split": "train", "legs": legs, "max_tokens": 112 * legs},
-        policy={"size": "laptop", "network": {"text_positions": 112 * legs}},
+        policy={"size": "laptop", "network": {"text_positions": _LONGEST}},
         eval_kwargs=_PLAYED,
         eval_steps=15 * legs,
         eval_trials=2343,

@@ -1,7 +1,8 @@
 """MTVM's ablation in procedural houses: what it is worth to remember moves, in tours of one, two and three legs, and what the text is worth.
 
 Trains the laptop's MTVM with all of its moves in memory, with the last three, the last one or none, and without language, each with several seeds;
-prints and draws success rate (SR) and success weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
+what learns several legs begins with the weights of what remembers all moves and has learned one. Prints and draws success rate (SR) and success
+weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
 Success in a tour asks for the end of each leg, in order. One leg is a shortest path and can be walked without a memory; of two the camera tells
 nearly always whence one has come; in three there is a place, view and last three moves that come twice and ask for different moves. A stopped
 command goes on where it was.
@@ -42,13 +43,22 @@ AGENTS = {
     "deaf": ("-no-language", "remembers all moves, does not read the text"),
     "consistency": ("-consistency", "remembers all moves, with the consistency loss"),
 }
+#: Who learns one leg for all that learn several.
+FIRST = "all"
 METRICS = ("sr", "sdtw")
 EVALUATION = "evaluation.json"
 
 
-def settings(legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
-    """The preset with a seed; for seconds only if it is a smoke test."""
+def folder_of(out: Path, legs: int, agent: str, seed: int) -> Path:
+    """Where a run is."""
+    return out / f"{agent}-{legs}-{seed}"
+
+
+def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
+    """The preset with a seed, beginning with the run of one leg if there are several; for seconds only if it is a smoke test."""
     config = replace(find_preset(LEGS[legs] + AGENTS[agent][0]), seed=seed)
+    if config.encoder_from is not None:
+        config = replace(config, encoder_from=str(folder_of(out, 1, FIRST, seed)))
     if not smoke:
         return config
     return with_overrides(config, [("n_envs", 2), ("total_steps", 2), ("eval_trials", 4), ("policy.network.dim", 16)])
@@ -131,12 +141,18 @@ def main() -> int:
     if options.smoke:
         options.out /= "smoke"
         options.seeds, options.legs, options.agents = options.seeds[:1], options.legs[:2], options.agents[:2]
-    wanted = {
-        options.out / f"{agent}-{legs}-{seed}": (agent, legs, settings(legs, agent, seed, options.smoke))
+    each = [
+        (legs, agent, seed)
         for seed in options.seeds  # a whole table of the first seed, then of the next
         for legs in options.legs
         for agent in options.agents
-        if not options.show or holds(options.out / f"{agent}-{legs}-{seed}", EVALUATION)
+    ]
+    if not options.show:
+        each = list(dict.fromkeys([(1, FIRST, seed) for seed in options.seeds] + each))
+    wanted = {
+        folder_of(options.out, *run): (*run, settings(options.out, *run, options.smoke))
+        for run in each
+        if not options.show or holds(folder_of(options.out, *run), EVALUATION)
     }
     if not wanted:
         parser.error(f"--show: no run in {options.out} is done")
@@ -145,12 +161,16 @@ def main() -> int:
         parser.error(problem)
     runs: dict[tuple[str, int], list[Path]] = {}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        started = [
-            pool.submit(train_and_evaluate, folder, config, options.jobs > 1) for folder, (*_, config) in wanted.items()
-        ]
-        for (agent, legs, _), run in zip(wanted.values(), started, strict=True):
-            runs.setdefault((agent, legs), []).append(run.result())
-            print(f"done: {run.result()}", flush=True)
+        for is_first in (True, False):  # what learns several legs begins with the weights of what has learned one
+            started = {
+                folder: pool.submit(train_and_evaluate, folder, config, options.jobs > 1)
+                for folder, (legs, agent, _, config) in wanted.items()
+                if ((legs, agent) == (1, FIRST)) == is_first
+            }
+            for folder, run in started.items():
+                legs, agent, *_ = wanted[folder]
+                runs.setdefault((agent, legs), []).append(run.result())
+                print(f"done: {folder}", flush=True)
     print(f"report: {write_results(options.out, runs).resolve()}")
     return 0
 

@@ -382,6 +382,20 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     assert not (tmp_path / "other").exists()
 
 
+def test_it_begins_with_what_another_has_learned(make, tmp_path: Path) -> None:
+    first, second = make(2, learning_rate=1e-2), make(2, network={"bank": 0})
+    first.learn(2)
+    first.save(tmp_path / "first.zip")
+    assert not torch.equal(weights(first), weights(second))
+    second.load_features(tmp_path / "first.zip")
+    assert torch.equal(weights(first), weights(second))
+    assert second.num_timesteps == 0 and second.policy.network.config.bank == 0
+    with pytest.raises(ValueError, match=r"first.zip: weights of another policy: .*network\.critic"):
+        make(2, network={"critic_dim": 5}).load_features(tmp_path / "first.zip")
+    with pytest.raises(FileNotFoundError, match=r"none.zip"):
+        second.load_features(tmp_path / "none.zip")
+
+
 def test_presets_of_ablations_differ_in_what_they_say() -> None:
     base = find_preset("vln-r2r-small")
     changes = {

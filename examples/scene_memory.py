@@ -280,7 +280,8 @@ def main() -> int:
         print("MEMENVS_DATA is not set: no table of the ProcTHOR houses")
     runs = {each: folder_of(*each) for each in wanted}
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        for first in () if options.show else (True, False):  # a method begins with its encoder's weights
+        # a method begins with its encoder's weights
+        for said, first in () if options.show else (("first stage", True), ("done", False)):
             played = () if first else tuple(worlds.values())
             started = [
                 pool.submit(train_and_evaluate, runs[each], config, each[0], options.jobs > 1, played)
@@ -288,7 +289,9 @@ def main() -> int:
                 if (each[1] == "encoder") == first
             ]
             for run in started:
-                print(f"done: {run.result()}", flush=True)
+                print(f"{said}: {run.result()}", flush=True)
+    for each in wanted if options.show else ():
+        print(f"done: {runs[each]}")
     tables: dict[tuple[str, str], dict[str, list[Path]]] = {}
     for task, world in itertools.product(dict.fromkeys(task for task, *_ in wanted), WORLDS):
         found = {

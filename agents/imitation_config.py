@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.learning_rate import linear_rate
 from memenvs.checks import check_fields
 
 
@@ -83,7 +84,4 @@ class ImitationConfig:
             update: Its number, counted from 0.
             total: Updates of the run.
         """
-        final = self.learning_rate if self.final_learning_rate is None else self.final_learning_rate
-        share = min(update / total, 1.0)
-        rate = (1 - share) * self.learning_rate + share * final
-        return rate * min(1.0, (update + 1) / (self.warmup_updates + 1))
+        return linear_rate(self.learning_rate, self.final_learning_rate, self.warmup_updates, update, total)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.learning_rate import linear_rate
 from memenvs.checks import check_fields
 
 
@@ -60,7 +61,4 @@ class SupervisedConfig:
             step: Batches learned from before it.
             total: Those of the whole run.
         """
-        final = self.learning_rate if self.final_learning_rate is None else self.final_learning_rate
-        share = step / total
-        rate = (1 - share) * self.learning_rate + share * final
-        return rate * min(1.0, (step + 1) / (self.warmup_steps + 1))
+        return linear_rate(self.learning_rate, self.final_learning_rate, self.warmup_steps, step, total)

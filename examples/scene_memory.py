@@ -100,7 +100,9 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
 
 
 def by_home(results: TrialResults, task: str) -> dict[str, list[float]]:
-    """Metric -> mean of the episodes of each home, in the order of homes; later episodes of a trial that ended early do not count.
+    """Metric -> mean of the episodes of each home, in the order of homes.
+
+    Later episodes of a trial that ended early do not count; metrics that some episode does not have are left out.
 
     Raises:
         ValueError: The return of an episode is not what its metrics say.

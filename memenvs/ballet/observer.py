@@ -39,7 +39,7 @@ def ideal_observer(
 
     Of the dances that agree with the frames in memory it answers the one that fewest visits in memory show (of several any), which is the better
     guess where the busiest room shows every dance once; where dancers stay in their rooms, any. Where the visit that is asked about is kept, nothing
-    can be better. Where it is lost, what shapes and rooms say of the dances that were dealt is not made use of, which is worth less than 1 point.
+    can be better. Where it is lost, what shapes and rooms say of the dances that were dealt is not made use of.
 
     Args:
         task: What the episodes are of.

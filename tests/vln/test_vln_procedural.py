@@ -98,10 +98,10 @@ def ambiguous(world, moves: int) -> float:
         looks = [12 + round(episode.heading / STEP)]
         looks += [int(candidates.view[u, candidates.node[u].tolist().index(v)]) for u, v in pairwise(path)]
         known = list(zip(path, looks, strict=True))
-        todo: dict[tuple, set] = {}
+        taken: dict[tuple, set] = {}
         for t, action in enumerate((*path[1:], "stop")):
-            todo.setdefault(tuple(known[max(0, t - moves) : t + 1]), set()).add(action)
-        found.append(any(len(actions) > 1 for actions in todo.values()))
+            taken.setdefault(tuple(known[max(0, t - moves) : t + 1]), set()).add(action)
+        found.append(any(len(actions) > 1 for actions in taken.values()))
     return float(np.mean(found))
 
 

@@ -159,6 +159,15 @@ class Report:
         return path
 
 
+def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table with a title on the page and, as Markdown, on the terminal."""
+    report.heading(title)
+    report.table(header, rows)
+    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+
+
 def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
     """Learning curve, in-context curve and settings of runs that were trained, and evaluated where there is an evaluation.
 

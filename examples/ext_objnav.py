@@ -12,21 +12,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from agents.presets import PRESETS, find_preset
-from agents.report import Report, figure_png, in_context_figure, write_report
+from agents.report import Report, add_table, figure_png, in_context_figure, write_report
 from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory, holds, refusal
+from agents.run_directory import RunDirectory, holds
 from agents.runs import evaluate_and_compare, evaluate_run, train_run, trained_policy
+from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.files import write_file
 
 PRESET = "extobjnav-small"
@@ -50,52 +50,41 @@ def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     return replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4, ppo=sizes)
 
 
-def train_and_evaluate(out: Path, agent: str, seed: int, smoke: bool, quiet: bool) -> Path:
-    """One run, to its end and with all its evaluations; returns its folder."""
-    config = settings(agent, seed, smoke)
+def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) -> None:
+    """One run, to its end and with all its evaluations."""
+    folder, config = run.path, run.config
     assert config.ppo is not None
     many, few = (2, 2) if smoke else (512, 256)
-    folder = out / f"{agent}-{seed}"
-    with RunDirectory.continued(folder, config) as run:
-        if is_done(folder, agent):
-            return folder
-        train_run(run, quiet=quiet)
-        # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
-        own = 1 + seed
+    train_run(run, quiet=quiet)
+    # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
+    own = 1 + config.seed
 
-        def once(name: str, **changes: Any) -> None:
-            if not (folder / f"{name}.json").exists():
-                results = {"agent": evaluate_run(run, seed=own, **changes).to_json()}
-                write_file(folder / f"{name}.json", json.dumps(results).encode())
+    def once(name: str, **changes: Any) -> None:
+        if not holds(folder, f"{name}.json"):
+            results = {"agent": evaluate_run(run, seed=own, **changes).to_json()}
+            write_file(folder / f"{name}.json", json.dumps(results).encode())
 
-        if agent == "rgb":  # random and oracle do not look, and their pictures cost as much as the agent's
-            once("evaluation")
-        elif not (folder / "evaluation.json").exists():
-            evaluate_and_compare(run, own)
-        if agent == "relic":
-            for file in sorted(folder.glob("checkpoint_*.zip")):
-                once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)
-            once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=few)
-            once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=few)
-            for count in DEMONSTRATIONS:
-                once(f"demonstrations_{count}", demonstrations=count, eval_trials=many, eval_steps=64)
-            if os.environ.get("MEMENVS_DATA"):
-                once("procthor", eval_kwargs=REAL_HOUSES, eval_trials=few)
-        write_report([run], folder)
-    return folder
+    if agent == "rgb":  # random and oracle do not look, and their pictures cost as much as the agent's
+        once("evaluation")
+    elif not holds(folder, "evaluation.json"):
+        evaluate_and_compare(run, own)
+    if agent == "relic":
+        for file in sorted(folder.glob("checkpoint_*.zip")):
+            once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)
+        once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=few)
+        once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=few)
+        for count in DEMONSTRATIONS:
+            once(f"demonstrations_{count}", demonstrations=count, eval_trials=many, eval_steps=64)
+        if os.environ.get("MEMENVS_DATA"):
+            once("procthor", eval_kwargs=REAL_HOUSES, eval_trials=few)
+    write_report([run], folder)
 
 
-def is_done(folder: Path, agent: str) -> bool:
-    """Whether the folder holds all evaluations of a run."""
-    return holds(folder, *(f"{name}.json" for name in ("evaluation", *studies(agent))))
-
-
-def studies(agent: str) -> list[str]:
-    """Names of the evaluations that a run has besides its own, but for those of its milestones."""
-    if agent != "relic":
-        return []
+def files_of(agent: str) -> tuple[str, ...]:
+    """All evaluations of a run, but for those of its milestones."""
     real = ["procthor"] if os.environ.get("MEMENVS_DATA") else []
-    return ["fixed_goal", "long", *(f"demonstrations_{count}" for count in DEMONSTRATIONS), *real]
+    more = ["fixed_goal", "long", *(f"demonstrations_{count}" for count in DEMONSTRATIONS), *real]
+    return tuple(f"{name}.json" for name in ["evaluation", *(more if agent == "relic" else [])])
 
 
 def milestones(folder: Path) -> list[str]:
@@ -193,23 +182,8 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     return report.write(out / "report.html")
 
 
-def add_table(report: Report, title: str, header: list[str], rows: list[list[Any]]) -> None:
-    """A table on the page and on the terminal."""
-    report.heading(title)
-    report.table(header, rows)
-    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
-    for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/ext_objnav"),
-        help="started runs in it are continued (default %(default)s)",
-    )
     parser.add_argument(
         "--agents",
         nargs="+",
@@ -218,37 +192,25 @@ def main() -> int:
         metavar="AGENT",
         help=f"of {', '.join(AGENTS)} (default relic no-iea transformer-se k1)",
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
-    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
-    parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
-    )
-    options = parser.parse_args()
+    options = sweep_options(parser, "runs/ext_objnav")
     if "rgb" in options.agents and len(options.agents) > 1:
         parser.error(
             "--agents rgb: sees and learns something else than the others, which do not belong in one table with it"
         )
     if options.smoke:
-        options.out /= "smoke"
-        options.agents, options.seeds = options.agents[:1], options.seeds[:1]
-    wanted = [(agent, seed) for seed in options.seeds for agent in options.agents]
-    if options.show:
-        wanted = [(agent, seed) for agent, seed in wanted if is_done(options.out / f"{agent}-{seed}", agent)]
-    if not wanted:
-        parser.error(f"--show: no run in {options.out} is done")
-    problem = refusal({options.out / f"{agent}-{seed}": settings(agent, seed, options.smoke) for agent, seed in wanted})
-    if problem:
-        parser.error(problem)
-    runs: dict[str, list[Path]] = {agent: [] for agent in options.agents if agent in dict(wanted)}
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        started = [
-            pool.submit(train_and_evaluate, options.out, agent, seed, options.smoke, options.jobs > 1)
-            for agent, seed in wanted
-        ]
-        for (agent, _), run in zip(wanted, started, strict=True):
-            runs[agent].append(run.result())
-            print(f"done: {runs[agent][-1]}", flush=True)
+        options.agents = options.agents[:1]
+    wanted = {options.out / f"{agent}-{seed}": (agent, seed) for seed in options.seeds for agent in options.agents}
+    sweep = {
+        folder: SweepRun(
+            settings(agent, seed, options.smoke),
+            partial(train_and_evaluate, agent=agent, smoke=options.smoke),
+            files_of(agent),
+        )
+        for folder, (agent, seed) in wanted.items()
+    }
+    done = run_sweep(parser, options, sweep)
+    found = {agent: [folder for folder in done if wanted[folder][0] == agent] for agent in options.agents}
+    runs = {agent: folders for agent, folders in found.items() if folders}
     print(f"report: {write_results(options.out, runs).resolve()}")
     return 0
 

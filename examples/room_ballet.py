@@ -15,7 +15,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
     unlimited    2 runs  15, 20        AMA with half of the visits against a memory with room for all
     dnc          3 runs  5, 10, 10     a small DNC against AMA, every fifth step of a visit, all four tasks: accuracy by batches and by wall-clock
     opposite     1 run   8             attention by room and layer
-    parity       1 run   150           Ballet-MVFO from the release's weights and learning rate, to its full number of batches
+    parity       1 run   60            Ballet-MVFO from the release's weights and learning rate: accuracy along 40 of its 101 epochs
 
 A stopped command goes on where it was, also in the middle of a run.
 
@@ -25,12 +25,12 @@ A stopped command goes on where it was, also in the middle of a run.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import multiprocessing
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,12 @@ from matplotlib.figure import Figure
 
 from agents.ballet_prediction import BalletPrediction
 from agents.presets import find_preset
-from agents.report import Report, figure_png
+from agents.report import Report, add_table, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory, holds, refusal
+from agents.run_directory import RunDirectory, holds
 from agents.runs import train_run
 from agents.supervised_runs import evaluate_supervised, trained_model
+from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 
@@ -83,6 +84,7 @@ MORE = {
     "opposite": ["attention"],
     "unlimited": ["curve"],
     "dnc": ["curve"],
+    "parity": ["curve"],
 }
 SMOKE = ["ballet-fifo", "ballet-fifo-lifo", "ballet-ama"]
 
@@ -98,27 +100,23 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
     )  # fmt: skip
 
 
-def train_and_evaluate(folder: Path, config: RunConfig, table: str, quiet: bool) -> Path:
-    """One run, to its end and with its evaluations; returns its folder."""
-    with RunDirectory.continued(folder, config) as run:
-        if is_done(folder, table):
-            return folder
-        train_run(run, quiet=quiet)
-        if not (folder / "curve.json").exists():
-            write_file(folder / "curve.json", json.dumps(curve(run)).encode())
-        if not (folder / "evaluation.json").exists():
-            evaluate_supervised(run)
-        for rooms in ROOMS if table == "rooms" else ():
-            if not (folder / f"rooms_{rooms}.json").exists():
-                evaluate_supervised(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
-        if table == "opposite" and not (folder / "attention.json").exists():
-            write_file(folder / "attention.json", json.dumps(attention(run)).encode())
-    return folder
+def train_and_evaluate(run: RunDirectory, quiet: bool, table: str) -> None:
+    """One run, to its end and with all that a table needs of it."""
+    train_run(run, quiet=quiet)
+    if not holds(run.path, "curve.json"):
+        write_file(run.path / "curve.json", json.dumps(curve(run)).encode())
+    if not holds(run.path, "evaluation.json"):
+        evaluate_supervised(run)
+    for rooms in ROOMS if table == "rooms" else ():
+        if not holds(run.path, f"rooms_{rooms}.json"):
+            evaluate_supervised(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
+    if table == "opposite" and not holds(run.path, "attention.json"):
+        write_file(run.path / "attention.json", json.dumps(attention(run)).encode())
 
 
-def is_done(folder: Path, table: str) -> bool:
-    """Whether the folder holds all that a table needs of a run."""
-    return holds(folder, *(f"{name}.json" for name in ("evaluation", *MORE.get(table, ()))))
+def files_of(table: str) -> tuple[str, ...]:
+    """What a table needs of a run."""
+    return tuple(f"{name}.json" for name in ("evaluation", *MORE.get(table, ())))
 
 
 def curve(run: RunDirectory) -> dict[str, list[float]]:
@@ -155,15 +153,6 @@ def shown(sample: np.ndarray) -> str:
     """Mean and, of several seeds, standard error, in %."""
     spread = f" +- {100 * sample.std(ddof=1) / np.sqrt(len(sample)):.1f}" if len(sample) > 1 else ""
     return f"{100 * sample.mean():.1f}{spread}"
-
-
-def add_table(report: Report, title: str, header: list[str], rows: list[list[Any]]) -> None:
-    """A table on the page and on the terminal."""
-    report.heading(title)
-    report.table(header, rows)
-    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
-    for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
 
 
 def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
@@ -252,6 +241,25 @@ def rooms_table(report: Report, folders: list[Path]) -> None:
 def curves_table(report: Report, name: str, title: str, runs: dict[str, list[Path]]) -> None:
     """Accuracy of each preset, and drawn by batches and by wall-clock."""
     plain_table(report, title, runs)
+    draw_curves(report, name, runs)
+
+
+def parity_table(report: Report, folders: list[Path]) -> None:
+    """Accuracy in validation along each training, at ten points, and drawn."""
+    curves = [json.loads((folder / "curve.json").read_text()) for folder in folders]
+    batches = curves[0]["batches"]
+    chosen = sorted({round(k * (len(batches) - 1) / 9) for k in range(10)})
+    header = ["batches", *(f"{batches[k]:,.0f}" for k in chosen)]
+    rows = [
+        [folder.name, *(f"{100 * points['accuracy'][k]:.1f}" for k in chosen)]
+        for folder, points in zip(folders, curves, strict=True)
+    ]
+    add_table(report, "The release's recipe, accuracy in % along the training", header, rows)
+    draw_curves(report, "parity", {"ballet-parity": folders})
+
+
+def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
+    """Accuracy in validation of each run, by batches and by wall-clock."""
     figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
     by_batch, by_time = figure.subplots(1, 2, sharey=True)
     for preset, folders in runs.items():
@@ -309,6 +317,8 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
             language_table(report, runs)
         elif table == "dnc":
             curves_table(report, table, "DNC against a spatial memory with an allocator", runs)
+        elif table == "parity":
+            parity_table(report, runs["ballet-parity"])
         elif table == "unlimited":
             curves_table(report, table, "Half of the visits, chosen by an allocator, against all", runs)
         else:
@@ -320,7 +330,6 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("runs/room_ballet"), help="started runs in it are continued")
     parser.add_argument(
         "--tables",
         nargs="+",
@@ -329,46 +338,22 @@ def main() -> int:
         help="see above (default strategies)",
         metavar="TABLE",
     )
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="each one is another run of each preset (default 0 1 2)"
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
-    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
-    parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
-    )
-    options = parser.parse_args()
-    if options.smoke:
-        options.out /= "smoke"
-        options.seeds = options.seeds[:1]
+    options = sweep_options(parser, "runs/room_ballet")
     wanted = {
         table: [each for each in TABLES[table] if not options.smoke or table != "strategies" or each in SMOKE]
         for table in options.tables
     }
-    # folder -> settings and the first table that wants it: some presets are in two
-    runs: dict[Path, tuple[RunConfig, str]] = {}
-    for seed in options.seeds:
-        for table, presets in wanted.items():
-            for preset in presets:
-                folder = options.out / f"{preset}-{seed}"
-                if not options.show or is_done(folder, table):
-                    runs.setdefault(folder, (settings(preset, seed, options.smoke), table))
-    if not runs:
-        parser.error(f"--show: no run in {options.out} is done")
-    problem = refusal({folder: config for folder, (config, _) in runs.items()})
-    if problem:
-        parser.error(problem)
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        started = [
-            pool.submit(train_and_evaluate, folder, config, table, options.jobs > 1)
-            for folder, (config, table) in runs.items()
-        ]
-        for run in started:
-            print(f"done: {run.result()}", flush=True)
+    runs: dict[Path, SweepRun] = {}  # some presets are in two tables, which want the same of them
+    for seed, (table, presets) in itertools.product(options.seeds, wanted.items()):
+        for preset in presets:
+            work = partial(train_and_evaluate, table=table)
+            run = SweepRun(settings(preset, seed, options.smoke), work, files_of(table))
+            runs.setdefault(options.out / f"{preset}-{seed}", run)
+    done = run_sweep(parser, options, runs)
     tables: dict[str, dict[str, list[Path]]] = {}
     for table, presets in wanted.items():
         folders = {preset: [options.out / f"{preset}-{seed}" for seed in options.seeds] for preset in presets}
-        found = {preset: [each for each in of_preset if each in runs] for preset, of_preset in folders.items()}
+        found = {preset: [each for each in of_preset if each in done] for preset, of_preset in folders.items()}
         if any(found.values()):
             tables[table] = {preset: of_preset for preset, of_preset in found.items() if of_preset}
     print(f"report: {write_results(options.out, tables).resolve()}")

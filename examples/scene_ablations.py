@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import multiprocessing
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,16 +30,15 @@ from scene_memory import (
     ahead,
     both_ends,
     interval,
-    print_table,
     scores,
     settings,
     shown,
-    train_and_evaluate,
+    sweep_run,
 )
 
-from agents.report import Report, figure_png
+from agents.report import Report, add_table, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import refusal
+from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.navigation.exploration_config import MODALITIES
 
 Changes = list[tuple[str, Any]]
@@ -208,37 +205,22 @@ def add_study(report: Report, out: Path, task: str, study: str, rows: list[Row],
         means = [shown(values(row, column)) for column in columns]
         lines[row.run, row.evaluation.file] = [row.line, *at, row.run, *means, gain]
     title = f"{task.capitalize()}: {title}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
-    report.heading(title)
+    add_table(report, title, header, list(lines.values()))
     report.text(note)
     picture = figure_png(draw(rows, [values(row, score) for row in rows], axis, score))
     report.picture(f"{task}_{study}", picture)
-    report.table(header, list(lines.values()))
-    print_table(title, header, list(lines.values()))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/scene_memory"),
-        help="started runs in it are continued (default %(default)s)",
-    )
     parser.add_argument("--tasks", nargs="+", default=["coverage"], choices=list(COLUMNS), help="(default coverage)")
     parser.add_argument("--studies", nargs="+", default=list(STUDIES), choices=list(STUDIES), help="(default all)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument(
         "--size", choices=SIZES, default="laptop", help="of the presets (default laptop); paper-like needs a GPU"
     )
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
-    parser.add_argument("--show", action="store_true", help="train nothing: only the studies whose runs are done")
-    parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
-    )
-    options = parser.parse_args()
+    options = sweep_options(parser, "runs/scene_memory")
     if options.smoke:
-        options.out /= "smoke"
-        options.tasks, options.seeds = options.tasks[:1], options.seeds[:1]
+        options.tasks = options.tasks[:1]
 
     def config_of(task: str, stage: str, seed: int) -> RunConfig:
         return settings(f"{task}-{options.size}-{stage}", seed, options.smoke)
@@ -263,26 +245,15 @@ def main() -> int:
     if not plan:
         parser.error(f"--show: no study in {options.out} is done")
 
-    encoders: dict[Path, tuple[RunConfig, str, tuple[Evaluation, ...]]] = {}  # folder -> settings, task, evaluations
-    runs: dict[Path, tuple[RunConfig, str, tuple[Evaluation, ...]]] = {}
+    encoders: dict[Path, SweepRun] = {}
+    runs: dict[Path, SweepRun] = {}
     for (task, run, seed), rows in plan.items():
         source = encoder_folder(options.out, task, rows[0], seed)
-        encoders[source] = (with_overrides(config_of(task, "encoder", seed), list(rows[0].first)), task, ())
+        encoders[source] = sweep_run(with_overrides(config_of(task, "encoder", seed), list(rows[0].first)), task)
         changes = [*rows[0].first, *rows[0].changes, ("encoder_from", str(source))]
         config = with_overrides(config_of(task, rows[0].method, seed), changes)
-        runs[options.out / f"{task}-{run}-{seed}"] = (config, task, tuple(row.evaluation for row in rows))
-    problem = refusal({folder: config for folder, (config, *_) in [*encoders.items(), *runs.items()]})
-    if problem:
-        parser.error(problem)
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        # a memory begins with its encoder's weights
-        for said, stage in (("done", runs),) if options.show else (("first stage", encoders), ("done", runs)):
-            started = [
-                pool.submit(train_and_evaluate, folder, config, task, options.jobs > 1, played)
-                for folder, (config, task, played) in stage.items()
-            ]
-            for each in started:
-                print(f"{said}: {each.result()}", flush=True)
+        runs[options.out / f"{task}-{run}-{seed}"] = sweep_run(config, task, tuple(row.evaluation for row in rows))
+    run_sweep(parser, options, {**encoders, **runs})
     report = Report(
         f"Scene Memory Transformer, {options.size}: what its parts are worth, in 46 test homes", options.out
     )

@@ -15,12 +15,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,12 @@ from agents.episode_dqn import EpisodeDQN
 from agents.evaluation import OraclePolicy, RandomPolicy, TrialResults
 from agents.policies import MemoryPolicy
 from agents.presets import find_preset
-from agents.report import Report
+from agents.report import Report, add_table
 from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory, holds, refusal
+from agents.run_directory import RunDirectory, holds
 from agents.runs import evaluate_run, evaluation_env, make_evaluator, train_run
 from agents.smt_presets import METHODS
+from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.files import write_file
 
 #: Task -> metrics of its table.
@@ -118,26 +118,26 @@ def by_home(results: TrialResults, task: str) -> dict[str, list[float]]:
     return {name: [float(values[results.layouts == home].mean()) for home in homes] for name, values in first.items()}
 
 
-def train_and_evaluate(
-    folder: Path, config: RunConfig, task: str, quiet: bool, evaluations: tuple[Evaluation, ...]
-) -> Path:
-    """One run, to its end and with its evaluations; returns its folder."""
-    with RunDirectory.continued(folder, config) as run:
-        if evaluations and holds(folder, *(each.file for each in evaluations)):
-            return folder
-        train_run(run, quiet=quiet)
-        for each in evaluations:
-            if not (folder / each.file).exists():
-                changed = each.changed(config)
-                results = evaluate_run(
-                    run,
-                    policy_with(run, each.memory),
-                    seed=EVALUATION_SEED,
-                    eval_kwargs=changed.eval_kwargs,
-                    eval_trials=changed.eval_trials,
-                )
-                write_file(folder / each.file, json.dumps(by_home(results, task)).encode())
-    return folder
+def train_and_evaluate(run: RunDirectory, quiet: bool, task: str, evaluations: tuple[Evaluation, ...]) -> None:
+    """One run, to its end and with its evaluations; a first stage has none."""
+    train_run(run, quiet=quiet)
+    for each in evaluations:
+        if not holds(run.path, each.file):
+            changed = each.changed(run.config)
+            results = evaluate_run(
+                run,
+                policy_with(run, each.memory),
+                seed=EVALUATION_SEED,
+                eval_kwargs=changed.eval_kwargs,
+                eval_trials=changed.eval_trials,
+            )
+            write_file(run.path / each.file, json.dumps(by_home(results, task)).encode())
+
+
+def sweep_run(config: RunConfig, task: str, evaluations: tuple[Evaluation, ...] = ()) -> SweepRun:
+    """A run of these settings with these evaluations."""
+    work = partial(train_and_evaluate, task=task, evaluations=evaluations)
+    return SweepRun(config, work, tuple(each.file for each in evaluations))
 
 
 def policy_with(run: RunDirectory, memory: dict[str, Any]) -> MemoryPolicy:
@@ -204,13 +204,6 @@ def ahead(values: np.ndarray, others: np.ndarray) -> str:
     return f"{gain:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def print_table(title: str, header: list[str], lines: list[list[Any]]) -> None:
-    """Prints a table as Markdown."""
-    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
-    for line in lines:
-        print("| " + " | ".join(map(str, line)) + " |")
-
-
 def write_results(out: Path, tables: dict[tuple[str, str], dict[str, list[Path]]], size: str) -> Path:
     """One table for each task and world: `report.html`; prints them."""
     report = Report(f"Scene Memory Transformer, {size}: 10 episodes in each home", out)
@@ -229,36 +222,20 @@ def write_results(out: Path, tables: dict[tuple[str, str], dict[str, list[Path]]
                     *(ahead(scored[a], scored[b]) if a != b and {a, b} <= set(scored) else "-" for a, b in others),
                 ]
             )
-        title = f"{task.capitalize()}, {world}"
-        report.heading(title)
-        report.table(header, lines)
-        print_table(title, header, lines)
+        add_table(report, f"{task.capitalize()}, {world}", header, lines)
     return report.write(out / "report.html")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/scene_memory"),
-        help="started runs in it are continued (default %(default)s)",
-    )
     parser.add_argument("--tasks", nargs="+", default=list(COLUMNS), choices=list(COLUMNS), help="(default all)")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), help="(default all)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
     parser.add_argument(
         "--size", choices=SIZES, default="laptop", help="of the presets (default laptop); paper-like needs a GPU"
     )
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
-    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
-    parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
-    )
-    options = parser.parse_args()
+    options = sweep_options(parser, "runs/scene_memory")
     if options.smoke:
-        options.out /= "smoke"
-        options.tasks, options.methods, options.seeds = options.tasks[:1], ["reactive", "smt"], options.seeds[:1]
+        options.tasks, options.methods = options.tasks[:1], ["reactive", "smt"]
 
     def folder_of(task: str, stage: str, seed: int) -> Path:
         return options.out / f"{task}-{stage}-{seed}"
@@ -267,40 +244,24 @@ def main() -> int:
         config = settings(f"{task}-{options.size}-{stage}", seed, options.smoke)
         return config if stage == "encoder" else replace(config, encoder_from=str(folder_of(task, "encoder", seed)))
 
-    wanted = {
-        (task, stage, seed): config_of(task, stage, seed)
-        for task, seed, stage in itertools.product(options.tasks, options.seeds, ["encoder", *options.methods])
-        if not options.show or holds(folder_of(task, stage, seed), Evaluation.file)
-    }
-    if not wanted:
-        parser.error(f"--show: no run in {options.out} is done")
-    problem = refusal({folder_of(*each): config for each, config in wanted.items()})
-    if problem:
-        parser.error(problem)
     worlds = {name: each for name, each in WORLDS.items() if not each.env or os.environ.get("MEMENVS_DATA")}
     if len(worlds) < len(WORLDS) and not options.show:
         print("MEMENVS_DATA is not set: no table of the ProcTHOR houses")
-    runs = {each: folder_of(*each) for each in wanted}
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        # a method begins with its encoder's weights
-        for said, first in () if options.show else (("first stage", True), ("done", False)):
-            played = () if first else tuple(worlds.values())
-            started = [
-                pool.submit(train_and_evaluate, runs[each], config, each[0], options.jobs > 1, played)
-                for each, config in wanted.items()
-                if (each[1] == "encoder") == first
-            ]
-            for run in started:
-                print(f"{said}: {run.result()}", flush=True)
-    for each in wanted if options.show else ():
-        print(f"done: {runs[each]}")
+    # the test homes are enough to be shown
+    evaluations = (Evaluation(),) if options.show else tuple(worlds.values())
+    sweep = {
+        folder_of(task, stage, seed): sweep_run(config_of(task, stage, seed), task, played)
+        for played, stages in (((), ["encoder"]), (evaluations, options.methods))
+        for task, seed, stage in itertools.product(options.tasks, options.seeds, stages)
+    }
+    done = run_sweep(parser, options, sweep)
     tables: dict[tuple[str, str], dict[str, list[Path]]] = {}
-    for task, world in itertools.product(dict.fromkeys(task for task, *_ in wanted), WORLDS):
+    for task, world in itertools.product(options.tasks, WORLDS):
         found = {
             method: [
-                runs[task, method, seed]
-                for seed in options.seeds
-                if (task, method, seed) in runs and holds(runs[task, method, seed], WORLDS[world].file)
+                folder
+                for folder in (folder_of(task, method, seed) for seed in options.seeds)
+                if folder in done and holds(folder, WORLDS[world].file)
             ]
             for method in options.methods
         }

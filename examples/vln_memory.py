@@ -14,10 +14,9 @@ command goes on where it was.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import multiprocessing
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +26,9 @@ from matplotlib.figure import Figure
 from agents.presets import find_preset
 from agents.report import Report, figure_png
 from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory, holds, refusal
+from agents.run_directory import RunDirectory
 from agents.runs import evaluate_run, train_run
+from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.files import write_file
 
 #: Legs -> preset of an agent that remembers all of its moves.
@@ -64,14 +64,11 @@ def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunCon
     return with_overrides(config, [("n_envs", 2), ("total_steps", 2), ("eval_trials", 4), ("policy.network.dim", 16)])
 
 
-def train_and_evaluate(folder: Path, config: RunConfig, quiet: bool) -> Path:
-    """One run, to its end and with its evaluation; returns its folder."""
-    with RunDirectory.continued(folder, config) as run:
-        if not holds(folder, EVALUATION):
-            train_run(run, quiet=quiet)
-            results = {"agent": evaluate_run(run).to_json()}
-            write_file(folder / EVALUATION, json.dumps(results).encode())
-    return folder
+def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
+    """One run, to its end and with its evaluation."""
+    train_run(run, quiet=quiet)
+    results = {"agent": evaluate_run(run).to_json()}
+    write_file(run.path / EVALUATION, json.dumps(results).encode())
 
 
 def values(folders: list[Path], metric: str) -> np.ndarray:
@@ -121,56 +118,29 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/vln_memory"),
-        help="started runs in it are continued (default %(default)s)",
-    )
     parser.add_argument("--legs", type=int, nargs="+", default=list(LEGS), choices=list(LEGS))
     parser.add_argument(
         "--agents", nargs="+", default=["all", "last3", "none", "deaf", "consistency"], choices=list(AGENTS)
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
-    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
-    parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
-    )
-    options = parser.parse_args()
+    options = sweep_options(parser, "runs/vln_memory")
     if options.smoke:
-        options.out /= "smoke"
-        options.seeds, options.legs, options.agents = options.seeds[:1], options.legs[:2], options.agents[:2]
-    each = [
-        (legs, agent, seed)
-        for seed in options.seeds  # a whole table of the first seed, then of the next
-        for legs in options.legs
-        for agent in options.agents
-    ]
-    if not options.show:
-        each = list(dict.fromkeys([(1, FIRST, seed) for seed in options.seeds] + each))
+        options.legs, options.agents = options.legs[:2], options.agents[:2]
     wanted = {
-        folder_of(options.out, *run): (*run, settings(options.out, *run, options.smoke))
-        for run in each
-        if not options.show or holds(folder_of(options.out, *run), EVALUATION)
+        folder_of(options.out, legs, agent, seed): (legs, agent, seed)
+        for seed in options.seeds  # a whole table of the first seed, then of the next
+        for legs, agent in [
+            *([] if options.show else [(1, FIRST)]),
+            *itertools.product(options.legs, options.agents),
+        ]
     }
-    if not wanted:
-        parser.error(f"--show: no run in {options.out} is done")
-    problem = refusal({folder: config for folder, (*_, config) in wanted.items()})
-    if problem:
-        parser.error(problem)
+    sweep = {
+        folder: SweepRun(settings(options.out, *each, options.smoke), train_and_evaluate, (EVALUATION,))
+        for folder, each in wanted.items()
+    }
     runs: dict[tuple[str, int], list[Path]] = {}
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-        for is_first in (True, False):  # what learns several legs begins with the weights of what has learned one
-            started = {
-                folder: pool.submit(train_and_evaluate, folder, config, options.jobs > 1)
-                for folder, (legs, agent, _, config) in wanted.items()
-                if ((legs, agent) == (1, FIRST)) == is_first
-            }
-            for folder, run in started.items():
-                legs, agent, *_ = wanted[folder]
-                runs.setdefault((agent, legs), []).append(run.result())
-                print(f"done: {folder}", flush=True)
+    for folder in run_sweep(parser, options, sweep):
+        legs, agent, _ = wanted[folder]
+        runs.setdefault((agent, legs), []).append(folder)
     print(f"report: {write_results(options.out, runs).resolve()}")
     return 0
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from agents.acting import Acted, ActingPolicy
 from agents.distributions import ActionDistribution, ActionHead
 from agents.encoders import DictEncoder, SceneEncoder
-from agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory
+from agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory, memory_row
 from memenvs.checks import choices_for
 
 #: Features extractors that can be named in a saved file.
@@ -115,7 +115,8 @@ class MemoryPolicy(ActingPolicy):
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
         self._is_masked = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
-        self.encoded_space = _encoded_space(observation_space, memory, memory_kwargs or {})
+        settings = _with_places(memory, memory_kwargs or {}, observation_space)
+        self.encoded_space = _encoded_space(observation_space, memory, settings)
         self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
         self.features_dim = self.features_extractor.features_dim
         self.freeze_features = freeze_features
@@ -133,11 +134,6 @@ class MemoryPolicy(ActingPolicy):
             self.previous_action.requires_grad_(not freeze_previous_action)
         self.single_steps = single_steps
         self.memory_name = memory
-        settings = dict(memory_kwargs or {})
-        if "place" in asks_for(memory, **settings):  # as many as there are, where nothing else is said
-            place = observation_space["place"] if isinstance(observation_space, spaces.Dict) else None
-            assert isinstance(place, spaces.Discrete)
-            settings.setdefault("n_places", int(place.n))
         self.memory = make_memory(memory, self.features_dim + previous_action_dim, **settings)
         if net_arch is None:
             net_arch = {"pi": [64, 64], "vf": [64, 64]} if memory == "none" else []
@@ -327,6 +323,17 @@ def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_
             )
         if freeze_features:
             raise ValueError(f"freeze_features must be False with {MASK!r} in observations, got True")
+
+
+def _with_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:
+    """A memory's settings, with as many places as the observations know where nothing else is said."""
+    place = space.spaces.get("place") if isinstance(space, spaces.Dict) else None
+    known = (
+        {"n_places": int(place.n)}
+        if memory_row(memory).memory.uses_place and isinstance(place, spaces.Discrete)
+        else {}
+    )
+    return {**known, **settings}
 
 
 def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:

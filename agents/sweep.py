@@ -57,6 +57,8 @@ def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | N
     options = parser.parse_args(argv)
     if options.jobs < 1:
         parser.error(f"--jobs: must be >= 1, got {options.jobs}")
+    if min(options.seeds) < 0:
+        parser.error(f"--seeds: must be >= 0, got {min(options.seeds)}")
     if options.smoke:
         options.out /= "smoke"
         options.seeds = options.seeds[:1]

@@ -81,9 +81,10 @@ def departures(
     Raises:
         ValueError: As `retained`.
     """
+    places = np.asarray(places)
+    if places.ndim != 2 or places.dtype.kind not in "iu":
+        raise ValueError(f"places must be integers (B, V), got {places.dtype} {places.shape}")
     places = np.ascontiguousarray(places, np.int64)
-    if places.ndim != 2:
-        raise ValueError(f"places must be (B, V), got {places.shape}")
     strategies = strategy_numbers(strategy, len(places))
     if count not in get_args(Count):
         raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")

@@ -178,5 +178,7 @@ def test_what_is_wrong_is_named() -> None:
         retained(places - 3, "fifo", 2)
     with pytest.raises(ValueError, match="unknown count 'visits'; choose from"):
         retained(places, "mvfo", 2, count="visits")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"places must be \(B, V\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got int64 \(3,\)"):
         retained(places[0], "fifo", 2)
+    with pytest.raises(ValueError, match=r"places must be integers \(B, V\), got float64 \(1, 3\)"):
+        retained(places + 0.5, "fifo", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -152,12 +153,19 @@ def make_text_encoder(name: str = "hashed", **settings: Any) -> TextEncoder:
         **settings: Of its class.
 
     Raises:
-        ValueError: Unknown name, or its folder cannot be used.
+        ValueError: Unknown name or setting, one is missing, or its folder cannot be used.
         FileNotFoundError: Its folder is not there.
         ImportError: What it needs is not installed.
     """
     if name not in TEXT_ENCODERS:
         raise ValueError(f"unknown text encoder {name!r}; {choices_for(name, TEXT_ENCODERS)}")
+    known = inspect.signature(TEXT_ENCODERS[name]).parameters
+    for key in settings:
+        if key not in known:
+            raise ValueError(f"unknown setting {key!r} of the text encoder {name!r}; {choices_for(key, list(known))}")
+    for key, setting in known.items():
+        if setting.default is setting.empty and key not in settings:
+            raise ValueError(f"the text encoder {name!r} needs the setting {key!r}")
     return TEXT_ENCODERS[name](**settings)
 
 

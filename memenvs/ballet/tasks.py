@@ -99,8 +99,14 @@ class BalletTask:
         Args:
             batch: B, >= 1.
             rng: Where keys come from.
+
+        Raises:
+            ValueError: B is below 1.
+            TypeError: `rng` is something else.
         """
         check_whole("batch", batch)
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
         keys = rng.integers(2**63, size=batch)
         count = len(self.questions)
         if count > 1:

@@ -99,6 +99,16 @@ def test_a_memory_has_as_many_places_as_the_observation_space() -> None:
         PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, **once).learn(1200)
 
 
+def test_room_for_a_step_of_each_place_is_room_for_those_there_are() -> None:
+    env = make_vec_env("memenvs/RoomBallet-FIFO-v0", 2, seed=0, obs="symbols", place=True)
+    small = {"dim": 8, "layers": 1, "mlp_dim": 6, "capacity": 8}  # the environment has 8 rooms
+    made = PartialUpdatePPO("MemoryPolicy", env, policy_kwargs={"memory": "sat-pm", "memory_kwargs": small}, n_steps=8)
+    assert made.policy.memory.config.n_places == 8
+    with pytest.raises(ValueError, match=r"capacity must be at least n_places \(8\).* got 7"):
+        policy = {"memory": "sat-pm", "memory_kwargs": {**small, "capacity": 7}}
+        PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, n_steps=8)
+
+
 def test_a_bounded_memory_goes_on_from_rollout_to_rollout() -> None:
     model = PartialUpdatePPO(
         "MemoryPolicy", DummyVecEnv([Rooms] * 2),

@@ -97,6 +97,9 @@ def test_bad_options_and_runs_of_other_settings_are_refused(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         sweep(runs, "--jobs", "0")
     assert "--jobs: must be >= 1, got 0" in capsys.readouterr().err and not (tmp_path / "a").exists()
+    with pytest.raises(SystemExit, match="2"):
+        sweep(runs, "--seeds", "3", "-1")
+    assert "--seeds: must be >= 0, got -1" in capsys.readouterr().err and not (tmp_path / "a").exists()
     sweep(runs)
     with pytest.raises(SystemExit, match="2"):
         sweep({tmp_path / "a": SweepRun(replace(CONFIG, seed=1), leave, ("done.json",))})

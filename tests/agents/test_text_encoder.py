@@ -53,6 +53,10 @@ def test_descriptions_differ_as_vectors() -> None:
 def test_what_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"unknown text encoder 'hash'; choose from \['hashed', 'transformer'\]"):
         make_text_encoder("hash")
+    with pytest.raises(ValueError, match=r"unknown setting 'kind' of the text encoder 'hashed'; .*'features_dim'"):
+        make_text_encoder("hashed", kind="x")
+    with pytest.raises(ValueError, match="the text encoder 'transformer' needs the setting 'folder'"):
+        make_text_encoder("transformer")
     with pytest.raises(ValueError, match="features_dim must be an integer of at least 1, got 0"):
         HashedEncoder(0)
     with pytest.raises(ValueError, match=r"a text must have a word in it, got ' \?'"):

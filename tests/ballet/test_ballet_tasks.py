@@ -303,6 +303,8 @@ def test_bad_settings(name, kwargs, error, message):
 def test_bad_batch():
     with pytest.raises(ValueError, match="batch must be an integer of at least 1, got 0"):
         make_ballet("FIFO").sample_batch(0, np.random.default_rng(0))
+    with pytest.raises(TypeError, match=r"rng must be a numpy Generator .*, got 7"):
+        make_ballet("FIFO").sample_batch(4, 7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("keys", [[-1], [0.5], [[1]], np.array([2**63], np.uint64)])

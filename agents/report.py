@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from agents.run_directory import VALIDATION, RunDirectory
+from agents.run_directory import VALIDATION, VERSIONS, RunDirectory
 from memenvs.checks import choices_for
 from memenvs.files import write_file
 
@@ -291,10 +291,12 @@ def add_words(report: Report, run: RunDirectory) -> None:
 
 
 def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """The config of each run."""
+    """The config of each run, and what it began with."""
     report.heading("Settings")
     for run in runs:
-        report.text(run.path.name)
+        file = run.path / VERSIONS
+        began = json.loads(file.read_text()) if file.is_file() else {}
+        report.text(", ".join([run.path.name, *(f"{name} {version}" for name, version in began.items())]))
         report.code(json.dumps(run.config.to_json(), indent=1))
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import fcntl
 import json
+import platform
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
 from stable_baselines3.common.logger import KVWriter
 
+import memenvs
 from agents.distributed import Processes
 from agents.run_config import CONFIG, RunConfig, difference, read_config
 from memenvs.files import write_file
 
-CHECKPOINT, BEST, METRICS = "checkpoint.zip", "best.zip", "metrics.csv"
+CHECKPOINT, BEST, METRICS, VERSIONS = "checkpoint.zip", "best.zip", "metrics.csv", "versions.json"
+PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")
+"""What a run's numbers depend on besides this package."""
 VALIDATION = "validation/return"
 """What a run with validation logs, and what its best checkpoint has most of."""
 
@@ -23,9 +28,9 @@ VALIDATION = "validation/return"
 class RunDirectory:
     """The folder of a run, held by one process at a time, or by the processes of one launch.
 
-    `config.json` (settings), `metrics.csv` (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; with
-    validation `best.zip`; beside the checkpoint of an unfinished run that learns from a replay `replay_STEPS.safetensors`;
-    on request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
+    `config.json` (settings), `versions.json` (of Python and packages, as the run began), `metrics.csv` (step, name, value), `tensorboard/`,
+    `checkpoint.zip`, `evaluation.json`, `report.html`; with validation `best.zip`; beside the checkpoint of an unfinished run that learns from a
+    replay `replay_STEPS.safetensors`; on request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
 
     Args:
         path: The folder; made if it is not there.
@@ -72,7 +77,8 @@ class RunDirectory:
             raise RuntimeError(f"{self.path} is in use by another process") from None
         self._lock = lock
         if config is not None:
-            write_file(file, json.dumps(config.to_json(), indent=1).encode())
+            write_file(self.path / VERSIONS, json.dumps(versions(), indent=1).encode())
+            write_file(file, json.dumps(config.to_json(), indent=1).encode())  # last: with it the folder holds a run
 
     @classmethod
     def continued(cls, path: str | Path, config: RunConfig) -> RunDirectory:
@@ -146,6 +152,12 @@ class RunDirectory:
         kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
         lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, this package and those that a run's numbers depend on."""
+    others = {name: metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), "memenvs": memenvs.__version__, **others}
 
 
 def refusal(runs: Mapping[Path, RunConfig]) -> str | None:

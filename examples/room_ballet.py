@@ -1,7 +1,7 @@
 """The Spatially-Aware Transformer's tables in Room Ballet: which strategy solves which task, and whether an allocator finds it.
 
-Every run is a preset (`python -m agents presets`); accuracies are those in 12,000 fresh episodes, mean and standard error over seeds, beside the
-ceiling that the best answers from the same memory have. Tables, their runs for one seed, and minutes of one core for a run (measured as
+Every run is a preset (`python -m agents presets`); accuracies are those in 12,000 fresh episodes, mean and standard error over seeds, beside those
+that an ideal observer has from the same memory. Tables, their runs for one seed, and minutes of one core for a run (measured as
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
     strategies  18 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA), whose answers are
@@ -77,6 +77,7 @@ TABLES: dict[str, list[str]] = {
     "opposite": ["ballet-opposite"],
     "parity": ["ballet-parity"],
 }
+TITLES = {"aba": "ABA", "shortstay": "Short Stay"}
 #: Table -> what its runs write besides their evaluation.
 MORE = {
     "strategies": ["curve"],
@@ -177,7 +178,7 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
     header = ["task", *(name.upper() for name in STRATEGIES), *allocated]
     counts = sorted({len(folders) for folders in [*cells.values(), *allocated.values()] if folders})
     seeds = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
-    add_table(report, f"Accuracy in % over seeds ({seeds}), best possible in brackets", header, rows)
+    add_table(report, f"Accuracy in % over seeds ({seeds}), the ideal observer's in brackets", header, rows)
     figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(drawn, vmin=0, vmax=1, cmap="viridis")
@@ -215,7 +216,7 @@ def learned_at(folder: Path) -> tuple[str, str]:
 def plain_table(report: Report, title: str, runs: dict[str, list[Path]], more: Sequence[list[Any]] = ()) -> None:
     """Accuracy of each preset, and more rows."""
     rows = [[preset, len(folders), *map(shown, _agent_and_ideal(folders))] for preset, folders in runs.items()]
-    add_table(report, title, ["preset", "seeds", "accuracy %", "best possible %"], [*rows, *more])
+    add_table(report, title, ["preset", "seeds", "accuracy %", "ideal %"], [*rows, *more])
 
 
 def language_table(report: Report, runs: dict[str, list[Path]]) -> None:
@@ -228,7 +229,7 @@ def language_table(report: Report, runs: dict[str, list[Path]]) -> None:
 
 
 def _agent_and_ideal(folders: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracy of each run, and the best possible from what it kept."""
+    """Accuracy of each run, and of the ideal observer from what it kept."""
     return values(folders), values(folders, who="ideal")
 
 
@@ -322,7 +323,7 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
         elif table == "unlimited":
             curves_table(report, table, "Half of the visits, chosen by an allocator, against all", runs)
         else:
-            plain_table(report, "ABA" if table == "aba" else table.capitalize(), runs)
+            plain_table(report, TITLES.get(table, table.capitalize()), runs)
         if table == "opposite":
             opposite_table(report, runs["ballet-opposite"])
     return report.write(out / "report.html")

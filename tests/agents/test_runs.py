@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import memenvs
 from agents import PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
 from agents.presets import PRESETS, find_preset
@@ -271,6 +272,9 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     ):
         assert (folder / name).stat().st_size > 0, name
     assert any((folder / "tensorboard").iterdir())
+    installed = json.loads((folder / "versions.json").read_text())
+    assert installed["torch"] == torch.__version__ and installed["gymnasium"] == gym.__version__
+    assert f"memenvs {memenvs.__version__}, gymnasium {gym.__version__}" in page
 
     before = (folder / "evaluation.json").read_bytes()
     for setting, other in (

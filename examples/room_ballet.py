@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from agents.ballet_prediction import BalletPrediction
 from agents.presets import find_preset
@@ -268,6 +269,7 @@ def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
             points = json.loads((folder / "curve.json").read_text())
             (line,) = by_batch.plot(points["batches"], points["accuracy"], label=preset if number == 0 else None)
             by_time.plot(points["hours"], points["accuracy"], color=line.get_color())
+    by_batch.xaxis.set_major_formatter(EngFormatter())
     by_batch.set_xlabel("batches")
     by_time.set_xlabel("hours")
     by_batch.set_ylabel("right answers, validation")

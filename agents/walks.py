@@ -1,10 +1,10 @@
-"""Walks: single episodes of a run, step by step, as maps and as a metric by step, beside random and oracle."""
+"""Walks: single episodes of runs, step by step, as maps and as a metric by step, beside random and oracle."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +140,8 @@ def curve_by_step(walks: Sequence[Walk], steps: int) -> dict[str, list[float | N
     return {"mean": table.mean(0).tolist(), "stderr": (table.std(0, ddof=1) / np.sqrt(len(walks))).tolist()}
 
 
-def walk_run(
-    run: RunDirectory,
+def walk_runs(
+    runs: Sequence[RunDirectory],
     folder: Path,
     *,
     episodes: int = 20,
@@ -153,11 +153,12 @@ def walk_run(
     """Plays evaluation episodes of a run and writes `walks.html`, `walks.json`, `walks.png` and maps (`walk_1_agent.png` and so on).
 
     Args:
-        run: The folder; it needs a checkpoint only where the agent plays.
+        runs: Folders, one or more of the same task; they need a checkpoint only where agents play. Episodes, random and oracle are those of the
+            first. The agent of a single run is called "agent", those of several by their folders.
         folder: Where to write.
         episodes: Each policy plays so many, the same ones; >= 1.
         maps: So many of them are drawn; >= 0.
-        metric: What is shown by step; None for the run's `score`.
+        metric: What is shown by step; None for the first run's `score`.
         policies: Some of `POLICIES`, each once.
         seed: Of the evaluation environments and of the actions drawn.
 
@@ -166,8 +167,9 @@ def walk_run(
         the start on, and of each episode its `lengths` and what it came to, `last`) and `files`.
 
     Raises:
-        FileNotFoundError: The agent is to play and the run has no checkpoint.
-        ValueError: A name is unknown or a number out of range, or the environment is none of this project.
+        FileNotFoundError: The agent is to play and a run has no checkpoint.
+        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs have the same name, or
+            a run is evaluated in other episodes than the first.
 
     Source:
         Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (ways).
@@ -179,12 +181,27 @@ def walk_run(
             raise ValueError(f"unknown policy {name!r}; {choices_for(name, POLICIES)}")
     if not policies or len(set(policies)) < len(policies):
         raise ValueError(f"policies must be some of {list(POLICIES)}, each once, got {list(policies)}")
-    metric = run.config.score if metric is None else metric
-    walks = {name: _walks_of(run, name, episodes, metric, seed) for name in policies}
+    names = ["agent"] if len(runs) == 1 else [run.path.resolve().name for run in runs]
+    if len({*names, *POLICIES[1:]}) < len(names) + len(POLICIES[1:]):
+        raise ValueError(f"folders of runs must have different names, and none that of a policy, got {names}")
+    metric = runs[0].config.score if metric is None else metric
+    copies = min(runs[0].config.n_envs, episodes)  # of the environment; with another number episodes would be others
+    players = [
+        (label, policy, run)
+        for policy in policies
+        for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
+    ]
+    walks = {label: _walks_of(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
+    first = next(iter(walks))
+    drawn = {label: _start(run, walks[first][0], seed) for label, _, run in players if len(runs) > 1}
+    for label, each in walks.items():
+        same = [_episode(walk) for walk in each] == [_episode(walk) for walk in walks[first]]
+        if not same or (drawn and not np.array_equal(drawn[label], drawn[first])):
+            raise ValueError(f"{label} is evaluated in other episodes than {first}, with which it cannot be compared")
     steps = max(len(walk.values) for each in walks.values() for walk in each) - 1
     result: dict[str, Any] = {
         "metric": metric,
-        "episodes": [{"seed": walk.seed, "trial": walk.trial, "layout": walk.layout} for walk in walks[policies[0]]],
+        "episodes": [{"seed": walk.seed, "trial": walk.trial, "layout": walk.layout} for walk in walks[first]],
         "policies": {
             name: {
                 **curve_by_step(each, steps),
@@ -194,22 +211,43 @@ def walk_run(
             for name, each in walks.items()
         },
     }
-    names = [f"walk_{number}_{name}.png" for number in range(1, min(maps, episodes) + 1) for name in policies]
-    result["files"] = [str(folder / name) for name in ("walks.html", "walks.json", "walks.png", *names)]
+    pictures = [f"walk_{number}_{name}.png" for number in range(1, min(maps, episodes) + 1) for name in walks]
+    result["files"] = [str(folder / name) for name in ("walks.html", "walks.json", "walks.png", *pictures)]
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / "walks.json", json.dumps(result).encode())
-    _write_page(run, folder, walks, result, min(maps, episodes), seed)
+    _write_page(runs[0], folder, walks, result, min(maps, episodes), seed)
     return result
 
 
-def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: int) -> list[Walk]:
-    """What one policy plays in the evaluation environment of a run."""
+def _episode(walk: Walk) -> tuple[float, ...]:
+    """Which episode it is, and where it begins."""
+    return (walk.seed, walk.trial, walk.layout, *walk.poses[0].tolist())
+
+
+def _start(run: RunDirectory, walk: Walk, seed: int) -> np.ndarray:
+    """The map of an episode as it begins in the evaluation environment of a run."""
+    env = _evaluation_env(run, 1, seed)
+    try:
+        return draw_walk(env, replace(walk, poses=walk.poses[:1]))
+    finally:
+        env.close()
+
+
+def _evaluation_env(run: RunDirectory, copies: int, seed: int) -> TrialVecEnv:
+    """`evaluation_env` of a run, one of this project."""
+    env = evaluation_env(run.config, copies, seed)
+    if not isinstance(env, TrialVecEnv):
+        env.close()
+        raise ValueError(f"env must be one of this project to have its ways drawn, got {run.config.env!r}")
+    return env
+
+
+def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int) -> list[Walk]:
+    """What one policy plays in `copies` of the evaluation environment of a run."""
     config = run.config
     agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
-    env = evaluation_env(config, min(config.n_envs, episodes), seed)
+    env = _evaluation_env(run, copies, seed)
     try:
-        if not isinstance(env, TrialVecEnv):
-            raise ValueError(f"env must be one of this project to have its ways drawn, got {config.env!r}")
         if isinstance(agent, MemoryPolicy):
             check_encoder(agent.encoder_fingerprint, env)
         others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
@@ -242,8 +280,7 @@ def _write_page(
     report.table(["policy", f"{metric} at the end", "standard error", "steps"], rows)
     if maps > 0:
         report.heading("Ways")
-        env = evaluation_env(run.config, 1, seed)
-        assert isinstance(env, TrialVecEnv)
+        env = _evaluation_env(run, 1, seed)
         try:
             for number in range(maps):
                 for name, each in walks.items():

@@ -106,9 +106,15 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "walks",
         "reports",
-        "draw the ways of a run's agent, random and oracle, and a metric by step: walks.html",
+        "draw the ways of runs' agents, random and oracle, and a metric by step: walks.html",
     )
-    walks.add_argument("folder", type=Path, help="folder of the run")
+    walks.add_argument(
+        "folders",
+        type=Path,
+        nargs="+",
+        metavar="folder",
+        help="folders of runs of one task; their agents play the same episodes",
+    )
     walks.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
     walks.add_argument("--maps", type=whole_int, default=4, help="how many of them are drawn (default 4)")
     walks.add_argument("--metric", help="what is shown by step (default the preset's score)")
@@ -116,10 +122,10 @@ def _parser() -> argparse.ArgumentParser:
         "--policies",
         nargs="+",
         metavar="POLICY",
-        help="of agent, random, oracle (default all)",
+        help="of agent (each run's), random, oracle (default all)",
     )
     walks.add_argument("--seed", type=whole_int, default=1, help="of the episodes (default 1)")
-    walks.add_argument("--out", type=Path, help="folder of the files; default the run's")
+    walks.add_argument("--out", type=Path, help="folder of the files; default the first run's")
 
     report = _command(commands, "report", "reports", "write report.html of one or more runs")
     report.add_argument(

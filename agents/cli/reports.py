@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import Any
 
 from agents.run_config import read_config
@@ -35,16 +36,17 @@ def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
 
 
 def walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
-    """Draws the ways of a run's agent, random and oracle."""
-    read_config(options.folder)
+    """Draws the ways of runs' agents, random and oracle."""
+    for folder in options.folders:
+        read_config(folder)
 
     from agents.run_directory import RunDirectory
-    from agents.walks import POLICIES, walk_run
+    from agents.walks import POLICIES, walk_runs
 
-    with RunDirectory(options.folder) as run:
-        result = walk_run(
-            run,
-            options.out or options.folder,
+    with ExitStack() as opened:
+        result = walk_runs(
+            [opened.enter_context(RunDirectory(folder)) for folder in options.folders],
+            options.out or options.folders[0],
             episodes=options.episodes,
             maps=options.maps,
             metric=options.metric,
@@ -52,9 +54,10 @@ def walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             seed=options.seed,
         )
     if not options.json:
+        width = max(map(len, result["policies"]))
         for name, curve in result["policies"].items():
             steps = range(0, len(curve["mean"]), max(1, (len(curve["mean"]) - 1) // 10))
-            print(f"{name:8} {result['metric']}: " + ", ".join(f"{curve['mean'][t]:.3g} ({t})" for t in steps))
+            print(f"{name:{width}} {result['metric']}: " + ", ".join(f"{curve['mean'][t]:.3g} ({t})" for t in steps))
         print("mean over the episodes after so many steps\n" + "\n".join(result["files"]))
     return result
 
@@ -67,12 +70,9 @@ def report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     from agents.report import write_report
     from agents.run_directory import RunDirectory
 
-    runs = [RunDirectory(folder) for folder in options.folders]
-    try:
+    with ExitStack() as opened:
+        runs = [opened.enter_context(RunDirectory(folder)) for folder in options.folders]
         path = write_report(runs, options.out or options.folders[0])
-    finally:
-        for run in runs:
-            run.close()
     if not options.json:
         print(path)
     return {"report": str(path)}

@@ -18,7 +18,7 @@ from agents.presets import find_preset
 from agents.run_config import RunConfig, with_overrides
 from agents.runs import RunDirectory, train_run
 from agents.vec_env import TrialVecEnv, make_vec_env
-from agents.walks import Walk, curve_by_step, draw_walk, play_walks, walk_run
+from agents.walks import Walk, curve_by_step, draw_walk, play_walks, walk_runs
 
 COVERAGE = {"split": "test", "modalities": ["pose"], "max_episode_steps": 12}
 ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
@@ -137,6 +137,32 @@ def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.C
     assert "checkpoint" in capsys.readouterr().err
 
 
+def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 2), ("eval_trials", 1)])
+    others = {
+        "a": config,
+        "b": replace(config, seed=1, n_envs=1),
+        "c": with_overrides(config, [("eval_kwargs.size", 5)]),
+    }
+    for name, each in others.items():
+        with RunDirectory(tmp_path / name, each) as run:
+            train_run(run, quiet=True)
+    a, b, c = (str(tmp_path / name) for name in others)
+    alone = ["--episodes", "3", "--maps", "1", "--policies", "agent", "--json"]
+    results = []
+    for command in ([a, b], [a], [b, a]):
+        assert main(["walks", *command, *alone]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    both, one, turned = results
+    assert list(both["policies"]) == ["a", "b"] and list(one["policies"]) == ["agent"]
+    assert both["policies"]["a"]["last"] == one["policies"]["agent"]["last"] and both["episodes"] == one["episodes"]
+    assert turned["episodes"] != both["episodes"]  # those of the first, which has one environment
+    assert (tmp_path / "a" / "walk_1_b.png").is_file()
+    assert main(["walks", a, c, *alone]) == 2
+    assert "c is evaluated in other episodes than a" in capsys.readouterr().err
+    assert main(["walks", a, a, *alone]) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -156,9 +182,9 @@ def test_bad_names(arguments: list[str], message: str, tmp_path: Path, capsys: p
 def test_bad_numbers(tmp_path: Path) -> None:
     with RunDirectory(tmp_path, replace(find_preset("coverage-smoke-encoder"), n_envs=1)) as run:
         with pytest.raises(ValueError, match="episodes must be an integer of at least 1, got 0"):
-            walk_run(run, tmp_path, episodes=0)
+            walk_runs([run], tmp_path, episodes=0)
         with pytest.raises(ValueError, match="maps must be an integer of at least 0, got -1"):
-            walk_run(run, tmp_path, maps=-1)
+            walk_runs([run], tmp_path, maps=-1)
 
 
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,8 @@ class SweepRun:
         config: Its settings. If `encoder_from` is the folder of another run of the sweep, it waits for that one.
         work: Trains and evaluates the run that it is given, from where that is; the second argument says whether to show no progress. It is sent to
             another process, so it is a function of a module or a `functools.partial` of one.
-        files: What `work` leaves in the folder for tables. A run that has them is done, and needs no checkpoint to be shown; of one without any
-            nothing is shown.
+        files: What `work` leaves in the folder for tables. A run that has them is done, and needs no checkpoint to be shown; one that leaves none is
+            carried out for those only that begin with its weights.
     """
 
     config: RunConfig
@@ -65,9 +65,7 @@ def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | N
     return options
 
 
-def run_sweep(
-    parser: argparse.ArgumentParser, options: argparse.Namespace, runs: Mapping[Path, SweepRun]
-) -> list[Path]:
+def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs: dict[Path, SweepRun]) -> list[Path]:
     """Carries out the runs that are not done; prints the folder of each that is, in their order.
 
     If one fails, the others go on and those that would begin with its weights do not start; if the command is stopped, so are all.
@@ -98,9 +96,9 @@ def run_sweep(
     return done
 
 
-def _carry_out(runs: Mapping[Path, SweepRun], jobs: int) -> None:
+def _carry_out(runs: dict[Path, SweepRun], jobs: int) -> None:
     """All runs in `jobs` processes, those that wait for no other first."""
-    waiting = {folder: run for folder, run in runs.items() if not (run.files and holds(folder, *run.files))}
+    waiting = _unfinished(runs)
     started: dict[Future[None], Path] = {}
     failed: dict[Path, str] = {}
     cause: BaseException | None = None
@@ -131,6 +129,16 @@ def _carry_out(runs: Mapping[Path, SweepRun], jobs: int) -> None:
     if failed:
         lines = [f"{folder}: {why}" for folder, why in failed.items()]
         raise RuntimeError("\n".join([f"{len(failed)} of {len(runs)} runs failed", *lines])) from cause
+
+
+def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
+    """Those that lack files, and of those that leave none what others of these begin with."""
+    found: dict[Path, SweepRun] = {}
+    for folder, run in reversed(runs.items()):
+        sources = [Path(each.config.encoder_from) for each in found.values() if each.config.encoder_from is not None]
+        if not holds(folder, *run.files) if run.files else folder in sources:
+            found[folder] = run
+    return dict(reversed(found.items()))
 
 
 def _leave_stopping_to_the_parent() -> None:

@@ -168,8 +168,8 @@ def walk_runs(
 
     Raises:
         FileNotFoundError: The agent is to play and a run has no checkpoint.
-        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs have the same name, or
-            a run is evaluated in other episodes than the first.
+        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs have the same name, a
+            run is evaluated in other episodes than the first, or there are several and no agent is to play.
 
     Source:
         Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (ways).
@@ -181,6 +181,8 @@ def walk_runs(
             raise ValueError(f"unknown policy {name!r}; {choices_for(name, POLICIES)}")
     if not policies or len(set(policies)) < len(policies):
         raise ValueError(f"policies must be some of {list(POLICIES)}, each once, got {list(policies)}")
+    if len(runs) > 1 and "agent" not in policies:
+        raise ValueError(f"policies must have 'agent' among them where there are several runs, got {list(policies)}")
     names = ["agent"] if len(runs) == 1 else [run.path.resolve().name for run in runs]
     if len({*names, *POLICIES[1:]}) < len(names) + len(POLICIES[1:]):
         raise ValueError(f"folders of runs must have different names, and none that of a policy, got {names}")

@@ -57,7 +57,6 @@ def test_a_run_waits_for_the_one_it_begins_with_and_is_not_done_again(tmp_path, 
     assert sorted(printed[:3]) == sorted(f"trained: {folder}" for folder in runs)
     assert printed[3:] == [f"done: {second}", f"done: {other}"]
     assert (other / "done.json").read_text() == str(jobs > 1)  # one alone shows its progress
-    capsys.readouterr()
     assert sweep(runs, "--jobs", str(jobs)) == [second, other]
     assert "trained" not in capsys.readouterr().out  # nor the first, which nobody waits for
     assert (other / "done.json").read_text() == (second / "done.json").read_text() == str(jobs > 1)

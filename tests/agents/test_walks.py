@@ -160,7 +160,11 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
     assert (tmp_path / "a" / "walk_1_b.png").is_file()
     assert main(["walks", a, c, *alone]) == 2
     assert "c is evaluated in other episodes than a" in capsys.readouterr().err
-    assert main(["walks", a, a, *alone]) == 2
+    assert main(["walks", a, b, "--policies", "random"]) == 2
+    assert "policies must have 'agent' among them" in capsys.readouterr().err
+    RunDirectory(tmp_path / "other" / "a", config).close()
+    assert main(["walks", a, str(tmp_path / "other" / "a"), *alone]) == 2
+    assert "folders of runs must have different names" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

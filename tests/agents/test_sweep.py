@@ -113,7 +113,7 @@ def test_smoke_has_one_seed_in_a_folder_of_its_own():
 
 
 STOPPED = """
-import argparse, time
+import argparse, signal, time
 from pathlib import Path
 from agents.presets import find_preset
 from agents.sweep import SweepRun, run_sweep, sweep_options
@@ -123,6 +123,7 @@ def work(run, quiet):
     time.sleep(600)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
     parser = argparse.ArgumentParser()
     options = sweep_options(parser, "runs")
     run_sweep(parser, options, {options.out / f"{k}": SweepRun(find_preset("darkroom"), work, ("x",)) for k in range(3)})

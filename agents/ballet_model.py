@@ -39,8 +39,8 @@ class BalletModelConfig:
             "sat-pm-ph", else "fifo".
         capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, None for all.
         time_index: What the code of time tells; see `time_rows`.
-        initialisation: "calibrated": frames as in `FrameEncoder`, and attention that is not flat (`MemoryReader.sharpen`); "release": PyTorch's own
-            weights in both.
+        initialisation: "calibrated": frames as in `FrameEncoder`, and attention that is not flat and, in chunks, looks for what resembles the query
+            (`MemoryReader.sharpen`); "release": PyTorch's own weights in both.
         every: Of the steps of a visit the first and then every so-manyth one is seen; 1 ... the task's `stay`. With 5 all dances still differ.
         chunk: Steps of a chunk; >= 1.
         top_k: Chunks that are read; >= 1.
@@ -97,6 +97,11 @@ class BalletModelConfig:
         """Name of the strategy."""
         return self.strategy or ("quota" if self.memory.startswith("sat-pm") else "fifo")
 
+    @property
+    def in_chunks(self) -> bool:
+        """Whether the best chunks are read, not all tokens at once."""
+        return self.memory in ("sat-fifo-th", "sat-pm-ph")
+
 
 class BalletModel(nn.Module):
     """Answers from what a memory has kept of an episode.
@@ -138,7 +143,7 @@ class BalletModel(nn.Module):
         else:
             self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
             if config.initialisation == "calibrated":
-                self.reader.sharpen(SHARPNESS)
+                self.reader.sharpen(SHARPNESS, alike=config.in_chunks)
             self.head = nn.Linear(config.dim, DANCES)
         self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
         self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None

@@ -7,7 +7,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
     strategies  18 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA), whose answers are
                                        learned from episodes whose memory can tell, or from all
     next         3 runs  8             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
-    shortstay   18 runs  4 to 15       reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
+    shortstay   18 runs  4 to 7        reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
                                        (as in the release) and with the number of the step (as in the article)
     language     3 runs  9             AMA told the task in words: accuracy with descriptions never heard before, three splits
     aba          2 runs  3             a quota for each place against one queue for all

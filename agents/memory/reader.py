@@ -295,17 +295,22 @@ class MemoryReader(nn.Module):
         self.layers = nn.ModuleList(MemoryLayer(dim, heads, mlp_dim) for _ in range(layers))
 
     @torch.no_grad()
-    def sharpen(self, factor: float) -> None:
-        """Multiplies how relevant each token is to each query, in all layers.
+    def sharpen(self, factor: float, alike: bool = False) -> None:
+        """Makes some tokens more relevant to a query than others from the start, in all layers.
 
         With PyTorch's initial weights relevances hardly differ, so that all tokens are read alike, and what a query should look for is learned
         late or, for some seeds, not at all.
 
         Args:
-            factor: > 0.
+            factor: What relevances are multiplied with; > 0.
+            alike: Keys are made by the weights that make queries, so that the most relevant is what resembles the query; else it is what two
+                unrelated random maps say. For memories in chunks, where what is asked for can be beside what is resembled.
         """
         for layer in self.layers:
-            layer.get_parameter("relevance_key.weight").mul_(factor)
+            key = layer.get_parameter("relevance_key.weight")
+            if alike:
+                key.copy_(layer.get_parameter("relevance_query.weight"))
+            key.mul_(factor)
 
     def forward(
         self,

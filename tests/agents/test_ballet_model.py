@@ -68,6 +68,20 @@ def test_calibrated_attention_is_not_flat_at_the_start(initialisation, spread):
     assert spread[0] < scores.std(1).mean() < spread[1]
 
 
+@pytest.mark.parametrize(("initialisation", "share"), [("calibrated", (0.4, 0.9)), ("release", (0.0, 0.3))])
+def test_calibrated_readers_of_chunks_open_the_room_asked_about_from_the_start(initialisation, share):
+    """Four of 25 rooms are opened: 16 % by chance."""
+    batch = make_ballet("ShortStay", size=5).sample_batch(40, np.random.default_rng(0))
+    place, asked = (torch.from_numpy(each.astype(int)) for each in (batch.place, batch.query_place))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        own = BalletModel(make_ballet("ShortStay", size=5), memory="sat-pm-ph", initialisation=initialisation)
+    query, tokens, chunks = own.memory(batch)
+    read = own.reader.attention(query, tokens, chunks, own.config.top_k)[:, :, 0] > 0
+    opened = (read & (place == asked[:, None])).any(-1).float().mean(1)
+    assert (share[0] <= opened).all() and (opened <= share[1]).all()
+
+
 @pytest.mark.parametrize(("name", "memory", "count"), [("MVFO", "sat-fifo", 839_144), ("Next", "t-fifo+a", 839_656)])
 def test_published_sizes(name, memory, count):
     own = model(name, memory=memory)

@@ -233,6 +233,22 @@ def test_attention_can_be_read_out() -> None:
     torch.testing.assert_close(layer._read_flat(x, tokens)[0].unflatten(0, (B, 2)), expected)
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_sharpened_relevances_by_their_equation(alike: bool) -> None:
+    """<A q + a, f B m> / sqrt(D), with B = A where keys are made as queries are."""
+    torch.manual_seed(0)
+    made = MemoryReader(D, 2, HEADS, mlp_dim=6).double()
+    before = {name: value.clone() for name, value in made.state_dict().items()}
+    made.sharpen(3.0, alike)
+    query, token = torch.randn(D, dtype=torch.float64), torch.randn(D, dtype=torch.float64)
+    for k, layer in enumerate(made.layers):
+        key = before[f"layers.{k}.relevance_{'query' if alike else 'key'}.weight"]
+        expected = layer.relevance_query(query) @ (3.0 * key @ token) / math.sqrt(D)
+        torch.testing.assert_close(layer._asking(query) @ token, expected)
+    changed = [name for name, value in made.state_dict().items() if not torch.equal(value, before[name])]
+    assert changed == [f"layers.{k}.relevance_key.weight" for k in range(2)]
+
+
 def test_numbers_of_parameters() -> None:
     made = MemoryReader()
     assert [sum(p.numel() for p in layer.parameters()) for layer in made.layers] == [198_144] * 4

@@ -132,18 +132,18 @@ if __name__ == "__main__":
 
 def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path):
     (tmp_path / "script.py").write_text(STOPPED)
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
         stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        while not (tmp_path / "runs" / "0" / "began").exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, printed = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    ) as process:  # fmt: skip
+        try:
+            while not (tmp_path / "runs" / "0" / "began").exists():
+                assert process.poll() is None
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            _, printed = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode not in (0, None) and b"KeyboardInterrupt" in printed
     folder = tmp_path / "runs" / "0"
     for _ in range(100):  # a process that is told to end takes its time

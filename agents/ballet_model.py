@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from agents.encoders.ballet import FrameEncoder, Initialisation
 from agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
 from agents.memory.dnc import DNCConfig, DNCReader, TaskOn
-from agents.memory.place_codes import PlaceCode, TimeIndex, sinusoid, time_rows
+from agents.memory.place_codes import PlaceCode, PlaceCodeKind, TimeIndex, sinusoid, time_rows
 from agents.memory.reader import MemoryReader, Tokens
 from memenvs.ballet.descriptions import TASKS
 from memenvs.ballet.episodes import FRAMES, NO_ACTION, Episodes
@@ -36,9 +36,12 @@ class BalletModelConfig:
             others frame, time and place. "sat-fifo-th" reads the best chunks of time, "sat-pm-ph" the best chunks of places, the others all
             tokens at once. "dnc-first" and "dnc-every" go through the tokens one after the other (`DNCReader`).
         strategy: What is kept where the capacity is not enough, one of `memenvs.retention.STRATEGY_NAMES`; None: "quota" for "sat-pm" and
-            "sat-pm-ph", else "fifo".
-        capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, None for all.
-        time_index: What the code of time tells; see `time_rows`.
+            "sat-pm-ph", else "fifo". DNCs, which go through all visits, have none.
+        capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, which is all for a DNC, None for all.
+        time_index: What the code of time tells; see `time_rows`. Moves ("t-fifo+a") have times of their own between those of frames, which slots do
+            not have.
+        place_code: How places are encoded, and
+        columns: of how many columns their grid is; see `PlaceCode`. For memories that know places.
         initialisation: "calibrated": frames as in `FrameEncoder`, and attention that is not flat and, in chunks, looks for what resembles the query
             (`MemoryReader.sharpen`); "release": PyTorch's own weights in both.
         every: Of the steps of a visit the first and then every so-manyth one is seen; 1 ... the task's `stay`. With 5 all dances still differ.
@@ -65,6 +68,8 @@ class BalletModelConfig:
     strategy: str | None = None
     capacity: int | str | None = "task"
     time_index: TimeIndex = "step"
+    place_code: PlaceCodeKind = "sine1d"
+    columns: int | None = None
     initialisation: Initialisation = "calibrated"
     every: int = 1
     chunk: int = 32
@@ -89,7 +94,19 @@ class BalletModelConfig:
             check_whole("capacity", self.capacity, or_none=True)
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
-        if self.dnc and not self.memory.startswith("dnc"):
+        is_dnc, knows_places = self.memory.startswith("dnc"), not self.memory.startswith("t-fifo")
+        if is_dnc and (self.capacity not in ("task", None) or self.strategy is not None):
+            raise ValueError(
+                f"capacity and strategy must be left out with memory {self.memory!r}, which goes through all visits, got {self.capacity} and "
+                f"{self.strategy!r}"
+            )
+        if self.memory == "t-fifo+a" and self.time_index == "slot":
+            raise ValueError("time_index must be 'step', 'age' or 'mod32' with memory 't-fifo+a', got 'slot'")
+        if not knows_places and (self.place_code, self.columns) != ("sine1d", None):
+            raise ValueError(
+                f"place_code and columns must be left out with memory {self.memory!r}, got {self.place_code!r} and {self.columns}"
+            )
+        if self.dnc and not is_dnc:
             raise ValueError(f"dnc must be left out with memory {self.memory!r}, got {self.dnc}")
 
     @property
@@ -147,10 +164,18 @@ class BalletModel(nn.Module):
             self.head = nn.Linear(config.dim, DANCES)
         self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
         self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None
-        self.places = PlaceCode("sine1d", task.rooms, config.dim) if not config.memory.startswith("t-fifo") else None
-        steps = task.steps + (task.visits if self.actions is not None else 0)
-        self.register_buffer("times", sinusoid(torch.arange(steps).double(), config.dim).float(), persistent=False)
-        self.capacity = task.capacity if isinstance(config.capacity, str) else config.capacity
+        self.places = (
+            None
+            if config.memory.startswith("t-fifo")
+            else PlaceCode(config.place_code, task.rooms, config.dim, config.columns)
+        )
+        self._units = task.steps + (0 if self.actions is None else task.visits - 1)
+        """What has a time: steps and, where they are tokens, the moves between visits."""
+        self.register_buffer(
+            "times", sinusoid(torch.arange(self._units).double(), config.dim).float(), persistent=False
+        )
+        published = None if self.is_dnc else task.capacity
+        self.capacity = published if isinstance(config.capacity, str) else config.capacity
         first = np.zeros((1, task.visits), np.int64)
         retained(first, config.kept, self.capacity, n_places=task.rooms)  # says at once what does not go together
 
@@ -239,12 +264,17 @@ class BalletModel(nn.Module):
     def _times(self, episodes: Episodes, steps: np.ndarray, there: np.ndarray, strategies: np.ndarray | None) -> Tensor:
         """Rows of the codes of time, int64, (B, N)."""
         if self.config.time_index != "slot":
-            every = time_rows(self.config.time_index, torch.ones(1, self.task.steps, dtype=torch.bool))[0]
-            return every[torch.from_numpy(steps)]
+            return self._rows_of(steps if self.actions is None else steps + steps // self.task.stay)
         numbers = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
         by_place = torch.from_numpy(numbers >= STRATEGIES.index("lvfo"))
         places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
         return time_rows("slot", torch.from_numpy(there), places, by_place)
+
+    def _rows_of(self, units: np.ndarray) -> Tensor:
+        """Rows of the codes of time of steps and moves that are numbered in the order in which they were, int64, (B, N)."""
+        return time_rows(self.config.time_index, torch.ones(1, self._units, dtype=torch.bool))[0][
+            torch.from_numpy(units)
+        ]
 
     def _with_moves(
         self, table: Tensor, rows: Tensor, when: Tensor, mask: Tensor | None, episodes: Episodes, steps: np.ndarray
@@ -259,11 +289,10 @@ class BalletModel(nn.Module):
         moves[:, -1] = NO_ACTION
         visits = steps[:, ::seen_of_visit] // stay
         moves = np.take_along_axis(moves, visits, 1)
-        after = torch.from_numpy(visits * (stay + 1) + stay).to(rows.device)
+        after = self._rows_of(np.minimum(visits * (stay + 1) + stay, self._units - 1)).to(rows.device)
         own = torch.from_numpy(np.minimum(moves, MOVES - 1)).to(rows.device) + len(table)
         told = torch.from_numpy(moves != NO_ACTION).to(rows.device)
         seen = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask
-        when = when + when // stay  # one step more for each move before
         return (
             torch.cat([table, self.actions.to(table.dtype)]),
             torch.cat([rows.view(batch, -1), own], 1),

@@ -150,7 +150,7 @@ def peak(run: Callable[[], object]) -> float:
 
 
 def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, object]:
-    """One layer's read of 1280 frames in chunks of places, ours against the gather, with the gradient of all."""
+    """One layer's read of 1280 frames in chunks of places, ours against the gather, with the gradients of weights, queries and tables."""
     task = make_ballet("ShortStay")
     torch.manual_seed(0)
     model = BalletModel(task, memory="sat-pm-ph")
@@ -159,23 +159,22 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
     assert chunks is not None
     layer = model.reader.layers[0]
     assert isinstance(layer, MemoryLayer)
-    values = tokens.built().values
-    assert values is not None
-    query = torch.randn(batch_size, queries, 128)
+    tokens = Tokens(tables=tuple(each.requires_grad_() for each in tokens.tables), rows=tokens.rows)
+    query = torch.randn(batch_size, queries, 128, requires_grad=True)
 
     def ours() -> Tensor:
         return layer._read_chunks(layer.read_norm(query), tokens, _Chunked.of(tokens, chunks), 4)[0]
 
-    gather: Callable[[], Tensor] = lambda: gathered_read(layer, query, values, chunks, 4)  # noqa: E731
+    def gather() -> Tensor:
+        values = tokens.built().values
+        assert values is not None
+        return gathered_read(layer, query, values, chunks, 4)
+
     torch.testing.assert_close(ours(), gather(), rtol=1e-3, atol=1e-4)
     runs: dict[str, Callable[[], object]] = {
         "ours": lambda: ours().sum().backward(),
         "gather": lambda: gather().sum().backward(),
-        "flat": lambda: (
-            layer._read_flat(layer.read_norm(query).flatten(0, 1), Tokens(tables=tokens.tables, rows=tokens.rows))[0]
-            .sum()
-            .backward()
-        ),
+        "flat": lambda: layer._read_flat(layer.read_norm(query).flatten(0, 1), tokens)[0].sum().backward(),
     }
     seconds = in_turn(runs, dict.fromkeys(runs, turns))
     return {

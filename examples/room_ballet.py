@@ -96,7 +96,9 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
     config = replace(find_preset(preset), seed=seed)
     if not smoke:
         return config
-    small = [("total_steps", 4), ("eval_trials", 40), ("policy.dim", 16), ("policy.layers", 1), ("policy.mlp_dim", 16)]
+    small = [("total_steps", 4), ("eval_trials", 40), ("policy.dim", 16), ("policy.layers", 2), ("policy.mlp_dim", 16)]
+    if "own_layers" in config.policy:
+        small.append(("policy.own_layers", 1))
     return with_overrides(
         config, [*small, ("supervised.batch_size", 4), ("supervised.validation_episodes", 10)]
     )  # fmt: skip

@@ -151,7 +151,8 @@ def _check_places(places: np.ndarray, n_places: int | None) -> int:
     low, high = (int(places.min()), int(places.max())) if places.size else (0, 0)
     if low < -1 or (n_places is not None and high >= n_places):
         wrong = low if low < -1 else high
-        raise ValueError(f"places must be 0 ... {'' if n_places is None else n_places - 1} (-1 for none), got {wrong}")
+        allowed = "0 or more" if n_places is None else f"0 ... {n_places - 1}"
+        raise ValueError(f"places must be {allowed} (-1 for none), got {wrong}")
     return high + 1 if n_places is None else n_places
 
 

@@ -73,6 +73,23 @@ def test_example(tmp_path, path):
         check_refusal(path, tmp_path)
 
 
+def test_other_tables_of_room_ballet(tmp_path):
+    tables = {
+        "language": 4,
+        "rooms": 1,
+        "dnc": 3,
+        "unlimited": 2,
+        "next": 3,
+        "opposite": 3,
+        "parity": 1,
+    }  # rows, with two layers
+    printed = run(ROOT / "examples" / "room_ballet.py", tmp_path, "--out", "out", "--tables", *tables)
+    rows = [line for line in shown(printed) if line.startswith("|") and not set(line) <= set("|-")]
+    assert len(rows) == sum(tables.values()) + len(tables) + 1  # headers, of which Opposite has two
+    page = (tmp_path / "out" / "smoke" / "report.html").read_text()
+    assert page.count("<img") == 4  # three of curves and one of attention
+
+
 def test_an_unknown_agent_is_refused(tmp_path):
     done = run_python(str(ROOT / "examples" / "ext_objnav.py"), "--agents", "relix", folder=tmp_path)
     assert done.returncode == 2 and "invalid choice: 'relix'" in done.stderr and not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.ballet_model import BalletModel
-from agents.memory.place_codes import sinusoid
+from agents.memory.place_codes import PlaceCode, sinusoid
 from agents.memory.reader import MemoryLayer
 from memenvs.ballet.dances import PERFORMANCES
 from memenvs.ballet.episodes import Episodes
@@ -150,8 +150,32 @@ def test_moves_are_tokens_of_their_own():
     _, tokens, _ = model("Next", memory="t-fifo+a").memory(batch)
     assert tokens.count == 1320
     assert tokens.mask is not None and int((~tokens.mask).sum()) == 3
-    order = tokens.rows[1][0].sort().values  # frames and moves have times of their own, in the order in which they were
-    torch.testing.assert_close(order, torch.arange(1320))
+
+
+@pytest.mark.parametrize(
+    ("time_index", "row"),
+    [("step", lambda unit: unit), ("age", lambda unit: 1318 - unit), ("mod32", lambda unit: unit % 32)],
+)
+def test_moves_have_times_between_those_of_frames(time_index, row):
+    """40 visits of 32 frames and the 39 moves between them, in the order in which they were; moves are the last tokens."""
+    _, tokens, _ = model("Next", memory="t-fifo+a", time_index=time_index).memory(episodes("Next", 1))
+    frame = [33 * visit + step for visit in range(40) for step in range(32)]
+    move = [33 * visit + 32 for visit in range(39)]
+    assert tokens.rows[1][0, :-1].tolist() == [row(unit) for unit in frame + move]
+
+
+@pytest.mark.parametrize(("place_code", "columns"), [("sine2d", 4), ("learned1d", None), ("learned2d", 4)])
+def test_codes_of_places(place_code, columns):
+    own = model("MVFO", place_code=place_code, columns=columns, layers=1)
+    batch = episodes("MVFO", 2)
+    _, tokens, _ = own.memory(batch)
+    expected = PlaceCode(place_code, 8, 128, columns)
+    assert own.places is not None
+    expected.load_state_dict(own.places.state_dict())
+    torch.testing.assert_close(tokens.tables[2], expected.table())
+    own(batch).sum().backward()
+    assert [name for name, _ in own.places.named_parameters()] == ["codes"] * place_code.startswith("learned")
+    assert all(each.grad is not None and each.grad.abs().sum() > 0 for each in own.places.parameters())
 
 
 def test_memory_without_places_does_not_know_them():
@@ -202,6 +226,7 @@ def test_dnc_answers():
     logits = own(episodes("MVFO", 2))
     logits.sum().backward()
     assert logits.shape == (2, 8)
+    assert own.kept_visits(episodes("MVFO", 2)).all()  # whatever a strategy would have left
     assert own.encoder.conv1.weight.grad.abs().sum() > 0
 
 
@@ -223,6 +248,20 @@ def test_dnc_answers():
         ({"own_layers": 4}, ValueError, r"own_layers must be below layers \(4\), and 0 with a DNC, got 4"),
         ({"own_layers": 1, "memory": "dnc-first"}, ValueError, r"own_layers must be .* 0 with a DNC, got 1"),
         ({"own_layers": 1}, ValueError, "own_layers must be 0 in tasks that ask about visits, got 1"),
+        (
+            {"memory": "dnc-first", "capacity": 9},
+            ValueError,
+            "must be left out with memory 'dnc-first', .* got 9 and None",
+        ),
+        ({"memory": "dnc-every", "strategy": "lifo"}, ValueError, "must be left out with .* got task and 'lifo'"),
+        (
+            {"memory": "t-fifo+a", "time_index": "slot"},
+            ValueError,
+            "time_index must be .* with memory 't-fifo\\+a', got 'slot'",
+        ),
+        ({"memory": "t-fifo", "place_code": "learned1d"}, ValueError, "place_code .* left out with memory 't-fifo'"),
+        ({"place_code": "sine2d", "columns": 3}, ValueError, r"columns must divide n_places \(8\)"),
+        ({"place_code": "sine"}, ValueError, "unknown place_code 'sine'"),
         ({"dnc": {"cells": 3}}, ValueError, "dnc must be left out with memory 'sat-fifo'"),
     ],
 )

@@ -148,6 +148,44 @@ def test_where_dances_differ():
     assert len(np.unique(dance, axis=0)) == 8
 
 
+#: Of the article's appendix and its release, in the order of the labels; N is one row up.
+MOVES = {
+    "circle_cw": "N E S S W W N N E E S S W W N E",
+    "circle_ccw": "N W S S E E N N W W S S E E N W",
+    "up_and_down": "N S S N " * 4,
+    "left_and_right": "E W W E " * 4,
+    "diagonal_uldr": "NW SE SE NW " * 4,
+    "diagonal_urdl": "NE SW SW NE " * 4,
+    "plus_cw": "N S E W S N W E " * 2,
+    "plus_ccw": "N S W E S N E W " * 2,
+}
+RGB = {
+    "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "purple": (128, 0, 128), "orange": (255, 165, 0),
+    "yellow": (255, 255, 0), "brown": (128, 64, 0), "pink": (255, 64, 255), "cyan": (0, 255, 255), "dark_green": (0, 100, 0),
+    "dark_red": (100, 0, 0), "dark_blue": (0, 0, 100), "olive": (100, 100, 0), "teal": (0, 100, 100),
+    "lavender": (215, 200, 255), "peach": (255, 210, 170), "rose": (255, 205, 230), "light_green": (200, 255, 200),
+    "light_yellow": (255, 255, 200),
+}  # fmt: skip
+
+
+def test_colours_of_sprites_in_their_order():
+    assert list(COLOURS) == list(RGB)
+    for number, colour in enumerate(RGB.values()):
+        sprite = sprites()[list(SHAPES).index("plus") * 19 + number]
+        np.testing.assert_array_equal(sprite[4, 4], colour)  # the middle of a plus
+
+
+def test_every_dance_is_its_moves():
+    assert list(DANCES) == list(MOVES)
+    for dance, moves in enumerate(MOVES.values()):
+        row, column, cells = 1, 1, []
+        for move in moves.split():
+            row += move.count("S") - move.count("N")
+            column += move.count("E") - move.count("W")
+            cells.append(3 * row + column)
+        assert PERFORMANCES[dance, 16:].tolist() == cells
+
+
 def test_dances_by_hand():
     assert PERFORMANCES[0, 16:].tolist() == [1, 2, 5, 8, 7, 6, 3, 0, 1, 2, 5, 8, 7, 6, 3, 4]
     assert PERFORMANCES[5, 16:].tolist() == [2, 4, 6, 4] * 4

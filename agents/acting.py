@@ -11,9 +11,11 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import PyTorchObs
+from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from agents.memory import State, Where
+from agents.vec_env import check_encoder, check_vocabulary
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class ActingPolicy(BasePolicy):
     Attributes:
         generator: Draws the actions; seeded by the learner.
         encoder_fingerprint: Of the frozen encoder whose features it has learned from; None for none.
+        vocabulary_fingerprint: Of the words that it has learned to read; None for none.
         resets_with_episode: What `predict` takes for the start of a trial; the learner knows better.
         freeze_features: Whether there is a features extractor that is not trained.
         optimizer: Of all parameters that are trained.
@@ -61,6 +64,7 @@ class ActingPolicy(BasePolicy):
         super().__init__(*args, **kwargs)
         self.generator = torch.Generator()
         self.encoder_fingerprint: str | None = None
+        self.vocabulary_fingerprint: str | None = None
         self.resets_with_episode = True
         self.freeze_features = False
         self._kwargs: dict[str, Any] = {}
@@ -68,6 +72,29 @@ class ActingPolicy(BasePolicy):
     def json_kwargs(self) -> dict[str, Any]:
         """What rebuilds this policy, as plain data (the features extractor by its name)."""
         return self._kwargs
+
+    def check_env(self, env: VecEnv) -> None:
+        """Raises a ValueError unless what it has learned with is what an environment shows.
+
+        Args:
+            env: To act in; images may have their channels first or last.
+        """
+        own, given = (
+            each.spaces if isinstance(each, spaces.Dict) else {"observation": each}
+            for each in (self.observation_space, env.observation_space)
+        )
+        for key, space in own.items():
+            got = given[key].shape if key in given else None
+            if sorted(space.shape or ()) != sorted(got or ()) or (key not in given):
+                raise ValueError(
+                    f"observation {key!r} must be of shape {space.shape}, as it was learned with, got {got}"
+                )
+        if env.action_space != self.action_space:
+            raise ValueError(
+                f"action_space must be {self.action_space}, as it was learned with, got {env.action_space}"
+            )
+        check_encoder(self.encoder_fingerprint, env)
+        check_vocabulary(self.vocabulary_fingerprint, env)
 
     @property
     def generators(self) -> dict[str, torch.Generator]:

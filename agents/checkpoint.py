@@ -31,12 +31,12 @@ from agents.archive import (
 )
 from agents.distributed import Processes
 from agents.spaces import space_from_json, space_to_json
-from agents.vec_env import check_encoder
+from agents.vec_env import check_encoder, check_vocabulary
 
 if TYPE_CHECKING:
-    from stable_baselines3.common.policies import BasePolicy
     from stable_baselines3.common.type_aliases import GymEnv
 
+    from agents.acting import ActingPolicy
     from agents.policies import MemoryPolicy
     from agents.trials import TrialModel
 
@@ -77,6 +77,7 @@ def save(model: TrialModel, path: str | PathLike[str]) -> None:
         "n_envs": model.processes.count * model.n_envs,
         "processes": model.processes.count,
         "encoder": model.policy.encoder_fingerprint,
+        "vocabulary": model.policy.vocabulary_fingerprint,
     }
     state = {
         "num_timesteps": model.num_timesteps,
@@ -181,8 +182,10 @@ def load(
     try:
         if env is not None:
             check_encoder(config.get("encoder"), env)
+            check_vocabulary(config.get("vocabulary"), env)
         model._setup_model()
         model.policy.encoder_fingerprint = config.get("encoder")
+        model.policy.vocabulary_fingerprint = config.get("vocabulary")
         _restore(model, state, members, generators_member)
     except (TypeError, ValueError) as error:
         given = [name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value]
@@ -230,19 +233,23 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
     policy.load_state_dict(found, strict=False)
 
 
-def load_policy(policy: BasePolicy, path: str | PathLike[str]) -> None:
+def load_policy(policy: ActingPolicy, path: str | PathLike[str]) -> None:
     """Puts all weights of a file's policy into another one that has the same; settings, optimiser and counts stay.
 
     Args:
-        policy: With the same weights by name and shape.
+        policy: With the same weights by name and shape, and the same words.
         path: The file.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is cut short or not ours, or its weights are others.
+        ValueError: The file is cut short or not ours, or its weights or words are others.
     """
+    members = _read(path)
+    words = read_json(path, members, "config.json", CONFIG_KEYS).get("vocabulary")
+    if words not in (None, policy.vocabulary_fingerprint):
+        raise ValueError(f"{path}: vocabulary must be {policy.vocabulary_fingerprint}, got {words}")
     try:
-        found = load_tensors(_read(path)["policy.safetensors"])
+        found = load_tensors(members["policy.safetensors"])
         check_tensors("policy.safetensors", found, policy.state_dict())
     except SafetensorError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -111,10 +111,26 @@ class ImitationA2C(TrialModel):
         super()._setup_model()
         self.decisions = 0
         self._is_updating = False
+        if self.config.drops_words and not self.policy.network.config.language:
+            raise ValueError(
+                "text_consistency and cross_consistency must be 0 where network.language is False: no word is read that could be dropped"
+            )
 
     def _fit_env(self) -> None:
-        if self.env is not None and not isinstance(self.env.unwrapped, TrialVecEnv):
-            raise ValueError(f"env must be of agents.make_vec_env and have a teacher, got {self.env.unwrapped}")
+        if self.env is None:
+            return
+        env, config = self.env.unwrapped, self.policy.network.config
+        if not isinstance(env, TrialVecEnv):
+            raise ValueError(f"env must be of agents.make_vec_env and have a teacher, got {env}")
+        moves = env.env.task.max_episode_steps - 1
+        if config.bank is not None:
+            moves = min(config.bank, moves)
+        needed = int(env.action_space.n) + (1 if config.history == "state" else moves)  # type: ignore[attr-defined]
+        if needed > config.vision_positions:
+            raise ValueError(
+                f"vision_positions of the network must be at least {needed}, the actions and what can be remembered of an episode, got "
+                f"{config.vision_positions}"
+            )
 
     def load_features(self, path: str | PathLike[str]) -> None:
         """Starts with all weights of another learner's checkpoint (.zip), see `checkpoint.load_policy`, or with PREVALENT's, see `load_prevalent`."""

@@ -21,9 +21,9 @@ class ImitationConfig:
         imitation_updates: Updates at the beginning that imitate only; >= 0.
         imitation_weight: Of the imitation loss, >= 0.
         gamma: Discount of the sampled rollouts, in [0, 1].
-        value_coef: Weight of half the squared error of the value, >= 0.
+        value_coef: Weight of the squared error of the value, >= 0.
         entropy_coef: Weight of the entropy, >= 0.
-        word_drop: Chance that a word is dropped in the second pass of the consistency loss, in [0, 1]. Both its weights 0: there is none.
+        word_drop: Chance that a word is dropped in the second pass of the consistency loss, in [0, 1). Both its weights 0: there is none.
         text_consistency: Weight of what dropped words change in the text as it is read, once for a rollout; >= 0.
         cross_consistency: Weight of what they change in text and views after the cross layers, a mean over decisions; >= 0.
         consistency_axis: Over what the softmax in both is taken: tokens, for each channel, or channels.
@@ -65,9 +65,10 @@ class ImitationConfig:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         if self.final_learning_rate is not None and self.final_learning_rate < 0:
             raise ValueError(f"final_learning_rate must be >= 0 or None, got {self.final_learning_rate}")
-        for name in ("gamma", "word_drop"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        if not 0.0 <= self.gamma <= 1.0:
+            raise ValueError(f"gamma must be in [0, 1], got {self.gamma}")
+        if not 0.0 <= self.word_drop < 1.0:  # of a text without any word all are heard
+            raise ValueError(f"word_drop must be in [0, 1), got {self.word_drop}")
         for name in ("learning_rate", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")

@@ -18,7 +18,7 @@ from agents.ppo import PartialUpdatePPO
 from agents.report import figure_png, image_png
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory
-from agents.vec_env import TrialVecEnv, check_encoder, make_vec_env
+from agents.vec_env import TrialVecEnv, make_vec_env
 from agents.vln.policy import MTVMPolicy
 from agents.vln.words import heed, words_figure
 from memenvs.checks import check_whole
@@ -115,7 +115,7 @@ def evaluate_run(
         FileNotFoundError: The run has no checkpoint yet.
         TypeError: A field of `changes` does not exist.
         ValueError: Its checkpoint is not whole, of other settings, or of a policy that has learned with another frozen encoder; or the
-            environment has no oracle to demonstrate.
+            environment has no oracle to demonstrate, or shows other observations or words than were learned with.
     """
     config = replace(run.config, **changes)
     if policy is None:
@@ -123,7 +123,7 @@ def evaluate_run(
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     try:
         if isinstance(policy, ActingPolicy):
-            check_encoder(policy.encoder_fingerprint, env)
+            policy.check_env(env)
         return make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations).run(policy)
     finally:
         env.close()

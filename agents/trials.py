@@ -21,7 +21,7 @@ from agents.acting import ActingPolicy
 from agents.distributed import Processes
 from agents.memory import State
 from agents.policies import MemoryPolicy
-from agents.vec_env import check_encoder, encoder_fingerprint
+from agents.vec_env import encoder_fingerprint, vocabulary_fingerprint
 from memenvs.checks import choices_for
 
 
@@ -74,6 +74,7 @@ class TrialModel(BaseAlgorithm):
         self.processes.broadcast(list(self.policy.state_dict().values()))
         if self.env is not None:
             self.policy.encoder_fingerprint = encoder_fingerprint(self.env)
+            self.policy.vocabulary_fingerprint = vocabulary_fingerprint(self.env)
         self.policy.generator = torch.Generator(self.device)
         self._has_trials = False
         self._trial_start = torch.zeros(1, dtype=torch.bool)
@@ -122,7 +123,7 @@ class TrialModel(BaseAlgorithm):
         for name in ("observation_space", "action_space"):
             if getattr(env, name) != getattr(self, name):
                 raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
-        check_encoder(self.policy.encoder_fingerprint, env)
+        self.policy.check_env(env)
         before = self.env, self.n_envs
         self.env, self.n_envs = env, env.num_envs
         try:

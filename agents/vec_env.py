@@ -179,6 +179,28 @@ def encoder_fingerprint(env: VecEnv) -> str | None:
     return bare.encoder.fingerprint if isinstance(bare, TrialVecEnv) and bare.encoder is not None else None
 
 
+def check_vocabulary(expected: str | None, env: VecEnv) -> None:
+    """Raises a ValueError if the numbers of an environment's texts stand for other words.
+
+    Args:
+        expected: `vocabulary_fingerprint` of what was learned with; None if that is not known.
+        env: The environment.
+    """
+    got = vocabulary_fingerprint(env)
+    if expected is not None and got != expected:
+        raise ValueError(
+            f"vocabulary must be the one that was learned with, {expected}, got {got}: numbers of words would mean others "
+            "(world, tokenizer or files of the environment differ)"
+        )
+
+
+def vocabulary_fingerprint(env: VecEnv) -> str | None:
+    """Tells which words the numbers of an environment's texts stand for; None where there are no texts."""
+    bare = env.unwrapped
+    tokenizer = getattr(bare.env.task, "tokenizer", None) if isinstance(bare, TrialVecEnv) else None
+    return None if tokenizer is None else tokenizer.fingerprint
+
+
 def make_vec_env(
     id: str,
     num_envs: int,

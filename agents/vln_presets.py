@@ -55,6 +55,7 @@ def _tours(legs: int) -> RunConfig:
             "legs": legs,
             "feature_size": 256,
             "max_tokens": 112 * legs,
+            "too_long": "error",
         },
         imitation=_SCRATCH,
         policy={"size": "small", "network": {"text_positions": 112 * legs}},
@@ -91,7 +92,13 @@ def _laptop(legs: int) -> RunConfig:
         **_MINUTES,
         encoder_from=None if legs == 1 else "runs/vln-laptop-{seed}",
         env="memenvs/VLN-R2R-v0",
-        env_kwargs={"world": "procedural", "split": "train", "legs": legs, "max_tokens": 112 * legs},
+        env_kwargs={
+            "world": "procedural",
+            "split": "train",
+            "legs": legs,
+            "max_tokens": 112 * legs,
+            "too_long": "error",
+        },
         policy={"size": "laptop", "network": {"text_positions": _LONGEST}},
         eval_kwargs=_PLAYED,
         eval_steps=15 * legs,
@@ -117,13 +124,20 @@ def _dialogues(world: str, **more: Any) -> RunConfig:
 
 #: What is changed -> what the agent then is, and how: MTVM's studies of history, memory and consistency.
 ABLATIONS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
-    "last1": ("remembers the last move only", [("policy.network.bank", 1)]),
-    "last3": ("remembers the last 3 moves", [("policy.network.bank", 3)]),
+    "last1": ("looks at the last move only", [("policy.network.bank", 1)]),
+    "last3": ("looks at the last 3 moves", [("policy.network.bank", 3)]),
     "no-memory": ("remembers nothing", [("policy.network.bank", 0)]),
     "observations": ("remembers what the options looked like", [("policy.network.history", "observation")]),
     "recurrent": ("one recurrent state", [("policy.network.history", "state")]),
     "one-way": ("the text does not hear the views", [("policy.network.two_way", False)]),
-    "no-language": ("does not read the text", [("policy.network.language", False)]),
+    "no-language": (
+        "does not read the text, and so without the consistency loss",
+        [
+            ("policy.network.language", False),
+            ("imitation.text_consistency", 0.0),
+            ("imitation.cross_consistency", 0.0),
+        ],
+    ),
     "no-consistency": (
         "without the consistency loss",
         [("imitation.text_consistency", 0.0), ("imitation.cross_consistency", 0.0)],
@@ -211,7 +225,7 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
         "PartialUpdatePPO with a GRU in procedural houses: a bag of words, and only candidates that there are",
         RunConfig(
             env="memenvs/VLN-R2R-v0",
-            env_kwargs={"world": "procedural", "split": "train", "max_tokens": 112},
+            env_kwargs={"world": "procedural", "split": "train", "max_tokens": 112, "too_long": "error"},
             n_envs=32,
             total_steps=500_000,
             threads=1,

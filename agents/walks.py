@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from agents.acting import ActingPolicy
 from agents.evaluation import NOT_METRICS, OraclePolicy, Policy, RandomPolicy
-from agents.policies import MemoryPolicy
 from agents.report import Report, figure_png, image_png, step_figure
 from agents.runs import RunDirectory, evaluation_env, trained_policy
-from agents.vec_env import TrialVecEnv, check_encoder
+from agents.vec_env import TrialVecEnv
 from memenvs.checks import check_whole, choices_for
 from memenvs.files import write_file
 
@@ -250,8 +250,8 @@ def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: in
     agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
     env = _evaluation_env(run, copies, seed)
     try:
-        if isinstance(agent, MemoryPolicy):
-            check_encoder(agent.encoder_fingerprint, env)
+        if isinstance(agent, ActingPolicy):
+            agent.check_env(env)
         others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
         return play_walks(others if agent is None else agent, env, episodes, metric, layouts=layouts)

@@ -24,7 +24,8 @@ class MTVMConfig:
         two_way: Whether the text hears the views too.
         history: What is remembered of a move: "activation" (what the action head made of the option that was taken), "observation" (the
             option's image feature), "state" (nothing of moves; one recurrent vector), each as long as an episode goes on.
-        bank: Moves that are remembered, the newest ones; 0 for none, None for all.
+        bank: Moves that are remembered, the newest ones; 0 for none, None for all. What is remembered of a move as an "activation" was made while
+            looking at those before it, so something of older ones comes through; with "observation" nothing does.
         memory_angle: Direction that is remembered with a move: "pose" (absolute, where the camera then looks) or "option" (that of the option,
             relative to where it looked before).
         detach_memory: Whether no gradient flows through what is remembered.
@@ -72,6 +73,10 @@ class MTVMConfig:
             raise ValueError(f"bank must be at least 0 or None, got {self.bank}")
         if self.history == "state" and self.bank is not None:
             raise ValueError(f"bank must be None with history 'state', which remembers no moves, got {self.bank}")
+        if self.history == "state" and self.memory_angle != "pose":
+            raise ValueError(
+                f"memory_angle must be left out with history 'state', which remembers no moves, got {self.memory_angle!r}"
+            )
         for name in ("dropout", "image_dropout", "critic_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")

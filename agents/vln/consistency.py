@@ -15,7 +15,7 @@ def drop_words(words: Tensor, rate: float) -> Tensor:
 
     Args:
         words: bool, (B, L); tokens of each text, the separator included.
-        rate: Chance to be dropped, in [0, 1]; drawn from torch's global generator.
+        rate: Chance to be dropped, in [0, 1); drawn from torch's global generator.
 
     Returns:
         bool, (B, L).

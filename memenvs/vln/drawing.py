@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +12,7 @@ from memenvs.vln.graph import Graph
 #: Side of a map, and height of the text under it, pixels.
 SIDE, TEXT_HEIGHT = 512, 128
 _MARGIN = 24
+_LETTERS = (12, 11, 10, 9, 8)  # pixels; 8 can just be read
 _FACTOR = 2  # drawn larger, then made smaller
 _PAPER, _EDGE, _NODE, _INK = (250, 249, 246), (205, 204, 200), (150, 150, 155), (52, 52, 58)
 _REFERENCE, _START, _GOAL, _HERE = (66, 133, 214), (34, 160, 84), (214, 48, 49), (240, 150, 20)
@@ -62,8 +62,26 @@ def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], way: 
 
 
 def draw_text(text: str) -> np.ndarray:
-    """A text on paper, cut where there is no more room; uint8, (128, 512, 3)."""
+    """A text on paper, the smaller the longer it is and cut where there is no more room; uint8, (128, 512, 3)."""
     image = Image.new("RGB", (SIDE, TEXT_HEIGHT), _PAPER)
-    lines = textwrap.wrap(text, 84, max_lines=8, placeholder=" ...")
-    ImageDraw.Draw(image).multiline_text((8, 6), "\n".join(lines), _INK, ImageFont.load_default(12), spacing=2)
+    for size in _LETTERS:
+        font, room = ImageFont.load_default(size), (TEXT_HEIGHT - 8) // (size + 2)
+        lines = _wrapped(text, font)
+        if len(lines) <= room:
+            break
+    else:
+        lines = [*lines[: room - 1], lines[room - 1] + " ..."]
+    ImageDraw.Draw(image).multiline_text((8, 4), "\n".join(lines), _INK, font, spacing=2)
     return np.asarray(image)
+
+
+def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont) -> list[str]:
+    """Lines of whole words that are as wide as a map, with a little left for an ellipsis."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and font.getlength(longer) > SIDE - 24:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 import unicodedata
 import zlib
@@ -48,6 +49,11 @@ class Tokenizer(ABC):
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tuple(tokens)
         self._number = {token: k for k, token in enumerate(tokens)}
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the vocabulary: 16 hexadecimal digits that another one, or another order, does not have."""
+        return hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()[:16]
 
     @abstractmethod
     def pieces(self, text: str) -> list[str]:

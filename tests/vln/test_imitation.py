@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import make_vec_env
+from agents import checkpoint, make_vec_env
 from agents.__main__ import main
 from agents.imitation import ImitationA2C
 from agents.imitation_config import ImitationConfig
@@ -292,8 +292,53 @@ def test_wrong_settings(make) -> None:
         ValueError, match="text_positions of the network must be at least the 8 tokens of an instruction, got 4"
     ):
         make(network={"text_positions": 4})
+    with pytest.raises(
+        ValueError, match=r"text_consistency and cross_consistency must be 0 where network\.language is False"
+    ):
+        make(network={"language": False})
+    with pytest.raises(ValueError, match=r"memory_angle must be left out with history 'state'.*, got 'option'"):
+        make(network={"history": "state", "memory_angle": "option"})
+
+
+@pytest.mark.parametrize(("changes", "needed"), [({}, 31), ({"bank": 3}, 20), ({"history": "state"}, 18)])
+def test_room_for_what_an_episode_can_remember(make, changes: dict[str, Any], needed: int) -> None:
+    """15 steps remember 14 moves, beside 17 actions; a rollout never fails for that later."""
+    make(network=changes | {"vision_positions": needed})
+    with pytest.raises(
+        ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
+    ):
+        make(network=changes | {"vision_positions": needed - 1})
+
+
+def test_another_environment_than_was_learned_in_is_refused(make, toy_data: Path, tmp_path: Path) -> None:
+    model = make(2)
+    model.policy.check_env(make_vec_env(ENV, 1, **kwargs(toy_data, split="val_seen")))
+    others = {
+        r"observation 'instruction' must be of shape \(8,\), as it was learned with, got \(9,\)": {"max_tokens": 9},
+        r"observation 'candidates' must be of shape \(17, 132\), .* got \(17, 133\)": {"feature_size": 5},
+        r"vocabulary must be the one that was learned with, [0-9a-f]{16}, got [0-9a-f]{16}": {"world": "procedural", "data_dir": None},
+    }  # fmt: skip
+    model.save(tmp_path / "model")
+    loaded = ImitationA2C.load(tmp_path / "model", device="cpu")
+    for message, changes in others.items():
+        other = make_vec_env(ENV, 2, **kwargs(toy_data, **changes))
+        for policy in (model.policy, loaded.policy):
+            with pytest.raises(ValueError, match=message):
+                policy.check_env(other)
+    other = make_vec_env(ENV, 2, **kwargs(toy_data))
+    tokenizer = other.unwrapped.env.task.tokenizer  # as many words, in another order
+    tokenizer.tokens = tokenizer.tokens[:-2] + tokenizer.tokens[:-3:-1]
+    with pytest.raises(ValueError, match="model: vocabulary must be the one"):
+        ImitationA2C.load(tmp_path / "model", other, device="cpu")
+    fresh = ImitationA2C("MTVMPolicy", other, policy_kwargs={"size": "tiny", "network": SIZES | DRY}, device="cpu")
+    with pytest.raises(ValueError, match=r"model: vocabulary must be [0-9a-f]{16}, got [0-9a-f]{16}"):
+        checkpoint.load_policy(fresh.policy, tmp_path / "model")
+
+
+def test_rates_out_of_range() -> None:
     for name, value, message in (
-        ("word_drop", 1.5, r"word_drop must be in \[0, 1\], got 1.5"),
+        ("word_drop", 1.5, r"word_drop must be in \[0, 1\), got 1.5"),
+        ("word_drop", 1.0, r"word_drop must be in \[0, 1\), got 1.0"),
         ("learning_rate", 0.0, "learning_rate must be > 0, got 0.0"),
         ("final_learning_rate", -1e-4, "final_learning_rate must be >= 0 or None, got -0.0001"),
         ("cross_consistency", -1.0, "cross_consistency must be at least 0, got -1.0"),
@@ -400,10 +445,15 @@ def test_presets_of_ablations_differ_in_what_they_say() -> None:
     base = find_preset("vln-r2r-small")
     changes = {
         "last1": ("policy.network.bank", 1), "no-memory": ("policy.network.bank", 0), "recurrent": ("policy.network.history", "state"),
-        "no-language": ("policy.network.language", False),
     }  # fmt: skip
     for name, pair in changes.items():
         assert find_preset(f"vln-r2r-small-{name}") == with_overrides(base, [pair])
+    deaf = [
+        ("policy.network.language", False),
+        ("imitation.text_consistency", 0.0),
+        ("imitation.cross_consistency", 0.0),
+    ]
+    assert find_preset("vln-r2r-small-no-language") == with_overrides(base, deaf)
     paper = find_preset("vln-r2r-paper")
     assert (
         paper.imitation == ImitationConfig() and paper.env_kwargs["feature_size"] == 2048 and paper.eval_trials == 2349
@@ -432,6 +482,6 @@ def test_words_are_heeded_by_who_reads(make) -> None:
     assert found.attention.shape == (len(found.moves), len(found.words))
     np.testing.assert_allclose(found.attention.sum(1), 1.0, rtol=1e-5)
     assert set(found.moves) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
-    deaf = make(1, network={"language": False})
+    deaf = make(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
     with pytest.raises(ValueError, match="policy must read the text"):
         heed(deaf.policy, deaf.env, 2)

@@ -12,6 +12,7 @@ import pytest
 import memenvs  # noqa: F401  (registers)
 from memenvs.core import TrialVectorEnv
 from memenvs.vln.cvdn import CVDN
+from memenvs.vln.drawing import draw_text
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from tests.vln.toys import plain_metrics
@@ -267,6 +268,15 @@ def test_pictures_show_path_and_walk(make):
     assert orange[0] > orange[2] + 50
     assert abs(grey[0] - grey[2]) < 20
     assert (picture[512:] < 128).any()  # there is text
+
+
+def test_pictures_show_the_end_of_long_texts():
+    """As long as those of three legs (1,300 letters): what differs in the last word is seen, and what there is no room for is not."""
+    words = " ".join(["turn around and walk past the lamp"] * 38)
+    for text, fits in (("", True), (words, True), (f"{words} {words}", False)):
+        table, chair = (draw_text(f"{text} {last}.") for last in ("table", "chair"))
+        assert table.shape == (128, 512, 3)
+        assert np.array_equal(table, chair) != fits
 
 
 def test_some_of_a_batch_stop_and_others_walk(toy_data):

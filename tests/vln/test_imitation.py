@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,41 @@ def test_a_cut_episode_goes_on_with_the_critics_value(make) -> None:
     stopped = rollout.steps[0].rewards.abs() >= 2
     values = rollout.last
     assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
+
+
+def test_the_critic_remembers_what_was_before_the_cut(make) -> None:
+    """The value of what follows is that of the second decision where the clock goes on."""
+    cut, whole = (sharpen(make(4, env={"max_episode_steps": limit})) for limit in (1, 5))
+    ended, goes_on = (model.play(model.env, 1, taught=False) for model in (cut, whole))
+    second = goes_on.steps[1]
+    assert len(second.rows) > 0
+    torch.testing.assert_close(ended.last[second.rows], second.values.detach().float())
+
+
+def test_the_actors_loss_does_not_teach_the_critic(make) -> None:
+    values, log_probs = (torch.tensor([1.0], requires_grad=True) for _ in range(2))
+    step = replace(decisions([0], [3.0]), values=values, log_probs=log_probs)
+    make(2).losses(Rollout([step], torch.zeros(1), torch.zeros(1)), taught=False)["actor"].backward()
+    assert values.grad is None and log_probs.grad is not None and log_probs.grad.item() == -2.0
+
+
+def test_sampled_rollouts_draw_their_actions(make) -> None:
+    model = sharpen(make(3))
+    rollouts = [model.play(model.env, 1, taught=False) for _ in range(10)]
+    assert len({rollout.steps[0].log_probs.sum().item() for rollout in rollouts}) > 1
+
+
+def test_an_update_decays_weights_and_ends_without_dropout(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(2, weight_decay=0.3)
+    assert [group["weight_decay"] for group in model.policy.optimizer.param_groups] == [0.3]
+    model.learn(1)
+    assert not model.policy.training
+    before = weights(model)
+    endless = {"error": torch.tensor(float("inf"), requires_grad=True)}
+    monkeypatch.setattr(model, "losses", lambda rollout, taught: endless)
+    with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
+        model.learn(2, reset_num_timesteps=False)
+    assert torch.equal(before, weights(model))
 
 
 def test_nothing_is_inconsistent_where_nothing_is_dropped(make) -> None:

@@ -343,6 +343,23 @@ def test_the_text_is_read_once_and_language_can_be_switched_off() -> None:
     assert torch.equal(texts[0]["text"], texts[1]["text"]) and texts[0]["words"].sum(1).tolist() == [1, 1, 1]
 
 
+def test_directions_are_never_dropped() -> None:
+    net = network(image_dropout=0.9)
+    views = torch.cat([torch.zeros(2, 3, net.image), torch.randn(2, 3, 128)], 2).to(net.see.weight)
+    expected = net.eval()._embedded(views)
+    torch.testing.assert_close(net.train()._embedded(views), expected)
+    seen = torch.ones_like(views)
+    assert not torch.equal(net._embedded(seen), net.eval()._embedded(seen))
+
+
+def test_a_recurrent_state_begins_with_the_text() -> None:
+    net = network(history="state")
+    seen = observations(3)
+    state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+    means = [text[words].mean(0) for text, words in zip(state["text"], state["words"], strict=True)]
+    torch.testing.assert_close(state["carried"], torch.stack(means))
+
+
 def test_too_long_a_memory_is_refused() -> None:
     with pytest.raises(
         ValueError, match="vision_positions must be at least 6, the moves remembered and the actions, got 5"

@@ -13,7 +13,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
     aba          2 runs  3             a quota for each place against one queue for all
     rooms        1 run   6             4 to 12 rooms after learning in 8
     unlimited    2 runs  15, 20        AMA with half of the visits against a memory with room for all
-    dnc          3 runs  5, 10, 10     a small DNC against AMA, every fifth step of a visit, all four tasks: accuracy by batches and by wall-clock
+    dnc          3 runs  7, 18, 18     a small DNC against AMA, every fifth step of a visit, all four tasks: accuracy by batches and by wall-clock
     opposite     1 run   8             attention by room and layer
     parity       1 run   60            Ballet-MVFO from the release's weights and learning rate: accuracy along 40 of its 101 epochs
 

@@ -17,16 +17,20 @@ from agents.vln.layers import Attention, FeedForward, TextLayer
 from agents.vln.mtvm import MTVM
 
 NETWORK = {
-    "dim": 8, "inner": 16, "heads": 2, "critic_dim": 8, "cross_layers": 2, "dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0,
+    "dim": 8, "inner": 16, "heads": 2, "critic_dim": 8, "cross_layers": 2, "text_positions": 112,
+    "dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0,
 }  # fmt: skip
 IMAGE, DROP = 4, 0.4
 
 
-def learner(folder: Path, count: int, axis: str = "token", **network: Any) -> ImitationA2C:
-    """Ready to play in the house of `toys.py`, with large weights in float64 that do not depend on `count`."""
-    env = make_vec_env(
-        "memenvs/VLN-R2R-v0", count, world="mp3d", split="train", data_dir=str(folder), features="none", feature_size=IMAGE, max_tokens=8
-    )  # fmt: skip
+def learner(folder: Path | None, count: int, axis: str = "token", **network: Any) -> ImitationA2C:
+    """Ready to play in the house of `toys.py` or (None) in procedural ones, with large weights in float64 that do not depend on `count`."""
+    own = (
+        {"world": "procedural", "max_tokens": 112}
+        if folder is None
+        else {"world": "mp3d", "data_dir": str(folder), "max_tokens": 8}
+    )
+    env = make_vec_env("memenvs/VLN-R2R-v0", count, split="train", features="none", feature_size=IMAGE, **own)
     policy = {"size": "tiny", "network": NETWORK | network}
     model = ImitationA2C(
         "MTVMPolicy", env, policy_kwargs=policy, seed=7, device="cpu", word_drop=DROP, consistency_axis=axis
@@ -133,22 +137,32 @@ def episode(
     "network", [{}, {"two_way": False}, {"bank": 1}, {"bank": 0}, {"text_layers": 2}, {"axis": "channel"}]
 )
 def test_rollouts_by_their_equations(toy_data: Path, network: dict[str, Any]) -> None:
-    """Four episodes of different lengths and texts of different lengths in a batch, with a half of the words dropped in the second pass."""
+    compare(toy_data, network)
+
+
+def test_rollouts_in_which_some_have_fewer_candidates() -> None:
+    """Which is not so in the toy house."""
+    assert compare(None, {})
+
+
+def compare(folder: Path | None, network: dict[str, Any]) -> bool:
+    """Four episodes with different lengths and texts in a batch, some words dropped in the second pass; whether some had fewer candidates."""
     count, number, dim = 4, 3, int(network.get("axis") == "channel")
-    model, twin = (learner(toy_data, count, **network) for _ in range(2))
+    model, twin = (learner(folder, count, **network) for _ in range(2))
     torch.manual_seed(2)
     rollout = model.play(model.env, number, taught=True)
 
     seen: list[list[dict[str, np.ndarray]]] = [[] for _ in range(count)]
     actions: list[list[int]] = [[] for _ in range(count)]
     twin.env.set_options([{"trial": number}] * count)
-    shown, going = twin.env.reset(), np.ones(count, bool)
+    shown, going, padded = twin.env.reset(), np.ones(count, bool), False
     masks = torch.as_tensor(shown["instruction_mask"]) > 0
     longest = int(masks.sum(1).max())
     torch.manual_seed(2)
     kept = masks[:, :longest] & (torch.rand(count, longest) >= DROP)
     while going.any():
         oracle = twin.env.oracle_actions()
+        padded |= len(np.unique(shown["candidate_mask"][going], axis=0)) > 1
         for i in np.flatnonzero(going):
             seen[i].append({key: value[i].copy() for key, value in shown.items()})
             actions[i].append(int(oracle[i]))
@@ -171,6 +185,7 @@ def test_rollouts_by_their_equations(toy_data: Path, network: dict[str, Any]) ->
             same(step.entropy[row], -(log_probs.exp() * log_probs).sum())
             same(step.values[row], expected["values"][k])
             same(step.apart[row], expected["apart"][k])
+    return padded
 
 
 def same(found: Tensor, expected: Tensor) -> None:

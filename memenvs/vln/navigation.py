@@ -266,9 +266,11 @@ class GraphNavigation(BatchTask):
             raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
         if id is None:
             return None if number is None else int(number)
+        if not isinstance(id, str):
+            raise ValueError(f"option 'instr_id' must be a string, got {id!r}")
         try:
             found = self.world.number(id)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise ValueError(f"option 'instr_id': {error}") from None
         if number is not None and number != found:
             raise ValueError(

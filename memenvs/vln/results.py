@@ -5,6 +5,7 @@ A file is a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, el
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -92,8 +93,8 @@ def _read_walk(entry: Field, name: str, episode: Episode, graph: Graph) -> list[
         raise ValueError(f"{entry.source}: {entry.path} ({name}): the trajectory is empty")
     walk: list[int] = []
     for k, place in enumerate(places):
-        viewpoint = place.value[0] if isinstance(place.value, list) and place.value else None
-        node = graph.node.get(viewpoint) if isinstance(viewpoint, str) else None
+        viewpoint, *angles = place.value if isinstance(place.value, list) and len(place.value) == 3 else [None]
+        node = graph.node.get(viewpoint) if isinstance(viewpoint, str) and all(map(_is_angle, angles)) else None
         where = f"{entry.source}: {entry.path} ({name}), step {k}"
         if node is None:
             raise ValueError(
@@ -107,3 +108,7 @@ def _read_walk(entry: Field, name: str, episode: Episode, graph: Graph) -> list[
             )
         walk.append(node)
     return walk
+
+
+def _is_angle(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

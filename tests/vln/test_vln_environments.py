@@ -213,7 +213,8 @@ def test_masked_actions(make):
         ({"episode": 3}, r"option 'episode' must be an integer in 0 \.\.\. 2, got 3"),
         ({"episode": "7_0"}, "option 'episode' must be an integer"),
         ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids look like '7_0'"),
-        ({"instr_id": ["7_0"]}, "option 'instr_id': "),
+        ({"instr_id": ["7_0"]}, r"option 'instr_id' must be a string, got \['7_0'\]"),
+        ({"instr_id": 3}, "option 'instr_id' must be a string, got 3"),
         (
             {"instr_id": "7_1", "episode": 0},
             "options 'episode' 0 and 'instr_id' '7_1', which is episode 1, do not agree",

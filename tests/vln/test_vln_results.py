@@ -64,6 +64,9 @@ def test_goal_progress_is_the_same_whatever_the_key_is_written_as(toy_data, tmp_
         ),
         (lambda rows: rows[0]["trajectory"].append(["x", 0, 0]), r"\[0\] .*step 4: must be \[viewpoint of scan toy"),
         (lambda rows: rows[0]["trajectory"].append("d"), r"\[0\] .*step 4: must be \[viewpoint of scan toy.*got d"),
+        (lambda rows: rows[0]["trajectory"].append(["d"]), r"\[0\] .*step 4: must be \[viewpoint .*got \['d'\]"),
+        (lambda rows: rows[0]["trajectory"].append(["d", 0, "x"]), r"step 4: must be .*got \['d', 0, 'x'\]"),
+        (lambda rows: rows[0]["trajectory"].append(["d", float("nan"), 0]), r"step 4: must be .*got \['d', nan, 0\]"),
         (lambda rows: rows.append(4), r"\[3\] must be a JSON object, got 4"),
     ],
 )

@@ -307,9 +307,8 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--demonstrations", "1", *short[:2]]) == 0
     capsys.readouterr()
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
-    assert (
-        main(["evaluate", str(folder), "--steps", "1", "--trials", "2", "--name", "shorter"]) == 0
-    )  # than any episode
+    shorter = ["--steps", "1", "--trials", "2", "--name", "shorter"]  # than any episode
+    assert main(["evaluate", str(folder), *shorter]) == 0
     assert "agent    return by episode: none that all trials have ended within --eval_steps" in capsys.readouterr().out
     assert main(["evaluate", str(folder), "--ppo.n_epochs", "2"]) == 2
     assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err

@@ -76,9 +76,8 @@ def test_one_visit_more_than_rooms_is_enough_and_as_many_are_not(rooms):
     task = make_ballet("MVFO", rooms=rooms)
     episodes = task.sample_batch(10_000, np.random.default_rng(4))
     assert (ideal_observer(task, episodes, "mvfo").accuracy == 1).all()
-    asked, could_be = {4: (17, 70), 6: (11, 65), 8: (7, 56), 10: (4, 45), 12: (3, 33)}[
-        rooms
-    ]  # % lost, in ARCHITECTURE.md
+    percent = {4: (17, 70), 6: (11, 65), 8: (7, 56), 10: (4, 45), 12: (3, 33)}  # ARCHITECTURE.md has them
+    asked, could_be = percent[rooms]
     lost = ~ideal_observer(task, episodes, "mvfo", rooms).retained
     places, kept = episodes.visit_place, retained(episodes.visit_place, "mvfo", rooms)
     last = np.array([[place not in row[i + 1 :] for i, place in enumerate(row)] for row in places])

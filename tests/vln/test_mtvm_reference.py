@@ -15,6 +15,7 @@ from agents import make_vec_env
 from agents.imitation import ImitationA2C
 from agents.vln.layers import Attention, FeedForward, TextLayer
 from agents.vln.mtvm import MTVM
+from tests.vln.learners import sharpen
 
 NETWORK = {
     "dim": 8, "inner": 16, "heads": 2, "critic_dim": 8, "cross_layers": 2, "text_positions": 112,
@@ -35,13 +36,7 @@ def learner(folder: Path | None, count: int, axis: str = "token", **network: Any
     model = ImitationA2C(
         "MTVMPolicy", env, policy_kwargs=policy, seed=7, device="cpu", word_drop=DROP, consistency_axis=axis
     )
-    generator = torch.Generator().manual_seed(1)
-    model.policy.double()
-    model._setup_learn(1)
-    with torch.no_grad():
-        for each in model.policy.parameters():
-            each.add_(0.3 * torch.randn(each.shape, generator=generator, dtype=torch.float64))
-    return model
+    return sharpen(model)
 
 
 def normed(norm: nn.LayerNorm, x: Tensor) -> Tensor:

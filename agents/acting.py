@@ -85,7 +85,7 @@ class ActingPolicy(BasePolicy):
         )
         for key, space in own.items():
             got = given[key].shape if key in given else None
-            if sorted(space.shape or ()) != sorted(got or ()) or (key not in given):
+            if got is None or sorted(space.shape or ()) != sorted(got):
                 raise ValueError(
                     f"observation {key!r} must be of shape {space.shape}, as it was learned with, got {got}"
                 )

@@ -86,7 +86,7 @@ class BalletModelConfig:
         for name in ("every", "chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_whole(name, getattr(self, name))
         check_whole("own_layers", self.own_layers, at_least=0)
-        if self.own_layers and (self.own_layers >= self.layers or self.memory.startswith("dnc")):
+        if self.own_layers and (self.own_layers >= self.layers or self.is_dnc):
             raise ValueError(
                 f"own_layers must be below layers ({self.layers}), and 0 with a DNC, got {self.own_layers}"
             )
@@ -94,25 +94,34 @@ class BalletModelConfig:
             check_whole("capacity", self.capacity, or_none=True)
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
-        is_dnc, knows_places = self.memory.startswith("dnc"), not self.memory.startswith("t-fifo")
-        if is_dnc and (self.capacity not in ("task", None) or self.strategy is not None):
+        if self.is_dnc and (self.capacity not in ("task", None) or self.strategy is not None):
             raise ValueError(
                 f"capacity and strategy must be left out with memory {self.memory!r}, which goes through all visits, got {self.capacity} and "
                 f"{self.strategy!r}"
             )
         if self.memory == "t-fifo+a" and self.time_index == "slot":
             raise ValueError("time_index must be 'step', 'age' or 'mod32' with memory 't-fifo+a', got 'slot'")
-        if not knows_places and (self.place_code, self.columns) != ("sine1d", None):
+        if not self.knows_places and (self.place_code, self.columns) != ("sine1d", None):
             raise ValueError(
                 f"place_code and columns must be left out with memory {self.memory!r}, got {self.place_code!r} and {self.columns}"
             )
-        if self.dnc and not is_dnc:
+        if self.dnc and not self.is_dnc:
             raise ValueError(f"dnc must be left out with memory {self.memory!r}, got {self.dnc}")
 
     @property
     def kept(self) -> str:
         """Name of the strategy."""
         return self.strategy or ("quota" if self.memory.startswith("sat-pm") else "fifo")
+
+    @property
+    def is_dnc(self) -> bool:
+        """Whether it goes through all tokens one after the other."""
+        return self.memory.startswith("dnc")
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether tokens say where they were seen."""
+        return not self.memory.startswith("t-fifo")
 
     @property
     def in_chunks(self) -> bool:
@@ -151,9 +160,8 @@ class BalletModel(nn.Module):
         self._seen = np.arange(0, task.stay, config.every)
         """Steps of a visit that are seen."""
         self.encoder = FrameEncoder(config.dim, config.initialisation)
-        self.is_dnc = config.memory.startswith("dnc")
         self.reader: MemoryReader | DNCReader
-        if self.is_dnc:
+        if config.is_dnc:
             on: TaskOn = "first" if config.memory == "dnc-first" else "every"
             self.reader = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
             self.head = nn.Linear(self.reader.output_dim, DANCES)
@@ -165,16 +173,14 @@ class BalletModel(nn.Module):
         self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
         self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None
         self.places = (
-            None
-            if config.memory.startswith("t-fifo")
-            else PlaceCode(config.place_code, task.rooms, config.dim, config.columns)
+            PlaceCode(config.place_code, task.rooms, config.dim, config.columns) if config.knows_places else None
         )
         self._units = task.steps + (0 if self.actions is None else task.visits - 1)
         """What has a time: steps and, where they are tokens, the moves between visits."""
         self.register_buffer(
             "times", sinusoid(torch.arange(self._units).double(), config.dim).float(), persistent=False
         )
-        published = None if self.is_dnc else task.capacity
+        published = None if config.is_dnc else task.capacity
         self.capacity = published if isinstance(config.capacity, str) else config.capacity
         first = np.zeros((1, task.visits), np.int64)
         retained(first, config.kept, self.capacity, n_places=task.rooms)  # says at once what does not go together

@@ -11,7 +11,7 @@ from agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from agents.__main__ import main
 from agents.policies import MASK
 from agents.run_directory import RunDirectory
-from tests.vln.test_imitation import ENV, kwargs
+from tests.vln.learners import ENV, kwargs
 
 POLICY: dict[str, Any] = {
     "memory": "gru",

@@ -126,6 +126,10 @@ def _dialogues(world: str, **more: Any) -> RunConfig:
 ABLATIONS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     "last1": ("looks at the last move only", [("policy.network.bank", 1)]),
     "last3": ("looks at the last 3 moves", [("policy.network.bank", 3)]),
+    "last3-observations": (
+        "remembers what the options looked like at the last 3 moves, and so nothing that is older",
+        [("policy.network.bank", 3), ("policy.network.history", "observation")],
+    ),
     "no-memory": ("remembers nothing", [("policy.network.bank", 0)]),
     "observations": ("remembers what the options looked like", [("policy.network.history", "observation")]),
     "recurrent": ("one recurrent state", [("policy.network.history", "state")]),

@@ -4,8 +4,8 @@ Trains the laptop's MTVM with all of its moves in memory, with the last three, t
 what learns several legs begins with the weights of what remembers all moves and has learned one. Prints and draws success rate (SR) and success
 weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
 Success in a tour asks for the end of each leg, in order. One leg is a shortest path and can be walked without a memory; of two the camera tells
-nearly always whence one has come; in three there is a place, view and last three moves that come twice and ask for different moves. A stopped
-command goes on where it was.
+nearly always whence one has come; in three there is a place and view that comes twice and asks for different moves, in half of the ways also with
+the last three moves. A stopped command goes on where it was.
 
     python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf consistency] [--seeds 0 1 2] [--jobs 2]
         [--out runs/vln_memory] [--show] [--smoke]
@@ -37,6 +37,7 @@ LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}
 AGENTS = {
     "all": ("", "remembers all moves"),
     "last3": ("-last3", "remembers the last 3 moves"),
+    "last3-observations": ("-last3-observations", "remembers what options looked like at the last 3 moves"),
     "last1": ("-last1", "remembers the last move"),
     "none": ("-no-memory", "remembers nothing"),
     "recurrent": ("-recurrent", "one recurrent state"),

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ MOST_LEGS = 3
 # R2R's rule for the ends of a path, edges and m.
 _EDGES, _SHORTEST = (4, 6), 5.0
 _TOKENS = 112  # for each leg
-#: Moves that a third leg has in common with the way before it, and continuations of a first leg that are tried.
-_ALIKE, _TRIES = 4, 8
+#: Moves that a third leg makes again before it does something else, in every second way: many, or few.
+_AGAIN = (range(4, _EDGES[1] + 1), range(1, 4))
+#: Continuations of a first leg that are tried.
+_TRIES = 8
 
 Path = tuple[int, ...]
 
@@ -103,8 +105,9 @@ class Tours(ProceduralWorld):
     Args:
         split: As `ProceduralWorld`.
         legs: Shortest paths in a way, 1 to 3, each of 4 to 6 edges and at least 5 m. The last of two crosses the first, so that what to do at a place
-            depends on when one is there, or on whence one has come. The last of three makes four moves that were made before, one after the other,
-            and then does something else: neither what is seen nor the last three moves tell what to do there.
+            depends on when one is there, or on whence one has come. The last of three makes moves again that were made before, one after the other,
+            and then does something else, so that what is seen does not tell what to do there: one to three of them in half of the ways, where the
+            last three moves tell, and four or more in the others, where they do not.
     """
 
     def __init__(self, split: str, legs: int = 1) -> None:
@@ -140,7 +143,7 @@ class Tours(ProceduralWorld):
         rng = np.random.default_rng([seed, self.legs, slot, 0])
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
-            for legs in islice(self._tours(house, ends, house.path(start, goal), rng), _TRIES):
+            for legs in islice(self._tours(house, ends, house.path(start, goal), slot, rng), _TRIES):
                 path = _joined(legs)
                 clauses = compile_clauses(house, path, column)
                 if clauses is not None:
@@ -148,7 +151,7 @@ class Tours(ProceduralWorld):
         raise RuntimeError(f"house {seed} has no way {slot} of {self.legs} legs")
 
     def _tours(
-        self, house: ProceduralHouse, ends: np.ndarray, first: Path, rng: np.random.Generator
+        self, house: ProceduralHouse, ends: np.ndarray, first: Path, slot: int, rng: np.random.Generator
     ) -> Iterator[tuple[Path, ...]]:
         """Tours that begin with a leg; their legs."""
         if self.legs == 1:
@@ -158,7 +161,10 @@ class Tours(ProceduralWorld):
         else:
             for second in _legs(house, ends, first[-1], rng):
                 before = _joined((first, second))
-                third = next((leg for leg in _legs(house, ends, second[-1], rng) if _forks(before, leg)), None)
+                wanted = _AGAIN[slot % 2]
+                third = next(
+                    (leg for leg in _legs(house, ends, second[-1], rng) if moves_again(before, leg) in wanted), None
+                )
                 if third is not None:
                     yield first, second, third
 
@@ -173,11 +179,16 @@ def _joined(legs: Sequence[Path]) -> Path:
     return (*legs[0], *(node for leg in legs[1:] for node in leg[1:]))
 
 
-def _forks(before: Path, leg: Path) -> bool:
-    """Whether a leg makes `_ALIKE` moves that were made on the way before it, one after the other, and then does something else."""
-    windows = [(before[i : i + _ALIKE + 1], before[i + _ALIKE + 1]) for i in range(len(before) - _ALIKE - 1)]
-    own = [(leg[i : i + _ALIKE + 1], leg[i + _ALIKE + 1 : i + _ALIKE + 2]) for i in range(len(leg) - _ALIKE)]
-    return any(moves == again and (onward,) != then for moves, onward in windows for again, then in own)
+def moves_again(before: Path, leg: Path) -> int:
+    """The most moves of a leg, one after the other, that were made on the way before it and that something else follows."""
+    most = 0
+    for i, j in product(range(1, len(before) - 1), range(1, len(leg))):
+        if before[i + 1 : i + 2] != leg[j + 1 : j + 2]:
+            same = 0
+            while same < min(i, j) and before[i - same - 1 : i - same + 1] == leg[j - same - 1 : j - same + 1]:
+                same += 1
+            most = max(most, same)
+    return most
 
 
 @lru_cache(maxsize=256)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing import connection
 from pathlib import Path
+from threading import Thread
 
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory, holds, refusal
@@ -68,7 +71,7 @@ def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | N
 def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs: dict[Path, SweepRun]) -> list[Path]:
     """Carries out the runs that are not done; prints the folder of each that is, in their order.
 
-    If one fails, the others go on and those that would begin with its weights do not start; if the command is stopped, so are all.
+    If one fails, the others go on and those that would begin with its weights do not start; if the command is stopped or killed, so are all.
 
     Args:
         parser: Refuses what cannot be done, before anything is.
@@ -102,7 +105,7 @@ def _carry_out(runs: dict[Path, SweepRun], jobs: int) -> None:
     started: dict[Future[None], Path] = {}
     failed: dict[Path, str] = {}
     cause: BaseException | None = None
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _leave_stopping_to_the_parent)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_the_parent)
     try:
         while waiting or started:
             busy = {*waiting, *started.values()}
@@ -141,9 +144,21 @@ def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
     return dict(reversed(found.items()))
 
 
-def _leave_stopping_to_the_parent() -> None:
-    """Ctrl-C reaches every process of a terminal; a child that only drops its run would begin the next one."""
+def _end_with_the_parent() -> None:
+    """A process of the pool ends when the command does, also when that is killed; until then it does not listen to Ctrl-C.
+
+    Ctrl-C reaches every process of a terminal; a child that only drops its run would begin the next one.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        connection.wait([sentinel])
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _work(folder: Path, run: SweepRun, quiet: bool) -> None:

@@ -130,7 +130,8 @@ if __name__ == "__main__":
 """
 
 
-def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path):
+@pytest.mark.parametrize("how", ["Ctrl-C", "kill"])
+def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
     (tmp_path / "script.py").write_text(STOPPED)
     with subprocess.Popen(
         [sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
@@ -140,11 +141,14 @@ def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path):
             while not (tmp_path / "runs" / "0" / "began").exists():
                 assert process.poll() is None
                 time.sleep(0.05)
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            if how == "Ctrl-C":
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            else:
+                process.kill()  # and none of those it has begun
             _, printed = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode not in (0, None) and b"KeyboardInterrupt" in printed
+    assert process.returncode not in (0, None) and (b"KeyboardInterrupt" in printed) == (how == "Ctrl-C")
     folder = tmp_path / "runs" / "0"
     for _ in range(100):  # a process that is told to end takes its time
         if refusal({folder: CONFIG}) is None:

@@ -157,6 +157,8 @@ class TrialResults:
 class TrialEvaluator:
     """Plays trials of a fixed number of steps, each in one layout and with an empty memory, and keeps what every finished episode scored.
 
+    Which trials these are depends on the environments alone: all policies play the same ones, and so does each run.
+
     With demonstrations the oracle acts in the first episodes of a trial. The policy is called at each of their steps too, so that its memory
     takes in what it would have seen; the oracle's action takes the place of its own, also as the previous action of the step after.
 
@@ -240,7 +242,8 @@ class TrialEvaluator:
     ) -> tuple[list[list[dict[str, float]]], list[int], dict[str, np.ndarray]]:
         """One trial in every environment."""
         env, count = self.env, self.env.num_envs
-        options: list[dict[str, Any]] = [{"new_trial": True} for _ in range(count)]
+        # by number, so that which trials are played does not depend on how many a policy has ended before
+        options: list[dict[str, Any]] = [{"trial": first // count} for _ in range(count)]
         if self.layouts is not None:
             for i in range(count):
                 options[i]["layout"] = int(self.layouts[(first + i) % len(self.layouts)])

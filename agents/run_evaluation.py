@@ -26,6 +26,8 @@ from memenvs.files import write_file
 
 EVALUATION_SEED = 1_000_000
 """What keeps environments of evaluation apart from those of training."""
+BASELINE_TRIALS = 40
+"""Of random and oracle beside a run."""
 
 
 def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN] | type[ImitationA2C]:
@@ -132,7 +134,9 @@ def evaluate_run(
 def evaluate_and_compare(
     run: RunDirectory, seed: int = 1, name: str = "evaluation", *, policy: Policy | None = None, **changes: Any
 ) -> dict[str, Any]:
-    """Evaluates a run's policy, and random and oracle on the same layouts; writes `NAME.json`, the maps, and where a text is read its words.
+    """Evaluates a run's policy, and random and oracle in the first of its trials; writes `NAME.json`, the maps, and where a text is read its words.
+
+    These two do not learn, so 40 trials are enough, or one in each layout where all are played.
 
     Args:
         run: The folder.
@@ -209,13 +213,13 @@ def evaluate_demonstrated(
 
 
 def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
-    """Random or oracle, for fewer trials: they do not learn, so a few are enough."""
+    """Random or oracle, see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
-    config = replace(config, eval_trials=min(config.eval_trials, 40))
-    env = evaluation_env(config, config.eval_trials, seed)
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     assert isinstance(env, TrialVecEnv)
     policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
+    enough = max(BASELINE_TRIALS, env.env.task.num_layouts if config.eval_all_layouts else 0)
     try:
-        return make_evaluator(config, env).run(policy)
+        return make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env).run(policy)
     finally:
         env.close()

@@ -185,10 +185,10 @@ _add(
     "coverage-laptop-smt-ppo",
     "coverage-laptop-smt",
     "Coverage for two cores, second stage: the Scene Memory Transformer with PPO",
-    [("n_envs", 32), ("policy.net_arch", {"pi": [64], "vf": [64]}), ("total_steps", 320_000)],
+    [("policy.net_arch", {"pi": [64], "vf": [64]}), ("total_steps", 320_000)],
     dqn=None,
     ppo=PPOConfig(
-        learning_rate=1e-3, final_learning_rate=1e-4, n_steps=200, n_updates=1, n_epochs=2, batch_size=8, normalize_advantage=True,
-        clip_range_vf=None, vf_coef=0.001, gae_lambda=0.95, bootstrap_truncated=True,
+        gamma=_LAPTOP.gamma, learning_rate=1e-3, final_learning_rate=1e-4, n_steps=200, n_updates=1, n_epochs=2, batch_size=8,
+        normalize_advantage=True, clip_range_vf=None, vf_coef=0.001, gae_lambda=0.95, bootstrap_truncated=True,
     ),
 )  # fmt: skip

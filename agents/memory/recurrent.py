@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.checks import check_whole
+from memenvs.checks import check_fields, check_whole
 
 ResetOn = Literal["trial", "episode"]
 SHUT = 1e4
@@ -34,14 +34,9 @@ class RecurrentConfig:
     bptt: int | None = None
 
     def __post_init__(self) -> None:
-        if self.hidden_dim < 1:
-            raise ValueError(f"hidden_dim must be at least 1, got {self.hidden_dim}")
-        if self.layers < 1:
-            raise ValueError(f"layers must be at least 1, got {self.layers}")
-        if self.reset_on not in get_args(ResetOn):
-            raise ValueError(
-                f"unknown reset_on {self.reset_on!r}; choose from {', '.join(map(repr, get_args(ResetOn)))}"
-            )
+        check_fields(self)
+        for name in ("hidden_dim", "layers"):
+            check_whole(name, getattr(self, name))
         check_whole("bptt", self.bptt, or_none=True)
 
 

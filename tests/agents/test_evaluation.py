@@ -50,6 +50,35 @@ def test_more_trials_than_environments_and_unfinished_episodes():
     assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
 
 
+class Always:
+    """A policy of one action."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        return np.full(len(episode_start), self.action), state
+
+
+def test_which_trials_are_played_does_not_depend_on_the_policy(monkeypatch):
+    """Who drives into walls has several trials in the time that one takes who turns on the spot."""
+    env = make_vec_env("memenvs/Coverage-v0", 2, seed=0, world="suncg_style", obs_mode="scan", max_episode_steps=150)
+    begun: list[tuple[int, str, list[float]]] = []
+    reset, shortest = env.reset, []
+
+    def recorded():
+        observation = reset()
+        begun.extend((info["trial_id"], info["scene_id"], info["start"].tolist()) for info in env.reset_infos)
+        return observation
+
+    monkeypatch.setattr(env, "reset", recorded)
+    for action in (0, 1):
+        results = TrialEvaluator(env, 150, 6, layouts=range(6)).run(Always(action))
+        shortest.append(results.metrics["length"].min())
+    assert shortest[0] < 75 and shortest[1] == 150
+    assert begun[:6] == begun[6:] and len(begun) == 12
+
+
 def test_trials_end_where_the_environment_ends_them():
     env = darkroom(2, trial_episodes=2)
     results = TrialEvaluator(env, 40, 2).run(RandomPolicy(env.action_space, 1))

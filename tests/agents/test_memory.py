@@ -269,7 +269,7 @@ def test_registry() -> None:
         make_memory("gru", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):
         make_memory("none", 4, heads=2)
-    with pytest.raises(ValueError, match=r"unknown reset_on 'never'; choose from 'trial', 'episode'"):
+    with pytest.raises(ValueError, match=r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"):
         make_memory("gru", 4, reset_on="never")
 
 

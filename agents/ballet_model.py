@@ -43,8 +43,9 @@ class BalletModelConfig:
         place_code: How places are encoded, and
         columns: of how many columns their grid is; see `PlaceCode`. For memories that know places.
         initialisation: "calibrated": frames as in `FrameEncoder`, and attention that is not flat and, in chunks, looks for what resembles the query
-            (`MemoryReader.sharpen`); "release": PyTorch's own weights in both.
-        every: Of the steps of a visit the first and then every so-manyth one is seen; 1 ... the task's `stay`. With 5 all dances still differ.
+            (`MemoryReader.sharpen`), DNCs that write to free cells and read what is alike (`DNCMemory.sharpen`); "release": PyTorch's own weights.
+        first: First step of a visit that is seen; 0 ... the task's `stay` - 1, like
+        every: after which it is every so-manyth one; 1 ... `stay`. With 5 all dances still differ, and their three steps after 20 are enough.
         chunk: Steps of a chunk; >= 1.
         top_k: Chunks that are read; >= 1.
         dim: Width of tokens, D.
@@ -71,6 +72,7 @@ class BalletModelConfig:
     place_code: PlaceCodeKind = "sine1d"
     columns: int | None = None
     initialisation: Initialisation = "calibrated"
+    first: int = 0
     every: int = 1
     chunk: int = 32
     top_k: int = 4
@@ -85,7 +87,8 @@ class BalletModelConfig:
         check_fields(self)
         for name in ("every", "chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
             check_whole(name, getattr(self, name))
-        check_whole("own_layers", self.own_layers, at_least=0)
+        for name in ("first", "own_layers"):
+            check_whole(name, getattr(self, name), at_least=0)
         if self.own_layers and (self.own_layers >= self.layers or self.is_dnc):
             raise ValueError(
                 f"own_layers must be below layers ({self.layers}), and 0 with a DNC, got {self.own_layers}"
@@ -138,8 +141,8 @@ class BalletModel(nn.Module):
         **settings: Fields of the config to change.
 
     Raises:
-        ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room; or `every` is
-            longer than a visit.
+        ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room; or `first` or
+            `every` is not within a visit.
     """
 
     times: Tensor
@@ -153,17 +156,21 @@ class BalletModel(nn.Module):
         values = {} if config is None else {name: getattr(config, name) for name in known}
         self.task, self.config = task, BalletModelConfig(**{**values, **settings})
         config = self.config
+        if config.first >= task.stay:
+            raise ValueError(f"first must be below the steps of a visit ({task.stay}), got {config.first}")
         if config.every > task.stay:
             raise ValueError(f"every must be at most the steps of a visit ({task.stay}), got {config.every}")
         if config.own_layers and not task.asks_of_rooms:
             raise ValueError(f"own_layers must be 0 in tasks that ask about visits, got {config.own_layers}")
-        self._seen = np.arange(0, task.stay, config.every)
+        self._seen = np.arange(config.first, task.stay, config.every)
         """Steps of a visit that are seen."""
         self.encoder = FrameEncoder(config.dim, config.initialisation)
         self.reader: MemoryReader | DNCReader
         if config.is_dnc:
             on: TaskOn = "first" if config.memory == "dnc-first" else "every"
             self.reader = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
+            if config.initialisation == "calibrated":
+                self.reader.memory.sharpen()
             self.head = nn.Linear(self.reader.output_dim, DANCES)
         else:
             self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)

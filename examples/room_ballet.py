@@ -13,7 +13,7 @@ milliseconds of a batch on a busy core times batches, with validation and evalua
     aba          2 runs  3             a quota for each place against one queue for all
     rooms        1 run   6             4 to 12 rooms after learning in 8
     unlimited    2 runs  15, 20        AMA with half of the visits against a memory with room for all
-    dnc          3 runs  7, 18, 18     a small DNC against AMA, every fifth step of a visit, all four tasks: accuracy by batches and by wall-clock
+    dnc          3 runs  8, 16, 16     a small DNC against AMA, three steps of a visit, all four tasks: accuracy by batches and by wall-clock
     opposite     1 run   8             attention by room and layer
     parity       1 run   60            Ballet-MVFO from the release's weights and learning rate: accuracy along 40 of its 101 epochs
 
@@ -263,14 +263,15 @@ def parity_table(report: Report, folders: list[Path]) -> None:
 
 
 def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
-    """Accuracy in validation of each run, by batches and by wall-clock."""
+    """Accuracy in validation of each run, a colour for each preset, by batches and by wall-clock."""
     figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
     by_batch, by_time = figure.subplots(1, 2, sharey=True)
-    for preset, folders in runs.items():
+    for colour, (preset, folders) in enumerate(runs.items()):
         for number, folder in enumerate(folders):
             points = json.loads((folder / "curve.json").read_text())
-            (line,) = by_batch.plot(points["batches"], points["accuracy"], label=preset if number == 0 else None)
-            by_time.plot(points["hours"], points["accuracy"], color=line.get_color())
+            label, style = preset if number == 0 else None, f"C{colour}"
+            by_batch.plot(points["batches"], points["accuracy"], style, label=label)
+            by_time.plot(points["hours"], points["accuracy"], style)
     by_batch.xaxis.set_major_formatter(EngFormatter())
     by_batch.set_xlabel("batches")
     by_time.set_xlabel("hours")

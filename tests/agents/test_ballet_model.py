@@ -200,12 +200,13 @@ def test_chunks_hold_one_stretch_of_time_or_one_place(memory):
 
 
 @pytest.mark.parametrize("memory", ["sat-fifo", "t-fifo+a", "dnc-every"])
-def test_only_every_so_manyth_step_of_a_visit_is_seen(memory):
-    assert len({tuple(positions) for positions in PERFORMANCES[:, ::5].tolist()}) == 8  # which tell dances apart
+@pytest.mark.parametrize(("first", "steps_of_visit"), [(0, [0, 5, 10, 15, 20, 25, 30]), (20, [20, 25, 30])])
+def test_only_every_so_manyth_step_of_a_visit_is_seen(memory, first, steps_of_visit):
+    assert len({tuple(positions) for positions in PERFORMANCES[:, first::5].tolist()}) == 8  # which tell dances apart
     dnc = {"dnc": {"cells": 4, "cell_dim": 4, "links": False}} if memory == "dnc-every" else {}
-    own, batch = model("Next", memory=memory, every=5, layers=1, **dnc), episodes("Next", 2)
+    own, batch = model("Next", memory=memory, first=first, every=5, layers=1, **dnc), episodes("Next", 2)
     steps, there = own.kept_steps(batch)
-    seen = np.arange(40)[:, None] * 32 + [0, 5, 10, 15, 20, 25, 30]
+    seen = np.arange(40)[:, None] * 32 + steps_of_visit
     np.testing.assert_array_equal(steps, np.tile(seen.ravel(), (2, 1)))
     assert there.all()
     frame = np.full_like(batch.frame, 7)
@@ -241,6 +242,8 @@ def test_dnc_answers():
         ({"time_index": "hour"}, ValueError, "unknown time_index 'hour'"),
         ({"initialisation": "zero"}, ValueError, "unknown initialisation 'zero'"),
         ({"chunks": 3}, ValueError, "unknown setting 'chunks' of a ballet model; choose from .*Did you mean 'chunk'"),
+        ({"first": -1}, ValueError, "first must be an integer of at least 0, got -1"),
+        ({"first": 32}, ValueError, r"first must be below the steps of a visit \(32\), got 32"),
         ({"every": 0}, ValueError, "every must be an integer of at least 1, got 0"),
         ({"every": 33}, ValueError, r"every must be at most the steps of a visit \(32\), got 33"),
         ({"dim": "wide"}, TypeError, "dim must be a whole number, got 'wide'"),

@@ -267,6 +267,23 @@ def test_where_the_task_is_heard(links: bool) -> None:
         DNCReader(D, 4, "last", config)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_sharpened_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: bool) -> None:
+    for is_sharp, least, most in [(False, 0.0, 0.3), (True, 0.8, 1.0)]:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            memory = DNCMemory(64, DNCConfig(hidden_dim=64, cells=12, cell_dim=32, read_heads=2, links=links))
+            if is_sharp:
+                memory.sharpen()
+            start = torch.zeros(48, 10, dtype=torch.bool)
+            with torch.no_grad():
+                _, state = memory(StepInputs(torch.randn(48, 10, 64), start, start))
+        share, cell = state["written"].max(1)
+        assert least <= share.mean() <= most
+        found = state["read"].argmax(2) == cell[:, None]
+        assert (found.float().mean() > 0.9) == is_sharp
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -302,6 +302,7 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
             device=device,
             processes=processes,
         )
+        env.seed(first)  # making the learner has seeded them anew, from its own seed on
         _start_encoder(config, model)
     writers: list[KVWriter] = []
     if processes.is_first:

@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from agents import DQNConfig, EpisodeDQN, PPOConfig
+from agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
-from agents.evaluation import TrialEvaluator
+from agents.evaluation import RandomPolicy, TrialEvaluator
 from agents.presets import PRESETS, find_preset
 from agents.run_config import RunConfig, with_overrides
 from agents.runs import (
@@ -25,10 +26,17 @@ from agents.runs import (
     RunDirectory,
     check_config,
     evaluate_run,
+    evaluation_env,
+    make_evaluator,
     train_run,
     trained_policy,
 )
 from agents.smt_presets import METHODS, SMT_PRESETS, TASKS
+from agents.vec_env import TrialVecEnv
+from memenvs.houses.worlds import make_world
+from memenvs.navigation.exploration import Exploration
+from memenvs.navigation.site import Site
+from tests.navigation.toys import ToyWorld
 from tests.processes import run_python
 
 SMALL = RunConfig(
@@ -153,6 +161,57 @@ def test_ppo_is_validated_too(tmp_path: Path) -> None:
         train_run(run, quiet=True)
         assert [step for step, _ in run.metrics()[VALIDATION]] == [256, 512, 640]
         assert (tmp_path / BEST).is_file()
+
+
+def test_validation_and_evaluation_have_splits_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+    play = TrialEvaluator.run
+
+    def watched(self: TrialEvaluator, policy: Any) -> Any:
+        played.append(self.env.get_attr("task")[0].config.split)
+        return play(self, policy)
+
+    monkeypatch.setattr(TrialEvaluator, "run", watched)
+    config = replace(SMALL, eval_kwargs={"split": "all"}, total_steps=8 * 8 * 6)
+    with RunDirectory(tmp_path, config) as run:
+        model = train_run(run, quiet=True)
+        evaluate_run(run)
+    assert isinstance(model, EpisodeDQN) and model.env is not None
+    assert model.env.get_attr("task")[0].config.split == "train"
+    assert len(played) > 1 and played == ["test"] * (len(played) - 1) + ["all"]
+
+
+@pytest.mark.parametrize("learner", ["dqn", "ppo"])
+def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From softmax(Q / temperature) or PPO's own distribution, here the same in all states; it does not take the best one each time."""
+    config = replace(SMALL, policy={"memory": "none", "net_arch": []}, validation_trials=0, total_steps=8 * 8 * 5)
+    if learner == "dqn":
+        config = with_overrides(config, [("dqn.temperature", 0.5)])
+    else:
+        config = replace(config, dqn=None, ppo=PPOConfig(n_steps=16, n_updates=2, n_epochs=1))
+    outputs = torch.tensor([0.0, 1.0, 2.0, -1.0, 0.5])
+    moves: list[int] = []
+    begin_step = TrialVecEnv.step_async
+
+    def watched(self: TrialVecEnv, actions: np.ndarray) -> None:
+        moves.extend(actions.tolist())
+        begin_step(self, actions)
+
+    with RunDirectory(tmp_path, config) as run:
+        model = train_run(run, quiet=True)
+        assert isinstance(model, EpisodeDQN | PartialUpdatePPO)
+        with torch.no_grad():
+            model.policy.actor.linear.weight.zero_()
+            model.policy.actor.linear.bias.copy_(outputs)
+        model.save(tmp_path / CHECKPOINT)
+        if isinstance(model, EpisodeDQN):
+            at = torch.zeros(1, 1, dtype=torch.int64)
+            outputs = model.q_values(model.policy, at[0], at)[0, 0].detach() / 0.5
+        monkeypatch.setattr(TrialVecEnv, "step_async", watched)
+        evaluate_run(run, eval_trials=64)
+    taken = np.bincount(moves, minlength=5) / len(moves)
+    assert len(moves) == 64 * 8
+    np.testing.assert_allclose(taken, outputs.softmax(-1), atol=0.08)  # 3.6 standard deviations
 
 
 def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,6 +365,29 @@ def test_methods_differ_in_their_memory_only() -> None:
             same = {key: value for key, value in base.policy.items() if key in policy}
             assert policy == same
             assert replace(config, policy={}) == replace(base, policy={})
+
+
+def test_presets_train_validate_and_evaluate_in_other_homes() -> None:
+    for name, (_, config) in SMT_PRESETS.items():
+        parts = [config.env_kwargs | changes for changes in ({}, config.validation_kwargs, config.eval_kwargs)]
+        assert [part["split"] for part in parts] == ["train", "validation", "test"], name
+        homes = [make_world(part["world"], split=part["split"])._seeds for part in parts]  # type: ignore[attr-defined]
+        assert len(set().union(*homes)) == sum(map(len, homes)) == 156 + 39 + 46, name
+
+
+def test_evaluation_of_presets_is_in_each_home_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one preset the evaluation is played, in episodes of one step and with an empty room in the place of each home."""
+    for name, (_, config) in SMT_PRESETS.items():
+        if "smoke" not in name:  # which only shows that everything runs
+            assert (config.eval_all_layouts, config.eval_trials) == (True, 10 * 46), name
+    room = Site.of(0, ToyWorld().home(0))
+    monkeypatch.setattr(Exploration, "_find_site", lambda self, number: room)
+    short = [("env_kwargs.max_episode_steps", 1), ("eval_steps", 1)]
+    config = with_overrides(find_preset("coverage-laptop-smt"), short)
+    env = evaluation_env(config, config.n_envs, 1)
+    results = make_evaluator(config, env).run(RandomPolicy(env.action_space))
+    env.close()
+    assert np.bincount(results.layouts).tolist() == [10] * 46
 
 
 def test_collection_rates_of_the_specification() -> None:

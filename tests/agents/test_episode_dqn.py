@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
 from agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
+from agents.acting import Acted
 from agents.distributed import Processes
 from tests.agents.learners import MEMORIES, darkroom, weights
 from tests.agents.q_worlds import Cue, Ring, Steps, copies, q_learner
@@ -86,6 +87,26 @@ def test_a_double_q_target_worked_by_hand() -> None:
     assert norm == pytest.approx(np.sqrt(0.5**2 + 0.5**2 + 1.0))
 
 
+def test_only_steps_that_there_are_get_a_loss() -> None:
+    """Episodes of one and two steps with two decisions each: the one that is missing is made up by the first step, which must not count twice."""
+    model = q_learner(
+        copies(Ring, 2), capacity=2, batch_size=2, decisions=2, gamma=0.0, learning_rate=1e-12, updates_per_collect=1
+    )
+    replay, state, yes = model.replay, torch.eye(3), torch.ones(2, dtype=torch.bool)
+    rows, action = replay.begin(2), torch.tensor([1, 1])
+    replay.add(rows, yes, 0, state[[0, 1]], {}, action, torch.tensor([1.5, 0.75]))
+    replay.end(rows[:1], 1, state[[0]], {}, yes[:1])
+    replay.add(rows[1:], yes[1:], 1, state[[2]], {}, action[1:], torch.tensor([1.0]))
+    replay.end(rows[1:], 2, state[[0]], {}, yes[1:])
+    with torch.no_grad():
+        model.policy.actor.linear.weight.copy_(torch.tensor([[0.0, 0.5], [0.0, 0.25], [0.0, 0.75]]).T)
+        model.policy.actor.linear.bias.zero_()
+    loss, q, _ = model._update().tolist()
+    errors = np.array([0.5 - 1.5, 0.25 - 0.75, 0.75 - 1.0])  # each at most 1: the loss is half its square
+    assert loss == pytest.approx((0.5 * errors**2).mean())
+    assert q == pytest.approx((0.5 + 0.25 + 0.75) / 3)
+
+
 def test_the_target_network_follows() -> None:
     model = q_learner(copies(Ring), target_rate=0.25, updates_per_collect=1, capacity=4, batch_size=4)
     assert torch.equal(model.target.actor.linear.weight, model.policy.actor.linear.weight)
@@ -138,6 +159,60 @@ def test_uniform_and_softmax_actions() -> None:
         assert model._collect(model.env, callback)  # type: ignore[arg-type]
         taken = model.replay.actions(torch.arange(64), torch.arange(8).expand(64, -1)).float().mean()
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
+
+
+def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the actions are uniform ones in the place of the policy's: acting and learning see what the environment was given."""
+    policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}
+    model = q_learner(copies(Ring), policy, capacity=4, batch_size=1, final_epsilon=0.5, updates_per_collect=1)
+    model.learn(4 * 8)
+    model.num_timesteps = model._total_timesteps = 10**6  # exploration is over
+    _, callback = model._setup_learn(1, reset_num_timesteps=False)
+    env, act = model.env, model.policy.act
+    assert env is not None
+    step, given, acted = env.step, [], []
+
+    def watched_step(moves: np.ndarray) -> Any:
+        given.append(torch.as_tensor(moves))
+        return step(moves)
+
+    def watched_act(*args: Any) -> Acted:
+        acted.append(act(*args))
+        return acted[-1]
+
+    monkeypatch.setattr(env, "step", watched_step)
+    monkeypatch.setattr(model.policy, "act", watched_act)
+    assert model._collect(env, callback)
+    done = torch.stack(given, 1)
+    assert not torch.equal(torch.stack([each.actions for each in acted], 1), done)
+    before = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + done[:, :-1]], 1)
+    assert torch.equal(torch.stack([each.previous for each in acted], 1), before)
+    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous, before)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_replay_holds_all_poses_of_an_episode(frozen: bool) -> None:
+    """That of the last observation too, which no action follows; six episodes, of which the last two took the places of the first."""
+    shown: list[list[np.ndarray]] = []
+
+    class Watched(Walk):
+        def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+            shown.append([])
+            return super().reset(**kwargs)
+
+        def _observe(self) -> dict[str, np.ndarray]:
+            observation = super()._observe()
+            shown[-1].append(observation["pose"])
+            return observation
+
+    policy = {"memory": "sm-pooling", "memory_kwargs": {"dim": 8, "capacity": 4}, "freeze_features": frozen}
+    model = q_learner(
+        copies(Watched, 1), policy, capacity=4, episode_steps=11, batch_size=1, updates_per_collect=1, final_epsilon=0.1
+    )
+    model.learn(6 * 11)
+    played = [torch.as_tensor(np.stack(poses)) for poses in shown if len(poses) == 12]
+    held = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).where["pose"]
+    assert torch.equal(held, torch.stack([played[episode] for episode in (4, 5, 2, 3)]))
 
 
 def remembering(memory: str, **policy: Any) -> EpisodeDQN:

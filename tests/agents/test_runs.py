@@ -208,6 +208,15 @@ def test_killed_run_goes_on_with_the_same_bits(tmp_path):
             assert resumed[name] == expected[name], name
 
 
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_runs_of_other_seeds_share_no_episode(seed, tmp_path):
+    """Environment i of the eight has the seed 8 * seed + i, which its episodes follow from."""
+    config = with_overrides(SMALL, [("seed", seed), ("ppo.n_steps", 16), ("total_steps", 8 * 16)])
+    with RunDirectory(tmp_path, config) as run:
+        env = train_run(run, quiet=True).env
+    assert [info["seed"] for info in env.reset_infos] == [8 * seed + i for i in range(8)]
+
+
 class Fragile(gym.Env):
     """Episodes of 4 steps; while `breaks_at` is set, the reward of that step of its life is NaN."""
 

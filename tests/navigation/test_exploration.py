@@ -265,6 +265,16 @@ def test_other_wheel_noise_other_way_but_the_same_start():
     assert len({way[-1].tobytes() for way in ways}) == 3
 
 
+def test_wheels_slip_anew_at_each_step():
+    """Turns of one episode are off as far as turns of many episodes are, and one does not tell the next."""
+    env = make_toy(wheel_noise=0.5)
+    _, start = env.reset(seed=0, options={"start": (4.0, 2.0, 0.0)})
+    headings = [start["pose"][2]] + [env.step(LEFT)[4]["pose"][2] for _ in range(400)]
+    slips = (np.diff(headings) - math.pi / 4 + math.pi) % (2 * math.pi) - math.pi
+    assert slips.std() == pytest.approx(math.radians(7.02), rel=0.15)  # 4 standard deviations, as the next
+    assert abs(np.corrcoef(slips[:-1], slips[1:])[0, 1]) < 0.2
+
+
 def test_longer_actions_slip_further():
     def spread(seconds: float) -> float:
         env = make_toy(wheel_noise=0.5, action_seconds=seconds)

@@ -10,8 +10,6 @@ from agents.supervised_config import SupervisedConfig
 
 #: For one core: calibrated weights let larger batches and a higher learning rate pay, which falls to 0.
 _LAPTOP = SupervisedConfig(batch_size=64, learning_rate=1e-3, final_learning_rate=0.0, warmup_steps=500)
-#: For DNCs, whose weights at the start let them learn from such steps on.
-_LAPTOP_DNC = replace(_LAPTOP, learning_rate=2e-3, warmup_steps=200)
 #: The release's: 101 epochs, a batch of 32 at a time.
 RELEASE_EPOCH = 3375
 _RELEASE = SupervisedConfig(checkpoint_steps=RELEASE_EPOCH, validation_episodes=12_000)
@@ -113,19 +111,28 @@ BALLET_PRESETS["ballet-parity"] = (
         "MVFO", 40 * RELEASE_EPOCH, {"strategy": "mvfo", "initialisation": "release", "time_index": "slot"}, _RELEASE
     ),
 )
-#: Small enough for a DNC on one core: three steps of a visit, after 5, 10 and 15 moves, 54 in all, and as many cells; with half as many it stays at
-#: chance for 1,000 batches.
+#: Small enough for a DNC on one core: three steps of a visit, after 5, 10 and 15 moves, 54 in all, and as many cells.
 _SMALL = {"first": 20, "every": 5}
 _SMALL_DNC = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
 for _on in ("first", "every"):
     _when = "at the beginning" if _on == "first" else "at every step"
     BALLET_PRESETS[f"ballet-dnc-{_on}"] = (
         f"all four tasks with a DNC of 288 cells that is told the task {_when}; on one core half a minute for a batch",
-        _base("MultiTask", 4000, {"memory": f"dnc-{_on}", "capacity": None}, _LAPTOP_DNC),
+        _base(
+            "MultiTask",
+            4000,
+            {"memory": f"dnc-{_on}", "capacity": None},
+            SupervisedConfig(learning_rate=5e-4, final_learning_rate=0.0),
+        ),
     )
     BALLET_PRESETS[f"ballet-dnc-{_on}-small"] = (
         f"all four tasks, three steps of a visit, with a DNC of 54 cells of 64 numbers, one read head and no links that is told the task {_when}",
-        _base("MultiTask", 3500, {"memory": f"dnc-{_on}", "capacity": None, "dnc": _SMALL_DNC, **_SMALL}, _LAPTOP_DNC),
+        _base(
+            "MultiTask",
+            3500,
+            {"memory": f"dnc-{_on}", "capacity": None, "dnc": _SMALL_DNC, **_SMALL},
+            replace(_LAPTOP, learning_rate=2e-3, warmup_steps=200),
+        ),
     )
 BALLET_PRESETS["ballet-ama-small"] = (
     "all four tasks, three steps of a visit, with an allocator: what the small DNC is compared with",

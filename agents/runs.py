@@ -283,10 +283,8 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
         checkpoint.check_run(run.path / CHECKPOINT, learner, config.settings, config.policy, config.n_envs)
     if config.threads > 0:
         torch.set_num_threads(config.threads)
-    # runs of other seeds share no environment with this one
-    first = config.seed * config.n_envs + processes.rank * n_envs
     with processes.agreed():
-        env = make_vec_env(config.env, n_envs, seed=first, **config.env_kwargs)
+        env = make_vec_env(config.env, n_envs, **config.env_kwargs)
     file = run.path / CHECKPOINT
     if run.has_checkpoint:
         model = learner.load(file, env, device, processes=processes)
@@ -302,7 +300,6 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
             device=device,
             processes=processes,
         )
-        env.seed(first)  # making the learner has seeded them anew, from its own seed on
         _start_encoder(config, model)
     writers: list[KVWriter] = []
     if processes.is_first:

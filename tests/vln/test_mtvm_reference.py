@@ -36,6 +36,7 @@ def learner(folder: Path | None, count: int, axis: str = "token", **network: Any
     model = ImitationA2C(
         "MTVMPolicy", env, policy_kwargs=policy, seed=7, device="cpu", word_drop=DROP, consistency_axis=axis
     )
+    env.seed(7)  # environment i has the same episodes among few and many, some longer and some shorter
     return sharpen(model)
 
 

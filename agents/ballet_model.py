@@ -42,8 +42,10 @@ class BalletModelConfig:
             not have.
         place_code: How places are encoded, and
         columns: of how many columns their grid is; see `PlaceCode`. For memories that know places.
-        initialisation: "calibrated": frames as in `FrameEncoder`, and attention that is not flat and, in chunks, looks for what resembles the query
-            (`MemoryReader.sharpen`), DNCs that write to free cells and read what is alike (`DNCMemory.sharpen`); "release": PyTorch's own weights.
+        initialisation: "calibrated": frames as in `FrameEncoder`, attention that is not flat (`MemoryReader.sharpen`), DNCs that write to free cells
+            and read what is alike (`DNCMemory.sharpen`); "release": PyTorch's own weights.
+        keys_like_queries: Whether calibrated attention begins by looking for what resembles the query, which helps where the dance is beside it: in
+            Short Stay, or in its chunk. Not for DNCs.
         first: First step of a visit that is seen; 0 ... the task's `stay` - 1, like
         every: after which it is every so-manyth one; 1 ... `stay`. With 5 all dances still differ, and their three steps after 20 are enough.
         chunk: Steps of a chunk; >= 1.
@@ -72,6 +74,7 @@ class BalletModelConfig:
     place_code: PlaceCodeKind = "sine1d"
     columns: int | None = None
     initialisation: Initialisation = "calibrated"
+    keys_like_queries: bool = False
     first: int = 0
     every: int = 1
     chunk: int = 32
@@ -104,6 +107,10 @@ class BalletModelConfig:
             )
         if self.memory == "t-fifo+a" and self.time_index == "slot":
             raise ValueError("time_index must be 'step', 'age' or 'mod32' with memory 't-fifo+a', got 'slot'")
+        if self.keys_like_queries and (self.is_dnc or self.initialisation != "calibrated"):
+            raise ValueError(
+                f"keys_like_queries must be False with memory {self.memory!r} and initialisation {self.initialisation!r}, got True"
+            )
         if not self.knows_places and (self.place_code, self.columns) != ("sine1d", None):
             raise ValueError(
                 f"place_code and columns must be left out with memory {self.memory!r}, got {self.place_code!r} and {self.columns}"
@@ -175,7 +182,7 @@ class BalletModel(nn.Module):
         else:
             self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
             if config.initialisation == "calibrated":
-                self.reader.sharpen(SHARPNESS, alike=config.in_chunks)
+                self.reader.sharpen(SHARPNESS, alike=config.keys_like_queries)
             self.head = nn.Linear(config.dim, DANCES)
         self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
         self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None

@@ -268,6 +268,11 @@ def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping
         return BalletPrediction(model)
     if own.get("strategy") is not None:
         raise ValueError(f"strategy must be left out where it is chosen (allocation), got {own['strategy']!r}")
+    if model.capacity is None:
+        raise ValueError(
+            f"allocation must be left out where all visits are kept, got {allocation} with memory {model.config.memory!r} and capacity "
+            f"{model.config.capacity!r}"
+        )
     if model.own_head is not None:
         raise ValueError(f"own_layers must be 0 where strategies are chosen (allocation), got {own['own_layers']}")
     known = [each.name for each in fields(AllocationConfig)]

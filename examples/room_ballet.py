@@ -4,10 +4,10 @@ Every run is a preset (`python -m agents presets`); accuracies are those in 12,0
 that an ideal observer has from the same memory. Tables, their runs for one seed, and minutes of one core for a run (measured as
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
-    strategies  18 runs  16 x 4, 15    each task with each of four strategies, and all tasks with an allocator that chooses (AMA), whose answers are
+    strategies  18 runs  3 to 10, 15   each task with each of four strategies, and all tasks with an allocator that chooses (AMA), whose answers are
                                        learned from episodes whose memory can tell, or from all
     next         3 runs  8             what places and moves are worth: t-fifo, t-fifo+a, sat-fifo in Next Ballet
-    shortstay   18 runs  4 to 7        reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
+    shortstay   18 runs  3 to 13       reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with the clock of the dances
                                        (as in the release) and with the number of the step (as in the article)
     language     3 runs  9             AMA told the task in words: accuracy with descriptions never heard before, three splits
     aba          2 runs  3             a quota for each place against one queue for all
@@ -70,7 +70,7 @@ TABLES: dict[str, list[str]] = {
         for size in SIZES
         for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph")
     ],
-    "language": ["ballet-ama-language", "ballet-ama-language-1", "ballet-ama-language-2"],
+    "language": ["ballet-ama-language", "ballet-ama-language-split1", "ballet-ama-language-split2"],
     "aba": [f"ballet-aba-{memory}" for memory in ("sat-fifo", "sat-pm")],
     "rooms": ["ballet-rooms"],
     "unlimited": ["ballet-ama", "ballet-unlimited"],
@@ -255,19 +255,20 @@ def curves_table(report: Report, name: str, title: str, runs: dict[str, list[Pat
 def parity_table(report: Report, folders: list[Path]) -> None:
     """Accuracy in validation along each training, at ten points, and drawn."""
     batches = read_curve(folders[0])["batches"]
-    chosen = sorted({round(k * (len(batches) - 1) / 9) for k in range(10)})
+    chosen = sorted({round(k * (len(batches) - 1) / 9) for k in range(9)})
     along_table(report, "The release's recipe, accuracy in % along the training", folders, [batches[k] for k in chosen])
     draw_curves(report, "parity", {"ballet-parity": folders})
 
 
 def along_table(report: Report, title: str, folders: list[Path], batches: list[float]) -> None:
-    """Accuracy in validation of each run after so many batches, "-" after its end."""
+    """Accuracy in validation of each run after so many batches, "-" after its end, and at its end."""
     rows = []
     for folder in folders:
         points = read_curve(folder)
         found = dict(zip(points["batches"], points["accuracy"], strict=True))
-        rows.append([folder.name, *(f"{100 * found[at]:.1f}" if at in found else "-" for at in batches)])
-    add_table(report, title, ["batches", *(f"{at:,.0f}" for at in batches)], rows)
+        along = (f"{100 * found[at]:.1f}" if at in found else "-" for at in batches)
+        rows.append([folder.name, *along, f"{100 * points['accuracy'][-1]:.1f}"])
+    add_table(report, title, ["batches", *(f"{at:,.0f}" for at in batches), "end"], rows)
 
 
 def read_curve(folder: Path) -> dict[str, list[float]]:

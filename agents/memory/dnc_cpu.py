@@ -16,6 +16,8 @@ from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from agents.memory.lstm_cpu import dot, lstm, lstm_back, with_room
+
 SMALL = 1e-6
 """Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
@@ -56,14 +58,14 @@ class Scan(torch.autograd.Function):
         recurrent = torch.cat([of_hidden, of_input[:, width:]], 1)
         gates = embedding.transpose(0, 1).flatten(0, 1) @ of_input[:, :width].T
         gates = gates.add_(bias + more_bias).view(steps, batch, -1)
-        state = [_with_room(each, steps) for each in (told, cell, memory, usage, written, read)]
+        state = [with_room(each, steps) for each in (told, cell, memory, usage, written, read)]
         (tolds, cells), arrays = state[:2], [each.numpy() for each in state]
         interface = embedding.new_empty(steps, batch, len(of_interface))
         by_content = embedding.new_empty(steps, batch, memory.shape[1])
-        lengths = _with_room(memory.norm(dim=2), steps)  # of the cells' vectors
+        lengths = with_room(memory.norm(dim=2), steps)  # of the cells' vectors
         access: Callable[..., None] = _access
         for t in range(steps):
-            _lstm(gates[t].addmm_(tolds[t], recurrent.T), cells[t], cells[t + 1], tolds[t + 1, :, :hidden])
+            lstm(gates[t].addmm_(tolds[t], recurrent.T), cells[t], cells[t + 1], tolds[t + 1, :, :hidden])
             torch.addmm(interface_bias, tolds[t + 1, :, :hidden], of_interface.T, out=interface[t])
             access(t, hidden, interface.numpy(), arrays[0], *arrays[2:], by_content.numpy(), lengths.numpy())
         ctx.save_for_backward(embedding, recurrent, gates, interface, by_content, lengths, *weights, *state)
@@ -95,7 +97,7 @@ class Scan(torch.autograd.Function):
                 *(each.numpy() for each in g_state[1:]),
             )
             g_told[:, :hidden].addmm_(g_interface[t], of_interface)
-            _lstm_back(t, gates.numpy(), arrays[1], squashed, g_told.numpy(), g_state[0].numpy(), g_gates.numpy())
+            lstm_back(t, gates.numpy(), arrays[1], squashed, g_told.numpy(), g_state[0].numpy(), g_gates.numpy())
             g_tolds[t].addmm_(g_gates[t], recurrent)
         flat, told = g_gates.flatten(0, 1), state[0]
         g_recurrent = flat.T @ told[:-1].flatten(0, 1)
@@ -106,13 +108,6 @@ class Scan(torch.autograd.Function):
         g_asking = asked.T @ told[1:, :, :hidden].flatten(0, 1)
         weights = g_input, g_recurrent[:, :hidden], g_bias, g_bias, g_asking, asked.sum(0)
         return (g_embedding, g_tolds[0], *g_state, *weights)
-
-
-def _with_room(first: Tensor, steps: int) -> Tensor:
-    """A tensor for what is before the first step and after each, float32, (T + 1, ...)."""
-    room = first.new_empty(steps + 1, *first.shape)
-    room[0] = first
-    return room
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -126,57 +121,13 @@ def _oneplus(x: Any) -> Any:  # pragma: no cover  (compiled)
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _dot(a: np.ndarray, b: np.ndarray) -> Any:  # pragma: no cover  (compiled)
-    total = np.float32(0.0)
-    for j in range(len(a)):
-        total += a[j] * b[j]
-    return total
-
-
-def _lstm(gates: Tensor, before: Tensor, after: Tensor, hidden: Tensor) -> None:
-    """Writes the cell state after a step and the hidden state; gates (in, forget, new, out), float32 (B, 4 H), become what they let through."""
-    width = before.shape[1]
-    gates[:, : 2 * width].sigmoid_()
-    gates[:, 2 * width : 3 * width].tanh_()
-    gates[:, 3 * width :].sigmoid_()
-    enter, forget, new, leave = gates.split(width, 1)
-    torch.mul(forget, before, out=after).addcmul_(enter, new)
-    torch.mul(after.tanh(), leave, out=hidden)
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def _lstm_back(
-    t: int,
-    gates: np.ndarray,
-    cell: np.ndarray,
-    squashed: np.ndarray,
-    g_told: np.ndarray,
-    g_cell: np.ndarray,
-    g_gates: np.ndarray,
-) -> None:  # pragma: no cover  (compiled)
-    """Gradients of the gates of step t and, in place, of the cell state before it from that after it, whose tanh is `squashed`."""
-    width, one = cell.shape[2], np.float32(1.0)
-    for b in range(cell.shape[1]):
-        g, out = gates[t, b], g_gates[t, b]
-        for j in range(width):
-            enter, forget, new, leave = g[j], g[width + j], g[2 * width + j], g[3 * width + j]
-            shown = squashed[t, b, j]
-            of_cell = g_cell[b, j] + g_told[b, j] * leave * (one - shown * shown)
-            out[j] = of_cell * new * enter * (one - enter)
-            out[width + j] = of_cell * cell[t, b, j] * forget * (one - forget)
-            out[2 * width + j] = of_cell * enter * (one - new * new)
-            out[3 * width + j] = g_told[b, j] * shown * leave * (one - leave)
-            g_cell[b, j] = of_cell * forget
-
-
-@njit(nogil=True, cache=True, fastmath=True)
 def _look_up(
     memory: np.ndarray, lengths: np.ndarray, key: np.ndarray, strength: Any, out: np.ndarray
 ) -> None:  # pragma: no cover  (compiled)
     """Writes the weights of cells (N,) by how much they are like a key (W,): softmax of strength x cosine."""
-    norm, most = math.sqrt(_dot(key, key)), np.float32(-1e30)
+    norm, most = math.sqrt(dot(key, key)), np.float32(-1e30)
     for n in range(len(memory)):
-        out[n] = strength * _dot(memory[n], key) / (norm * lengths[n] + SMALL)
+        out[n] = strength * dot(memory[n], key) / (norm * lengths[n] + SMALL)
         most = max(most, out[n])
     total = np.float32(0.0)
     for n in range(len(memory)):
@@ -198,12 +149,12 @@ def _look_up_back(
     g_key: np.ndarray,
 ) -> Any:  # pragma: no cover  (compiled)
     """Adds the gradients of cells, writes that of the key, and returns that of the strength."""
-    norm, mean = np.float32(math.sqrt(_dot(key, key))), _dot(weights, g_weights)
+    norm, mean = np.float32(math.sqrt(dot(key, key))), dot(weights, g_weights)
     g_strength, g_norm = np.float32(0.0), np.float32(0.0)
     g_key[:] = 0.0
     for n in range(len(memory)):
         cell, g_cell = memory[n], g_memory[n]
-        length, product = lengths[n], _dot(cell, key)
+        length, product = lengths[n], dot(cell, key)
         below = np.float32(norm * length + SMALL)
         g_score = weights[n] * (g_weights[n] - mean)
         g_strength += g_score * product / below
@@ -267,7 +218,7 @@ def _access(
         for n in range(cells):
             for j in range(width):
                 after[n, j] = before[n, j] * (one - write[n] * gone[j]) + write[n] * asked[vector + j]
-            lengths[t + 1, b, n] = math.sqrt(_dot(after[n], after[n]))
+            lengths[t + 1, b, n] = math.sqrt(dot(after[n], after[n]))
         for r in range(heads):
             weights = read[t + 1, b, r]
             heard = told[t + 1, b, hidden + r * width : hidden + (r + 1) * width]
@@ -310,7 +261,7 @@ def _access_back(
             weights, of_weights = read[t + 1, b, r], g_read[b, r]
             of_heard = g_told[b, hidden + r * width : hidden + (r + 1) * width]
             for n in range(cells):
-                of_weights[n] += _dot(of_heard, after[n])
+                of_weights[n] += dot(of_heard, after[n])
                 for j in range(width):
                     of_memory[n, j] += weights[n] * of_heard[j]
             here = slice(r * width, (r + 1) * width)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from agents.memory.frmqn_cpu import Scan
 from agents.memory.log import append, empty_log, view_log
 from agents.memory.recurrent import ResetOn, stretches
 from memenvs.checks import check_fields, check_whole
@@ -104,11 +105,46 @@ class FRMQNMemory(Memory):
         memory = self.memory(psi)
         read_from = past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)
         keys, values = read_from.chunk(2, -1)
+        if steps > 1 and all(each.is_cpu and each.dtype == torch.float32 for each in (psi, memory)):
+            heard, cell = Scan.apply(
+                psi,
+                keys,
+                values,
+                torch.cat([recurrent[0], recurrent[2]], 1),
+                recurrent[1],
+                first,
+                resets,
+                frozenset(begin for begin, _ in stretches(steps, config.bptt) if begin > 0),
+                *self.network.parameters(),
+            )
+            hidden, reads = heard.chunk(2, -1)
+        else:
+            hidden, reads, cell = self._step_by_step(psi, keys, values, recurrent, first, resets, before)
+        g = self.output(hidden[:, -kept:]) + reads[:, -kept:]
+        linear, rectified = g.chunk(2, -1)
+        features = torch.cat([linear, rectified.relu()], -1)
+        if log is None:
+            return features, None
+        log = append(log, {"memory": memory}, resets, config.capacity)
+        return features, log | dict(zip(RECURRENT, (hidden[:, -1], cell, reads[:, -1]), strict=True))
+
+    def _step_by_step(
+        self,
+        psi: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        recurrent: list[Tensor],
+        first: Tensor,
+        resets: Tensor,
+        before: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states and reads, float (B, T, D), and the cell state after the last step; args as in `frmqn_cpu.Scan`, slots of the past."""
+        steps = psi.shape[1]
         starts, lows = resets.any(0).tolist(), first.amin(0).tolist()
         hidden, reads = [], []
         bank = _Bank(keys.detach(), values.detach(), steps)
         token = _Token.apply(keys, values, bank)
-        for begin, end in stretches(steps, config.bptt):
+        for begin, end in stretches(steps, self.config.bptt):
             if begin > 0:
                 recurrent = [value.detach() for value in recurrent]
             for t in range(begin, end):
@@ -120,13 +156,7 @@ class FRMQNMemory(Memory):
                 recurrent = [h, cell, read]
                 hidden.append(h)
                 reads.append(read)
-        g = self.output(torch.stack(hidden[-kept:], 1)) + torch.stack(reads[-kept:], 1)
-        linear, rectified = g.chunk(2, -1)
-        features = torch.cat([linear, rectified.relu()], -1)
-        if log is None:
-            return features, None
-        log = append(log, {"memory": memory}, resets, config.capacity)
-        return features, log | dict(zip(RECURRENT, recurrent, strict=True))
+        return torch.stack(hidden, 1), torch.stack(reads, 1), recurrent[1]
 
 
 class _Bank:

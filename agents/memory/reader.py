@@ -304,7 +304,7 @@ class MemoryReader(nn.Module):
         Args:
             factor: What relevances are multiplied with; > 0.
             alike: Keys are made by the weights that make queries, so that the most relevant is what resembles the query; else it is what two
-                unrelated random maps say. For memories in chunks, where what is asked for can be beside what is resembled.
+                unrelated random maps say. For memories where what is asked for is beside what is resembled, such as in its chunk.
         """
         for layer in self.layers:
             key = layer.get_parameter("relevance_key.weight")

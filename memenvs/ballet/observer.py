@@ -49,8 +49,10 @@ def ideal_observer(
         count: What makes a place visited, as in `memenvs.retention.retained`.
 
     Raises:
-        ValueError: The strategy or `count` is unknown, or the capacity is below one visit (with "quota": one for each room).
+        ValueError: The episodes are of another task, the strategy or `count` is unknown, or the capacity is below one visit (with "quota": one for
+            each room).
     """
+    _check_visits(task, episodes)
     capacity = task.capacity if capacity is None else capacity
     kept = retained(episodes.visit_place, strategy, capacity, count=count, n_places=task.rooms)
     possible = possible_dances(task, episodes, np.take_along_axis(kept, episodes.visit.astype(np.intp), 1))
@@ -79,8 +81,9 @@ def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves: bool = 
         float64, (B,); chance that the best answer is right.
 
     Raises:
-        ValueError: The task is another one.
+        ValueError: The task is another one, or the episodes are of another one.
     """
+    _check_visits(task, episodes)
     if not task.asks_of_rooms or task.schedule not in ("grid_walk", "ring"):
         raise ValueError(f"task must ask about rooms after a walk, got {task}")
     cells = {tuple(position): room for room, position in enumerate(task.positions.tolist())}
@@ -91,6 +94,13 @@ def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves: bool = 
     asked, answer = episodes.query_place, task.answer_room
     _weigh_layouts(episodes.visit_place, actions, episodes.room_dance, asked, answer, beside, moves, accuracy)
     return accuracy
+
+
+def _check_visits(task: BalletTask, episodes: Episodes) -> None:
+    """Raises a ValueError if the episodes have not as many visits as the task's."""
+    visits = episodes.visit_place.shape[1]
+    if visits != task.visits:
+        raise ValueError(f"episodes must be of the task, of {task.visits} visits, got some of {visits}")
 
 
 def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | None = None) -> np.ndarray:

@@ -150,44 +150,58 @@ def _common_moves(one: Sequence[int], other: Sequence[int]) -> int:
 # ---------------------------------------------------------------------- English
 
 _TURNS = {
-    AHEAD: ("go straight", "walk forward", "head straight ahead", "proceed ahead", "move forward", "advance"),
-    RIGHT: ("turn right and go", "go right", "take a right", "make a right turn", "head to your right", "bear right"),
-    BACK: ("turn around and go", "go back", "turn back", "head back", "double back", "retrace your steps"),
-    LEFT: ("turn left and go", "go left", "take a left", "make a left turn", "head to your left", "bear left"),
-}
+    AHEAD: (
+        "go straight", "walk forward", "head straight ahead", "proceed ahead", "move forward", "advance", "keep walking", "stride on",
+    ),
+    RIGHT: (
+        "turn right and go", "go right", "take a right", "make a right turn", "head to your right", "bear right", "veer right",
+        "swing right",
+    ),
+    BACK: (
+        "turn around and go", "go back", "turn back", "head back", "double back", "retrace your steps", "return", "reverse direction",
+    ),
+    LEFT: (
+        "turn left and go", "go left", "take a left", "make a left turn", "head to your left", "bear left", "veer left", "swing left",
+    ),
+}  # fmt: skip
 _TO = ("to", "up to", "towards", "over to")
 _ON = (
-    "and keep on to",
-    "and continue to",
-    "and carry on until you reach",
-    "and stay on course as far as",
-    "and past it to",
-    "and beyond it to",
-)
+    "and keep on to", "and continue to", "and carry on until you reach", "and stay on course as far as", "and past it to",
+    "and beyond it to", "and follow that line through to", "and do not stop before",
+)  # fmt: skip
 _SPOTS = (
     "the {colour} {thing} in the {room}", "the {room} with the {colour} {thing}", "the {room} by the {colour} {thing}",
-    "the {room} near the {colour} {thing}",
+    "the {room} near the {colour} {thing}", "the {room} beside the {colour} {thing}", "the {colour} {thing} inside the {room}",
 )  # fmt: skip
 _DOORS = (
     "the door between {one} and {other}", "the doorway from {one} to {other}", "the doorway that joins {one} and {other}",
-    "the opening between {one} and {other}",
+    "the opening between {one} and {other}", "the entrance that connects {one} and {other}", "the passage from {one} to {other}",
 )  # fmt: skip
-_THEN = ("then", "next", "after that", "once there", "from there", "now", "afterwards", "as soon as you arrive")
+_THEN = (
+    "then", "next", "after that", "once there", "from there", "now", "afterwards", "as soon as you arrive", "having done so",
+    "when you have passed it", "at this point", "following that",
+)  # fmt: skip
 _ENDS = (
-    "Stop there.",
-    "Wait there.",
-    "That is the place to stop.",
-    "You have arrived.",
-    "Stop.",
-    "Halt here.",
-    "This is your goal.",
-)
+    "Stop there.", "Wait there.", "That is the place to stop.", "You have arrived.", "Stop.", "Halt here.", "This is your goal.",
+    "Remain there.", "Finish here.",
+)  # fmt: skip
 _ASKS = (
     "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",
-    "I see {spot}. Is it near?", "Am I close?", "Can you help me?",
+    "I see {spot}. Is it near?", "Am I close?", "Can you help me?", "I am lost. How do I get there?",
 )  # fmt: skip
-_FOUND = ("It is in that room.", "You will find the {target} there.", "The {target} is right there.")
-_MORE = ("It is farther on.", "Then ask me again.", "The {target} is not there yet.", "You are getting closer.")
+_FOUND = (
+    "It is in that room.",
+    "You will find the {target} there.",
+    "The {target} is right there.",
+    "Look for the {target}.",
+)
+_MORE = (
+    "It is farther on.",
+    "Then ask me again.",
+    "The {target} is not there yet.",
+    "You are getting closer.",
+    "Keep looking.",
+)
 
 
 def tell(clauses: Sequence[Clause], rng: np.random.Generator, *, ends: bool = True) -> str:

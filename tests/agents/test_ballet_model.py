@@ -68,14 +68,17 @@ def test_calibrated_attention_is_not_flat_at_the_start(initialisation, spread):
     assert spread[0] < scores.std(1).mean() < spread[1]
 
 
-@pytest.mark.parametrize(("initialisation", "share"), [("calibrated", (0.4, 0.9)), ("release", (0.0, 0.3))])
-def test_calibrated_readers_of_chunks_open_the_room_asked_about_from_the_start(initialisation, share):
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [({"keys_like_queries": True}, (0.4, 0.9)), ({}, (0.0, 0.3)), ({"initialisation": "release"}, (0.0, 0.3))],
+)
+def test_keys_like_queries_open_the_room_asked_about_from_the_start(settings, share):
     """Four of 25 rooms are opened: 16 % by chance."""
     batch = make_ballet("ShortStay", size=5).sample_batch(40, np.random.default_rng(0))
     place, asked = (torch.from_numpy(each.astype(int)) for each in (batch.place, batch.query_place))
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        own = BalletModel(make_ballet("ShortStay", size=5), memory="sat-pm-ph", initialisation=initialisation)
+        own = BalletModel(make_ballet("ShortStay", size=5), memory="sat-pm-ph", **settings)
     query, tokens, chunks = own.memory(batch)
     read = own.reader.attention(query, tokens, chunks, own.config.top_k)[:, :, 0] > 0
     opened = (read & (place == asked[:, None])).any(-1).float().mean(1)
@@ -241,6 +244,16 @@ def test_dnc_answers():
         ({"strategy": "quota", "capacity": 7}, ValueError, r"capacity must be at least n_places \(8\)"),
         ({"time_index": "hour"}, ValueError, "unknown time_index 'hour'"),
         ({"initialisation": "zero"}, ValueError, "unknown initialisation 'zero'"),
+        (
+            {"initialisation": "release", "keys_like_queries": True},
+            ValueError,
+            "keys_like_queries must be False with .* 'release', got True",
+        ),
+        (
+            {"memory": "dnc-first", "keys_like_queries": True},
+            ValueError,
+            "keys_like_queries must be False with memory 'dnc-first'",
+        ),
         ({"chunks": 3}, ValueError, "unknown setting 'chunks' of a ballet model; choose from .*Did you mean 'chunk'"),
         ({"first": -1}, ValueError, "first must be an integer of at least 0, got -1"),
         ({"first": 32}, ValueError, r"first must be below the steps of a visit \(32\), got 32"),

@@ -66,6 +66,28 @@ def test_frmqn_by_its_equations(capacity: int) -> None:
         torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("bptt", [None, 1, 5])
+@pytest.mark.parametrize("capacity", [1, 4, 100])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_the_compiled_sequence_is_the_loop(capacity: int, bptt: int | None, goes_on: bool) -> None:
+    """In float32 on a CPU a sequence is one function; in float64 it goes step by step."""
+    loop, x = make(capacity=capacity, bptt=bptt), inputs()
+    compiled = make(capacity=capacity, bptt=bptt).float()
+    found = []
+    for memory in (loop, compiled):
+        embedding = x.embedding.to(memory.fusion.weight.dtype).requires_grad_()
+        state, starts = None, x.trial_start
+        if goes_on:
+            _, state = memory(StepInputs(embedding.detach(), starts, starts), memory.initial_state(B))
+            starts = starts & (torch.arange(T) > 0)
+        features, after = memory(StepInputs(embedding, starts, starts), state)
+        weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=features.dtype).view_as(features)
+        gradients = torch.autograd.grad((features * weight).sum(), [embedding, *memory.parameters()])
+        found.append([features, *gradients, *({} if after is None else after).values()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(other.double(), one.double(), atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "kwargs"), [("lstm", {}), ("gru", {"layers": 2}), ("frmqn", {"capacity": 1})], ids=str
 )

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from agents import archive
 from agents.__main__ import main
-from agents.ballet_prediction import AllocatedBallet, BalletPrediction
+from agents.ballet_prediction import AllocatedBallet, BalletPrediction, ballet_prediction
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import CHECKPOINT, RunDirectory
 from agents.runs import algorithm, check_config, train_run
@@ -257,13 +257,23 @@ def test_what_is_about_words_needs_words(name, value):
 
 
 def test_own_dance_and_allocation_do_not_go_together():
-    settings = {"layers": 2, "own_layers": 1, "allocation": {}}
+    settings = {"layers": 2, "own_layers": 1, "capacity": 9, "allocation": {}}
     with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
         make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
 
 
+@pytest.mark.parametrize(
+    ("task", "settings"), [("FIFO", {"memory": "dnc-first"}), ("MultiTask", {"capacity": None}), ("Next", {})]
+)
+def test_where_everything_is_kept_there_is_no_strategy_to_choose(task, settings):
+    with pytest.raises(
+        ValueError, match=r"allocation must be left out where all visits are kept, got \{\} with memory"
+    ):
+        ballet_prediction(f"memenvs/RoomBallet-{task}-v0", {}, {**settings, "allocation": {}})
+
+
 def test_only_a_visit_can_be_known_to_be_kept():
-    settings = {"layers": 1, "allocation": {"only_kept": True}}
+    settings = {"layers": 1, "capacity": 9, "allocation": {"only_kept": True}}
     with pytest.raises(
         ValueError, match="only_kept must be False in a task that asks about rooms and not about a visit, got True"
     ):

@@ -173,6 +173,14 @@ def test_other_tasks_are_not_about_places(name):
         ideal_without_places(task, task.sample_batch(1, np.random.default_rng(12)))
 
 
+@pytest.mark.parametrize("observe", [ideal_observer, ideal_without_places])
+def test_episodes_of_another_task_are_refused(observe):
+    episodes = make_ballet("LVFO").sample_batch(4, np.random.default_rng(0))
+    arguments = ("fifo", 9) if observe is ideal_observer else ()
+    with pytest.raises(ValueError, match="episodes must be of the task, of 40 visits, got some of 18"):
+        observe(make_ballet("Next"), episodes, *arguments)
+
+
 def test_bad_input():
     task = make_ballet("FIFO")
     episodes = task.sample_batch(3, np.random.default_rng(8))

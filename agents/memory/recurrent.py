@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -160,7 +160,8 @@ class LSTMMemory(RecurrentMemory):
 
     On a CPU sequences are not cut, because only equally long ones run in one compiled kernel: each start is preceded by a step that closes
     the gates of input and memory, which leaves exactly nothing of what was before, neither forwards nor for gradients. Steps that keep
-    the memory as it is fill up the sequences with fewer starts.
+    the memory as it is fill up the sequences with fewer starts. There it runs in the precision of its weights also under autocast: not every
+    CPU has this kernel in bfloat16.
     """
 
     parts = ("hidden", "cell")
@@ -168,6 +169,13 @@ class LSTMMemory(RecurrentMemory):
 
     def __init__(self, input_dim: int, config: RecurrentConfig) -> None:
         super().__init__(input_dim, config, nn.LSTM(input_dim, config.hidden_dim, config.layers, batch_first=True))
+
+    def _run_stretch(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
+        """See `RecurrentMemory._run_stretch`."""
+        if x.embedding.device.type != "cpu":
+            return super()._run_stretch(x, state)
+        with torch.autocast("cpu", enabled=False):
+            return super()._run_stretch(replace(x, embedding=x.embedding.to(next(self.parameters()).dtype)), state)
 
     def _run_pieces(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
         """The network over sequences with starts inside; see `RecurrentMemory._run_pieces`."""

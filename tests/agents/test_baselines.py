@@ -207,7 +207,7 @@ def test_what_an_earlier_chunk_held_is_learned_and_used(memory: str) -> None:
         credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
         policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
     )  # fmt: skip
-    model.learn(80 * 32 * 4)
+    model.learn(200 * 32 * 4)
     paid = []
     for _ in range(10):
         collect(model)

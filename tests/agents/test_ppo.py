@@ -342,7 +342,8 @@ def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
     (values, log_probs, gradient), (narrow_values, narrow_log_probs, narrow_gradient) = found
     torch.testing.assert_close(narrow_values, values, atol=0.05, rtol=0)
     torch.testing.assert_close(narrow_log_probs, log_probs, atol=0.02, rtol=0)
-    assert memory == "none" or not torch.equal(narrow_values, values)
+    # an LSTM runs in float32 on a CPU
+    assert memory == "none" or (memory, device) == ("lstm", "cpu") or not torch.equal(narrow_values, values)
     assert float(narrow_gradient.norm()) == pytest.approx(float(gradient.norm()), rel=0.05)
     assert float(torch.nn.functional.cosine_similarity(narrow_gradient, gradient, dim=0)) > 0.99
 

@@ -54,7 +54,7 @@ for _memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
         _base("Next", 10_000, {"memory": _memory, "own_layers": 2}),
     )
 #: Without it one of three seeds has not learned to open the dancer's room, or to look at its frames, after as many batches. With the number of the
-#: step as clock what resembles the dancer is far from the frame that is asked with, and a reader of all frames learns better without.
+#: step as clock a reader of all frames learns better without.
 _ALIKE = {"keys_like_queries": True}
 for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
     for _size in (3, 4, 5):
@@ -97,7 +97,7 @@ for _split in range(3):
         f"all four tasks, the allocator is told them in words; descriptions of split {_split} are held out",
         _base(
             "MultiTask",
-            12_000,  # most of what is lost with new sentences is lost by the choice, which more batches do not help
+            12_000,  # most of what is lost with new sentences is lost by the choice
             {"allocation": {**_ALLOCATION, "told": "text", "split": _split}},
         ),
     )

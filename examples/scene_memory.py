@@ -6,7 +6,7 @@ which sees the present only too and learns its encoder along, is a row of its ow
 the article's sizes half as many. Prints a table for each task and world: means over seeds, episodes and homes with 95 % bootstrap intervals over
 homes, and how far methods are ahead of each other in the same homes. Each episode's return is held to what its metrics say (`PAYS`). A stopped
 command goes on where it was. Minutes of one core for a laptop run in Coverage, beside one other: first stage 7, reactive 1, lstm 2,
-sm-pooling 3, smt 11; by the time of single updates frmqn 6, smt-factorized 12, smt-causal 6.
+sm-pooling 3, smt 11; estimated by single updates: frmqn 6, smt-factorized 12, smt-causal 6.
 
     python examples/scene_memory.py [--tasks coverage] [--methods reactive smt smt-ppo] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--show] [--smoke]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agents.imitation_config import ImitationConfig
@@ -87,9 +88,10 @@ _MINUTES: dict[str, Any] = {**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDA
 
 
 def _laptop(legs: int) -> RunConfig:
-    """Tours for an agent that is taught in minutes on one core; those of several legs begin with what was learned of one."""
+    """Tours for an agent that is taught in minutes on one core; those of several legs begin with that of one, with half the updates."""
+    updates = _LAPTOP_UPDATES if legs == 1 else _LAPTOP_UPDATES // 2
     return RunConfig(
-        **_MINUTES,
+        **{**_MINUTES, "total_steps": updates, "imitation": replace(_TAUGHT, imitation_updates=updates)},
         encoder_from=None if legs == 1 else "runs/vln-laptop-{seed}",
         env="memenvs/VLN-R2R-v0",
         env_kwargs={

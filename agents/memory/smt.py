@@ -236,7 +236,14 @@ def farthest_points(points: Tensor, hidden: Tensor | None, count: int) -> Tensor
     nearest = points.new_full(points.shape[:2], torch.inf)
     if hidden is not None:
         nearest = nearest.masked_fill(hidden, -torch.inf)
-    chosen = [torch.full_like(rows, points.shape[1] - 1)]
+    last = torch.full_like(rows, points.shape[1] - 1)
+    if points.device.type == "cpu" and points.dtype == torch.float32:
+        from agents.memory.farthest_cpu import choose
+
+        found = last[:, None].repeat(1, count)
+        choose(points.transpose(1, 2).contiguous().numpy(), nearest.numpy(), found.numpy())
+        return found
+    chosen = [last]
     points = points - points[:, -1:]  # or products of large numbers blur the distances of near ones
     distances = torch.cdist(points, points)
     for _ in range(count - 1):

@@ -232,20 +232,32 @@ def test_a_single_element_needs_no_queries_and_keys() -> None:
     assert not torch.allclose(memory(x)[0], before)
 
 
-def test_farthest_points_are_distinct_and_spread() -> None:
-    line = torch.tensor([[0.0], [1.0], [4.0], [10.0], [4.0], [9.0]])
-    assert farthest_points(line[None], None, 6)[0, :4].tolist() == [
-        5,
-        0,
-        2,
-        1,
-    ]  # 9, 0, 4 and, of two at a distance of 1, the first
-    same = torch.zeros(1, 5, 2)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_farthest_points_are_distinct_and_spread(dtype: torch.dtype) -> None:
+    line = torch.tensor([[0.0], [1.0], [4.0], [10.0], [4.0], [9.0]], dtype=dtype)
+    first = farthest_points(line[None], None, 6)[0, :4].tolist()
+    assert first == [5, 0, 2, 1]  # 9, 0, 4 and, of two at a distance of 1, the first
+    same = torch.zeros(1, 5, 2, dtype=dtype)
     assert sorted(farthest_points(same, None, 5)[0].tolist()) == [0, 1, 2, 3, 4]
     hidden = torch.tensor([[True, True, True, False, False, False], [False] * 6])
     chosen = farthest_points(line.expand(2, -1, -1), hidden, 4).tolist()
     assert sorted(chosen[0][:3]) == [3, 4, 5]
     assert chosen[1] == [5, 0, 2, 1]
+
+
+def test_compiled_farthest_points_are_those_of_the_loop() -> None:
+    """Float64 is not compiled."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(7, 90, 16, generator=generator)
+    hidden = torch.rand(7, 90, generator=generator) < torch.linspace(0, 0.9, 7)[:, None]
+    hidden[:, -1] = False
+    given = points.clone(), hidden.clone()
+    for rows in (None, hidden):
+        loop = farthest_points(points.double(), rows, 40)
+        there = torch.full((7, 1), 90) if rows is None else (~rows).sum(1, keepdim=True)
+        of_rows = torch.arange(40) < there  # what comes after all points of a row does not count
+        assert torch.equal(farthest_points(points, rows, 40)[of_rows], loop[of_rows])
+    assert torch.equal(points, given[0]) and torch.equal(hidden, given[1])
 
 
 def test_farthest_points_far_from_the_origin() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +22,8 @@ class DQNConfig:
         decisions: Steps of each of them that get a loss, drawn without replacement (all of a shorter episode); >= 1.
         gamma: Discount, in [0, 1].
         n_step: Rewards in a target before the value of what follows; >= 1.
-        reward_scale: What rewards are multiplied with in the loss, and with them Q, > 0.
+        min_reward: What a lower reward counts as in the loss; None: as itself.
+        reward_scale: What rewards are multiplied with in the loss, after that, and with them Q, > 0.
         temperature: Actions are drawn from softmax(Q / temperature), > 0; in learning as in evaluation. Low is greedy.
         target_rate: Share of the network that the target network takes over in each update, in (0, 1].
         max_grad_norm: Clip of the gradient's norm, > 0.
@@ -46,6 +48,7 @@ class DQNConfig:
     decisions: int = 32
     gamma: float = 0.99
     n_step: int = 3
+    min_reward: float | None = None
     reward_scale: float = 1.0
     temperature: float = 1.0
     target_rate: float = 1e-3
@@ -70,3 +73,8 @@ class DQNConfig:
         for name in ("learning_rate", "reward_scale", "temperature", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+
+    @property
+    def lowest_reward(self) -> float:
+        """`min_reward`, minus infinity if there is none."""
+        return -math.inf if self.min_reward is None else self.min_reward

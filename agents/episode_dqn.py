@@ -185,7 +185,9 @@ class EpisodeDQN(EpisodeAlgorithm):
         """
         config, replay = self.config, self.replay
         drawn = replay.draw(config.batch_size, config.decisions, self.rngs["replay"])
-        rewards, then, discounts = replay.returns(drawn.rows, drawn.at, config.n_step, config.gamma)
+        rewards, then, discounts = replay.returns(
+            drawn.rows, drawn.at, config.n_step, config.gamma, config.lowest_reward
+        )
         if self._shares_steps:
             now, after = self.q_values(self.policy, drawn.rows, torch.cat([drawn.at, then], 1)).chunk(2, 1)
         else:

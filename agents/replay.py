@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -255,7 +256,9 @@ class EpisodeReplay:
         """int64, (B, S); the actions taken at steps `at` (int64, (B, S)) of the episodes in `rows` (int64, (B,))."""
         return self._stores["action"][rows.to(self.device)[:, None], at]
 
-    def returns(self, rows: Tensor, at: Tensor, n_step: int, gamma: float) -> tuple[Tensor, Tensor, Tensor]:
+    def returns(
+        self, rows: Tensor, at: Tensor, n_step: int, gamma: float, lowest: float = -math.inf
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Rewards of the next n steps, and what follows them.
 
         Args:
@@ -263,6 +266,7 @@ class EpisodeReplay:
             at: int64, (B, S); steps of each, before its end.
             n_step: n; fewer are left at the end of an episode.
             gamma: Discount.
+            lowest: What lower rewards count as.
 
         Returns:
             Discounted sum of the rewards, float32 (B, S); the step whose value follows, int64 (B, S); and what that value is multiplied
@@ -274,7 +278,8 @@ class EpisodeReplay:
         total = torch.zeros(at.shape, device=self.device)
         for k in range(n_step):
             step = at + k
-            total += gamma**k * torch.where(step < length, reward[index, step.clamp(max=self.max_steps)], 0.0)
+            now = reward[index, step.clamp(max=self.max_steps)].clamp(min=lowest)
+            total += gamma**k * torch.where(step < length, now, 0.0)
         then = torch.minimum(at + n_step, length)
         is_over = (then == length) & self.terminated[rows].to(self.device)[:, None]
         return total, then, torch.where(is_over, 0.0, gamma ** (then - at).float())

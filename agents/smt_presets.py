@@ -9,13 +9,13 @@ from agents.dqn_config import DQNConfig
 from agents.ppo_config import PPOConfig
 from agents.run_config import RunConfig, with_overrides
 
-#: Task -> environment, metric of the table, scale of rewards in the loss, temperature of actions. SMT gives neither. Temperatures are so low that
-#: softmax(Q) follows what a single step earns. In Search the 100 of a find are far above what the Huber loss takes at its word, so that cells and
-#: collisions, from which searching is learned, count beside it.
-TASKS = {
-    "roaming": ("memenvs/Roaming-v0", "distance", 1.0, 0.25),
-    "coverage": ("memenvs/Coverage-v0", "cells", 0.2, 0.1),
-    "search": ("memenvs/Search-v0", "classes", 0.5, 0.1),
+#: Task -> environment, metric of the table, and settings of learning, which SMT does not give. Temperatures are so low that softmax(Q) follows what
+#: a single step earns. In Search a find is far above what the Huber loss takes at its word, and a collision counts as a fifth of a cell, as it does
+#: in Coverage: agents whose collisions cost a whole one keep away from walls and, with them, doors.
+TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "roaming": ("memenvs/Roaming-v0", "distance", {"temperature": 0.25}),
+    "coverage": ("memenvs/Coverage-v0", "cells", {"reward_scale": 0.2, "temperature": 0.1}),
+    "search": ("memenvs/Search-v0", "classes", {"min_reward": -0.2, "temperature": 0.1}),
 }
 #: Method -> its memory, what it is, and settings besides width, heads and reach.
 METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -69,14 +69,14 @@ def _steps(dqn: DQNConfig, n_envs: int, collections: int) -> int:
 
 def _base(task: str, dqn: DQNConfig, n_envs: int, collections: int, policy: dict[str, Any], **more: Any) -> RunConfig:
     """A run in homes of the SUNCG style: trained in 156 homes, the best checkpoint chosen in 39 others, evaluated in 46."""
-    env, score, scale, temperature = TASKS[task]
+    env, score, learning = TASKS[task]
     horizon = {"max_episode_steps": dqn.episode_steps}
     return RunConfig(
         env=env,
         env_kwargs={"world": "suncg_style", "split": "train", **horizon, **more.pop("env_kwargs", {})},
         n_envs=n_envs,
         total_steps=_steps(dqn, n_envs, collections),
-        dqn=replace(dqn, reward_scale=scale, temperature=temperature),
+        dqn=replace(dqn, **learning),
         policy=policy,
         validation_kwargs={"split": "validation"},
         eval_kwargs={"split": "test"},

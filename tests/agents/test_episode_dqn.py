@@ -360,6 +360,7 @@ def test_weights_of_another_encoder_are_named(policy: dict[str, Any], message: s
         ("exploration", 2.0, r"exploration must be in \(0, 1\], got 2.0"),
         ("reward_scale", 0.0, "reward_scale must be > 0, got 0.0"),
         ("temperature", 0.0, "temperature must be > 0, got 0.0"),
+        ("min_reward", float("-inf"), "min_reward must be finite, got -inf"),
         ("precision", "float16", "unknown precision 'float16'"),
     ],
 )

@@ -47,6 +47,27 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
     np.testing.assert_allclose(table(model, 5)[:4], value[:4], atol=1e-3)
 
 
+@pytest.mark.parametrize("low", [None, -0.5])
+def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
+    """Each of the n rewards by itself, before it is scaled; the replay keeps what there was."""
+    model = q_learner(
+        copies(Ring, 1, length=2), capacity=1, batch_size=1, decisions=2, n_step=2, gamma=1.0, reward_scale=0.5,
+        min_reward=low, learning_rate=1e-12, updates_per_collect=1,
+    )  # fmt: skip
+    replay, state, yes = model.replay, torch.eye(3), torch.ones(1, dtype=torch.bool)
+    rows = replay.begin(1)
+    for t, reward in enumerate((1.0, -1.0)):
+        replay.add(rows, yes, t, state[[t]], {}, torch.tensor([1]), torch.tensor([reward]))
+    replay.end(rows, 2, state[[2]], {}, yes)
+    with torch.no_grad():
+        model.policy.actor.linear.weight.zero_()
+        model.policy.actor.linear.bias.zero_()
+    second = -1.0 if low is None else low
+    targets = 0.5 * np.array([1.0 + second, second])
+    assert model._update()[0].item() == pytest.approx((0.5 * targets**2).mean())
+    assert replay._stores["reward"][0, :2].tolist() == [1.0, -1.0]
+
+
 def test_a_double_q_target_worked_by_hand() -> None:
     """One episode of the ring, whose two networks disagree on which action is best."""
     model = q_learner(

@@ -11,7 +11,7 @@ from agents.run_config import RunConfig, with_overrides
 
 #: Task -> environment, metric of the table, and settings of learning, which SMT does not give. Temperatures are so low that softmax(Q) follows what
 #: a single step earns. In Search a find is far above what the Huber loss takes at its word, and a collision counts as a fifth of a cell, as it does
-#: in Coverage: agents whose collisions cost a whole one keep away from walls and, with them, doors.
+#: in Coverage.
 TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "roaming": ("memenvs/Roaming-v0", "distance", {"temperature": 0.25}),
     "coverage": ("memenvs/Coverage-v0", "cells", {"reward_scale": 0.2, "temperature": 0.1}),

@@ -5,8 +5,8 @@ random policy and the oracle that knows the map; with MEMENVS_DATA also in the 1
 which sees the present only too and learns its encoder along, is a row of its own; on a laptop it has four times as many updates as methods have, at
 the article's sizes half as many. Prints a table for each task and world: means over seeds, episodes and homes with 95 % bootstrap intervals over
 homes, and how far methods are ahead of each other in the same homes. Each episode's return is held to what its metrics say (`PAYS`). A stopped
-command goes on where it was. Minutes of one core for a laptop run, beside one other: first stage 7 to 9, reactive 2, lstm 3, sm-pooling 3, frmqn 6,
-smt 12, smt-factorized 18, smt-causal 8.
+command goes on where it was. Minutes of one core for a laptop run, beside others: first stage 7 to 9, reactive 2, lstm 3, sm-pooling 3, frmqn 6 to 7,
+smt 11 to 12, smt-factorized 18, smt-causal 7 to 8.
 
     python examples/scene_memory.py [--tasks coverage] [--methods reactive smt smt-ppo] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--show] [--smoke]

@@ -122,7 +122,7 @@ class ImitationA2C(TrialModel):
         env, config = self.env.unwrapped, self.policy.network.config
         if not isinstance(env, TrialVecEnv):
             raise ValueError(f"env must be of agents.make_vec_env and have a teacher, got {env}")
-        moves = env.env.task.max_episode_steps - 1
+        moves = env.env.task.max_episode_steps  # the last one where the clock cut an episode and what follows is valued
         if config.bank is not None:
             moves = min(config.bank, moves)
         needed = int(env.action_space.n) + (1 if config.history == "state" else moves)  # type: ignore[attr-defined]

@@ -172,7 +172,7 @@ def _add(name: str, base: str, what: str, changes: list[tuple[str, Any]], **more
 _add(
     "coverage-literal-smt",
     "coverage-paper-like-smt",
-    "Coverage at the article's sizes and as it can be read: one new episode every 500 updates",
+    "Coverage at the article's sizes and as it can be read: one new episode every 500 updates, at least 200,000 of them",
     [("n_envs", 1), ("total_steps", (1000 + 400) * 500)],
 )
 _add(

@@ -88,11 +88,10 @@ _MINUTES: dict[str, Any] = {**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDA
 
 
 def _laptop(legs: int) -> RunConfig:
-    """Tours for an agent that is taught in minutes on one core; those of several legs begin with that of one, with half the updates."""
+    """Tours for an agent that is taught in minutes on one core; each begins with its own weights of one leg less, with half the updates."""
     updates = _LAPTOP_UPDATES if legs == 1 else _LAPTOP_UPDATES // 2
     return RunConfig(
         **{**_MINUTES, "total_steps": updates, "imitation": replace(_TAUGHT, imitation_updates=updates)},
-        encoder_from=None if legs == 1 else "runs/vln-laptop-{seed}",
         env="memenvs/VLN-R2R-v0",
         env_kwargs={
             "world": "procedural",
@@ -162,14 +161,20 @@ _LAPTOP = {name: found for name, found in ABLATIONS.items() if name not in ("one
 
 
 def _family(
-    base: str, what: str, config: RunConfig, ablations: Mapping[str, tuple[str, list[tuple[str, Any]]]] = ABLATIONS
+    base: str,
+    what: str,
+    config: RunConfig,
+    ablations: Mapping[str, tuple[str, list[tuple[str, Any]]]] = ABLATIONS,
+    first: str | None = None,
 ) -> dict[str, tuple[str, RunConfig]]:
-    """A preset and its ablations."""
-    changed = {
-        f"{base}-{name}": (f"{base}: {line}", with_overrides(config, changes))
-        for name, (line, changes) in ablations.items()
+    """A preset and its ablations, each beginning with the weights of the same ablation of another family, if there is one."""
+    changed = {"": (what, config)} | {
+        f"-{name}": (f"{base}: {line}", with_overrides(config, changes)) for name, (line, changes) in ablations.items()
     }
-    return {base: (what, config)} | changed
+    return {
+        f"{base}{name}": (line, each if first is None else replace(each, encoder_from=f"runs/{first}{name}-{{seed}}"))
+        for name, (line, each) in changed.items()
+    }
 
 
 VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
@@ -199,8 +204,16 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
     **_family("vln-tours2", "small MTVM in procedural houses, tours of two legs", _tours(2)),
     **_family("vln-tours3", "small MTVM in procedural houses, tours of three legs", _tours(3)),
     **_family("vln-laptop", "laptop's MTVM in procedural houses, a way of one leg", _laptop(1), _LAPTOP),
-    **_family("vln-laptop-tours2", "laptop's MTVM in procedural houses, tours of two legs", _laptop(2), _LAPTOP),
-    **_family("vln-laptop-tours3", "laptop's MTVM in procedural houses, tours of three legs", _laptop(3), _LAPTOP),
+    **_family(
+        "vln-laptop-tours2", "laptop's MTVM in procedural houses, tours of two legs", _laptop(2), _LAPTOP, "vln-laptop"
+    ),
+    **_family(
+        "vln-laptop-tours3",
+        "laptop's MTVM in procedural houses, tours of three legs",
+        _laptop(3),
+        _LAPTOP,
+        "vln-laptop-tours2",
+    ),
     "vln-smoke": (
         "a few seconds of vln-laptop, to see that everything runs",
         with_overrides(

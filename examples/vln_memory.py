@@ -1,8 +1,9 @@
 """MTVM's ablation in procedural houses: what it is worth to remember moves, in tours of one, two and three legs, and what the text is worth.
 
 Trains the laptop's MTVM with all of its moves in memory, with the last three, the last one or none, and without language, each with several seeds;
-what learns several legs begins with the weights of what remembers all moves and has learned one. Prints and draws success rate (SR) and success
-weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds.
+each learns one leg, then, from its own weights, two, then three. Prints and draws success rate (SR) and success weighted by the likeness of the path
+(SDTW) on the unseen houses, mean and standard error over seeds; for three legs also by what memory has to tell, with the likeness of the path alone
+(nDTW), which does not fall to 0 where hardly anyone arrives.
 Success in a tour asks for the end of each leg, in order. One leg is a shortest path and can be walked without a memory; of two the camera tells
 nearly always whence one has come; in three there is a place and view that comes twice and asks for different moves, in half of the ways also with
 the last three moves. A stopped command goes on where it was.
@@ -23,13 +24,15 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from agents.evaluation import TrialResults
 from agents.presets import find_preset
-from agents.report import Report, figure_png
+from agents.report import Report, add_table, figure_png
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import RunDirectory
 from agents.runs import evaluate_run, train_run
 from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.files import write_file
+from memenvs.vln.procedural import load_tours
 
 #: Legs -> preset of an agent that remembers all of its moves.
 LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}
@@ -37,6 +40,7 @@ LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}
 AGENTS = {
     "all": ("", "remembers all moves"),
     "last3": ("-last3", "remembers the last 3 moves"),
+    "observations": ("-observations", "remembers what options looked like at all moves"),
     "last3-observations": ("-last3-observations", "remembers what options looked like at the last 3 moves"),
     "last1": ("-last1", "remembers the last move"),
     "none": ("-no-memory", "remembers nothing"),
@@ -44,9 +48,10 @@ AGENTS = {
     "deaf": ("-no-language", "remembers all moves, does not read the text"),
     "consistency": ("-consistency", "remembers all moves, with the consistency loss"),
 }
-#: Who learns one leg for all that learn several.
-FIRST = "all"
 METRICS = ("sr", "sdtw")
+#: Ways of three legs by how many moves are made again, one after the other, before something else follows -> heading.
+AGAIN = {"few": "1 to 3 moves again", "many": "4 or more"}
+AGAIN_METRICS = ("sr", "sdtw", "ndtw")
 EVALUATION = "evaluation.json"
 
 
@@ -56,10 +61,10 @@ def folder_of(out: Path, legs: int, agent: str, seed: int) -> Path:
 
 
 def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
-    """The preset with a seed, beginning with the run of one leg if there are several; for seconds only if it is a smoke test."""
+    """The preset with a seed, beginning with the run of one leg less if there are several; for seconds only if it is a smoke test."""
     config = replace(find_preset(LEGS[legs] + AGENTS[agent][0]), seed=seed)
     if config.encoder_from is not None:
-        config = replace(config, encoder_from=str(folder_of(out, 1, FIRST, seed)))
+        config = replace(config, encoder_from=str(folder_of(out, legs - 1, agent, seed)))
     if not smoke:
         return config
     return with_overrides(config, [("n_envs", 2), ("total_steps", 2), ("eval_trials", 4), ("policy.network.dim", 16)])
@@ -68,14 +73,34 @@ def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunCon
 def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     """One run, to its end and with its evaluation."""
     train_run(run, quiet=quiet)
-    results = {"agent": evaluate_run(run).to_json()}
+    played = evaluate_run(run)
+    results = {"agent": played.to_json()}
+    if run.config.env_kwargs["legs"] == 3:
+        results["again"] = by_moves_again(played, run.config.eval_kwargs["split"])
     write_file(run.path / EVALUATION, json.dumps(results).encode())
+
+
+def by_moves_again(results: TrialResults, split: str) -> dict[str, dict[str, float]]:
+    """Means over the ways of three legs whose third makes few moves again, and many."""
+    world = load_tours(split, 3)
+    found: dict[str, list[int]] = {name: [] for name in AGAIN}
+    for trial, number in enumerate(results.layouts.tolist()):
+        found["few" if world.moves_again(number) <= 3 else "many"].append(trial)
+    return {
+        name: {metric: float(results.metrics[metric][trials, 0].mean()) for metric in AGAIN_METRICS}
+        for name, trials in found.items()
+    }
 
 
 def values(folders: list[Path], metric: str) -> np.ndarray:
     """A metric of each run, float64, (seeds,)."""
     files = [json.loads((folder / EVALUATION).read_text()) for folder in folders]
     return np.array([file["agent"]["metrics"][metric]["mean"][0] for file in files])
+
+
+def again(folders: list[Path], kind: str, metric: str) -> np.ndarray:
+    """A metric of each run in the ways of three legs of one kind, float64, (seeds,)."""
+    return np.array([json.loads((folder / EVALUATION).read_text())["again"][kind][metric] for folder in folders])
 
 
 def error(sample: np.ndarray) -> float:
@@ -114,6 +139,14 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
         axes.set_ylabel(f"{metric.upper()} on unseen houses, %")
     axes.legend(frameon=False, fontsize="small")
     report.picture("memory", figure_png(figure), "mean and standard error over seeds")
+    if 3 in legs:
+        header = ["agent", *(f"{metric.upper()} %, {what}" for what in AGAIN.values() for metric in AGAIN_METRICS)]
+        rows = [
+            [AGENTS[agent][1], *(shown(again(found, kind, metric)) for kind in AGAIN for metric in AGAIN_METRICS)]
+            for agent in agents
+            if (found := runs.get((agent, 3)))
+        ]
+        add_table(report, "Three legs, by what the third does again", header, rows)
     return report.write(out / "report.html")
 
 
@@ -125,14 +158,12 @@ def main() -> int:
     )
     options = sweep_options(parser, "runs/vln_memory")
     if options.smoke:
-        options.legs, options.agents = options.legs[:2], options.agents[:2]
+        options.agents = options.agents[:1]
     wanted = {
         folder_of(options.out, legs, agent, seed): (legs, agent, seed)
         for seed in options.seeds  # a whole table of the first seed, then of the next
-        for legs, agent in [
-            *([] if options.show else [(1, FIRST)]),
-            *itertools.product(options.legs, options.agents),
-        ]
+        for last, agent in itertools.product(sorted(options.legs), options.agents)
+        for legs in ([last] if options.show else range(1, last + 1))  # first what it begins with
     }
     sweep = {
         folder: SweepRun(settings(options.out, *each, options.smoke), train_and_evaluate, (EVALUATION,))

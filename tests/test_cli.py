@@ -305,6 +305,10 @@ def test_play_without_a_screen():
         (("rollout",), ("ID", "see memenvs rollout --help")),
         (("rollout", "Darkroom-v0", "--exact"), ("argument --exact", "r2r-random", "got --policy random")),
         (("rollout", "Darkroom-v0", "--policy", "r2r-random"), ("argument --policy", "VLN", "got Darkroom")),
+        (
+            ("rollout", "VLN-R2R-v0", "--kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),
+            ("argument --kwargs", "episode '", "too_long='cut'"),
+        ),
         (("rollout", "Lightroom-v0"), ("argument ID", "'Lightroom-v0'", "memenvs/Darkroom-v0")),
         (("rollout", "Darkroom-v0", "--policy", "best"), ("argument --policy", "'best'", "oracle")),
         (("rollout", "Darkroom-v0", "--episodes", "0"), ("argument --episodes", "at least 1", "'0'")),

@@ -33,7 +33,9 @@ class KeyWrapper(gym.Wrapper):
         self._inner_key = None if isinstance(inner, gym.spaces.Dict) else observation_key(inner)
         spaces = dict(inner.spaces) if isinstance(inner, gym.spaces.Dict) else {observation_key(inner): inner}
         if key in spaces:
-            raise ValueError(f"the observations have a key {key!r} already; keys are {list(spaces)}")
+            raise ValueError(
+                f"the observations have a key {key!r} already; keys are {list(spaces)}; make the environment without it"
+            )
         self.observation_space = gym.spaces.Dict({**spaces, key: space})
 
     def _with_key(self, observation: Any, value: Any) -> dict[str, Any]:

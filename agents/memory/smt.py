@@ -253,8 +253,15 @@ def farthest_points(points: Tensor, hidden: Tensor | None, count: int) -> Tensor
     return torch.stack(chosen, 1)
 
 
+PRESENT_WEIGHT = 4.0
+"""What half of the features of `PoolingMemory` begin with for being of the present; elements differ by some 0.5."""
+
+
 class PoolingMemory(SceneMemory):
     """The largest of each feature over all elements.
+
+    The present step is one element of many and has no other way to the decision than its age. So half of the features begin with a large
+    weight of an exponential age, where they are mostly the present step's; what becomes of that is learned.
 
     Args:
         input_dim: Width of the embedding.
@@ -263,6 +270,17 @@ class PoolingMemory(SceneMemory):
     Source:
         Fang et al., 2019, section 4.2 (SM + Pooling).
     """
+
+    def __init__(self, input_dim: int, config: SceneConfig) -> None:
+        super().__init__(input_dim, config)
+        if config.time == "exponential":
+            age, half = 4 * config.poses, config.dim // 2
+            with torch.no_grad():  # one number of the embedded pose is the age itself
+                self.pose.weight[0] = 0.0
+                self.pose.weight[0, age] = 1.0
+                self.pose.bias[0] = 0.0
+                self.fusion.weight[:half, input_dim] = PRESENT_WEIGHT
+                self.fusion.weight[half:, input_dim] = 0.0
 
     def projections(self) -> tuple[nn.Linear, ...]:
         """None."""

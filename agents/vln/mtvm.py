@@ -232,7 +232,7 @@ class MTVM(nn.Module):
         mask = observations["candidate_mask"] > 0
         offered = mask.any(0).nonzero()[:, 0]  # the others are padding in all rows
         candidates = observations["candidates"][:, offered]
-        batch, present = len(mask), offered.expand(len(mask), -1)
+        batch, present = len(mask), (mask[:, offered].cumsum(1) - 1).clamp(min=0)  # each row counts its own
         if self.config.history == "state":
             seen = self._embedded(candidates)
             x = torch.cat([state["carried"][:, None].to(seen.dtype), seen], 1)

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from memenvs.cli.common import draw_possible, find_row, parse_settings, print_json, refused_by
+from memenvs.cli.common import begin, draw_possible, find_row, parse_settings, print_json, refused_by
 from memenvs.core import TrialVectorEnv
 
 
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     start = time.perf_counter()
     with refused_by(row, given):
         env = TrialVectorEnv(row.task, n, copy=False, **{**row.defaults, **given})
-    env.reset(seed=arguments.seed)
+    begin(env, arguments.seed)
     rng = np.random.default_rng(arguments.seed)
     actions = rng.integers(env.task.action_space.n, size=(1000, n))
     env.step(_possible(env, actions[0], rng))

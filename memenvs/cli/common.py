@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import gymnasium as gym
 import numpy as np
 
-from memenvs.core import TrialEnv
+from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import Row, find
 
 #: Keys of `info` that say which episode it is, and not how it went; beside those that end in "_id" and those of reset options.
@@ -126,6 +126,12 @@ def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -
     given = parse_settings(arguments.kwargs)
     with refused_by(row, given):
         return TrialEnv(row.task, **{"render_mode": render_mode, **row.defaults, **given})
+
+
+def begin(env: TrialEnv | TrialVectorEnv, seed: int | None) -> dict[str, Any]:
+    """Resets the environment; what its settings turn out not to allow becomes a `UserError`. Returns `info`."""
+    with blame("--kwargs", ValueError):
+        return env.reset(seed=seed)[1]
 
 
 def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:

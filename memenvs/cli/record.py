@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.cli.common import blame, check_output, choose_action, find_row, make_env, print_json
+from memenvs.cli.common import begin, blame, check_output, choose_action, find_row, make_env, print_json
 from memenvs.core import TrialEnv
 from memenvs.files import whole_file
 
@@ -86,7 +86,7 @@ def play(env: TrialEnv, policy: str, episodes: int, steps: int | None, seed: int
     rng = np.random.default_rng(seed)
     num_steps = 0
     for k in range(episodes):
-        env.reset(seed=seed if k == 0 else None)
+        begin(env, seed if k == 0 else None)
         film.see()
         is_over = False
         while not is_over:

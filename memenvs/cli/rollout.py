@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memenvs.cli.common import UserError, choose_action, find_row, make_env, metrics_of, number_or_none, print_json
+from memenvs.cli.common import (
+    UserError,
+    begin,
+    choose_action,
+    find_row,
+    make_env,
+    metrics_of,
+    number_or_none,
+    print_json,
+)
 from memenvs.core import TrialEnv
 
 if TYPE_CHECKING:
@@ -50,11 +59,11 @@ def run(arguments: argparse.Namespace) -> None:
 def play(env: TrialEnv, policy: str, episodes: int, seed: int) -> dict[str, list[float]]:
     """Metrics of each episode, by name; `return` is the sum of rewards."""
     rng = np.random.default_rng(seed)
-    begin, act = _make_policy(env, policy, rng)
+    start, act = _make_policy(env, policy, rng)
     values: defaultdict[str, list[float]] = defaultdict(list)
     for k in range(episodes):
-        _, info = env.reset(seed=seed if k == 0 else None)
-        begin()
+        info = begin(env, seed if k == 0 else None)
+        start()
         total, is_over = 0.0, False
         while not is_over:
             _, reward, terminated, truncated, info = env.step(act())

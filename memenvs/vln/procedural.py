@@ -122,32 +122,37 @@ class Tours(ProceduralWorld):
     def clauses(self, number: int) -> tuple[Clause, ...]:
         """What the text of an episode says."""
         house, slot = divmod(number // TEXTS, len(self._slots))
-        return self._way(house, self._slots[slot])[3]
+        return self._way(house, self._slots[slot])[2]
+
+    def moves_again(self, number: int) -> int:
+        """The most moves that the last leg of an episode makes again, one after the other, before it does something else; 0 of one leg."""
+        house, slot = divmod(number // TEXTS, len(self._slots))
+        *before, last = self._way(house, self._slots[slot])[0]
+        return moves_again(_joined(before), last) if before else 0
 
     def _make(self, house: int, slot: int, text: int) -> Episode:
-        path, leg_ends, column, clauses = self._way(house, slot)
+        legs, column, clauses = self._way(house, slot)
         seed = self._seeds[house]
         return Episode(
             id=f"{seed}-{slot}_{text}",
             house=house,
             text=tell(clauses, np.random.default_rng([seed, self.legs, slot, 1 + text])),
-            path=path,
+            path=_joined(legs),
             heading=column * STEP,
-            leg_ends=leg_ends,
+            leg_ends=tuple(leg[-1] for leg in legs),
         )
 
-    def _draw_way(self, number: int, slot: int) -> tuple[Path, tuple[int, ...], int, tuple[Clause, ...]]:
-        """Path, ends of legs, column at the start, and clauses. No two ways of a house have the same first leg."""
+    def _draw_way(self, number: int, slot: int) -> tuple[tuple[Path, ...], int, tuple[Clause, ...]]:
+        """Legs, column at the start, and clauses. No two ways of a house have the same first leg."""
         house, seed = self.houses[number], self._seeds[number]
         ends = house_routes(seed)
         rng = np.random.default_rng([seed, self.legs, slot, 0])
         for start, goal in ends[slot :: self._num_slots].tolist():
             column = int(rng.integers(COLUMNS))
             for legs in islice(self._tours(house, ends, house.path(start, goal), slot, rng), _TRIES):
-                path = _joined(legs)
-                clauses = compile_clauses(house, path, column)
+                clauses = compile_clauses(house, _joined(legs), column)
                 if clauses is not None:
-                    return path, tuple(leg[-1] for leg in legs), column, clauses
+                    return legs, column, clauses
         raise RuntimeError(f"house {seed} has no way {slot} of {self.legs} legs")
 
     def _tours(

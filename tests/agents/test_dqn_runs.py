@@ -391,7 +391,10 @@ def test_evaluation_of_presets_is_in_each_home_equally_often(monkeypatch: pytest
 
 
 def test_collection_rates_of_the_specification() -> None:
-    """New episodes every so many updates: 32 / 500, 1 / 500 as the article can be read, 64 / 200."""
+    """New episodes every so many updates: 32 / 500, 1 / 500 as the article can be read, 64 / 200.
+
+    If one is played at a time and ends early there are more updates.
+    """
     rates = {"coverage-paper-like-smt": (32, 500), "coverage-literal-smt": (1, 500), "coverage-fast-smt": (64, 200)}
     for name, rate in rates.items():
         config = find_preset(name)
@@ -410,3 +413,10 @@ def test_collection_rates_of_the_specification() -> None:
         waves = -(-config.dqn.capacity // config.n_envs)
         updates = (config.total_steps // (config.n_envs * 500) - waves) * config.dqn.updates_per_collect
         assert updates == 200_000
+    rewards = {"roaming": (0.25, 1.0, None), "coverage": (0.1, 0.2, None), "search": (0.1, 1.0, -0.2)}
+    for task, stated in rewards.items():
+        for size, rate in (("laptop", 0.01), ("paper-like", 0.001)):
+            dqn = find_preset(f"{task}-{size}-smt").dqn
+            assert dqn is not None
+            assert (dqn.temperature, dqn.reward_scale, dqn.min_reward) == stated
+            assert dqn.target_rate == rate

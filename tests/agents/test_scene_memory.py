@@ -214,6 +214,23 @@ def test_poses_can_be_left_out(name: str) -> None:
     torch.testing.assert_close(features, memory(blind)[0][:, 0], atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("poses", [True, False])
+def test_pooling_begins_with_the_present_in_half_of_its_features(poses: bool) -> None:
+    """The largest over 40 alike would be the present step's in 1 of 40; in the other half it is."""
+    torch.manual_seed(0)
+    memory = make_memory("sm-pooling", 64, dim=64, poses=poses)
+    generator = torch.Generator().manual_seed(1)
+    pose = torch.randn(8, 40, 3, generator=generator) if poses else None
+    start = torch.zeros(8, 40, dtype=torch.bool)
+    x = StepInputs(torch.randn(8, 40, 64, generator=generator), start, start, pose)
+    other = StepInputs(x.embedding.clone(), start, start, pose)
+    other.embedding[:, -1] = torch.randn(8, 64, generator=generator)
+    with torch.no_grad():
+        changed = (memory(x)[0][:, -1] != memory(other)[0][:, -1]).float().mean(0)
+    assert changed[:32].mean() > 0.9
+    assert changed[32:].mean() < 0.15
+
+
 # ------------------------------------------------------------------ attention
 
 

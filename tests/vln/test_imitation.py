@@ -11,6 +11,7 @@ import torch
 from agents import make_vec_env
 from agents.imitation import ImitationA2C
 from agents.imitation_config import ImitationConfig
+from agents.vln.mtvm import Look
 from agents.vln.rollout import Decisions, Rollout, discounted_returns
 from tests.vln.learners import sharpen, weights
 
@@ -161,17 +162,18 @@ def test_nothing_is_inconsistent_where_nothing_is_dropped(make_learner) -> None:
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -> None:
-    """And compares the two passes: its gradient reaches the word that is dropped and those that are kept."""
+    """And compares the two passes: its gradient reaches all layers and words. (A bias that all keys share moves no attention.)"""
     model = sharpen(make_learner(2, network={"cross_layers": layers, "text_layers": 0}))
     torch.manual_seed(3)
     rollout = model.play(model.env, 0, taught=True)
     torch.cat([step.apart for step in rollout.steps]).mean().backward()
-    assert all(
-        bool(each.grad.abs().sum() > 0)
-        for each in model.policy.network.cross_layers.parameters()
-        if each.grad is not None
-    )
-    assert model.policy.network.words.weight.grad.abs().sum() > 0
+    for name, each in model.policy.network.cross_layers.named_parameters():
+        if each.grad is not None:
+            assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
+    moved = model.policy.network.words.weight.grad.abs().amax(1) > 1e-9
+    observations = model.env.reset()
+    heard = observations["instruction"][observations["instruction_mask"] > 0]
+    assert moved[torch.as_tensor(heard, dtype=torch.int64).unique()].all()
 
 
 def test_the_text_is_read_once_an_episode(make_learner) -> None:
@@ -279,10 +281,21 @@ def test_wrong_settings(make_learner) -> None:
         make_learner(network={"history": "state", "memory_angle": "option"})
 
 
-@pytest.mark.parametrize(("changes", "needed"), [({}, 31), ({"bank": 3}, 20), ({"history": "state"}, 18)])
+@pytest.mark.parametrize(("changes", "needed"), [({}, 32), ({"bank": 3}, 20), ({"history": "state"}, 18)])
 def test_room_for_what_an_episode_can_remember(make_learner, changes: dict[str, Any], needed: int) -> None:
-    """15 steps remember 14 moves, beside 17 actions; a rollout never fails for that later."""
-    make_learner(network=changes | {"vision_positions": needed})
+    """15 moves and 17 actions where the clock cuts an episode and what follows is valued."""
+    model = make_learner(4, network=changes | {"vision_positions": needed})
+    model._setup_learn(1)
+    network, decide = model.policy.network, model.policy.network.decide
+
+    def decide_to_go_on(*given: Any) -> Look:
+        look = decide(*given)
+        look.logits[:, -1] = -torch.inf
+        return look
+
+    network.decide = decide_to_go_on
+    with torch.no_grad():
+        assert bool((model.play(model.env, 0, taught=False).last != 0).all())
     with pytest.raises(
         ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
     ):

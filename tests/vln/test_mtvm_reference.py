@@ -112,7 +112,7 @@ def episode(
         if net.config.bank is not None:
             bank = bank[-net.config.bank :] if net.config.bank else []
         vision = torch.stack([normed(net.see_norm, net.see(each)) for each in [*bank, *options[there]]])
-        position = [*range(len(bank)), *(len(bank) + slot for slot in there)]
+        position = list(range(len(bank) + len(there)))
         kind = [1] * len(bank) + [0] * len(there)
         vision = normed(net.view_norm, vision + net.view_positions.weight[position] + net.view_types.weight[kind])
         (told, views), (other_told, other_views) = (

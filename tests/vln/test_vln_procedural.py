@@ -117,6 +117,15 @@ def test_three_legs_need_a_memory_and_half_of_them_more_than_the_last_three_move
     assert 0.5 <= shares[3][2] < 0.52
 
 
+def test_tours_say_how_many_moves_they_make_again():
+    """Where the last three moves do not tell what to do there are four or more."""
+    world = load_tours("val_unseen", 3)
+    counts = [world.moves_again(number) for number in range(0, world.num_episodes, 9)]
+    assert min(counts) == 1
+    assert np.mean([count > 3 for count in counts]) == ambiguous(world, 3)
+    assert load_tours("val_unseen", 1).moves_again(5) == 0
+
+
 def test_moves_that_are_made_again():
     before = (1, 2, 3, 4, 5, 6, 7)
     assert moves_again(before, (9, 3, 4, 8)) == 1

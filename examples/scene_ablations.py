@@ -5,7 +5,7 @@ Four studies of the article, each drawn with 95 % bootstrap intervals over the 4
 one sense left out, or the encoder) and `noise` (Fig. 7: slip of the wheels under dead reckoning, by what tells the age of memories). What can be
 changed in a trained agent is changed in it: reach, number of centres, slip. Everything else is another run; the page says which. Runs are
 those of `examples/scene_memory.py`, in the same folder, so that what was trained there is not trained again; a stopped command goes on
-where it was. With all four studies a task and seed has 17 runs of up to a quarter of an hour each on one core.
+where it was. With all four studies a task and seed has 17 runs of 12 to 18 minutes each on one core.
 
     python examples/scene_ablations.py [--tasks coverage] [--studies centres capacity] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--show] [--smoke]

@@ -1,0 +1,49 @@
+"""Instructions in procedural houses, with a twentieth of the laptop preset's episodes: who remembers and reads gets ahead of who does not.
+
+Of one leg place and view tell what to do, but not how far the text is done: that is easily told by who remembers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from agents import make_vec_env
+from agents.imitation import ImitationA2C
+from agents.presets import find_preset
+
+pytestmark = pytest.mark.learning
+
+
+@pytest.fixture(scope="module")
+def agreement() -> dict[str, float]:
+    """Agent -> share of the teacher's decisions that it would make on the teacher's ways through unseen houses."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found = {}
+    for name in ("", "-no-memory", "-no-language"):
+        config = find_preset("vln-laptop" + name)
+        assert config.imitation is not None
+        env = make_vec_env(config.env, 16, **config.env_kwargs)
+        env.seed(0)
+        taught = replace(config.imitation, warmup_updates=20)
+        model = ImitationA2C("MTVMPolicy", env, config=taught, policy_kwargs=config.policy, seed=0, device="cpu")
+        model.learn(200)
+        unseen = make_vec_env(config.env, 64, **{**config.env_kwargs, "split": "val_unseen"})
+        unseen.seed(1)
+        with torch.no_grad():
+            rollouts: list[Any] = [model.play(unseen, number, taught=True) for number in range(4)]
+        found[name] = float(torch.cat([step.agreed for rollout in rollouts for step in rollout.steps]).mean())
+    torch.set_num_threads(threads)
+    return found
+
+
+def test_who_remembers_its_moves_knows_how_far_it_is(agreement: dict[str, float]) -> None:
+    assert agreement[""] > agreement["-no-memory"] + 0.04
+
+
+def test_who_reads_knows_where_to_go(agreement: dict[str, float]) -> None:
+    assert agreement[""] > agreement["-no-language"] + 0.04

@@ -13,7 +13,7 @@ class MTVMConfig:
     """Settings of MTVM's network.
 
     Attributes:
-        dim: Width of text and views; a multiple of `heads`.
+        dim: Width of text and views; even, and a multiple of `heads`.
         inner: Width of the feed-forward layers.
         heads: Heads of every attention.
         text_layers: Layers that read the text alone; >= 0.
@@ -67,8 +67,8 @@ class MTVMConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.text_layers < 0:
             raise ValueError(f"text_layers must be at least 0, got {self.text_layers}")
-        if self.dim % self.heads:
-            raise ValueError(f"dim must be a multiple of heads ({self.heads}), got {self.dim}")
+        if self.dim % self.heads or self.dim % 2:
+            raise ValueError(f"dim must be even and a multiple of heads ({self.heads}), got {self.dim}")
         if self.bank is not None and self.bank < 0:
             raise ValueError(f"bank must be at least 0 or None, got {self.bank}")
         if self.history == "state" and self.bank is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.memory import State
+from agents.memory.place_codes import sinusoid
 from agents.vln.bank import MemoryBank
 from agents.vln.config import MTVMConfig
 from agents.vln.layers import EPS, CrossLayer, Dropout, TextLayer
@@ -18,6 +20,8 @@ from memenvs.vln.features import ANGLE_SIZE
 Said = Sequence[tuple[Tensor, Tensor]]
 REMEMBERED, PRESENT = 1, 0
 """Types of what is looked at."""
+POSITION_SIZE = 0.3
+"""Of the positions of views when learning begins, beside views of size 1 (root of the mean square)."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,9 @@ class MTVM(nn.Module):
         nn.init.normal_(self.see.bias, std=0.1)
         with torch.no_grad():
             self.words.weight[0] = 0.0
+            # what is learned of one place in the sequence then holds of its neighbours, to which longer ways come
+            codes = sinusoid(torch.arange(config.vision_positions), dim)
+            self.view_positions.weight.copy_(POSITION_SIZE * math.sqrt(2.0) * codes)
         self.act, self.choose = (
             nn.Linear(dim, image),
             nn.Linear(image, 1),

@@ -39,6 +39,16 @@ def network(**changes: Any) -> MTVM:
     return made
 
 
+def test_positions_of_views_begin_as_a_sinusoid() -> None:
+    """How alike two are depends on how far apart they are only; their size is 0.3, where a view's is 1."""
+    positions = MTVM(MTVMConfig(dim=16, heads=2, vision_positions=12), 11, IMAGE).view_positions.weight.detach()
+    alike = positions @ positions.T / 16
+    for apart in range(12):
+        found = alike.diagonal(apart)
+        torch.testing.assert_close(found, found[:1].expand(len(found)), atol=1e-6, rtol=0)
+    assert alike[0, 0].item() == pytest.approx(0.3**2)
+
+
 def observations(batch: int, seed: int = 0) -> dict[str, Tensor]:
     """Texts and candidates of different numbers; the last action is always there."""
     generator = torch.Generator().manual_seed(seed)
@@ -421,7 +431,8 @@ def test_dropping_words() -> None:
 
 def test_settings_are_checked() -> None:
     for changes, message in (
-        ({"heads": 5}, "dim must be a multiple of heads"),
+        ({"heads": 5}, "dim must be even and a multiple of heads"),
+        ({"dim": 9, "heads": 3}, r"dim must be even and a multiple of heads \(3\), got 9"),
         ({"bank": -1}, "bank must be at least 0 or None, got -1"),
         ({"history": "state", "bank": 2}, "bank must be None with history 'state'"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),

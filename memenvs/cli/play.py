@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, find_row, make_env, print_json
+from memenvs.cli.common import UserError, begin, find_row, make_env, print_json
 from memenvs.core import TrialEnv
 
 #: Keys (as pygame names them) of actions by name; an action without one has its number as a key.
@@ -111,7 +111,7 @@ def play(env: TrialEnv, pygame: Any, keys: list[tuple[str, ...]], seed: int) -> 
 def _picture(env: TrialEnv, seed: int | None = None) -> np.ndarray:
     """What is seen now; after a reset if a seed is given."""
     if seed is not None:
-        env.reset(seed=seed)
+        begin(env, seed)
     picture = env.render()
     assert picture is not None, "render_mode is rgb_array"
     return picture

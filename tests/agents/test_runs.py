@@ -1,3 +1,5 @@
+"""Folders of runs: what they hold, how a killed one goes on, and the commands that train, evaluate and report."""
+
 from __future__ import annotations
 
 import json
@@ -11,102 +13,17 @@ import torch
 import memenvs
 from agents import PartialUpdatePPO, PPOConfig
 from agents.__main__ import main
-from agents.presets import PRESETS, find_preset
+from agents.presets import find_preset
 from agents.report import write_report
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import holds, refusal
 from agents.runs import CHECKPOINT, CONFIG, METRICS, RunDirectory, check_config, evaluate_run, train_run, trained_policy
-from agents.smt_presets import SMT_PRESETS
 from tests.processes import run_python
 
 SMALL = with_overrides(
     find_preset("ci-smoke"),
     [("total_steps", 3072), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16), ("eval_trials", 4)],
 )
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_survive_json(name):
-    config = find_preset(name)
-    assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
-
-
-@pytest.mark.parametrize("name", [name for name in PRESETS if name not in SMT_PRESETS])
-def test_presets_can_be_made(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = find_preset(name)
-    if config.encoder_from is not None:  # a second stage, up to its first, which is not there
-        with pytest.raises(FileNotFoundError, match=f"there is none at {config.encoder_from.format(seed=0)};"):
-            check_config(config)
-        config = replace(config, encoder_from=None)
-    try:
-        check_config(config)
-    except FileNotFoundError as error:
-        if config.env_kwargs.get("world") != "mp3d":
-            raise
-        pytest.skip(f"real data that is not here: {error}")
-
-
-def test_overrides_change_only_what_they_name():
-    config = with_overrides(SMALL, [("ppo.n-epochs", 2), ("env_kwargs.size", 6), ("policy.memory_kwargs.layers", 3)])
-    assert config.ppo == replace(SMALL.ppo, n_epochs=2)
-    assert config.env_kwargs == {**SMALL.env_kwargs, "size": 6}
-    assert config.policy["memory_kwargs"] == {**SMALL.policy["memory_kwargs"], "layers": 3}
-    assert config.seed == SMALL.seed
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("ppo.n_epoch", 2, r"unknown setting 'n_epoch'; choose from .*\. Did you mean 'n_epochs'\?"),
-        ("seeds", 2, "unknown setting 'seeds'"),
-        ("n_envs", 0, "n_envs must be at least 1, got 0"),
-        ("ppo.gamma", 2.0, r"gamma must be in \[0, 1\], got 2.0"),
-        ("ppo.prefix_grad", "half", "unknown prefix_grad 'half'"),
-        ("score.mean", 1, "unknown setting 'score.mean'"),
-        ("ppo", 1, "unknown setting 'ppo'"),
-    ],
-)
-def test_wrong_overrides_are_named(name, value, message):
-    with pytest.raises(ValueError, match=message):
-        with_overrides(SMALL, [(name, value)])
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("n_envs", "many", "n_envs must be a whole number, got 'many'"),
-        ("total_steps", 1e6, "total_steps must be a whole number, got 1000000.0"),
-        ("env_kwargs", "x", "env_kwargs must be a dict, got 'x'"),
-        ("eval_all_layouts", 1, "eval_all_layouts must be true or false, got 1"),
-        ("ppo.gamma", "x", "gamma must be a number, got 'x'"),
-    ],
-)
-def test_overrides_of_wrong_types_are_named(name, value, message):
-    with pytest.raises(TypeError, match=message):
-        with_overrides(SMALL, [(name, value)])
-
-
-def test_settings_of_wrong_types_are_named():
-    with pytest.raises(TypeError, match="n_envs must be a whole number, got True"):
-        RunConfig(n_envs=True)
-    with pytest.raises(TypeError, match=r"ppo must be PPOConfig or None, got \{\}"):
-        RunConfig(ppo={})
-
-
-def test_unknown_preset_has_the_nearest():
-    for name, nearest in (
-        ("darkrom", "darkroom"),
-        ("coverage-laptop-stm", "coverage-laptop-smt"),
-        ("roaming", "roaming-laptop-encoder"),
-    ):
-        with pytest.raises(
-            ValueError, match=rf"unknown preset '{name}'; the nearest of \d+ are \[.*'{nearest}'.*lists all$"
-        ) as error:
-            find_preset(name)
-        assert len(str(error.value)) < 400
-    with pytest.raises(ValueError, match=r"unknown preset '\?{4}'; the nearest of .*'demo'"):
-        find_preset("????")
 
 
 def test_folder_holds_one_run_for_one_process(tmp_path):

@@ -86,7 +86,7 @@ class MTVMConfig:
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"dim": 64, "inner": 128, "heads": 2, "text_layers": 1, "cross_layers": 1, "text_positions": 48, "vision_positions": 48},
     "laptop": {
-        "dim": 128, "inner": 256, "heads": 2, "text_layers": 1, "cross_layers": 2, "critic_dim": 64, "vision_positions": 80,
+        "dim": 128, "inner": 256, "heads": 8, "text_layers": 1, "cross_layers": 2, "critic_dim": 64, "vision_positions": 80,
         "two_way": False, "dropout": 0.0, "image_dropout": 0.1, "critic_dropout": 0.0,
     },
     "small": {"dim": 256, "inner": 1024, "heads": 4, "text_layers": 3, "cross_layers": 2, "text_positions": 80, "vision_positions": 80},

@@ -20,8 +20,10 @@ from memenvs.vln.features import ANGLE_SIZE
 Said = Sequence[tuple[Tensor, Tensor]]
 REMEMBERED, PRESENT = 1, 0
 """Types of what is looked at."""
+WEIGHT_SIZE = 0.02
+"""Of weights, words and positions of words when learning begins (root of the mean square), as in BERT."""
 POSITION_SIZE = 0.3
-"""Of the positions of views when learning begins, beside views of size 1 (root of the mean square)."""
+"""Of the positions of views when learning begins, beside views of size 1."""
 
 
 @dataclass(frozen=True)
@@ -99,16 +101,16 @@ class MTVM(nn.Module):
         self.dropout, self.image_dropout = Dropout(config.dropout), Dropout(config.image_dropout)
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, std=0.02)
+                nn.init.normal_(module.weight, std=WEIGHT_SIZE)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
         # stopping is a row of zeros: of a bias of zeros its normalisation would have gradients of 1e6
         nn.init.normal_(self.see.bias, std=0.1)
         with torch.no_grad():
             self.words.weight[0] = 0.0
-            # what is learned of one place in the sequence then holds of its neighbours, to which longer ways come
-            codes = sinusoid(torch.arange(config.vision_positions), dim)
-            self.view_positions.weight.copy_(POSITION_SIZE * math.sqrt(2.0) * codes)
+            # what is learned of one place in a sequence then holds of its neighbours, to which longer texts and ways come
+            for positions, size in ((self.word_positions, WEIGHT_SIZE), (self.view_positions, POSITION_SIZE)):
+                positions.weight.copy_(size * math.sqrt(2.0) * sinusoid(torch.arange(len(positions.weight)), dim))
         self.act, self.choose = (
             nn.Linear(dim, image),
             nn.Linear(image, 1),

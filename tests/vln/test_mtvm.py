@@ -39,14 +39,16 @@ def network(**changes: Any) -> MTVM:
     return made
 
 
-def test_positions_of_views_begin_as_a_sinusoid() -> None:
-    """How alike two are depends on how far apart they are only; their size is 0.3, where a view's is 1."""
-    positions = MTVM(MTVMConfig(dim=16, heads=2, vision_positions=12), 11, IMAGE).view_positions.weight.detach()
+@pytest.mark.parametrize(("name", "size"), [("view_positions", 0.3), ("word_positions", 0.02)])
+def test_positions_begin_as_a_sinusoid(name: str, size: float) -> None:
+    """How alike two are depends on how far apart they are only; they are 0.3 of a view's size, and of a word's size."""
+    network = MTVM(MTVMConfig(dim=16, heads=2, text_positions=12, vision_positions=12), 11, IMAGE)
+    positions = network.get_submodule(name).weight.detach()
     alike = positions @ positions.T / 16
     for apart in range(12):
         found = alike.diagonal(apart)
         torch.testing.assert_close(found, found[:1].expand(len(found)), atol=1e-6, rtol=0)
-    assert alike[0, 0].item() == pytest.approx(0.3**2)
+    assert alike[0, 0].item() == pytest.approx(size**2)
 
 
 def observations(batch: int, seed: int = 0) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -243,20 +244,22 @@ class ImitationA2C(TrialModel):
 
     # ------------------------------------------------------------------ playing
 
-    def play(self, env: VecEnv, number: int, *, taught: bool) -> Rollout:
+    def play(self, env: VecEnv, number: int, *, taught: bool, episodes: Sequence[int] | None = None) -> Rollout:
         """Plays one episode of each environment, with gradients through all decisions.
 
         Args:
             env: A `TrialVecEnv`, N environments.
             number: Which trial of each.
             taught: Whether the teacher acts; else actions are drawn.
+            episodes: (N,); numbers of the episodes to play; None for those of the trial.
 
         Raises:
             ValueError: A reward or an output of the policy is not finite.
         """
         assert isinstance(env.unwrapped, TrialVecEnv) and isinstance(self.action_space, spaces.Discrete)
         policy, network, count, device = self.policy, self.policy.network, env.num_envs, self.device
-        env.set_options([{"trial": number}] * count)
+        asked: list[dict[str, int]] = [{}] * count if episodes is None else [{"episode": each} for each in episodes]
+        env.set_options([{"trial": number, **options} for options in asked])
         seen: Any = env.reset()
         rows, state = np.arange(count), policy.initial_state(count)
         start = torch.ones(count, dtype=torch.bool, device=device)

@@ -3,7 +3,8 @@
 Trains the laptop's MTVM with all of its moves in memory, with the last three, the last one or none, and without language, each with several seeds;
 each learns one leg, then, from its own weights, two, then three. Prints and draws success rate (SR) and success weighted by the likeness of the path
 (SDTW) on the unseen houses, mean and standard error over seeds; for three legs also by what memory has to tell, with the likeness of the path alone
-(nDTW), which does not fall to 0 where hardly anyone arrives.
+(nDTW), which does not fall to 0 where hardly anyone arrives, and how often the one decision that memory has to tell is right where the teacher has
+walked up to it (TURN), in which no other mistake counts.
 Success in a tour asks for the end of each leg, in order. One leg is a shortest path and can be walked without a memory; of two the camera tells
 nearly always whence one has come; in three there is a place and view that comes twice and asks for different moves, in half of the ways also with
 the last three moves. A stopped command goes on where it was.
@@ -22,17 +23,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
 from agents.evaluation import TrialResults
+from agents.imitation import ImitationA2C
 from agents.presets import find_preset
 from agents.report import Report, add_table, figure_png
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import RunDirectory
-from agents.runs import evaluate_run, train_run
+from agents.runs import evaluate_run, evaluation_env, train_run
 from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.files import write_file
-from memenvs.vln.procedural import load_tours
+from memenvs.vln.procedural import Tours, load_tours
 
 #: Legs -> preset of an agent that remembers all of its moves.
 LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}
@@ -51,7 +54,7 @@ AGENTS = {
 METRICS = ("sr", "sdtw")
 #: Ways of three legs by how many moves are made again, one after the other, before something else follows -> heading.
 AGAIN = {"few": "1 to 3 moves again", "many": "4 or more"}
-AGAIN_METRICS = ("sr", "sdtw", "ndtw")
+AGAIN_METRICS = ("turn", "sr", "sdtw", "ndtw")
 EVALUATION = "evaluation.json"
 
 
@@ -76,20 +79,38 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     played = evaluate_run(run)
     results = {"agent": played.to_json()}
     if run.config.env_kwargs["legs"] == 3:
-        results["again"] = by_moves_again(played, run.config.eval_kwargs["split"])
+        results["again"] = by_moves_again(run, played)
     write_file(run.path / EVALUATION, json.dumps(results).encode())
 
 
-def by_moves_again(results: TrialResults, split: str) -> dict[str, dict[str, float]]:
+def by_moves_again(run: RunDirectory, played: TrialResults) -> dict[str, dict[str, float]]:
     """Means over the ways of three legs whose third makes few moves again, and many."""
-    world = load_tours(split, 3)
-    found: dict[str, list[int]] = {name: [] for name in AGAIN}
-    for trial, number in enumerate(results.layouts.tolist()):
-        found["few" if world.moves_again(number) <= 3 else "many"].append(trial)
+    world = load_tours(run.config.eval_kwargs["split"], 3)
+    numbers = played.layouts.tolist()
+    is_few = np.array([world.moves_again(number)[0] <= 3 for number in numbers])
+    found = {metric: played.metrics[metric][:, 0] for metric in ("sr", "sdtw", "ndtw")}
+    found["turn"] = turns_right(run, world)[numbers]
     return {
-        name: {metric: float(results.metrics[metric][trials, 0].mean()) for metric in AGAIN_METRICS}
-        for name, trials in found.items()
+        kind: {metric: float(found[metric][chosen].mean()) for metric in AGAIN_METRICS}
+        for kind, chosen in zip(AGAIN, (is_few, ~is_few), strict=True)
     }
+
+
+def turns_right(run: RunDirectory, world: Tours) -> np.ndarray:
+    """Whether an agent that the teacher has taken along would turn as told where the moves that are made again end; bool, (episodes,)."""
+    count = world.num_episodes // len(world.houses)
+    env = evaluation_env(run.config, count, seed=1)
+    model = ImitationA2C.load(run.agent(), env, run.config.device)
+    model.policy.set_training_mode(False)
+    found = np.zeros(world.num_episodes, bool)
+    for house in range(len(world.houses)):
+        numbers = range(house * count, (house + 1) * count)
+        with torch.no_grad():
+            steps = model.play(env, 0, taught=True, episodes=numbers).steps
+        agreed = [dict(zip(step.rows.tolist(), step.agreed.tolist(), strict=True)) for step in steps]
+        found[numbers] = [agreed[world.moves_again(number)[1]][row] > 0 for row, number in enumerate(numbers)]
+    env.close()
+    return found
 
 
 def values(folders: list[Path], metric: str) -> np.ndarray:

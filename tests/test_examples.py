@@ -8,11 +8,14 @@ import json
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from agents.memory import Memory, make_memory
 from agents.run_config import with_overrides
+from memenvs.vln.procedural import load_tours
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
@@ -124,6 +127,27 @@ def test_studies_of_a_memory(monkeypatch, size):
     assert len(runs) == 3 * (12 if size == "laptop" else 13)  # one sense more in pictures
     if size == "paper-like":
         assert counts["centres"] == [25, 50, None, 200]  # the article's; trained with 100
+
+
+def test_the_decision_that_memory_has_to_tell(monkeypatch, tmp_path):
+    """An agent that agrees with its teacher in the thirteenth decision alone is right where that is the one after the moves that are made again."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    example = importlib.import_module("vln_memory")
+
+    class Model:
+        policy = SimpleNamespace(set_training_mode=lambda mode: None)
+
+        def play(self, env, number, *, taught, episodes):
+            rows = torch.arange(env.num_envs)
+            agreed = [torch.full((len(rows),), float(decision == 12)) for decision in range(30)]
+            return SimpleNamespace(steps=[SimpleNamespace(rows=rows.flip(0), agreed=each) for each in agreed])
+
+    monkeypatch.setattr(example.ImitationA2C, "load", lambda *_: Model())
+    world = load_tours("val_unseen", 3)
+    run = SimpleNamespace(config=example.settings(tmp_path, 3, "all", 0, True), agent=lambda: None)
+    found = example.turns_right(run, world)
+    assert 0.05 < found.mean() < 0.5
+    assert found.tolist() == [world.moves_again(number)[1] == 12 for number in range(world.num_episodes)]
 
 
 def test_demo(tmp_path):

@@ -124,11 +124,16 @@ class Tours(ProceduralWorld):
         house, slot = divmod(number // TEXTS, len(self._slots))
         return self._way(house, self._slots[slot])[2]
 
-    def moves_again(self, number: int) -> int:
-        """The most moves that the last leg of an episode makes again, one after the other, before it does something else; 0 of one leg."""
+    def moves_again(self, number: int) -> tuple[int, int]:
+        """How many moves the last leg of an episode makes again, one after the other, before it does something else, and which decision that is.
+
+        Decisions are counted from 0 along the way. The longest such row of moves counts, of equal ones the first; (0, 0) of one leg.
+        """
         house, slot = divmod(number // TEXTS, len(self._slots))
-        *before, last = self._way(house, self._slots[slot])[0]
-        return moves_again(_joined(before), last) if before else 0
+        *legs, last = self._way(house, self._slots[slot])[0]
+        before = _joined(legs) if legs else ()
+        moves, index = moves_again(before, last)
+        return moves, len(before) - 1 + index if moves else 0
 
     def _make(self, house: int, slot: int, text: int) -> Episode:
         legs, column, clauses = self._way(house, slot)
@@ -168,7 +173,7 @@ class Tours(ProceduralWorld):
                 before = _joined((first, second))
                 wanted = _AGAIN[slot % 2]
                 third = next(
-                    (leg for leg in _legs(house, ends, second[-1], rng) if moves_again(before, leg) in wanted), None
+                    (leg for leg in _legs(house, ends, second[-1], rng) if moves_again(before, leg)[0] in wanted), None
                 )
                 if third is not None:
                     yield first, second, third
@@ -184,15 +189,19 @@ def _joined(legs: Sequence[Path]) -> Path:
     return (*legs[0], *(node for leg in legs[1:] for node in leg[1:]))
 
 
-def moves_again(before: Path, leg: Path) -> int:
-    """The most moves of a leg, one after the other, that were made on the way before it and that something else follows."""
-    most = 0
-    for i, j in product(range(1, len(before) - 1), range(1, len(leg))):
+def moves_again(before: Path, leg: Path) -> tuple[int, int]:
+    """How many moves of a leg, one after the other, were made on the way before it with something else after them, and its node where that is.
+
+    The longest such row of moves counts, of equal ones the first; (0, 0) if there is none.
+    """
+    most = 0, 0
+    for j, i in product(range(1, len(leg)), range(1, len(before) - 1)):
         if before[i + 1 : i + 2] != leg[j + 1 : j + 2]:
             same = 0
             while same < min(i, j) and before[i - same - 1 : i - same + 1] == leg[j - same - 1 : j - same + 1]:
                 same += 1
-            most = max(most, same)
+            if same > most[0]:
+                most = same, j
     return most
 
 

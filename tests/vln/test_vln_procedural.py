@@ -120,19 +120,26 @@ def test_three_legs_need_a_memory_and_half_of_them_more_than_the_last_three_move
 def test_tours_say_how_many_moves_they_make_again():
     """Where the last three moves do not tell what to do there are four or more."""
     world = load_tours("val_unseen", 3)
-    counts = [world.moves_again(number) for number in range(0, world.num_episodes, 9)]
+    numbers = range(0, world.num_episodes, 9)
+    counts = [world.moves_again(number)[0] for number in numbers]
     assert min(counts) == 1
     assert np.mean([count > 3 for count in counts]) == ambiguous(world, 3)
-    assert load_tours("val_unseen", 1).moves_again(5) == 0
+    for number in numbers:  # so many moves were made before, with another one after them
+        (count, decision), path = world.moves_again(number), world.episode(number).path
+        made, then = path[decision - count : decision + 1], path[decision + 1 : decision + 2]
+        earlier = [k + count + 1 for k in range(decision - count) if path[k : k + count + 1] == made]
+        assert any(path[k : k + 1] != then for k in earlier)
+    assert load_tours("val_unseen", 1).moves_again(5) == (0, 0)
 
 
 def test_moves_that_are_made_again():
     before = (1, 2, 3, 4, 5, 6, 7)
-    assert moves_again(before, (9, 3, 4, 8)) == 1
-    assert moves_again(before, (9, 3, 4)) == 1  # and stops there, where it went on
-    assert moves_again(before, (9, 2, 3, 4, 5, 8, 6, 7)) == 3
-    assert moves_again(before, (9, 3, 4, 5, 6, 7, 8)) == 0  # nothing came after them
-    assert moves_again(before, (9, 3, 8, 4)) == 0  # a place alone is no move
+    assert moves_again(before, (9, 3, 4, 8)) == (1, 2)
+    assert moves_again(before, (9, 3, 4)) == (1, 2)  # and stops there, where it went on
+    assert moves_again(before, (9, 2, 3, 4, 5, 8, 6, 7)) == (3, 4)
+    assert moves_again(before, (9, 2, 3, 8, 4, 5, 9)) == (1, 2)  # the first of two
+    assert moves_again(before, (9, 3, 4, 5, 6, 7, 8)) == (0, 0)  # nothing came after them
+    assert moves_again(before, (9, 3, 8, 4)) == (0, 0)  # a place alone is no move
 
 
 # ---------------------------------------------------------------------- houses

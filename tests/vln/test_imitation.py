@@ -88,6 +88,18 @@ def test_a_taught_rollout_is_the_teachers(make_learner) -> None:
     assert not rollout.last.any()
 
 
+def test_episodes_that_are_asked_for(make_learner) -> None:
+    """Ways of two and of four decisions, in any order; the trial does not matter then."""
+    model = make_learner(4)
+    world = model.env.env.task.world
+    decisions = {number: len(world.episode(number).path) for number in range(world.num_episodes)}
+    assert len(set(decisions.values())) > 1
+    for trial, asked in ((0, [0, 1, 2, 0]), (5, [2, 2, 1, 0])):
+        rollout = model.play(model.env, trial, taught=True, episodes=asked)
+        lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
+        assert lengths == [decisions[number] for number in asked]
+
+
 def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
     """Losses of each episode, in a batch with longer and shorter ones and by itself."""
     model = sharpen(make_learner(4))

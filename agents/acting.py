@@ -73,6 +73,11 @@ class ActingPolicy(BasePolicy):
         """What rebuilds this policy, as plain data (the features extractor by its name)."""
         return self._kwargs
 
+    @classmethod
+    def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Settings of a policy of this class with what names in them stand for, which may be something else in a later version."""
+        return kwargs
+
     def check_env(self, env: VecEnv) -> None:
         """Raises a ValueError unless what it has learned with is what an environment shows.
 

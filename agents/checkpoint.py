@@ -18,6 +18,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from agents.acting import ActingPolicy
 from agents.archive import (
     FORMAT,
     check_tensors,
@@ -36,7 +37,6 @@ from agents.vec_env import check_encoder, check_vocabulary
 if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
 
-    from agents.acting import ActingPolicy
     from agents.policies import MemoryPolicy
     from agents.trials import TrialModel
 
@@ -275,13 +275,23 @@ def check_run(
         raise ValueError(f"{path}: is of another run: algorithm must be {cls.__name__!r}, got {saved['algorithm']!r}")
     # settings newer than the file have their defaults
     saved["config"] = asdict(settings_of(path, saved["config"], cls.config_type))
-    wanted = json.loads(json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": policy}))
+    of_policy = cls.policy_aliases[cls.default_policy]
+    assert issubclass(of_policy, ActingPolicy)
+    wanted = json.loads(
+        json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": of_policy.spelled_out(policy)})
+    )
     if saved["n_envs"] != wanted["n_envs"]:
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
     for part in ("config", "policy_kwargs"):
         for key, value in wanted[part].items():
-            if value is not None and saved[part].get(key) != value:
-                raise ValueError(f"{path}: is of another run: {key} must be {value}, got {saved[part].get(key)}")
+            got = saved[part].get(key)
+            if value is None or got == value:
+                continue
+            if isinstance(value, dict) and isinstance(got, dict):
+                both = ((value.get(name, "left out"), got.get(name, "left out"), name) for name in value | got)
+                value, got, name = next(each for each in both if each[0] != each[1])
+                key = f"{key}.{name}"
+            raise ValueError(f"{path}: is of another run: {key} must be {value}, got {got}")
 
 
 def _read(path: str | PathLike[str]) -> dict[str, bytes]:

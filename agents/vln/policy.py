@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, cast
 
 import torch
@@ -69,7 +70,13 @@ class MTVMPolicy(ActingPolicy):
             )
         self.network = MTVM(config, int(words.high.max()) + 1, width - ANGLE_SIZE)
         self.optimizer = torch.optim.AdamW(self.parameters(), lr_schedule(1.0), weight_decay=weight_decay, fused=True)
-        self._kwargs = {"size": size, "network": dict(network or {}), "weight_decay": weight_decay}
+        self._kwargs = self.spelled_out({"size": size, "network": network, "weight_decay": weight_decay})
+
+    @classmethod
+    def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Settings with all of the network's, so that a file means what it meant when a size has become another one."""
+        size, network = kwargs.get("size", "small"), kwargs.get("network")
+        return {**kwargs, "size": size, "network": asdict(mtvm_config(size, **(network or {})))}
 
     # ------------------------------------------------------------------ acting
 

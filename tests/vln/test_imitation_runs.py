@@ -18,6 +18,7 @@ from agents.report import AGREEMENT, learning_figure
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import RunDirectory
 from agents.runs import evaluate_run, train_run, trained_policy
+from agents.vln import config as config_module
 from agents.vln.words import heed
 from tests.vln.learners import DRY, ENV, SIZES, kwargs, weights
 
@@ -78,6 +79,19 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, mo
     assert resumed.num_timesteps == whole.num_timesteps == 6 and resumed.decisions == whole.decisions
     files = [(tmp_path / name / "checkpoint.zip").read_bytes() for name in ("whole", "killed")]
     assert files[0] == files[1]
+
+
+def test_a_size_that_has_become_another_one(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of two heads and of four have the same shapes."""
+    policy = {"size": "tiny", "network": {"dim": 16}}
+    with RunDirectory(tmp_path / "run", config(toy_data, total_steps=1, policy=policy)) as run:
+        before = train_run(run, quiet=True).policy
+        monkeypatch.setitem(config_module.SIZES, "tiny", config_module.SIZES["tiny"] | {"heads": 4})
+        assert (
+            ImitationA2C.load(run.path / "checkpoint.zip", device="cpu").policy.network.config == before.network.config
+        )
+        with pytest.raises(ValueError, match=r"checkpoint\.zip: is of another run: network\.heads must be 4, got 2"):
+            train_run(run, quiet=True)
 
 
 def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, toy_data: Path) -> None:

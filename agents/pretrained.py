@@ -10,7 +10,7 @@ from agents.presets import find_preset
 from agents.runs import load_policy
 from memenvs.checks import choices_for
 
-#: Preset -> checkpoint of a run of it; how each was trained is in the README.
+#: Preset -> checkpoint of a run of it; how each was trained is in docs/in_context.md.
 PRETRAINED = {file.stem: file for file in sorted(Path(__file__).with_name("pretrained").glob("*.zip"))}
 
 

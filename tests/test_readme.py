@@ -3,12 +3,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import memenvs
 from memenvs.cli.listing import markdown_table
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -40,11 +43,18 @@ def test_the_table_of_environments_is_that_of_the_registry():
     assert lines[begin + len(table)] == ""  # nor rows of environments that are gone
 
 
-def test_pictures_and_files_that_are_linked_are_there():
-    links = re.findall(r"\]\(([^)#]+)\)", README.read_text())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pictures_and_files_that_are_linked_are_there(page):
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
     local = [link for link in links if "://" not in link]
     assert local
-    assert [link for link in local if not (README.parent / link).is_file()] == []
+    assert [link for link in local if not (page.parent / link).is_file()] == []
+
+
+def test_every_page_and_picture_is_linked():
+    text = "".join(page.read_text() for page in PAGES)
+    for file in (ROOT / "docs").rglob("*.*"):
+        assert file.name in text, f"no page links {file}"
 
 
 def test_the_citation_is_of_this_version():

@@ -1,4 +1,4 @@
-"""`results/` holds runs of the presets as they are now, and README.md shows what the examples print of them."""
+"""`results/` holds runs of the presets as they are now, and the pages of `docs/` show what the examples print of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-README = (ROOT / "README.md").read_text()
-COMMANDS = re.findall(r"^<!-- made by: python (examples/\S+ .*--show.*) -->$", README, re.MULTILINE)
+PAGES = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}
+#: Command -> the page that says that it makes its tables.
+COMMANDS = {
+    command: name
+    for name, text in PAGES.items()
+    for command in re.findall(r"^<!-- made by: python (examples/\S+ .*--show.*) -->$", text, re.MULTILINE)
+}
 
 
 def done_and_tables(printed: str) -> tuple[set[str], list[str]]:
@@ -26,7 +31,7 @@ def done_and_tables(printed: str) -> tuple[set[str], list[str]]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> dict[str, tuple[set[str], list[str]]]:
-    """Command of README.md -> what it shows of a copy of `results/`; it refuses a run of other settings than its preset's."""
+    """Command of a page -> what it shows of a copy of `results/`; it refuses a run of other settings than its preset's."""
     folder = tmp_path_factory.mktemp("shown")
     shutil.copytree(RESULTS, folder / "results")
     found = {}
@@ -43,11 +48,12 @@ def test_every_run_is_shown(shown):
     assert runs and set().union(*(done for done, _ in shown.values())) == runs
 
 
-def test_the_readme_shows_what_the_examples_print(shown):
+def test_pages_show_what_the_examples_print(shown):
     for command, (_, tables) in shown.items():
         assert tables, command
         for table in tables:
-            assert table in README, f"README.md does not show what python {command} prints:\n{table}"
+            page = COMMANDS[command]
+            assert table in PAGES[page], f"docs/{page} does not show what python {command} prints:\n{table}"
 
 
 def test_what_an_example_prints_is_understood():

@@ -1,16 +1,17 @@
 """MTVM's ablation in procedural houses: what it is worth to remember moves, in tours of one, two and three legs, and what the text is worth.
 
-Trains the laptop's MTVM with all of its moves in memory, with the last three, the last one or none, and without language, each with several seeds;
-each learns one leg, then, from its own weights, two, then three. Prints and draws success rate (SR) and success weighted by the likeness of the path
-(SDTW) on the unseen houses, mean and standard error over seeds; for three legs also by what memory has to tell, with the likeness of the path alone
-(nDTW), which does not fall to 0 where hardly anyone arrives, and how often the one decision that memory has to tell is right where the teacher has
-walked up to it (TURN), in which no other mistake counts.
+Trains the laptop's MTVM with all of its moves in memory, with the last three or none, and without language, each with several seeds; each learns one
+leg, then, from its own weights, two, then three. What it remembers of a move was made while looking at older ones, so that the last three tell of
+those too; agents that remember only what the option taken looked like have a memory that ends. Prints and draws success rate (SR) and success
+weighted by the likeness of the path (SDTW) on the unseen houses, mean and standard error over seeds; for three legs also by what memory has to
+tell, with the likeness of the path alone (nDTW), which does not fall to 0 where hardly anyone arrives, and how often the one decision that memory
+has to tell is right where the teacher has walked up to it (TURN), in which no other mistake counts.
 Success in a tour asks for the end of each leg, in order. One leg is a shortest path and can be walked without a memory; of two the camera tells
 nearly always whence one has come; in three there is a place and view that comes twice and asks for different moves, in half of the ways also with
 the last three moves. A stopped command goes on where it was.
 
-    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none deaf consistency] [--seeds 0 1 2] [--jobs 2]
-        [--out runs/vln_memory] [--show] [--smoke]
+    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 observations last3-observations none deaf consistency] [--seeds 0 1 2]
+        [--jobs 2] [--out runs/vln_memory] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ AGENTS = {
     "deaf": ("-no-language", "remembers all moves, does not read the text"),
     "consistency": ("-consistency", "remembers all moves, with the consistency loss"),
 }
+#: Those of the table.
+TABLE = ["all", "last3", "observations", "last3-observations", "none", "deaf", "consistency"]
 METRICS = ("sr", "sdtw")
 #: Ways of three legs by how many moves are made again, one after the other, before something else follows -> heading.
 AGAIN = {"few": "1 to 3 moves again", "many": "4 or more"}
@@ -174,9 +177,7 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--legs", type=int, nargs="+", default=list(LEGS), choices=list(LEGS))
-    parser.add_argument(
-        "--agents", nargs="+", default=["all", "last3", "none", "deaf", "consistency"], choices=list(AGENTS)
-    )
+    parser.add_argument("--agents", nargs="+", default=TABLE, choices=list(AGENTS))
     options = sweep_options(parser, "runs/vln_memory")
     if options.smoke:
         options.agents = options.agents[:1]

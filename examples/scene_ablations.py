@@ -42,8 +42,8 @@ from agents.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.navigation.exploration_config import MODALITIES
 
 Changes = list[tuple[str, Any]]
-#: Parts of an episode that the memory reaches back; the article's 50 to 500 of 500 steps.
-REACHES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: Parts of an episode that the memory reaches back: the article's 50 to 500 of 500 steps, and shorter ones, down to the present step alone.
+REACHES = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Numbers of centres over that in training; the article's size: 25, 50, 100, 200.
 CENTRES = (0.25, 0.5, 1.0, 2.0)
 #: Standard deviations of the wheels' rates, rad/s; agents learn with 0.5.

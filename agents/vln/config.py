@@ -94,16 +94,18 @@ SIZES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def mtvm_config(size: str, **changes: Any) -> MTVMConfig:
-    """The settings of a size, with changes.
+def mtvm_config(size: str | None, **changes: Any) -> MTVMConfig:
+    """The settings of a size, with changes; without a size (None) all of them are changes.
 
     Raises:
-        ValueError: The size, or a setting, is unknown or out of range.
+        ValueError: The size, or a setting, is unknown or out of range, or nothing is left for the size to say.
     """
-    if size not in SIZES:
+    if size is not None and size not in SIZES:
         raise ValueError(f"unknown size {size!r}; {choices_for(size, SIZES)}")
     known = MTVMConfig.__dataclass_fields__
     for name in changes:
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of MTVM; {choices_for(name, known)}")
-    return MTVMConfig(**{**SIZES[size], **changes})
+    if (size is None) != (set(changes) == set(known)):
+        raise ValueError(f"size must be None where network has every setting, and only there, got {size!r}")
+    return MTVMConfig(**{**({} if size is None else SIZES[size]), **changes})

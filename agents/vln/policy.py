@@ -28,7 +28,7 @@ class MTVMPolicy(ActingPolicy):
         observation_space: `Dict` with `KEYS`; a panorama is not looked at.
         action_space: `Discrete`, one action for each row of `candidates`.
         lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
-        size: Name in `agents.vln.config.SIZES`.
+        size: Name in `agents.vln.config.SIZES`; None where `network` has every setting, as in a checkpoint.
         network: Settings that are otherwise than the size says; see `MTVMConfig`.
         weight_decay: Of AdamW.
 
@@ -45,7 +45,7 @@ class MTVMPolicy(ActingPolicy):
         action_space: spaces.Space,
         lr_schedule: Schedule,
         *,
-        size: str = "small",
+        size: str | None = "small",
         network: Mapping[str, Any] | None = None,
         weight_decay: float = 0.01,
         use_sde: bool = False,
@@ -74,9 +74,9 @@ class MTVMPolicy(ActingPolicy):
 
     @classmethod
     def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Settings with all of the network's, so that a file means what it meant when a size has become another one."""
-        size, network = kwargs.get("size", "small"), kwargs.get("network")
-        return {**kwargs, "size": size, "network": asdict(mtvm_config(size, **(network or {})))}
+        """All settings of the network in place of a size, so that a file means what it meant when the size has become another one."""
+        network = asdict(mtvm_config(kwargs.get("size", "small"), **(kwargs.get("network") or {})))
+        return {**kwargs, "size": None, "network": network}
 
     # ------------------------------------------------------------------ acting
 

@@ -92,6 +92,14 @@ def test_a_size_that_has_become_another_one(tmp_path: Path, toy_data: Path, monk
         )
         with pytest.raises(ValueError, match=r"checkpoint\.zip: is of another run: network\.heads must be 4, got 2"):
             train_run(run, quiet=True)
+        with pytest.raises(
+            ValueError, match=r"size must be None where network has every .* got 'tiny'; of policy_kwargs, size was"
+        ):
+            ImitationA2C.load(run.path / "checkpoint.zip", device="cpu", policy_kwargs={"size": "tiny"})
+        with pytest.raises(
+            ValueError, match="size must be None where network has every setting, and only there, got None"
+        ):
+            config_module.mtvm_config(None, heads=2)
 
 
 def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, toy_data: Path) -> None:

@@ -13,6 +13,8 @@ from multiprocessing import connection
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
+
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory, holds, refusal
 
@@ -97,6 +99,30 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
     for folder in done:
         print(f"done: {folder}", flush=True)
     return done
+
+
+def over_seeds(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error over the runs of a sweep.
+
+    Args:
+        sample: float, (runs, ...), at least one run.
+
+    Returns:
+        float64, (...) each; the error of a single run is 0.
+    """
+    spread = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
+    return sample.mean(0), spread
+
+
+def mean_and_error(sample: np.ndarray) -> str:
+    """Mean and, of several runs, standard error of numbers, float (runs,), as tables have them: "97.5 +- 0.3"."""
+    mean, spread = over_seeds(sample)
+    return f"{mean:.1f}" + f" +- {spread:.1f}" * (len(sample) > 1)
+
+
+def percent(sample: np.ndarray) -> str:
+    """`mean_and_error` of shares, in %."""
+    return mean_and_error(100 * sample)
 
 
 def _carry_out(runs: dict[Path, SweepRun], jobs: int) -> None:

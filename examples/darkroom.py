@@ -1,9 +1,9 @@
 """ReLIC in the 10 x 10 Darkroom, goals held out: return by episode of the trial over three seeds; about half an hour a seed on one core.
 
-Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9. With another preset, such as
-`darkroom-k1` (no partial updates), for as many steps; with fewer steps, what partial updates give first.
+Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9. Also with other presets,
+such as `darkroom-k1` (no partial updates); with fewer steps, what partial updates give first. A stopped command goes on where it was.
 
-    python examples/darkroom.py [--preset darkroom] [--steps 4000000] [--out runs/darkroom] [--seeds 0 1 2] [--smoke]
+    python examples/darkroom.py [--presets darkroom darkroom-k1] [--steps 4000000] [--out runs/darkroom] [--seeds 0 1 2] [--jobs 2] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -17,61 +17,93 @@ from pathlib import Path
 import numpy as np
 
 from agents.presets import PRESETS, find_preset
-from agents.report import figure_png, in_context_figure, write_report
-from agents.run_directory import RunDirectory, refusal
+from agents.report import Report, add_table, figure_png, in_context_figure, write_report
+from agents.run_config import RunConfig
+from agents.run_directory import RunDirectory
 from agents.runs import evaluate_and_compare, train_run
-from memenvs.files import write_file
+from agents.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
+
+EVALUATION = "evaluation.json"
+
+
+def settings(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:
+    """The preset with a seed, for other steps if they are given; for seconds only if it is a smoke test."""
+    config = replace(find_preset(preset), seed=seed)
+    if steps is not None:
+        config = replace(config, total_steps=steps)
+    if not smoke:
+        return config
+    return replace(config, n_envs=4, total_steps=min(2_000, config.total_steps), eval_steps=200, eval_trials=4)
+
+
+def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
+    """One run, to its end, with its evaluation, beside the oracle's and a random policy's, and its report."""
+    train_run(run, quiet=quiet)
+    evaluate_and_compare(run)
+    write_report([run], run.path)
+
+
+def returns(folders: list[Path]) -> np.ndarray:
+    """Return by episode of every run's agent, float64, (runs, E)."""
+    files = [json.loads((folder / EVALUATION).read_text()) for folder in folders]
+    return np.array([file["agent"]["metrics"]["return"]["mean"] for file in files])
+
+
+def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
+    """First, third and last episode by preset, and the curves: `report.html`; prints the table."""
+    report = Report("In-context learning in the Darkroom", out)
+    rows, curves = [], {}
+    for name, folders in runs.items():
+        sample = returns(folders)
+        mean, spread = over_seeds(sample)
+        curves[name] = {"mean": mean.tolist(), "stderr": spread.tolist()}
+        if len(folders) > 1:
+            curves |= {
+                folder.name: {"mean": each, "stderr": [0.0] * len(each)}
+                for folder, each in zip(folders, sample.tolist(), strict=True)
+            }
+        chosen = [0, min(2, len(mean) - 1), len(mean) - 1]
+        rows.append([name, len(folders), len(mean), *(mean_and_error(sample[:, e]) for e in chosen)])
+    add_table(
+        report,
+        "Return by episode of a trial, over seeds",
+        ["preset", "seeds", "episodes", "first", "third", "last"],
+        rows,
+    )
+    report.picture(
+        "in_context",
+        figure_png(in_context_figure(curves, "return")),
+        "mean and standard error over seeds, and each seed",
+    )
+    return report.write(out / "report.html")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [name for name in PRESETS if name.startswith("darkroom")]
     parser.add_argument(
-        "--preset",
-        default="darkroom",
+        "--presets",
+        nargs="+",
+        default=["darkroom"],
         choices=names,
         metavar="PRESET",
         help=f"of {', '.join(names)} (default darkroom)",
     )
     parser.add_argument("--steps", type=int, help="environment steps of a run (default the preset's)")
-    parser.add_argument(
-        "--out", type=Path, help="started runs in it are continued (default runs/PRESET, or runs/PRESET-STEPS)"
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the runs (default 0 1 2)")
-    parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
-    )
-    options = parser.parse_args()
-    config, name = find_preset(options.preset), options.preset
-    if options.steps is not None:
-        config, name = replace(config, total_steps=options.steps), f"{name}-{options.steps}"
-    out = options.out or Path("runs") / name
-    if options.smoke:
-        out /= "smoke"
-        config = replace(config, n_envs=4, total_steps=min(2_000, config.total_steps), eval_steps=200, eval_trials=4)
-        options.seeds = options.seeds[:1]
-    runs = {out / f"seed-{seed}": replace(config, seed=seed) for seed in options.seeds}
-    problem = refusal(runs)
-    if problem:
-        parser.error(problem)
-    curves = {}
-    for folder, settings in runs.items():
-        with RunDirectory.continued(folder, settings) as run:
-            train_run(run)
-            curves[f"seed {settings.seed}"] = evaluate_and_compare(run)["agent"]["metrics"]["return"]
-            write_report([run], folder)
-        print(
-            f"seed {settings.seed}: " + " ".join(f"{value:.1f}" for value in curves[f"seed {settings.seed}"]["mean"]),
-            flush=True,
-        )
-    means = np.array([curve["mean"] for curve in curves.values()])
-    spread = means.std(0, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.zeros(means.shape[1])
-    curves["mean of seeds"] = {"mean": means.mean(0).tolist(), "stderr": spread.tolist()}
-    for episode in (0, means.shape[1] - 1):
-        print(f"episode {episode + 1}: {means[:, episode].mean():.1f} +- {spread[episode]:.1f} over {len(means)} seeds")
-    write_file(out / "in_context.png", figure_png(in_context_figure(curves, "return")))
-    write_file(out / "in_context.json", json.dumps(curves).encode())
-    print(f"curves: {out / 'in_context.png'}")
+    options = sweep_options(parser, "runs/darkroom")
+    wanted: dict[Path, tuple[str, int]] = {}
+    for seed in options.seeds:
+        for preset in options.presets:
+            name = preset if options.steps is None else f"{preset}-{options.steps}"
+            wanted[options.out / f"{name}-{seed}"] = preset, seed
+    sweep = {
+        folder: SweepRun(settings(preset, options.steps, seed, options.smoke), train_and_evaluate, (EVALUATION,))
+        for folder, (preset, seed) in wanted.items()
+    }
+    runs: dict[str, list[Path]] = {}
+    for folder in run_sweep(parser, options, sweep):
+        runs.setdefault(wanted[folder][0], []).append(folder)
+    print(f"report: {write_results(options.out, runs).resolve()}")
     return 0
 
 

@@ -26,7 +26,7 @@ from agents.report import Report, add_table, figure_png, in_context_figure, writ
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory, holds
 from agents.runs import evaluate_and_compare, evaluate_run, train_run, trained_policy
-from agents.sweep import SweepRun, run_sweep, sweep_options
+from agents.sweep import SweepRun, over_seeds, run_sweep, sweep_options
 from memenvs.files import write_file
 
 PRESET = "extobjnav-small"
@@ -97,12 +97,6 @@ def values(folders: list[Path], name: str, metric: str) -> np.ndarray:
     """A metric by episode of every run's agent, float64, (runs, E); only the episodes that all have."""
     curves = [json.loads((f / f"{name}.json").read_text())["agent"]["metrics"][metric]["mean"] for f in folders]
     return np.array([curve[: min(map(len, curves))] for curve in curves])
-
-
-def over_seeds(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over the first axis; the error of a single run is 0."""
-    spread = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
-    return sample.mean(0), spread
 
 
 def shown(sample: np.ndarray, scale: float = 1.0) -> str:

@@ -46,7 +46,7 @@ from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import RunDirectory, holds
 from agents.runs import train_run
 from agents.supervised_runs import evaluate_supervised, trained_model
-from agents.sweep import SweepRun, run_sweep, sweep_options
+from agents.sweep import SweepRun, percent, run_sweep, sweep_options
 from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 
@@ -153,12 +153,6 @@ def values(folders: list[Path], metric: str = "accuracy", who: str = "agent", na
     return np.array([file[who]["metrics"][metric]["mean"] for file in files])
 
 
-def shown(sample: np.ndarray) -> str:
-    """Mean and, of several seeds, standard error, in %."""
-    spread = f" +- {100 * sample.std(ddof=1) / np.sqrt(len(sample)):.1f}" if len(sample) > 1 else ""
-    return f"{100 * sample.mean():.1f}{spread}"
-
-
 def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
     """Tasks by strategies and allocators, in words and drawn, what the allocators have learned, and how soon."""
     allocated = {name: runs[preset] for preset, name in ALLOCATORS.items() if preset in runs}
@@ -171,12 +165,12 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
             folders = cells[task, strategy]
             drawn[i, j] = values(folders).mean() if folders else np.nan
             row.append(
-                f"{shown(values(folders))} ({100 * values(folders, who='ideal').mean():.0f})" if folders else "-"
+                f"{percent(values(folders))} ({100 * values(folders, who='ideal').mean():.0f})" if folders else "-"
             )
         for j, folders in enumerate(allocated.values(), len(STRATEGIES)):
             of_task = values(folders, f"accuracy_{task}")
             drawn[i, j] = of_task.mean()
-            row.append(shown(of_task))
+            row.append(percent(of_task))
         rows.append(row)
     header = ["task", *(name.upper() for name in STRATEGIES), *allocated]
     counts = sorted({len(folders) for folders in [*cells.values(), *allocated.values()] if folders})
@@ -218,7 +212,7 @@ def learned_at(folder: Path) -> tuple[str, str]:
 
 def plain_table(report: Report, title: str, runs: dict[str, list[Path]], more: Sequence[list[Any]] = ()) -> None:
     """Accuracy of each preset, and more rows."""
-    rows = [[preset, len(folders), *map(shown, _agent_and_ideal(folders))] for preset, folders in runs.items()]
+    rows = [[preset, len(folders), *map(percent, _agent_and_ideal(folders))] for preset, folders in runs.items()]
     add_table(report, title, ["preset", "seeds", "accuracy %", "ideal %"], [*rows, *more])
 
 
@@ -227,7 +221,7 @@ def language_table(report: Report, runs: dict[str, list[Path]]) -> None:
     seeds = [{folder.name.rpartition("-")[2]: folder for folder in folders} for folders in runs.values()]
     common = sorted(set.intersection(*(set(each) for each in seeds)))
     means = np.mean([_agent_and_ideal([each[seed] for seed in common]) for each in seeds], axis=0)
-    extra = [[f"mean of {len(runs)}", len(common), *map(shown, means)]] if len(runs) > 1 and common else []
+    extra = [[f"mean of {len(runs)}", len(common), *map(percent, means)]] if len(runs) > 1 and common else []
     plain_table(report, "AMA told in words, asked in others", runs, extra)
 
 
@@ -238,7 +232,7 @@ def _agent_and_ideal(folders: list[Path]) -> tuple[np.ndarray, np.ndarray]:
 
 def rooms_table(report: Report, folders: list[Path]) -> None:
     """Accuracy by number of rooms."""
-    row = [shown(values(folders, name=f"rooms_{rooms}")) for rooms in ROOMS]
+    row = [percent(values(folders, name=f"rooms_{rooms}")) for rooms in ROOMS]
     add_table(report, "Ballet-MVFO learned in 8 rooms, accuracy in %", [f"{rooms} rooms" for rooms in ROOMS], [row])
 
 

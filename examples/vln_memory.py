@@ -34,7 +34,7 @@ from agents.report import Report, add_table, figure_png
 from agents.run_config import RunConfig, with_overrides
 from agents.run_directory import RunDirectory
 from agents.runs import evaluate_run, evaluation_env, train_run
-from agents.sweep import SweepRun, run_sweep, sweep_options
+from agents.sweep import SweepRun, over_seeds, percent, run_sweep, sweep_options
 from memenvs.files import write_file
 from memenvs.vln.procedural import Tours, load_tours
 
@@ -127,16 +127,6 @@ def again(folders: list[Path], kind: str, metric: str) -> np.ndarray:
     return np.array([json.loads((folder / EVALUATION).read_text())["again"][kind][metric] for folder in folders])
 
 
-def error(sample: np.ndarray) -> float:
-    """Standard error of the mean over seeds; 0 of one seed."""
-    return float(sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else 0.0
-
-
-def shown(sample: np.ndarray) -> str:
-    """Mean and, of several seeds, standard error, in %."""
-    return f"{100 * sample.mean():.1f}" + f" +- {100 * error(sample):.1f}" * (len(sample) > 1)
-
-
 def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     """The table and a picture for each metric: `report.html`; prints the table."""
     report = Report("MTVM in procedural houses", out)
@@ -146,7 +136,7 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     rows = []
     for agent in agents:
         cells = [(runs.get((agent, count)), metric) for metric in METRICS for count in legs]
-        rows.append([AGENTS[agent][1], *(shown(values(found, metric)) if found else "-" for found, metric in cells)])
+        rows.append([AGENTS[agent][1], *(percent(values(found, metric)) if found else "-" for found, metric in cells)])
     report.table(header, rows)
     print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
     for row in rows:
@@ -155,8 +145,8 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     for axes, metric in zip(figure.subplots(1, len(METRICS), sharey=True), METRICS, strict=True):
         for agent in agents:
             trained = [count for count in legs if (agent, count) in runs]
-            found = [100 * values(runs[agent, count], metric) for count in trained]
-            means, errors = [each.mean() for each in found], [error(each) for each in found]
+            found = [over_seeds(100 * values(runs[agent, count], metric)) for count in trained]
+            means, errors = zip(*found, strict=True)
             axes.errorbar(trained, means, errors, marker="o", capsize=3, label=AGENTS[agent][1])
         axes.set_xticks(legs)
         axes.set_xlabel("legs of the tour")
@@ -166,7 +156,7 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     if 3 in legs:
         header = ["agent", *(f"{metric.upper()} %, {what}" for what in AGAIN.values() for metric in AGAIN_METRICS)]
         rows = [
-            [AGENTS[agent][1], *(shown(again(found, kind, metric)) for kind in AGAIN for metric in AGAIN_METRICS)]
+            [AGENTS[agent][1], *(percent(again(found, kind, metric)) for kind in AGAIN for metric in AGAIN_METRICS)]
             for agent in agents
             if (found := runs.get((agent, 3)))
         ]

@@ -11,12 +11,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agents.presets import find_preset
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory, refusal
-from agents.sweep import SweepRun, run_sweep, sweep_options
+from agents.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
 
 ROOT = Path(__file__).parents[2]
 CONFIG = find_preset("darkroom")
@@ -116,7 +117,7 @@ STOPPED = """
 import argparse, signal, time
 from pathlib import Path
 from agents.presets import find_preset
-from agents.sweep import SweepRun, run_sweep, sweep_options
+from agents.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
 
 def work(run, quiet):
     (run.path / "began").touch()
@@ -156,3 +157,10 @@ def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
         time.sleep(0.05)
     assert refusal({folder: CONFIG}) is None  # nobody holds it any more
     assert list((tmp_path / "runs").iterdir()) == [folder]
+
+
+def test_mean_and_error_over_runs():
+    assert percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 5.8"  # 10 / sqrt(3)
+    assert mean_and_error(np.array([7.25])) == "7.2"
+    mean, error = over_seeds(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    assert mean.tolist() == [2.0, 2.0] and error.tolist() == [1.0, 0.0]

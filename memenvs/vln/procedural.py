@@ -196,7 +196,7 @@ def moves_again(before: Path, leg: Path) -> tuple[int, int]:
     """
     most = 0, 0
     for j, i in product(range(1, len(leg)), range(1, len(before) - 1)):
-        if before[i + 1 : i + 2] != leg[j + 1 : j + 2]:
+        if before[i] == leg[j] and before[i + 1 : i + 2] != leg[j + 1 : j + 2]:
             same = 0
             while same < min(i, j) and before[i - same - 1 : i - same + 1] == leg[j - same - 1 : j - same + 1]:
                 same += 1

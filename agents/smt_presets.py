@@ -22,7 +22,11 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "reactive": ("none", "the present only", {}),
     "lstm": ("lstm", "an LSTM", {"bptt": 128}),
     "frmqn": ("frmqn", "FRMQN", {"bptt": 128}),
-    "sm-pooling": ("sm-pooling", "the largest of each feature over the scene memory", {}),
+    "sm-pooling": (
+        "sm-pooling",
+        "the largest of each feature over the scene memory",
+        {"rectified": True, "tau": [1.0, 10.0, 100.0]},
+    ),
     "smt-factorized": ("smt-factorized", "the factorised Scene Memory Transformer", {}),
     "smt": ("smt", "the Scene Memory Transformer", {}),
     "smt-causal": ("smt-causal", "our causal Scene Memory Transformer", {}),

@@ -2,10 +2,11 @@
 
 Four studies of the article, each drawn with 95 % bootstrap intervals over the 46 test homes, 10 episodes in each, means over seeds:
 `centres` (Table 4: kind and number of centres, and no factorisation), `capacity` (Fig. 5a: how many steps the memory keeps), `modalities` (Fig. 5b:
-one sense left out, or the encoder) and `noise` (Fig. 7: slip of the wheels under dead reckoning, by what tells the age of memories). What can be
-changed in a trained agent is changed in it: reach, number of centres, slip. Everything else is another run; the page says which. Runs are
-those of `examples/scene_memory.py`, in the same folder, so that what was trained there is not trained again; a stopped command goes on
-where it was. With all four studies a task and seed has 17 runs of 12 to 18 minutes each on one core.
+one sense left out, or the encoder) and `noise` (Fig. 7: slip of the wheels under dead reckoning, by what tells the age of memories); and one of ours,
+`causal` (how many steps `smt-causal` keeps, in episodes as long as those that it has learned from and in longer ones). What can be changed in a
+trained agent is changed in it: reach, number of centres, slip, length of episodes. Everything else is another run; the page says which. Runs are
+those of `examples/scene_memory.py`, in the same folder, so that what was trained there is not trained again; a stopped command goes on where it was.
+With all studies a task and seed has 13 runs and 5 first stages, of 3 to 18 minutes each on one core.
 
     python examples/scene_ablations.py [--tasks coverage] [--studies centres capacity] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--show] [--smoke]
@@ -44,6 +45,8 @@ from memenvs.navigation.exploration_config import MODALITIES
 Changes = list[tuple[str, Any]]
 #: Parts of an episode that the memory reaches back: the article's 50 to 500 of 500 steps, and shorter ones, down to the present step alone.
 REACHES = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: The same for our causal memory, which is also played in episodes that are so many times as long as those of training: 500 steps for a laptop's 200.
+CAUSAL_REACHES, LONGER = (0.025, 0.05, 0.1, 0.2, 0.4, 1.0), 2.5
 #: Numbers of centres over that in training; the article's size: 25, 50, 100, 200.
 CENTRES = (0.25, 0.5, 1.0, 2.0)
 #: Standard deviations of the wheels' rates, rad/s; agents learn with 0.5.
@@ -104,6 +107,17 @@ def capacity(config: RunConfig) -> list[Row]:
     return rows
 
 
+def causal(config: RunConfig) -> list[Row]:
+    """How many steps our causal memory keeps, in episodes as long as those of training and in longer ones."""
+    trained, rows = config.eval_steps, []
+    for steps in (trained, round(LONGER * trained)):
+        for share in CAUSAL_REACHES:
+            kept = round(share * trained)
+            played = Evaluation(f"homes_steps_{steps}_capacity_{kept}.json", {"capacity": kept}, steps=steps)
+            rows.append(Row(f"{steps} steps", kept, "smt-causal", evaluation=played))
+    return rows
+
+
 def modalities(config: RunConfig) -> list[Row]:
     """All senses, then each left out in both stages, then no encoder over the memory."""
     known = MODALITIES[config.env_kwargs.get("obs_mode", "frames")]
@@ -139,6 +153,10 @@ STUDIES: dict[str, tuple[Callable[[RunConfig], list[Row]], str, str, str, str]] 
     "capacity": (
         capacity, "smt", "Reach of the memory (Fig. 5a)", "steps kept",
         "One run: trained with a memory of the whole episode, which was shortened in the trained agent.",
+    ),
+    "causal": (
+        causal, "smt-causal", "Reach of our causal memory, also in longer episodes", "steps kept",
+        "One run: trained with a memory of the whole episode, which was shortened in the trained agent, and keeps as much in longer episodes.",
     ),
     "modalities": (
         modalities, "smt", "One sense left out (Fig. 5b)", "",

@@ -72,17 +72,23 @@ class Evaluation:
         memory: Settings of its memory that are changed after training.
         env: Settings of the environment that are changed.
         trials: Episodes, as many in each home; None for those of the preset.
+        steps: Of an episode; None for those that it was trained in.
     """
 
     file: str = "homes.json"
     memory: dict[str, Any] = field(default_factory=dict)
     env: dict[str, Any] = field(default_factory=dict)
     trials: int | None = None
+    steps: int | None = None
 
     def changed(self, config: RunConfig) -> RunConfig:
         """A run's settings with those of this evaluation; of a smoke test, as few trials."""
         trials = config.eval_trials if self.trials is None else min(self.trials, config.eval_trials)
-        return replace(config, eval_kwargs={**config.eval_kwargs, **self.env}, eval_trials=trials)
+        steps = config.eval_steps if self.steps is None else self.steps
+        longer = {} if self.steps is None else {"max_episode_steps": steps}
+        return replace(
+            config, eval_kwargs={**config.eval_kwargs, **self.env, **longer}, eval_trials=trials, eval_steps=steps
+        )
 
 
 #: Where agents are played -> how; the second needs MEMENVS_DATA.
@@ -136,6 +142,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, task: str, evaluations: t
                 seed=EVALUATION_SEED,
                 eval_kwargs=changed.eval_kwargs,
                 eval_trials=changed.eval_trials,
+                eval_steps=changed.eval_steps,
             )
             write_file(run.path / each.file, json.dumps(by_home(results, task)).encode())
 

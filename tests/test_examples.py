@@ -113,7 +113,7 @@ def test_studies_of_a_memory(monkeypatch, size):
     """Whoever shares a run shares its settings, whoever shares a file its evaluation, and memories know what is changed in them."""
     monkeypatch.syspath_prepend(ROOT / "examples")
     ablations = importlib.import_module("scene_ablations")
-    runs, files, counts = {}, {}, {}
+    runs, files, counts, lengths = {}, {}, {}, {}
     for task, (study, (make, method, *_)) in itertools.product(ablations.COLUMNS, ablations.STUDIES.items()):
         rows = make(ablations.settings(f"{task}-{size}-{method}", 0, False))
         counts[study] = [row.evaluation.memory.get("n_centres") for row in rows if row.line == "window"]
@@ -124,7 +124,11 @@ def test_studies_of_a_memory(monkeypatch, size):
             policy = with_overrides(preset, [*row.first, *row.changes]).policy
             changed = {**policy["memory_kwargs"], **row.evaluation.memory}
             assert isinstance(make_memory(policy["memory"], 8, **changed), Memory)
-    assert len(runs) == 3 * (12 if size == "laptop" else 13)  # one sense more in pictures
+            played = row.evaluation.changed(preset)
+            assert played.eval_steps == played.eval_kwargs.get("max_episode_steps", preset.eval_steps)
+            lengths.setdefault(study, set()).add(played.eval_steps / preset.eval_steps)
+    assert len(runs) == 3 * (13 if size == "laptop" else 14)  # one sense more in pictures
+    assert lengths == {study: {1.0, 2.5} if study == "causal" else {1.0} for study in ablations.STUDIES}
     if size == "paper-like":
         assert counts["centres"] == [25, 50, None, 200]  # the article's; trained with 100
 

@@ -47,7 +47,8 @@ class FRMQNMemory(Memory):
     """An LSTM that hears what it read at the step before, and reads keys and values of the newest steps before the present one.
 
     h_t = LSTM(psi_t, [h_{t-1}; o_{t-1}]), o_t = softmax(h_t K') V without a scale, zero while there is nothing to read; features are
-    W h_t + o_t, the second half of them rectified. psi = FC(embedding); keys and values are linear maps of it.
+    W h_t + o_t, the second half of them rectified. psi = FC(embedding); keys and values are linear maps of it. It begins as an LSTM whose
+    hidden state are the features: what is read is 0 (weights of values), W is 1.
 
     Args:
         input_dim: Width of the embedding.
@@ -65,6 +66,9 @@ class FRMQNMemory(Memory):
         self.memory = nn.Linear(config.dim, 2 * config.dim, bias=False)  # keys, then values
         self.network = nn.LSTMCell(2 * config.dim, config.dim)
         self.output = nn.Linear(config.dim, config.dim, bias=False)
+        with torch.no_grad():
+            self.memory.weight[config.dim :] = 0.0
+            self.output.weight.copy_(torch.eye(config.dim))
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Zeros for the recurrent network, float (B, D) each, and an empty log of keys and values; see `Memory.initial_state`."""

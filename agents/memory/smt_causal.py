@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +18,11 @@ from agents.memory.smt import AttBlock, check_heads
 from memenvs.checks import check_fields, check_whole
 
 PLACE_DIM = 8
-"""Room for the five numbers of a place beside each head's key and value; a multiple of 8, as attention on a CPU wants it."""
-FIVE = 5
+"""Room for the numbers of a place beside each head's key and value; a multiple of 8, as attention on a CPU wants it."""
+NUMBERS = 6
+"""Those of a place."""
+NEAREST, FARTHEST = 0.5, 2.0
+"""Standard deviations, m, that the first and the last head of a block begin with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,32 +57,42 @@ class CausalConfig:
 
 
 class PlacedBlock(AttBlock):
-    """An `AttBlock` whose keys and values also say where they are, seen from where the query is.
+    """An `AttBlock` whose keys and values also say where they are, seen from where the query is, and whose heads each look near a point.
 
-    A key is k + K r and a value v + V r, with r = (x / 5, y / 5, cos, sin) of the key's pose in the query's frame. r is T g, with g of the
-    key's pose alone (`places`) and T of the query's alone (`frames`). So each head's query carries T' K' q beside q, its key and value
-    carry g beside k and v, and what it hears of g is turned into r by T: ordinary attention, over keys and values that are made once.
+    A key is k + K r and a value v + V r, with r = (x / 5, y / 5, cos, sin) of the key's pose in the query's frame, and a head's score falls by
+    b |r - c|^2 for keys away from its point c = (x / 5, y / 5), which moves and turns with the query: of all that it remembers it hears what
+    was nearest to there, such as the cell ahead. b and c are learned; points begin around the robot, at 0.75 m to 3 m, and the distances at
+    which half of b |r - c|^2 is 1 (a Gaussian's standard deviation) at 0.5 m to 2 m.
+
+    r, |r|^2 and so the whole score are T g, with g of the key's pose alone (`places`) and T of the query's alone (`frames`). So each head's query
+    carries T' (K' q and what b and c ask for) beside q, its key and value carry g beside k and v, and what it hears of g is turned into r
+    by T: ordinary attention, over keys and values that are made once.
 
     Args:
         dim: Width.
         heads: Attention heads.
+        turn: Radians by which the points of this block are turned against those of others.
     """
 
-    def __init__(self, dim: int, heads: int) -> None:
+    def __init__(self, dim: int, heads: int, turn: float = 0.0) -> None:
         super().__init__(dim, heads)
         self.key_place, self.value_place = (nn.Linear(4, dim, bias=False) for _ in range(2))
+        sigma = torch.logspace(math.log10(NEAREST), math.log10(FARTHEST), heads) / POSITION_SCALE
+        angle = 2.0 * math.pi * torch.arange(heads) / heads + turn
+        self.log_sharpness = nn.Parameter(-(2.0 * sigma.square()).log())  # b
+        self.centre = nn.Parameter(1.5 * sigma[:, None] * torch.stack([angle.cos(), angle.sin()], -1))  # c
 
     def keep(self, x: Tensor, places: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
         """What attention needs of steps: keys, then values, with the place beside each head's; float (B, 2, heads, T, width + 8).
 
         Args:
             x: float, (B, T, D).
-            places: float, (B, T, 5).
+            places: float, (B, T, 6).
             turn: Cosine and sine of the rotation by step, float (B, T, width / 2) each.
         """
         k, v = (layer(x).unflatten(-1, (self.heads, -1)) for layer in (self.key, self.value))
         k = rotate(k[:, :, None], *turn)[:, :, 0]
-        place = F.pad(places, (0, PLACE_DIM - FIVE))[:, :, None].expand(-1, -1, self.heads, -1)
+        place = F.pad(places, (0, PLACE_DIM - NUMBERS))[:, :, None].expand(-1, -1, self.heads, -1)
         return torch.stack([torch.cat([k, place], -1), torch.cat([v, place], -1)], 1).transpose(2, 3)
 
     def listen(
@@ -89,39 +103,46 @@ class PlacedBlock(AttBlock):
         Args:
             x: float, (B, T, D); what asks.
             kept: float, (B, 2, heads, M, width + 8); of the steps that can be seen.
-            frames: float, (B, T, 4, 5).
+            frames: float, (B, T, 5, 6).
             turn: As in `keep`, of x.
             seen: Which of the kept steps each step sees; None is all up to itself.
         """
         heads, width = self.heads, x.shape[-1] // self.heads
         q = self.query(x).unflatten(-1, (heads, width))
         toward = torch.einsum("bthw,hwr->bthr", q, self.key_place.weight.view(heads, width, 4))
-        toward = F.pad(torch.einsum("bthr,btrg->bthg", toward, frames), (0, PLACE_DIM - FIVE))
+        sharpness = self.log_sharpness.exp()[:, None]
+        near = torch.cat(
+            [2.0 * sharpness * self.centre, torch.zeros_like(self.centre), -sharpness], 1
+        )  # all keys have b |c|^2
+        toward = F.pad(toward, (0, 1)) + near * width**0.5
+        toward = F.pad(torch.einsum("bthr,btrg->bthg", toward, frames), (0, PLACE_DIM - NUMBERS))
         q = torch.cat([rotate(q[:, :, None], *turn)[:, :, 0], toward], -1)
         q = q * ((width + PLACE_DIM) / width) ** 0.5  # so that the scale is that of the width without places
         heard = attend(q.transpose(1, 2), kept[:, 0], kept[:, 1], causal=seen is None, mask=seen).transpose(
             1, 2
         )  # (B, T, heads, width + 8)
-        where = torch.einsum("bthg,btrg->bthr", heard[..., width : width + FIVE], frames)
+        where = torch.einsum("bthg,btrg->bthr", heard[..., width : width + NUMBERS], frames[..., :4, :])
         of_places = torch.einsum("bthr,hwr->bthw", where, self.value_place.weight.view(heads, width, 4))
         return self.finish(x, (heard[..., :width] + of_places).flatten(2))
 
 
 def places(poses: Tensor) -> Tensor:
-    """What a pose gives to a key, g: x / 5, y / 5, 1, cosine and sine of the heading; float (..., 5)."""
+    """What a pose gives to a key, g: x / 5, y / 5, 1, cosine and sine of the heading, the square of the first two; float (..., 6)."""
     x, y, heading = poses.unbind(-1)
-    return torch.stack([x / POSITION_SCALE, y / POSITION_SCALE, torch.ones_like(x), heading.cos(), heading.sin()], -1)
+    x, y = x / POSITION_SCALE, y / POSITION_SCALE
+    return torch.stack([x, y, torch.ones_like(x), heading.cos(), heading.sin(), x * x + y * y], -1)
 
 
 def frames(poses: Tensor) -> Tensor:
-    """What a pose gives to a query, T: T g is the place of g in its frame, (x / 5, y / 5, cos, sin); float (..., 4, 5)."""
-    x, y, _, cos, sin = places(poses).unbind(-1)
+    """What a pose gives to a query, T: T g is the place of g in its frame, (x / 5, y / 5, cos, sin, distance^2 / 25); float (..., 5, 6)."""
+    x, y, one, cos, sin, square = places(poses).unbind(-1)
     zero = torch.zeros_like(x)
     rows = [
-        [cos, sin, -(cos * x + sin * y), zero, zero],
-        [-sin, cos, sin * x - cos * y, zero, zero],
-        [zero, zero, zero, cos, sin],
-        [zero, zero, zero, -sin, cos],
+        [cos, sin, -(cos * x + sin * y), zero, zero, zero],
+        [-sin, cos, sin * x - cos * y, zero, zero, zero],
+        [zero, zero, zero, cos, sin, zero],
+        [zero, zero, zero, -sin, cos, zero],
+        [-2.0 * x, -2.0 * y, square, zero, zero, one],
     ]
     return torch.stack([torch.stack(row, -1) for row in rows], -2)
 
@@ -130,7 +151,8 @@ class CausalMemory(Memory):
     """Elements attend to those before them only, with relative poses in keys and values and a rotation by step.
 
     Nothing that is kept changes later: acting costs one query per layer, and all decisions of an episode come from one pass. Moving
-    the world changes nothing, as in the Scene Memory Transformer.
+    the world changes nothing, as in the Scene Memory Transformer. What the article's attention cannot ask for, as its scores are linear in where
+    an element was, is what was near a point: each head asks for that (`PlacedBlock`).
 
     Args:
         input_dim: Width of the embedding.
@@ -147,7 +169,7 @@ class CausalMemory(Memory):
         self.config = config
         self.input_dim, self.output_dim = input_dim, config.dim
         self.input = nn.Linear(input_dim, config.dim)
-        self.blocks = nn.ModuleList(PlacedBlock(config.dim, config.heads) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(PlacedBlock(config.dim, config.heads, i) for i in range(config.layers))
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log of keys and values of all layers, and steps since the last reset; see `Memory.initial_state`."""
@@ -165,7 +187,15 @@ class CausalMemory(Memory):
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """T steps at once, with gradients through these; see `Memory.forward`. Without a state None is returned for it."""
+        """T steps at once, with gradients through these; see `Memory.forward`. Without a state None is returned for it.
+
+        It runs in the precision of its weights also under autocast: a square of a distance is a small difference of large numbers.
+        """
+        with torch.autocast(x.embedding.device.type, enabled=False):
+            return self._forward(replace(x, embedding=x.embedding.to(self.input.weight.dtype)), state, last)
+
+    def _forward(self, x: StepInputs, state: State | None, last: int | None) -> tuple[Tensor, State | None]:
+        """See `forward`."""
         batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
         asking = last_steps(steps, last)
         config = self.config

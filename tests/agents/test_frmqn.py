@@ -15,8 +15,13 @@ B, T, D, DIM = 2, 14, 5, 6
 
 
 def make(name: str = "frmqn", **kwargs: Any) -> Memory:
+    """A small memory in float64 that reads something, other than when learning begins."""
     torch.manual_seed(0)
-    return make_memory(name, D, **({"dim": DIM} if name == "frmqn" else {"hidden_dim": DIM}), **kwargs).double()
+    memory = make_memory(name, D, **({"dim": DIM} if name == "frmqn" else {"hidden_dim": DIM}), **kwargs).double()
+    if isinstance(memory, FRMQNMemory):
+        for layer in (memory.memory, memory.output):
+            nn.init.normal_(layer.weight, std=0.4)
+    return memory
 
 
 def inputs() -> StepInputs:
@@ -64,6 +69,23 @@ def test_frmqn_by_its_equations(capacity: int) -> None:
     gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (features, expected)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+
+
+def test_frmqn_begins_as_an_lstm() -> None:
+    torch.manual_seed(0)
+    memory, x = make_memory("frmqn", D, dim=DIM), inputs()
+    assert isinstance(memory, FRMQNMemory)
+    network, cell = nn.LSTM(DIM, DIM, batch_first=True), memory.network
+    with torch.no_grad():
+        network.weight_ih_l0.copy_(cell.weight_ih[:, :DIM])  # of psi; the rest hears what was read
+        network.weight_hh_l0.copy_(cell.weight_hh)
+        network.bias_ih_l0.copy_(cell.bias_ih)
+        network.bias_hh_l0.copy_(cell.bias_hh)
+        embedding = x.embedding[:1].float()
+        hidden, _ = network(memory.fusion(embedding))
+        found, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
+    expected = torch.cat([hidden[..., : DIM // 2], hidden[..., DIM // 2 :].relu()], -1)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("bptt", [None, 1, 5])

@@ -222,5 +222,5 @@ def test_scene_memories_in_bfloat16(memory: str) -> None:
         with torch.no_grad():
             values.append(model.evaluate(torch.arange(2), 0, 6)[1])
         model.learn(24)
-    assert not torch.equal(*values)
+    assert torch.equal(*values) == (memory == "smt-causal")  # which goes on in the precision of its weights
     torch.testing.assert_close(values[1], values[0], atol=0.05, rtol=0)

@@ -27,7 +27,10 @@ def turned(x: Tensor, step: int) -> Tensor:
 
 
 def plain_block(block: PlacedBlock, h: Tensor, pose: Tensor, capacity: int) -> Tensor:
-    """Keys k + K r and values v + V r, where r is the pose of the key in the query's frame; k and q are turned by their step."""
+    """Keys k + K r and values v + V r, where r is the pose of the key in the query's frame; k and q are turned by their step.
+
+    A head's score falls by b |r - c|^2.
+    """
     width = DIM // HEADS
     out = []
     for t in range(len(h)):
@@ -40,8 +43,9 @@ def plain_block(block: PlacedBlock, h: Tensor, pose: Tensor, capacity: int) -> T
             k_place, v_place = block.key_place.weight[part], block.value_place.weight[part]
             scores, values = [], []
             for i, where in zip(seen, r, strict=True):
+                away = block.log_sharpness[head].exp() * (where[:2] - block.centre[head]).square().sum()
                 content = turned(q, t) @ turned(block.key.weight[part] @ h[i], i)
-                scores.append((content + q @ (k_place @ where)) / math.sqrt(width))
+                scores.append((content + q @ (k_place @ where)) / math.sqrt(width) - away)
                 values.append(block.value.weight[part] @ h[i] + v_place @ where)
             heard.append(torch.stack(scores).softmax(0) @ torch.stack(values))
         out.append(block.finish(h[t], torch.cat(heard)))
@@ -70,7 +74,44 @@ def test_a_frame_sees_a_place_as_the_relative_pose() -> None:
     generator = torch.Generator().manual_seed(0)
     pose, now = 5.0 * torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
     seen = (frames(now) @ places(pose)[..., None])[..., 0]
-    torch.testing.assert_close(seen, relative_poses(pose, now), atol=1e-12, rtol=0)
+    torch.testing.assert_close(seen[..., :4], relative_poses(pose, now), atol=1e-12, rtol=0)
+    distance = (pose - now)[..., :2].square().sum(-1) / 25.0
+    torch.testing.assert_close(seen[..., 4], distance, atol=1e-12, rtol=0)
+
+
+def test_a_head_hears_what_was_near_its_point() -> None:
+    """With nothing else to go by, a sharp head that looks 2 m ahead hears the step that was there, and one that looks to the right that one."""
+    block = PlacedBlock(DIM, HEADS)
+    with torch.no_grad():
+        for layer in (block.query, block.key, block.key_place, block.value_place):
+            layer.weight.zero_()
+        block.value.weight.copy_(torch.eye(DIM))
+        block.mix.weight.copy_(torch.eye(DIM))
+        block.log_sharpness.fill_(math.log(500.0))
+        block.centre.copy_(torch.tensor([[0.4, 0.0], [0.0, -0.4]]))  # 2 m ahead, 2 m to the right
+    pose = torch.tensor(
+        [[[3.0, 3.0, 0.0], [3.0, 7.0, 0.0], [5.0, 5.0, 0.0], [3.0, 5.0, math.pi / 2]]]
+    )  # the last looks along y
+    x = torch.eye(4).repeat(1, 2)[None]  # each head hears which step it was
+    turn = torch.ones(1, 4, DIM // HEADS // 2), torch.zeros(1, 4, DIM // HEADS // 2)
+    heard: list[Tensor] = []
+    block.finish = lambda x, each: heard.append(each) or x  # type: ignore[method-assign, func-returns-value]
+    block.listen(x, block.keep(x, places(pose), turn), frames(pose), turn, None)
+    first, second = heard[0][0, 3].chunk(2)
+    torch.testing.assert_close(first, torch.tensor([0.0, 1.0, 0.0, 0.0]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(second, torch.tensor([0.0, 0.0, 1.0, 0.0]), atol=1e-5, rtol=0)
+
+
+def test_places_are_as_exact_under_autocast() -> None:
+    torch.manual_seed(0)
+    memory = make_memory("smt-causal", D, dim=DIM, heads=HEADS, capacity=T)
+    start = torch.zeros(1, T, dtype=torch.bool)
+    pose = torch.randn(1, T, 3) * torch.tensor([20.0, 20.0, 2.0])
+    x = StepInputs(torch.randn(1, T, D), start, start, pose)
+    expected, _ = memory(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, _ = memory(x)
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("shift", [0, 1000])

@@ -44,7 +44,11 @@ def policy(memory: str, **kwargs: Any) -> MemoryPolicy:
         ("sm-pooling", {}, POSE + FUSION),
         # without poses: FC, keys and values, LSTM of [psi, read] with two biases, map of the hidden state (the pose would be a feature)
         ("frmqn", {}, 208 * 128 + 128 + 2 * 128 * 128 + 4 * (3 * 128 * 128 + 2 * 128) + 128 * 128 + 3 * 128),
-        ("smt-causal", {}, 208 * 128 + 128 + 2 * (ATT_BLOCK + 2 * 4 * 128)),
+        (
+            "smt-causal",
+            {},
+            208 * 128 + 128 + 2 * (ATT_BLOCK + 2 * 4 * 128 + 8 * 3),
+        ),  # a point and a sharpness for each head
     ],
     ids=str,
 )

@@ -112,7 +112,7 @@ def causal(config: RunConfig) -> list[Row]:
     trained, rows = config.eval_steps, []
     for steps in (trained, round(LONGER * trained)):
         for share in CAUSAL_REACHES:
-            kept = round(share * trained)
+            kept = max(1, round(share * trained))
             played = Evaluation(f"homes_steps_{steps}_capacity_{kept}.json", {"capacity": kept}, steps=steps)
             rows.append(Row(f"{steps} steps", kept, "smt-causal", evaluation=played))
     return rows

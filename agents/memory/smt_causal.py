@@ -61,8 +61,8 @@ class PlacedBlock(AttBlock):
 
     A key is k + K r and a value v + V r, with r = (x / 5, y / 5, cos, sin) of the key's pose in the query's frame, and a head's score falls by
     b |r - c|^2 for keys away from its point c = (x / 5, y / 5), which moves and turns with the query: of all that it remembers it hears what
-    was nearest to there, such as the cell ahead. b and c are learned; points begin around the robot, at 0.75 m to 3 m, and the distances at
-    which half of b |r - c|^2 is 1 (a Gaussian's standard deviation) at 0.5 m to 2 m.
+    was nearest to there, such as the cell ahead. b and c are learned; points begin around the robot, at 0.75 m to 3 m, and the
+    standard deviations of the Gaussians e^(-b |r - c|^2) at 0.5 m to 2 m.
 
     r, |r|^2 and so the whole score are T g, with g of the key's pose alone (`places`) and T of the query's alone (`frames`). So each head's query
     carries T' (K' q and what b and c ask for) beside q, its key and value carry g beside k and v, and what it hears of g is turned into r
@@ -71,16 +71,16 @@ class PlacedBlock(AttBlock):
     Args:
         dim: Width.
         heads: Attention heads.
-        turn: Radians by which the points of this block are turned against those of others.
+        angle: Radians by which the points of this block are turned against those of others.
     """
 
-    def __init__(self, dim: int, heads: int, turn: float = 0.0) -> None:
+    def __init__(self, dim: int, heads: int, angle: float = 0.0) -> None:
         super().__init__(dim, heads)
         self.key_place, self.value_place = (nn.Linear(4, dim, bias=False) for _ in range(2))
         sigma = torch.logspace(math.log10(NEAREST), math.log10(FARTHEST), heads) / POSITION_SCALE
-        angle = 2.0 * math.pi * torch.arange(heads) / heads + turn
+        angles = 2.0 * math.pi * torch.arange(heads) / heads + angle
         self.log_sharpness = nn.Parameter(-(2.0 * sigma.square()).log())  # b
-        self.centre = nn.Parameter(1.5 * sigma[:, None] * torch.stack([angle.cos(), angle.sin()], -1))  # c
+        self.centre = nn.Parameter(1.5 * sigma[:, None] * torch.stack([angles.cos(), angles.sin()], -1))  # c
 
     def keep(self, x: Tensor, places: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
         """What attention needs of steps: keys, then values, with the place beside each head's; float (B, 2, heads, T, width + 8).
@@ -151,8 +151,8 @@ class CausalMemory(Memory):
     """Elements attend to those before them only, with relative poses in keys and values and a rotation by step.
 
     Nothing that is kept changes later: acting costs one query per layer, and all decisions of an episode come from one pass. Moving
-    the world changes nothing, as in the Scene Memory Transformer. What the article's attention cannot ask for, as its scores are linear in where
-    an element was, is what was near a point: each head asks for that (`PlacedBlock`).
+    the world changes nothing, as in the Scene Memory Transformer. What scores that are linear in where an element was cannot ask for
+    is what was near a point: here each head asks for that (`PlacedBlock`).
 
     Args:
         input_dim: Width of the embedding.

@@ -93,6 +93,11 @@ class ImitationA2C(TrialModel):
         self._configure(config, overrides, processes)
         if self.processes.count > 1:
             raise ValueError(f"ImitationA2C learns in one process, got a launch of {self.processes.count}")
+        weight_decay = (policy_kwargs or {}).get("weight_decay", self.config.weight_decay)
+        if weight_decay != self.config.weight_decay:
+            raise ValueError(
+                f"weight_decay is a setting of the learner ({self.config.weight_decay}) and not of the policy, got {weight_decay} in policy_kwargs"
+            )
         super().__init__(
             policy,
             env,

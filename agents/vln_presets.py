@@ -25,7 +25,7 @@ _PLAYED: dict[str, Any] = {"split": "val_unseen", "trial_episodes": 1}
 
 
 def _real(width: int, **more: Any) -> dict[str, Any]:
-    """R2R on the real graphs with so wide features, without those of images: the user names a file of them with `env_kwargs.features`."""
+    """R2R on the real graphs with so wide features, directions only if `more` names no others."""
     env = {
         "world": "mp3d",
         "split": "train",
@@ -179,9 +179,9 @@ def _family(
 
 VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
     "vln-r2r-paper": (
-        "MTVM as published, on the real graphs; needs image features and, with encoder_from, PREVALENT's weights",
+        "MTVM as published, on the real graphs; needs image features (another file: env_kwargs.features) and, with encoder_from, PREVALENT's weights",
         RunConfig(
-            **{**_real(2048, tokenizer="wordpiece"), "threads": 0},
+            **{**_real(2048, tokenizer="wordpiece", features="ResNet-152-places365.tsv"), "threads": 0},
             imitation=ImitationConfig(),
             policy={"size": "paper"},
         ),

@@ -73,9 +73,17 @@ class MTVMConfig:
             raise ValueError(f"bank must be at least 0 or None, got {self.bank}")
         if self.history == "state" and self.bank is not None:
             raise ValueError(f"bank must be None with history 'state', which remembers no moves, got {self.bank}")
-        if self.history == "state" and self.memory_angle != "pose":
+        if self.history == "state" or self.bank == 0:
+            nothing = "history 'state'" if self.history == "state" else "bank 0"
+            if self.memory_angle != "pose":
+                raise ValueError(
+                    f"memory_angle must be left out with {nothing}, which remembers no moves, got {self.memory_angle!r}"
+                )
+            if self.history == "observation":
+                raise ValueError("history must be left out with bank 0, which remembers no moves, got 'observation'")
+        if self.detach_memory and (self.bank == 0 or self.history == "observation"):
             raise ValueError(
-                f"memory_angle must be left out with history 'state', which remembers no moves, got {self.memory_angle!r}"
+                f"detach_memory must be False with bank {self.bank} and history {self.history!r}: no gradient flows through what is remembered"
             )
         for name in ("dropout", "image_dropout", "critic_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:

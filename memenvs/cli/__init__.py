@@ -52,12 +52,13 @@ def _make_parser() -> argparse.ArgumentParser:
         rollout,
         (*POLICIES, "r2r-random"),
         "who plays; r2r-random, for VLN only, takes a random heading and walks straight on",
+        seed=None,
     )
     rollout.add_argument("--episodes", type=positive_int, metavar="N", help="episodes (default: 10)")
     rollout.add_argument(
         "--exact",
         action="store_true",
-        help="with r2r-random, the exact expectation over its first headings, each episode of the split once; takes no --episodes",
+        help="with r2r-random, the exact expectation over its first headings, each episode of the split once; takes no --episodes and no --seed",
     )
 
     bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
@@ -132,10 +133,12 @@ def _add_environment(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_policy(command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES, who: str = "who plays") -> None:
+def _add_policy(
+    command: argparse.ArgumentParser, policies: Sequence[str] = POLICIES, who: str = "who plays", seed: int | None = 0
+) -> None:
     command.add_argument("--policy", choices=policies, default="random", help=f"{who} (default: %(default)s)")
     command.add_argument(
-        "--seed", type=whole_int, default=0, metavar="S", help="seed of environment and policy (default: %(default)s)"
+        "--seed", type=whole_int, default=seed, metavar="S", help="seed of environment and policy (default: 0)"
     )
 
 

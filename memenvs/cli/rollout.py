@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 def run(arguments: argparse.Namespace) -> None:
     """Plays episodes one after another, trial by trial, and prints their metrics."""
     row = find_row(arguments.id)
-    if arguments.exact and (arguments.policy != "r2r-random" or arguments.episodes is not None):
-        given = f"--policy {arguments.policy}" + (
-            "" if arguments.episodes is None else f" --episodes {arguments.episodes}"
+    drawn = {"--episodes": arguments.episodes, "--seed": arguments.seed}
+    given = [f"{name} {value}" for name, value in drawn.items() if value is not None]
+    if arguments.exact and (arguments.policy != "r2r-random" or given):
+        raise UserError(
+            "argument --exact: goes with --policy r2r-random and without --episodes and --seed, got "
+            + " ".join([f"--policy {arguments.policy}", *given])
         )
-        raise UserError(f"argument --exact: goes with --policy r2r-random and without --episodes, got {given}")
     env = make_env(arguments)
     metrics: Mapping[str, Mapping[str, float | None]]
     if arguments.exact:
@@ -42,12 +44,14 @@ def run(arguments: argparse.Namespace) -> None:
         what = f"{episodes} episodes, exact expectation +- scatter of one pass over them"
     else:
         episodes = 10 if arguments.episodes is None else arguments.episodes
-        values = play(env, arguments.policy, episodes, arguments.seed)
+        seed = 0 if arguments.seed is None else arguments.seed
+        values = play(env, arguments.policy, episodes, seed)
         metrics = {name: summarise(np.array(each)) for name, each in values.items()}
-        what = f"{episodes} episodes from seed {arguments.seed}"
+        what = f"{episodes} episodes from seed {seed}"
     env.close()
     if arguments.json:
-        print_json({"id": row.id, "policy": arguments.policy, "episodes": episodes, "metrics": metrics})
+        document = {"id": row.id, "policy": arguments.policy, "episodes": episodes, "exact": arguments.exact}
+        print_json({**document, "metrics": metrics})
         return
     print(f"{row.id}, {arguments.policy} policy, {what}")
     width = max(map(len, metrics))

@@ -6,8 +6,7 @@ import argparse
 
 from memenvs.checks import choices_for
 from memenvs.cli.common import UserError, blame, print_json
-from memenvs.vln.mp3d import data_folder
-from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, score_file
+from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_walks
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -16,10 +15,10 @@ def run(arguments: argparse.Namespace) -> None:
     splits = SPLITS[task]
     if arguments.split not in splits:
         raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
-    with blame("--data", OSError):
-        data_folder(arguments.data)
+    with blame("--data", ValueError, OSError):
+        world = load_world(task, arguments.split, arguments.data)
     with blame("FILE", ValueError, OSError):
-        metrics = score_file(task, arguments.file, arguments.split, arguments.data)
+        metrics = score_walks(task, arguments.file, world)
     if arguments.json:
         print_json(metrics)
         return

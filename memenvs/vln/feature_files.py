@@ -199,7 +199,10 @@ def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str,
                 key = f"{row[0]}_{row[1]}"
                 if wanted is not None and key not in wanted:
                     continue
-                data = base64.b64decode(row[5], validate=True)
+                try:
+                    data = base64.b64decode(row[5], validate=True)
+                except binascii.Error as error:
+                    raise ValueError(f"{path}: line {line}, {key}: features are not base64: {error}") from error
                 if not data or len(data) % (NUM_VIEWS * 4):
                     views = f", {len(data) // view_bytes} views" if view_bytes and len(data) % view_bytes == 0 else ""
                     raise ValueError(
@@ -207,7 +210,7 @@ def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str,
                     )
                 view_bytes = len(data) // NUM_VIEWS
                 yield key, np.frombuffer(data, "<f4").reshape(NUM_VIEWS, -1)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, binascii.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
     finally:
         csv.field_size_limit(before)

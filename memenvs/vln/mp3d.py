@@ -45,33 +45,33 @@ class Scan:
     visible: np.ndarray
 
 
-def data_folder(data_dir: str | os.PathLike[str] | None) -> Path:
+def data_folder(data_dir: str | os.PathLike[str] | None, what_to_get: str = _WHAT_TO_GET) -> Path:
     """The folder of the files: `data_dir`, or `vln` in it, or `vln` in the folder that `$MEMENVS_DATA` names.
 
     Raises:
-        FileNotFoundError: It is not there; the message says what to get and where to put it.
+        FileNotFoundError: It is not there; the message ends with what to get and where to put it.
     """
     if data_dir is None:
         named = os.environ.get(DATA_VARIABLE)
         if not named:
-            raise FileNotFoundError(f"no data: $MEMENVS_DATA is not set and data_dir is None. {_WHAT_TO_GET}")
+            raise FileNotFoundError(f"no data: $MEMENVS_DATA is not set and data_dir is None. {what_to_get}")
         data_dir = Path(named) / FOLDER
     folder = Path(data_dir)
     if not folder.is_dir():
-        raise FileNotFoundError(f"no data: there is no folder {str(folder)!r}. {_WHAT_TO_GET}")
+        raise FileNotFoundError(f"no data: there is no folder {str(folder)!r}. {what_to_get}")
     inner = folder / FOLDER
     return (inner if inner.is_dir() else folder).resolve()
 
 
-def find_file(folder: Path, *names: str) -> Path:
+def find_file(folder: Path, *names: str, what_to_get: str = _WHAT_TO_GET) -> Path:
     """The first of these files, gzipped or not, that is there.
 
     Raises:
-        FileNotFoundError: None is; the message says what to get and where to put it.
+        FileNotFoundError: None is; the message ends with what to get and where to put it.
     """
     found = _find(folder, *names)
     if found is None:
-        raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {_WHAT_TO_GET}")
+        raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {what_to_get}")
     return found
 
 

@@ -17,13 +17,17 @@ from memenvs.vln.episodes import Episode, World
 from memenvs.vln.features import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, snap, wrap
 from memenvs.vln.metrics import Alignment, Plan, Walks
-from memenvs.vln.mp3d import data_folder
+from memenvs.vln.mp3d import data_folder, find_file
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.worlds import make_features
 
-#: BERT's vocabulary in the data folder, under any of these names.
-_VOCABULARIES = ("bert_base_uncased_vocab.txt.gz", "bert_base_uncased_vocab.txt", "vocab.txt")
+#: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
+_VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
+_VOCABULARY_TO_GET = (
+    "Tokenizer 'wordpiece' needs BERT's uncased vocabulary as vocab.txt or bert_base_uncased_vocab.txt, gzipped or not, in a folder vln of "
+    "the folder that $MEMENVS_DATA names or in data_dir=FOLDER."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +227,8 @@ class GraphNavigation(BatchTask):
     def _make_tokenizer(self) -> Tokenizer:
         if self.config.tokenizer == "words":
             return WordTokenizer(self.world.words)
-        paths = [data_folder(self.config.data_dir) / name for name in _VOCABULARIES]
-        return WordPieceTokenizer.from_file(next((path for path in paths if path.is_file()), paths[-1]))
+        folder = data_folder(self.config.data_dir, _VOCABULARY_TO_GET)
+        return WordPieceTokenizer.from_file(find_file(folder, *_VOCABULARIES, what_to_get=_VOCABULARY_TO_GET))
 
     def _make_space(self) -> gym.spaces.Dict:
         length, width = self._max_tokens, self._image_size + ANGLE_SIZE

@@ -52,7 +52,7 @@ def random_walks(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns:
 
 
 def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
-    """What the random agent scores in expectation over its first heading, each episode of the split once.
+    """What the random agent scores in expectation over its first heading, each episode of the split once, cut at the limit of the environment.
 
     Returns:
         By metric, `mean`, which is exact, and `stderr`, by how much one pass over the split scatters (standard deviation).
@@ -72,7 +72,7 @@ def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
     tally = Walks(graphs, len(walks))
     for i, plan in enumerate(np.repeat(np.array(plans, object), COLUMNS)):
         tally.begin(i, plan)
-    for nodes in walks.T[1:]:
+    for nodes in walks.T[1 : 1 + task.max_episode_steps]:
         tally.move(nodes, np.ones(len(walks), bool))
     found = {}
     metrics = tally.metrics()

@@ -47,16 +47,29 @@ def score_file(
         ValueError: Unknown task or split; the file is not JSON; an entry is missing, unknown or given twice, begins elsewhere than its
             instruction, or goes from a viewpoint to one that is no neighbour. The message names the entry.
     """
-    task = ALIASES.get(task, task)
-    if task not in TASKS:
-        raise ValueError(f"unknown task {task!r}; {choices_for(task, TASKS)}")
+    return score_walks(task, path, load_world(task, split, data_dir))
+
+
+def load_world(task: str, split: str, data_dir: str | os.PathLike[str] | None = None) -> World:
+    """The houses and episodes that results are scored against; args and errors as in `score_file`."""
     folder = data_folder(data_dir)
-    world = load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, "mixed", "all")
-    key, metrics = TASKS[task]
+    return load_r2r(folder, split) if _task_name(task) == "r2r" else load_cvdn(folder, split, "mixed", "all")
+
+
+def score_walks(task: str, path: str | os.PathLike[str], world: World) -> dict[str, float]:
+    """`score_file` with a world from `load_world`."""
+    key, metrics = TASKS[_task_name(task)]
     walks = read_walks(Path(path), world, key)
     episodes = [world.episode(number) for number in range(world.num_episodes)]
     found = score(Graphs(world.graphs), episodes, walks)
     return {name: float(np.mean(found[name])) for name in metrics}
+
+
+def _task_name(task: str) -> str:
+    task = ALIASES.get(task, task)
+    if task not in TASKS:
+        raise ValueError(f"unknown task {task!r}; {choices_for(task, TASKS)}")
+    return task
 
 
 def read_walks(path: Path, world: World, key: str) -> list[list[int]]:

@@ -29,6 +29,12 @@ def test_presets_can_be_made(name, tmp_path, monkeypatch):
         with pytest.raises(FileNotFoundError, match=f"there is none at {config.encoder_from.format(seed=0)};"):
             check_config(config)
         config = replace(config, encoder_from=None)
+    if config.env_kwargs.get("features", "").endswith(".tsv"):  # of images, which are not there
+        with pytest.raises(
+            FileNotFoundError, match=r"no file 'ResNet-152-places365.tsv' with features|real data|no data"
+        ):
+            check_config(config)
+        config = with_overrides(config, [("env_kwargs.features", "none")])
     try:
         check_config(config)
     except FileNotFoundError as error:

@@ -291,6 +291,21 @@ def test_wrong_settings(make_learner) -> None:
         make_learner(network={"language": False})
     with pytest.raises(ValueError, match=r"memory_angle must be left out with history 'state'.*, got 'option'"):
         make_learner(network={"history": "state", "memory_angle": "option"})
+    for network, message in (
+        ({"bank": 0, "memory_angle": "option"}, "memory_angle must be left out with bank 0"),
+        ({"bank": 0, "history": "observation"}, "history must be left out with bank 0"),
+        ({"bank": 0, "detach_memory": True}, "detach_memory must be False with bank 0 and history 'activation'"),
+        (
+            {"history": "observation", "detach_memory": True},
+            "detach_memory must be False with bank None and history 'observation'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_learner(network=network)
+    with pytest.raises(
+        ValueError, match=r"weight_decay is a setting of the learner \(0.01\) .*, got 0.5 in policy_kwargs"
+    ):
+        ImitationA2C("MTVMPolicy", make_learner().env, policy_kwargs={"weight_decay": 0.5})
 
 
 @pytest.mark.parametrize(("changes", "needed"), [({}, 32), ({"bank": 3}, 20), ({"history": "state"}, 18)])

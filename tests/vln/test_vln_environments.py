@@ -186,8 +186,15 @@ def test_texts_that_are_too_long(make):
 
 
 def test_word_pieces(make, toy_data):
-    with pytest.raises(FileNotFoundError, match=r"no file '.*vocab.txt'.* the vocabulary of bert-base-uncased"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"no file bert_base_uncased_vocab.txt or vocab.txt in .*Tokenizer 'wordpiece' needs BERT's",
+    ):
         make(tokenizer="wordpiece")
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no folder 'nowhere'. Tokenizer 'wordpiece' needs BERT's uncased"
+    ):
+        R2R(1, tokenizer="wordpiece", data_dir="nowhere")
     (toy_data / "vocab.txt").write_text("[PAD]\n[UNK]\n[SEP]\ngo\no\n##n\n.\n")
     tokens = make(tokenizer="wordpiece", max_tokens=7).reset(options={"episode": 0})[0]["instruction"]
     assert tokens.tolist() == [3, 4, 5, 6, 2, 0, 0]

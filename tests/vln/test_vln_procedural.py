@@ -157,7 +157,7 @@ def test_houses_are_like_the_real_ones():
     assert 100 < count.mean() < 117
     assert 3.85 < degree.mean() < 4.1
     assert degree.min() >= 1
-    assert degree.max() <= 13
+    assert degree.max() <= 9
     assert 2.1 < length.mean() < 2.45
     assert 0.75 < length.std() < 1.11
     assert all(np.isfinite(house.graph.distance).all() for house in houses)

@@ -108,6 +108,7 @@ def test_cvdn_is_ndh(toy_data, tmp_path, capsys):
         ({"file": "none.json"}, "argument FILE: no file "),
         ({"split": "test"}, "argument --split: unknown split 'test'; choose from"),
         ({"data": "nowhere"}, "argument --data: no data: there is no folder 'nowhere'"),
+        ({"split": "val_train_seen"}, "argument --data: no file splits.json"),
         ({"text": "not JSON"}, "not JSON"),
         ({"text": "{}"}, "must be a list"),
     ],
@@ -174,13 +175,32 @@ def test_exact_expectation_is_the_mean_over_headings(toy_data):
     assert found["ne"]["stderr"] == pytest.approx(np.sqrt(np.var(values, axis=1).sum()) / 3)
 
 
+@pytest.mark.parametrize("limit", [1, 2])
+def test_exact_expectation_ends_at_the_limit(toy_data, limit):
+    """As the agent does that walks in the environment."""
+    task = R2R(1, world="mp3d", data_dir=str(toy_data), max_episode_steps=limit)
+    graph, values = task.world.graphs[0], []
+    for number in range(3):
+        episode = task.world.episode(number)
+        column = round(episode.heading / (np.pi / 6))
+        walks = [literal_walk(graph, episode.path[0], column, k)[: limit + 1] for k in range(12)]
+        values.append([plain_metrics(graph, episode, walk)["tl"] for walk in walks])
+    assert exact_expectation(task)["tl"]["mean"] == pytest.approx(np.mean(values))
+    assert (
+        exact_expectation(task)["tl"]["mean"]
+        < exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))["tl"]["mean"]
+    )
+
+
 def test_the_command_plays_and_expects(toy_data, capsys):
     base = ["rollout", "VLN-R2R-v0", "--json", "--kwargs", json.dumps({"world": "mp3d", "data_dir": str(toy_data)})]
     assert main([*base, "--policy", "r2r-random", "--exact"]) == 0
     exact = json.loads(capsys.readouterr().out)
-    assert (exact["policy"], exact["episodes"]) == ("r2r-random", 3)
+    assert (exact["policy"], exact["episodes"], exact["exact"]) == ("r2r-random", 3, True)
     assert main([*base, "--policy", "r2r-random", "--episodes", "200"]) == 0
-    played = json.loads(capsys.readouterr().out)["metrics"]
+    document = json.loads(capsys.readouterr().out)
+    assert not document["exact"]
+    played = document["metrics"]
     for name in METRICS:
         assert abs(played[name]["mean"] - exact["metrics"][name]["mean"]) < 4 * played[name]["stderr"] + 1e-12, name
     assert main([*base, "--policy", "oracle", "--episodes", "5"]) == 0
@@ -197,7 +217,11 @@ def test_the_command_refuses_other_worlds(capsys):
             ["Darkroom-v0", "--policy", "r2r-random"],
             "argument --policy: r2r-random walks on the graphs of VLN environments only",
         ),
-        (["VLN-R2R-v0", "--exact"], "argument --exact: goes with --policy r2r-random and without --episodes"),
+        (
+            ["VLN-R2R-v0", "--exact"],
+            "argument --exact: goes with --policy r2r-random and without --episodes and --seed",
+        ),
+        (["VLN-R2R-v0", "--policy", "r2r-random", "--exact", "--seed", "0"], "got --policy r2r-random --seed 0"),
     ):
         assert main(["rollout", *arguments]) == 2
         assert message in capsys.readouterr().err

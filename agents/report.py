@@ -50,7 +50,8 @@ def learning_figure(
     figure, axes = _figure()
     for name, metrics in runs.items():
         points = metrics.get(metric, [])
-        axes.plot([step for step, _ in points], [value for _, value in points], label=name)
+        marker = "o" if len(points) == 1 else None
+        axes.plot([step for step, _ in points], [value for _, value in points], marker=marker, label=name)
     axes.set_xlabel("batches" if metric == ACCURACY else steps)
     labels = {
         "rollout/ep_rew_mean": "return of an episode, last 100",
@@ -204,6 +205,19 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
         if not shown:
             known = sorted({metric for data in curves.values() for metric in data["metrics"]})
             raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
+        if all(len(curve["mean"]) <= 1 for curve in shown.values()):  # one episode is a trial
+            names = sorted({metric for name in shown for metric in curves[name]["metrics"]} - {score})
+            means = {name: {key: each["mean"] for key, each in curves[name]["metrics"].items()} for name in shown}
+            rows = [
+                [
+                    who,
+                    curves[who]["trials"],
+                    *(means[who].get(key, [])[0] if means[who].get(key) else "-" for key in (score, *names)),
+                ]
+                for who in shown
+            ]
+            report.table(["policy", "episodes", score, *names], rows)
+            return
         report.picture("in_context", figure_png(in_context_figure(shown, score)))
         rows = [
             [name, curves[name]["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
@@ -272,7 +286,10 @@ def add_maps(report: Report, run: RunDirectory) -> None:
     maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
     if maps:
         report.heading("The way taken, early and late in the same trial")
-        report.text("From blue to red in the order of steps, on the task's own map, which marks the goal.")
+        report.text(
+            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs the walk is orange and the "
+            "annotated path blue."
+        )
     for file in maps:
         report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
 

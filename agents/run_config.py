@@ -109,6 +109,11 @@ class RunConfig:
         assert settings is not None
         return settings
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether the agent takes its best actions where it is evaluated, as imitators do, or draws them."""
+        return self.imitation is not None
+
     def to_json(self) -> dict[str, Any]:
         """Plain data; of a run that learns to predict without what it must leave out."""
         data = asdict(self)

@@ -63,8 +63,9 @@ class RunDirectory:
         file = self.path / CONFIG
         if config is not None:
             if file.exists():
+                empty = "" if self.has_checkpoint else " (it has no checkpoint yet: unless it is in use, delete it)"
                 raise FileExistsError(
-                    f"{self.path} already holds a run; choose another folder, or resume it with --resume"
+                    f"{self.path} already holds a run; choose another folder, or resume it with --resume{empty}"
                 )
             self.path.mkdir(parents=True, exist_ok=True)
         else:

@@ -81,14 +81,14 @@ def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
 def make_evaluator(
     config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
 ) -> TrialEvaluator:
-    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`. Imitators take their best action."""
+    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`."""
     layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
     return TrialEvaluator(
         env,
         config.eval_steps,
         config.eval_trials,
         layouts=layouts,
-        deterministic=config.imitation is not None,
+        deterministic=config.deterministic,
         pictures=pictures,
         demonstrations=demonstrations,
     )

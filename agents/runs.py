@@ -43,7 +43,7 @@ from agents.run_evaluation import (
 from agents.supervised import SupervisedLearner
 from agents.supervised_runs import check_supervised, train_supervised
 from agents.trials import TrialModel
-from agents.vec_env import make_vec_env
+from agents.vec_env import TrialVecEnv, make_vec_env
 
 __all__ = [
     "BEST", "CHECKPOINT", "CONFIG", "METRICS", "VALIDATION", "MetricsWriter", "RunCallback", "RunDirectory", "algorithm", "check_config",
@@ -186,7 +186,7 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         settings = replace(config.ppo, n_steps=2 * config.ppo.n_updates)  # no buffer worth mentioning
     alone = {} if config.ppo is not None else {"processes": processes}
     try:
-        _one_env(config, "eval_kwargs").close()
+        _check_played(config)
         if config.validation_trials > 0:
             _one_env(config, "validation_kwargs").close()
         _start_encoder(
@@ -204,6 +204,17 @@ def _one_env(config: RunConfig, part: str) -> VecEnv:
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{config.env} with these {part}: {error}") from error
+
+
+def _check_played(config: RunConfig) -> None:
+    """Raises a ValueError if the environment of the evaluation cannot be made, or no trial of it may see the end of an episode."""
+    env = _one_env(config, "eval_kwargs")
+    steps = env.env.task.max_episode_steps if isinstance(env, TrialVecEnv) else None
+    env.close()
+    if steps is not None and config.eval_steps < steps:
+        raise ValueError(
+            f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
+        )
 
 
 def _check_total(config: RunConfig) -> None:

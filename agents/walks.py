@@ -41,18 +41,25 @@ class Walk:
 
 
 def play_walks(
-    policy: Policy, env: TrialVecEnv, count: int, metric: str, *, layouts: Sequence[int] | None = None
+    policy: Policy,
+    env: TrialVecEnv,
+    count: int,
+    metric: str,
+    *,
+    layouts: Sequence[int] | None = None,
+    deterministic: bool = False,
 ) -> list[Walk]:
     """Plays the first episode of trials, each with an empty memory, as `TrialEvaluator` does.
 
     Which episodes these are does not depend on the policy.
 
     Args:
-        policy: What acts; its actions are drawn.
+        policy: What acts.
         env: N environments.
         count: Episodes, played N at a time; >= 1.
         metric: A number in `info`, or "return", the sum of rewards so far.
         layouts: Layout of each episode, in turn and from the start again; None takes those of the environment's own trials.
+        deterministic: Whether the policy takes its best actions or draws them.
 
     Raises:
         ValueError: `count` is below 1, or there is no such metric; the message lists all.
@@ -65,11 +72,11 @@ def play_walks(
             for i, each in enumerate(options):
                 each["layout"] = int(layouts[(len(walks) + i) % len(layouts)])
         env.set_options(options)
-        walks += _wave(policy, env, metric)
+        walks += _wave(policy, env, metric, deterministic)
     return walks[:count]
 
 
-def _wave(policy: Policy, env: TrialVecEnv, metric: str) -> list[Walk]:
+def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[Walk]:
     """One episode in every environment, from the reset that is asked for."""
     observation, state, start = env.reset(), None, np.ones(env.num_envs, bool)
     first = list(env.reset_infos)
@@ -81,7 +88,7 @@ def _wave(policy: Policy, env: TrialVecEnv, metric: str) -> list[Walk]:
     poses: list[list[np.ndarray]] = [[info["pose"]] for info in first]
     values = [[0.0 if metric == "return" else float(info[metric])] for info in first]
     while running.any():
-        actions, state = policy.predict(observation, state, start, False)
+        actions, state = policy.predict(observation, state, start, deterministic)
         observation, rewards, start, infos = env.step(actions)
         returns += rewards
         truth = env.env.task.info()
@@ -254,7 +261,8 @@ def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: in
             agent.check_env(env)
         others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
-        return play_walks(others if agent is None else agent, env, episodes, metric, layouts=layouts)
+        player = others if agent is None else agent
+        return play_walks(player, env, episodes, metric, layouts=layouts, deterministic=config.deterministic)
     finally:
         env.close()
 

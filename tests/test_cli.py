@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from memenvs.__main__ import main
-from memenvs.cli.record import Film
+from memenvs.cli.record import Film, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import whole_file
 from memenvs.registry import ENVIRONMENTS
@@ -200,6 +200,16 @@ def test_a_gif_of_many_steps_stays_small(capsys, tmp_path):
     assert out.stat().st_size < 10 * 30_000  # a picture of its own palette and full size has 75,000 bytes
 
 
+def test_a_gif_keeps_colours_of_few_pixels(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = rng.integers(90, 220, (120, 160, 3), np.uint8)
+    frame[50:55, 70:75] = 220, 20, 20
+    _write_gif([frame] * 2, tmp_path / "film.gif", 10.0)
+    with Image.open(tmp_path / "film.gif") as film:
+        shown = np.asarray(film.convert("RGB"))[50:55, 70:75].astype(int)
+    assert np.abs(shown - [220, 20, 20]).max() < 40
+
+
 def test_record_mp4(capsys, tmp_path):
     pytest.importorskip("imageio")
     ffmpeg = pytest.importorskip("imageio_ffmpeg")
@@ -254,7 +264,7 @@ def _without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     [
         ("pygame", ("play", "Darkroom-v0"), "memenvs[play]"),
         ("imageio", ("record", "Darkroom-v0", "--out", "film.mp4"), "memenvs[video]"),
-        ("trimesh", ("house", "--seed", "3", "--glb", "house.glb"), "memenvs[export]"),
+        ("trimesh", ("house", "--seed", "3", "--out", "map.png", "--glb", "house.glb"), "memenvs[export]"),
     ],
 )
 def test_a_missing_extra_is_named(capsys, monkeypatch, tmp_path, package, argv, extra):

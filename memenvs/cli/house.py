@@ -17,6 +17,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Prints what is in a home; draws and exports it on request."""
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
+    if glb is not None:  # before anything is written
+        from memenvs.houses.export import export_glb, find_trimesh
+
+        with blame("--glb", ImportError):
+            find_trimesh()
     house = _find_house(arguments)
     with blame("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
@@ -27,9 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
         with blame("--out", OSError):
             save_png(np.concatenate([plan, draw_legend(HOUSE_LEGEND, plan.shape[1])]), out)
     if glb is not None:
-        from memenvs.houses.export import export_glb
-
-        with blame("--glb", OSError, ImportError):
+        with blame("--glb", OSError):
             export_glb(house, glb)
     facts = describe(house, navigation)
     if arguments.json:

@@ -108,7 +108,8 @@ def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
         size = GIF_WIDTH, max(1, round(height * GIF_WIDTH / width))
         frames = [np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS)) for frame in frames]
     sample = np.concatenate(frames[:: max(1, len(frames) // 16)])
-    palette = Image.fromarray(sample).quantize(GIF_COLOURS, dither=Image.Dither.NONE)
+    # an octree keeps colours that few pixels have, such as a marked goal; a median cut does not
+    palette = Image.fromarray(sample).quantize(GIF_COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     images = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
 

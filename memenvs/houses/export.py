@@ -52,7 +52,7 @@ def house_scene(house: House) -> trimesh.Scene:
     Raises:
         ImportError: trimesh is not installed.
     """
-    library = _trimesh()
+    library = find_trimesh()
     scene = library.Scene(base_frame="world")
     templates = _templates(library)
     shapes = house.shapes
@@ -78,7 +78,7 @@ def house_scene(house: House) -> trimesh.Scene:
     return scene
 
 
-def _trimesh() -> Any:
+def find_trimesh() -> Any:
     """The library."""
     try:
         import trimesh
@@ -125,7 +125,7 @@ def _add(
     scene: trimesh.Scene, parent: str, instance: int, look: np.ndarray, vertices: np.ndarray, faces: np.ndarray
 ) -> None:
     """Adds a mesh below an instance's node; `look` is (class, material, red, green, blue)."""
-    library = _trimesh()
+    library = find_trimesh()
     semantic, material = int(look[0]), int(look[1])
     srgb = np.asarray(look[2:], float) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)

@@ -65,7 +65,7 @@ class VLNConfig(ABC):
             _check_choice(name, getattr(self, name), choices)
         if self.features not in FEATURES and not str(self.features).endswith(ENDINGS):
             raise ValueError(
-                f"unknown features {self.features!r}; {choices_for(self.features, FEATURES)}, or a file {', '.join(ENDINGS)}"
+                f"unknown features {self.features!r}, no file of {', '.join(ENDINGS)} either; {choices_for(self.features, FEATURES)}"
             )
         if not isinstance(self.split, str):
             raise TypeError(f"split must be text, got {self.split!r}")

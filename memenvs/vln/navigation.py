@@ -252,7 +252,9 @@ class GraphNavigation(BatchTask):
             try:
                 tokens = self.tokenizer.encode(episode.text, self._max_tokens, too_long=too_long)
             except ValueError as error:
-                raise ValueError(f"episode {episode.id!r}: {error}; too_long='cut' cuts it") from None
+                raise ValueError(
+                    f"episode {episode.id!r}: {error}; a larger max_tokens holds it, too_long='cut' cuts it"
+                ) from None
             self._ready[number] = _Ready(
                 episode,
                 plan,

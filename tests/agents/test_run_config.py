@@ -43,6 +43,14 @@ def test_presets_can_be_made(name, tmp_path, monkeypatch):
         pytest.skip(f"real data that is not here: {error}")
 
 
+def test_an_evaluation_sees_the_end_of_an_episode():
+    """Where instructions got longer its steps have to as well."""
+    changes = [("env_kwargs.legs", 2), ("env_kwargs.max_tokens", 240)]
+    with pytest.raises(ValueError, match="eval_steps must be at least the 30 steps that an episode may take, got 15"):
+        check_config(with_overrides(find_preset("vln-smoke"), changes))
+    check_config(with_overrides(find_preset("vln-smoke"), [*changes, ("eval_steps", 30)]))
+
+
 def test_overrides_change_only_what_they_name():
     config = with_overrides(SMALL, [("ppo.n-epochs", 2), ("env_kwargs.size", 6), ("policy.memory_kwargs.layers", 3)])
     assert config.ppo == replace(SMALL.ppo, n_epochs=2)

@@ -308,7 +308,8 @@ def test_a_folder_that_is_taken(tmp_path, capsys):
     with RunDirectory(tmp_path, find_preset("ci-smoke")):
         before = {file: file.read_bytes() for file in tmp_path.iterdir()}
         assert main(["train", "ci-smoke", "--out", str(tmp_path)]) == 2
-        assert "already holds a run; choose another folder, or resume it with --resume" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "already holds a run; choose another folder, or resume it with --resume (it has no checkpoint" in error
         for command in (["train", "ci-smoke", "--resume", "--out"], ["evaluate"], ["report"]):
             assert main([*command, str(tmp_path)]) == 2
             assert "is in use by another process" in capsys.readouterr().err

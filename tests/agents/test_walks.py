@@ -79,6 +79,20 @@ def test_the_first_episodes_are_those_of_the_evaluation() -> None:
     assert [walk.values[-1] for walk in walks] == results.metrics["cells"][:, 0].tolist()
 
 
+def test_actions_are_drawn_or_the_best() -> None:
+    class Noted(Script):
+        asked: list[bool] = []  # noqa: RUF012
+
+        def predict(self, *args: Any) -> tuple[np.ndarray, Any]:
+            self.asked.append(args[3])
+            return super().predict(*args)
+
+    for deterministic in (False, True):
+        Noted.asked.clear()
+        play_walks(Noted(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
+        assert set(Noted.asked) == {deterministic}
+
+
 def test_an_episode_that_is_over_keeps_its_value() -> None:
     walks = [Walk(0, 0, 0, np.zeros((len(line), 3)), np.array(line)) for line in ([0.0, 1.0, 2.0], [0.0, 3.0])]
     curve = curve_by_step(walks, 3)

@@ -126,6 +126,11 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
         each.name for each in run.iterdir()
     }
+    page = (run / "report.html").read_text()
+    assert (
+        "<tr><th>policy</th><th>episodes</th><th>spl</th><th>cls</th>" in page
+    )  # all metrics, and no curve of one episode
+    assert not (run / "in_context.png").exists()
     words = sorted(each.name for each in run.glob("words_*.png"))
     assert (
         words == ["words_0.png", "words_1.png", "words_2.png"]

@@ -180,7 +180,8 @@ def test_texts_that_are_too_long(make):
         assert text.startswith("[UNK] [UNK]") if kept else text == "[TAR] [UNK] [SEP]"
     env = make(max_tokens=3, too_long="error")
     with pytest.raises(
-        ValueError, match=r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'; too_long='cut'"
+        ValueError,
+        match=r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'; a larger max_tokens holds it, too_long='cut'",
     ):
         env.reset(options={"episode": 0})
 
@@ -238,7 +239,7 @@ def test_wrong_options(make, options, message):
     [
         ("R2R", {"split": "val_unsen"}, r"unknown split 'val_unsen'; choose from .*Did you mean 'val_unseen'"),
         ("R2R", {"world": "mars"}, "unknown world 'mars'; choose from "),
-        ("R2R", {"features": "some"}, "unknown features 'some'; choose from "),
+        ("R2R", {"features": "some"}, r"unknown features 'some', no file of \.tsv, .* either; choose from "),
         ("R2R", {"tokenizer": "letters"}, "unknown tokenizer 'letters'; choose from "),
         ("R2R", {"invalid": "ignore"}, "unknown invalid 'ignore'; choose from "),
         ("R2R", {"reward_ndtw": "feet"}, "unknown reward_ndtw 'feet'"),

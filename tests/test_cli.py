@@ -202,12 +202,12 @@ def test_a_gif_of_many_steps_stays_small(capsys, tmp_path):
 
 def test_a_gif_keeps_colours_of_few_pixels(tmp_path):
     rng = np.random.default_rng(0)
-    frame = rng.integers(90, 220, (120, 160, 3), np.uint8)
-    frame[50:55, 70:75] = 220, 20, 20
+    frame = rng.integers(190, 250, (120, 160, 3), np.uint8)
+    frame[50:52, 70:75] = 20, 160, 80
     _write_gif([frame] * 2, tmp_path / "film.gif", 10.0)
     with Image.open(tmp_path / "film.gif") as film:
-        shown = np.asarray(film.convert("RGB"))[50:55, 70:75].astype(int)
-    assert np.abs(shown - [220, 20, 20]).max() < 40
+        shown = np.asarray(film.convert("RGB"))[50:52, 70:75].astype(int)
+    assert np.abs(shown - [20, 160, 80]).max() < 40
 
 
 def test_record_mp4(capsys, tmp_path):

@@ -141,7 +141,7 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
     print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
     for row in rows:
         print("| " + " | ".join(row) + " |")
-    figure = Figure(figsize=(10, 4), dpi=120, layout="constrained")
+    figure = Figure(figsize=(10, 5), dpi=120, layout="constrained")
     for axes, metric in zip(figure.subplots(1, len(METRICS), sharey=True), METRICS, strict=True):
         for agent in agents:
             trained = [count for count in legs if (agent, count) in runs]
@@ -151,7 +151,7 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
         axes.set_xticks(legs)
         axes.set_xlabel("legs of the tour")
         axes.set_ylabel(f"{metric.upper()} on unseen houses, %")
-    axes.legend(frameon=False, fontsize="small")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize="small")
     report.picture("memory", figure_png(figure), "mean and standard error over seeds")
     if 3 in legs:
         header = ["agent", *(f"{metric.upper()} %, {what}" for what in AGAIN.values() for metric in AGAIN_METRICS)]

@@ -206,17 +206,12 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
             known = sorted({metric for data in curves.values() for metric in data["metrics"]})
             raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
         if all(len(curve["mean"]) <= 1 for curve in shown.values()):  # one episode is a trial
-            names = sorted({metric for name in shown for metric in curves[name]["metrics"]} - {score})
-            means = {name: {key: each["mean"] for key, each in curves[name]["metrics"].items()} for name in shown}
-            rows = [
-                [
-                    who,
-                    curves[who]["trials"],
-                    *(means[who].get(key, [])[0] if means[who].get(key) else "-" for key in (score, *names)),
-                ]
-                for who in shown
-            ]
-            report.table(["policy", "episodes", score, *names], rows)
+            names = [score, *sorted({metric for who in shown for metric in curves[who]["metrics"]} - {score})]
+            rows = []
+            for who in shown:
+                means = [curves[who]["metrics"].get(name, {"mean": []})["mean"] for name in names]
+                rows.append([who, curves[who]["trials"], *(mean[0] if mean else "-" for mean in means)])
+            report.table(["policy", "episodes", *names], rows)
             return
         report.picture("in_context", figure_png(in_context_figure(shown, score)))
         rows = [

@@ -151,7 +151,9 @@ def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
         axes.set_xticks(legs)
         axes.set_xlabel("legs of the tour")
         axes.set_ylabel(f"{metric.upper()} on unseen houses, %")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize="small"
+    )
     report.picture("memory", figure_png(figure), "mean and standard error over seeds")
     if 3 in legs:
         header = ["agent", *(f"{metric.upper()} %, {what}" for what in AGAIN.values() for metric in AGAIN_METRICS)]

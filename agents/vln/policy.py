@@ -70,7 +70,7 @@ class MTVMPolicy(ActingPolicy):
             )
         self.network = MTVM(config, int(words.high.max()) + 1, width - ANGLE_SIZE)
         self.optimizer = torch.optim.AdamW(self.parameters(), lr_schedule(1.0), weight_decay=weight_decay, fused=True)
-        self._kwargs = self.spelled_out({"size": size, "network": network, "weight_decay": weight_decay})
+        self._kwargs = self.spelled_out({"size": size, "network": network})  # the weight decay is the learner's
 
     @classmethod
     def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,9 +151,16 @@ def test_sampled_rollouts_draw_their_actions(make_learner) -> None:
     assert len({rollout.steps[0].log_probs.sum().item() for rollout in rollouts}) > 1
 
 
-def test_an_update_decays_weights_and_ends_without_dropout(make_learner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_decays_weights_and_ends_without_dropout(
+    make_learner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     model = make_learner(2, weight_decay=0.3)
     assert [group["weight_decay"] for group in model.policy.optimizer.param_groups] == [0.3]
+    model.save(tmp_path / "model.zip")
+    other = ImitationA2C.load(tmp_path / "model.zip", weight_decay=0.2)
+    assert (
+        [group["weight_decay"] for group in other.policy.optimizer.param_groups] == [other.config.weight_decay] == [0.2]
+    )
     model.learn(1)
     assert not model.policy.training
     before = weights(model)

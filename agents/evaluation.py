@@ -206,12 +206,12 @@ class TrialEvaluator:
         self.layouts, self.deterministic, self.pictures = layouts, deterministic, pictures
         self.demonstrations = demonstrations
 
-    def run(self, policy: Policy, progress: Callable[[int], None] | None = None) -> TrialResults:
+    def run(self, policy: Policy, progress: Callable[[float], None] | None = None) -> TrialResults:
         """Plays all trials.
 
         Args:
             policy: What acts. If the action before is part of its state, it has `remember_moves(state, moves)`, as `MemoryPolicy`.
-            progress: Called with the number of environment steps after each step of a wave.
+            progress: Called after each step with the share of all steps that is done, 0 to 1; those of trials that ended early count as done.
 
         Raises:
             ValueError: The environment has no trials, or one ended within the demonstrations.
@@ -222,6 +222,8 @@ class TrialEvaluator:
         for first in range(0, self.n_trials, self.env.num_envs):
             wave = min(self.env.num_envs, self.n_trials - first)
             records, played, pictures = self._wave(policy, first, progress)
+            if progress is not None:
+                progress((first + wave) / self.n_trials)
             episodes += records[:wave]
             layouts += played[:wave]
         shown = self.demonstrations
@@ -238,7 +240,7 @@ class TrialEvaluator:
         )
 
     def _wave(
-        self, policy: Policy, first: int, progress: Callable[[int], None] | None
+        self, policy: Policy, first: int, progress: Callable[[float], None] | None
     ) -> tuple[list[list[dict[str, float]]], list[int], dict[str, np.ndarray]]:
         """One trial in every environment."""
         env, count = self.env, self.env.num_envs
@@ -281,7 +283,8 @@ class TrialEvaluator:
                     ways.append([])
                 ways[-1].append(self._pose())
             if progress is not None:
-                progress(count)
+                done = count * (1.0 - max(0, int(left.max())) / self.n_steps)  # of the trials of this wave
+                progress(min(1.0, (first + done) / self.n_trials))
         return records, played, self._draw(ways[self.demonstrations : len(records[0])])
 
     def _pose(self) -> np.ndarray:

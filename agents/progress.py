@@ -1,8 +1,10 @@
-"""The progress bar of a training."""
+"""The progress bars of trainings and evaluations."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.progress import (
     BarColumn,
@@ -72,3 +74,23 @@ def progress_bar(steps: str = "steps", score: str = "return") -> Progress:
         TimeRemainingColumn(),
         speed_estimate_period=60.0,
     )
+
+
+@contextmanager
+def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """A bar with what is being done, share, time spent and time left.
+
+    Args:
+        what: Is being done.
+        quiet: No bar.
+
+    Yields:
+        What takes the share that is done, 0 to 1; None without a bar.
+    """
+    if quiet:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)

@@ -15,6 +15,7 @@ from agents.episode_dqn import EpisodeDQN
 from agents.evaluation import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
 from agents.imitation import ImitationA2C
 from agents.ppo import PartialUpdatePPO
+from agents.progress import share_bar
 from agents.report import figure_png, image_png
 from agents.run_config import RunConfig
 from agents.run_directory import RunDirectory
@@ -101,6 +102,7 @@ def evaluate_run(
     pictures: bool = False,
     seed: int = 1,
     demonstrations: int = 0,
+    quiet: bool = False,
     **changes: Any,
 ) -> TrialResults:
     """Plays the evaluation trials of a run.
@@ -111,6 +113,7 @@ def evaluate_run(
         pictures: Whether to keep maps of an early and a late episode.
         seed: Of the evaluation environments and of the actions drawn.
         demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.
+        quiet: No progress bar.
         **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
 
     Raises:
@@ -126,13 +129,21 @@ def evaluate_run(
     try:
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
-        return make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations).run(policy)
+        evaluator = make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations)
+        with share_bar("playing the agent", quiet=quiet) as progress:
+            return evaluator.run(policy, progress)
     finally:
         env.close()
 
 
 def evaluate_and_compare(
-    run: RunDirectory, seed: int = 1, name: str = "evaluation", *, policy: Policy | None = None, **changes: Any
+    run: RunDirectory,
+    seed: int = 1,
+    name: str = "evaluation",
+    *,
+    policy: Policy | None = None,
+    quiet: bool = False,
+    **changes: Any,
 ) -> dict[str, Any]:
     """Evaluates a run's policy, and random and oracle in the first of its trials; writes `NAME.json`, the maps, and where a text is read its words.
 
@@ -143,15 +154,16 @@ def evaluate_and_compare(
         seed: Of the evaluation.
         name: Of the file; the report shows `evaluation.json`, and the maps are drawn for it only.
         policy: What plays; None: the run's checkpoint.
+        quiet: No progress bars.
         **changes: As `evaluate_run`.
 
     Returns:
         Policy name -> `TrialResults.to_json`.
     """
-    agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, **changes)
+    agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
     for other in ("random", "oracle"):
-        results[other] = _baseline(run, other, seed, **changes).to_json()
+        results[other] = _baseline(run, other, seed, quiet, **changes).to_json()
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
@@ -190,6 +202,7 @@ def evaluate_demonstrated(
     seed: int = 1,
     *,
     policy: Policy | None = None,
+    quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
     """Evaluates a run's policy after demonstrations of the oracle; writes `NAME.json`.
@@ -200,26 +213,29 @@ def evaluate_demonstrated(
         name: Of the file; the report shows "demonstrations_N".
         seed: Of the evaluation.
         policy: What plays; None: the run's checkpoint.
+        quiet: No progress bar.
         **changes: As `evaluate_run`.
 
     Returns:
         "agent" -> `TrialResults.to_json`.
     """
     check_whole("demonstrations", demonstrations)
-    agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, **changes)
+    agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     return results
 
 
-def _baseline(run: RunDirectory, name: str, seed: int, **changes: Any) -> TrialResults:
+def _baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults:
     """Random or oracle, see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     assert isinstance(env, TrialVecEnv)
     policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
     enough = max(BASELINE_TRIALS, env.env.task.num_layouts if config.eval_all_layouts else 0)
+    evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env)
     try:
-        return make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env).run(policy)
+        with share_bar(f"playing {name}", quiet=quiet) as progress:
+            return evaluator.run(policy, progress)
     finally:
         env.close()

@@ -39,7 +39,7 @@ def settings(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfi
 def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     """One run, to its end, with its evaluation, beside the oracle's and a random policy's, and its report."""
     train_run(run, quiet=quiet)
-    evaluate_and_compare(run)
+    evaluate_and_compare(run, quiet=quiet)
     write_report([run], run.path)
 
 

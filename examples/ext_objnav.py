@@ -61,13 +61,13 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
 
     def once(name: str, **changes: Any) -> None:
         if not holds(folder, f"{name}.json"):
-            results = {"agent": evaluate_run(run, seed=own, **changes).to_json()}
+            results = {"agent": evaluate_run(run, seed=own, quiet=quiet, **changes).to_json()}
             write_file(folder / f"{name}.json", json.dumps(results).encode())
 
     if agent == "rgb":  # random and oracle do not look, and their pictures cost as much as the agent's
         once("evaluation")
     elif not holds(folder, "evaluation.json"):
-        evaluate_and_compare(run, own)
+        evaluate_and_compare(run, own, quiet=quiet)
     if agent == "relic":
         for file in sorted(folder.glob("checkpoint_*.zip")):
             once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)

@@ -140,6 +140,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, task: str, evaluations: t
                 run,
                 policy_with(run, each.memory),
                 seed=EVALUATION_SEED,
+                quiet=quiet,
                 eval_kwargs=changed.eval_kwargs,
                 eval_trials=changed.eval_trials,
                 eval_steps=changed.eval_steps,

@@ -79,7 +79,7 @@ def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunCon
 def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     """One run, to its end and with its evaluation."""
     train_run(run, quiet=quiet)
-    played = evaluate_run(run)
+    played = evaluate_run(run, quiet=quiet)
     results = {"agent": played.to_json()}
     if run.config.env_kwargs["legs"] == 3:
         results["again"] = by_moves_again(run, played)

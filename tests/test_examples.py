@@ -133,6 +133,18 @@ def test_studies_of_a_memory(monkeypatch, size):
         assert counts["centres"] == [25, 50, None, 200]  # the article's; trained with 100
 
 
+@pytest.mark.skipif(not os.environ.get("MEMENVS_DATA"), reason="needs MEMENVS_DATA set to a folder with vln")
+def test_the_task_on_real_graphs(tmp_path):
+    """With the data it is a table like the others; without, it is said what is missing."""
+    script = str(ROOT / "examples" / "vln_tasks.py")
+    done = run_python(script, "--agents", "r2r", "--smoke", "--out", "out", folder=tmp_path)
+    rows = [line for line in shown(done.stdout) if line.startswith("|")]
+    assert done.returncode == 0 and rows[-1].startswith("| shortest path | 100.0 |"), done.stderr
+    without = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
+    done = run_python(script, "--agents", "r2r", "--out", "none", folder=tmp_path, environ=without)
+    assert done.returncode == 2 and "MEMENVS_DATA is not set" in done.stderr and not (tmp_path / "none").exists()
+
+
 def test_the_decision_that_memory_has_to_tell(monkeypatch, tmp_path):
     """An agent that agrees with its teacher in the thirteenth decision alone is right where that is the one after the moves that are made again."""
     monkeypatch.syspath_prepend(ROOT / "examples")

@@ -127,6 +127,17 @@ def _parser() -> argparse.ArgumentParser:
     walks.add_argument("--seed", type=whole_int, default=1, help="of the episodes (default 1)")
     walks.add_argument("--out", type=Path, help="folder of the files; default the first run's")
 
+    trajectories = _command(
+        commands,
+        "trajectories",
+        "reports",
+        "write where a run's agent goes on R2R's or CVDN's real graphs, for `memenvs score`",
+    )
+    trajectories.add_argument("folder", type=Path, help="folder of the run")
+    trajectories.add_argument("--split", help="whose instructions (default that of the run's evaluation)")
+    trajectories.add_argument("--seed", type=whole_int, default=1, help="of the evaluation (default 1)")
+    trajectories.add_argument("--out", type=Path, help="the file; default trajectories_SPLIT.json in the run's folder")
+
     report = _command(commands, "report", "reports", "write report.html of one or more runs")
     report.add_argument(
         "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"

@@ -1,4 +1,4 @@
-"""`python -m agents probe`, `walks` and `report`."""
+"""`python -m agents probe`, `walks`, `trajectories` and `report`."""
 
 from __future__ import annotations
 
@@ -60,6 +60,21 @@ def walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             print(f"{name:{width}} {result['metric']}: " + ", ".join(f"{curve['mean'][t]:.3g} ({t})" for t in steps))
         print("mean over the episodes after so many steps\n" + "\n".join(result["files"]))
     return result
+
+
+def trajectories(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """Writes the trajectories of a run's agent as a file of results."""
+    config = read_config(options.folder)
+
+    from agents.run_directory import RunDirectory
+    from agents.vln.trajectories import check_trajectories, write_trajectories
+
+    check_trajectories(config)
+    with RunDirectory(options.folder) as run:
+        path = write_trajectories(run, options.out, split=options.split, seed=options.seed, quiet=options.json)
+    if not options.json:
+        print(f"written: {path}")
+    return {"trajectories": str(path)}
 
 
 def report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:

@@ -45,7 +45,9 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not options.no_evaluate:
             predicts = config.supervised is not None
-            result["evaluation"] = evaluate_supervised(run) if predicts else evaluate_and_compare(run)
+            result["evaluation"] = (
+                evaluate_supervised(run) if predicts else evaluate_and_compare(run, quiet=options.json)
+            )
             result["report"] = str(write_report([run], folder))
     if not options.json:
         _print_curves(result.get("evaluation", {}), config.score)
@@ -96,8 +98,10 @@ def _evaluate_agent(
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     policy = trained_policy(run, options.seed, options.checkpoint)
     if options.demonstrations == 0:
-        return evaluate_and_compare(run, options.seed, name, policy=policy, **changes)
-    return evaluate_demonstrated(run, options.demonstrations, name, options.seed, policy=policy, **changes)
+        return evaluate_and_compare(run, options.seed, name, policy=policy, quiet=options.json, **changes)
+    return evaluate_demonstrated(
+        run, options.demonstrations, name, options.seed, policy=policy, quiet=options.json, **changes
+    )
 
 
 def _evaluate_predictions(

@@ -165,8 +165,9 @@ def _list_beside(path: Path) -> Path:
 def _check_all_there(path: Path, keys: list[str], is_there: np.ndarray) -> None:
     if not is_there.all():
         first = keys[int((~is_there).argmax())]
+        hint = "" if is_there.any() else "; the file has none of this world's, so it is of another one"
         raise ValueError(
-            f"{path}: {int((~is_there).sum())} of {len(keys)} viewpoints are missing, the first is {first}"
+            f"{path}: {int((~is_there).sum())} of {len(keys)} viewpoints are missing, the first is {first}{hint}"
         )
 
 

@@ -50,6 +50,15 @@ def test_more_trials_than_environments_and_unfinished_episodes():
     assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
 
 
+@pytest.mark.parametrize("trial_episodes", [None, 1])
+def test_progress_rises_to_one(trial_episodes):
+    """Also where a trial ends long before its steps do, and the last wave is larger than what is left to play."""
+    env, shares = darkroom(3, trial_episodes=trial_episodes), []
+    TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1), shares.append)
+    assert shares == sorted(shares) and shares[-1] == 1.0
+    assert shares[0] == pytest.approx(3 / 20 / 7)
+
+
 class Always:
     """A policy of one action."""
 

@@ -1,4 +1,4 @@
-"""What the progress bar of a training says."""
+"""What progress bars say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.progress import ScoreColumn, SpeedColumn
+from agents.progress import ScoreColumn, SpeedColumn, share_bar
 
 
 def task(**fields: Any) -> Any:
@@ -24,3 +24,14 @@ def test_a_score_that_is_not_known_is_not_shown() -> None:
     assert (
         column.render(task(score=float("nan"))).plain == "" and column.render(task(score=1.234)).plain == "return 1.23"
     )
+
+
+def test_a_bar_of_shares(capsys: pytest.CaptureFixture[str]) -> None:
+    with share_bar("playing", quiet=True) as progress:
+        assert progress is None
+    assert capsys.readouterr().out == ""
+    with share_bar("playing") as progress:
+        assert progress is not None
+        progress(0.25)
+    line = capsys.readouterr().out
+    assert line.startswith("playing ") and " 25% " in line

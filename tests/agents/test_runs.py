@@ -218,7 +218,8 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"
     assert (folder / "evaluation.json").read_bytes() == before
     assert main(["evaluate", str(folder), "--steps", "32", "--trials", "2", "--demonstrations", "1"]) == 0
-    shown, played, _ = capsys.readouterr().out.splitlines()
+    *bars, shown, played, _ = capsys.readouterr().out.splitlines()
+    assert "playing the agent" in bars[-1] and "100%" in bars[-1]
     assert shown.startswith("oracle   return by demonstration: ")
     assert played.startswith("agent    return by episode: ")
     assert (folder / "evaluation.json").read_bytes() == before

@@ -85,7 +85,7 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"toy_c": None, "toy_e": None}, "2 of 5 viewpoints are missing, the first is toy_c"),
+        ({"toy_c": None, "toy_e": None}, "2 of 5 viewpoints are missing, the first is toy_c$"),
         ({"toy_c": np.full((36, WIDTH), np.nan)}, "features of toy_c are not finite"),
         ({"toy_c": np.full((36, WIDTH), 1e6)}, "features of toy_c are not finite"),
         (
@@ -120,7 +120,7 @@ def test_broken_files(tmp_path, views, graphs):
         "a.tsv": ("toy\ta\t640\n", "line 1 has 3 columns, not 6"),
         "b.tsv": (good.replace("60\t", "60\t?", 1), "b.tsv: line 1, toy_a: features are not base64: "),
         "c.tsv": (good + good.splitlines()[1], "toy_b is there twice"),
-        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a"),
+        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a; the file has none of this world's"),
         "e.hdf5": ("no hdf5", "e.hdf5: "),
         "g.npy": ("no array", "g.npy: "),
     }

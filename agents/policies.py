@@ -20,13 +20,14 @@ from torch import Tensor, nn
 
 from agents.acting import Acted, ActingPolicy
 from agents.distributions import ActionDistribution, ActionHead
-from agents.encoders import DictEncoder, SceneEncoder
+from agents.encoders import DictEncoder, OptionsEncoder, SceneEncoder
 from agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory, memory_row
 from memenvs.checks import choices_for
 
 #: Features extractors that can be named in a saved file.
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "DictEncoder": DictEncoder,
+    "OptionsEncoder": OptionsEncoder,
     "SceneEncoder": SceneEncoder,
     "CombinedExtractor": CombinedExtractor,
     "FlattenExtractor": FlattenExtractor,

@@ -32,9 +32,10 @@ from agents.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_opt
 TABLES = {
     "R2R, real graphs": ("sr", "spl", "ndtw", "sdtw", "ne"),
     "CVDN, dialogues in procedural houses": ("gp", "sr", "spl", "ndtw"),
-    "R2R, procedural houses, from rewards": ("sr", "spl", "ndtw", "sdtw", "ne"),
+    "R2R, procedural houses, from rewards": ("return", "sr", "spl", "ndtw", "sdtw", "ne"),
 }
-METRES = ("gp", "ne")
+#: Metric -> its unit in a table; the others are shares, in %.
+UNITS = {"gp": " m", "ne": " m", "return": ""}
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,10 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
                 names = {who: f"{name}, {AGENTS[agent].supervision}" for who, name in names.items()}
             for who, name in names.items():
                 found = folders if who == "agent" else folders[:1]  # these do not learn
-                cells = [(values(found, who, metric), metric in METRES) for metric in metrics]
-                rows.append(
-                    [name, *(mean_and_error(sample) if metres else percent(sample) for sample, metres in cells)]
-                )
+                cells = [(values(found, who, metric), metric in UNITS) for metric in metrics]
+                rows.append([name, *(mean_and_error(sample) if plain else percent(sample) for sample, plain in cells)])
         if rows:
-            header = ["agent", *(f"{metric.upper()} {'m' if metric in METRES else '%'}" for metric in metrics)]
+            header = ["agent", *(metric.upper() + UNITS.get(metric, " %") for metric in metrics)]
             add_table(report, title, header, rows)
     return report.write(out / "report.html")
 

@@ -2,6 +2,7 @@
 
 from agents.encoders.dictionary import DictEncoder
 from agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder
+from agents.encoders.options import OptionsEncoder
 from agents.encoders.scene import SceneEncoder
 from agents.encoders.text import TEXT_ENCODERS, TextEncoder, make_text_encoder
 from agents.encoders.visual import VisualEncoder, load_encoder, save_encoder
@@ -11,6 +12,7 @@ __all__ = [
     "TEXT_ENCODERS",
     "DictEncoder",
     "FrozenEncoder",
+    "OptionsEncoder",
     "SceneEncoder",
     "TextEncoder",
     "VisualEncoder",

@@ -50,32 +50,12 @@ class SmallCNN(BaseFeaturesExtractor):
         return self.layers(observations)
 
 
-class MeanOfWords(nn.Module):
-    """The mean embedding of a text's words, whatever their order.
-
-    Args:
-        vocabulary: Words that there are; number 0 is padding.
-        width: Of embeddings.
-    """
-
-    def __init__(self, vocabulary: int, width: int) -> None:
-        super().__init__()
-        self.words = nn.Embedding(vocabulary, width, padding_idx=0)
-
-    def forward(self, numbers: Tensor) -> Tensor:
-        """Whole numbers, (B, L), of any type, to float, (B, width)."""
-        numbers = numbers.long()
-        count = (numbers > 0).sum(1, keepdim=True).clamp(min=1)
-        return self.words(numbers).sum(1) / count
-
-
 class DictEncoder(BaseFeaturesExtractor):
     """Encodes every key by its kind and concatenates the parts.
 
     Images go through a convolutional network that ends in a ReLU (`SmallCNN` if they are too small for Stable-Baselines3's `NatureCNN`), a
-    key named in `widths` through a linear layer (and a ReLU if it is named in `rectified` too), a text named in `words` becomes the mean of its
-    words' embeddings, every other key is taken flattened: from -1
-    (its lower bound) to 1 (its upper bound) if it is named in `scaled`, else as it is.
+    key named in `widths` through a linear layer (and a ReLU if it is named in `rectified` too), every other key is taken flattened: from -1
+    (its lower bound) to 1 (its upper bound) if it is named in `scaled`, else as it is. A text is read by `OptionsEncoder`.
 
     Args:
         observation_space: What comes in; a `Dict` (after Stable-Baselines3's preprocessing: images scaled to 0 ... 1,
@@ -84,11 +64,10 @@ class DictEncoder(BaseFeaturesExtractor):
         scaled: Keys of `Box` spaces with finite bounds that are brought to -1 ... 1.
         image_dim: Width that each image is encoded to.
         rectified: Keys of `widths` whose linear layer has a ReLU behind it.
-        words: Key of numbers of words, 0 for padding -> width of their embedding.
 
     Raises:
-        ValueError: A key of `widths`, `scaled` or `words` is not in the space, one of `scaled` has no finite bounds, one of `words` is not
-            numbers of words, one of `rectified` is not in `widths`, or an image is smaller than 7 x 7.
+        ValueError: A key of `widths` or `scaled` is not in the space, one of `scaled` has no finite bounds, one of `rectified` is not in `widths`,
+            or an image is smaller than 7 x 7.
 
     Source:
         ReLIC release: goal and position pass a linear layer each, features of a frozen visual encoder one with a ReLU; one-dimensional
@@ -102,10 +81,9 @@ class DictEncoder(BaseFeaturesExtractor):
         scaled: Sequence[str] = (),
         image_dim: int = 256,
         rectified: Sequence[str] = (),
-        words: Mapping[str, int] | None = None,
     ) -> None:
-        widths, words = dict(widths or {}), dict(words or {})
-        for name, keys in (("widths", widths), ("scaled", scaled), ("words", words)):
+        widths = dict(widths or {})
+        for name, keys in (("widths", widths), ("scaled", scaled)):
             for key in keys:
                 if key not in observation_space.spaces:
                     raise ValueError(f"unknown key {key!r} in {name}; choose from {list(observation_space.spaces)}")
@@ -121,9 +99,6 @@ class DictEncoder(BaseFeaturesExtractor):
                 cnn = SmallCNN if min(space.shape[1:]) < NATURE_CNN_SIZE else NatureCNN
                 parts[key] = cnn(space, features_dim=image_dim)
                 total += image_dim
-            elif key in words:
-                parts[key] = MeanOfWords(_vocabulary(key, space), words[key])
-                total += words[key]
             elif key in widths:
                 after = [nn.ReLU()] if key in rectified else []
                 parts[key] = nn.Sequential(nn.Flatten(), nn.Linear(flat, widths[key]), *after)
@@ -148,22 +123,6 @@ class DictEncoder(BaseFeaturesExtractor):
                 value = (value - self.get_buffer(f"_low_{key}")) * self.get_buffer(f"_scale_{key}") - 1.0
             encoded.append(part(value))
         return torch.cat(encoded, -1)
-
-
-def _vocabulary(key: str, space: spaces.Space) -> int:
-    """How many words a text of numbers can have.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if (
-        not isinstance(space, spaces.Box)
-        or len(space.shape) != 1
-        or space.dtype.kind not in "iu"
-        or space.low.min() < 0
-    ):
-        raise ValueError(f"key {key!r} in words must be a Box of whole numbers from 0 on with one axis, got {space}")
-    return int(space.high.max()) + 1
 
 
 def _bounds(key: str, space: spaces.Space) -> tuple[Tensor, Tensor]:

@@ -287,17 +287,3 @@ def test_observations_that_cannot_be_learned_from() -> None:
         policy(observations=MASKED)
     with pytest.raises(ValueError, match="freeze_features must be False with 'candidate_mask'"):
         policy(observations=MASKED, actions=spaces.Discrete(4), freeze_features=True)
-
-
-def test_the_mean_of_words() -> None:
-    """Padding does not count, a text of padding alone is zeros."""
-    space = spaces.Dict({"text": spaces.Box(0, 6, (4,), np.int64), "x": spaces.Box(0.0, 1.0, (1,), np.float32)})
-    encoder = DictEncoder(space, words={"text": 3})
-    table = encoder.parts["text"].words.weight
-    numbers = torch.tensor([[2.0, 5.0, 5.0, 0.0], [0.0, 0.0, 0.0, 0.0]])  # as Stable-Baselines3 gives whole numbers
-    found = encoder({"text": numbers, "x": torch.ones(2, 1)})
-    assert encoder.features_dim == 4
-    torch.testing.assert_close(found[0], torch.cat([(table[2] + 2 * table[5]) / 3, torch.ones(1)]))
-    assert found[1].tolist() == [0.0, 0.0, 0.0, 1.0]
-    with pytest.raises(ValueError, match="key 'x' in words must be a Box of whole numbers"):
-        DictEncoder(space, words={"x": 3})

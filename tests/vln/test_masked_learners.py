@@ -16,7 +16,8 @@ from tests.vln.learners import ENV, kwargs
 POLICY: dict[str, Any] = {
     "memory": "gru",
     "memory_kwargs": {"hidden_dim": 8},
-    "features_extractor_kwargs": {"words": {"instruction": 4}, "widths": {"candidates": 8}},
+    "features_extractor_class": "OptionsEncoder",
+    "features_extractor_kwargs": {"words_dim": 4, "hidden": 8, "width": 2},
 }
 
 

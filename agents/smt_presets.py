@@ -103,13 +103,15 @@ _LAPTOP = DQNConfig(
     target_rate=0.01,
     gamma=0.97,
 )
+#: Methods that learn more in as many updates with another step size.
+_LAPTOP_RATES = {"sm-pooling": 3e-3}
 #: The article's sizes; 32 new episodes every 500 updates.
 _PAPER = DQNConfig(precision="bfloat16")
 
 
 def _laptop(task: str, method: str, **changes: Any) -> RunConfig:
     policy = _policy(method, dim=64, heads=4, capacity=200, network="small")
-    dqn = replace(_LAPTOP, **changes)
+    dqn = replace(_LAPTOP, learning_rate=_LAPTOP_RATES.get(method, _LAPTOP.learning_rate), **changes)
     scan = {"obs_mode": "scan"}
     return _base(task, dqn, 16, 40, policy, threads=1, env_kwargs=scan, checkpoint_rollouts=10, validation_trials=78)
 

@@ -10,7 +10,7 @@ Success in a tour asks for the end of each leg, in order. One leg is a shortest 
 nearly always whence one has come; in three there is a place and view that comes twice and asks for different moves, in half of the ways also with
 the last three moves. A stopped command goes on where it was.
 
-    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 observations last3-observations none deaf consistency] [--seeds 0 1 2]
+    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 observations last3-observations recurrent none deaf consistency] [--seeds 0 1 2]
         [--jobs 2] [--out runs/vln_memory] [--show] [--smoke]
 """
 
@@ -53,7 +53,7 @@ AGENTS = {
     "consistency": ("-consistency", "remembers all moves, with the consistency loss"),
 }
 #: Those of the table.
-TABLE = ["all", "last3", "observations", "last3-observations", "none", "deaf", "consistency"]
+TABLE = ["all", "last3", "observations", "last3-observations", "recurrent", "none", "deaf", "consistency"]
 METRICS = ("sr", "sdtw")
 #: Ways of three legs by how many moves are made again, one after the other, before something else follows -> heading.
 AGAIN = {"few": "1 to 3 moves again", "many": "4 or more"}

@@ -32,7 +32,7 @@ from agents.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_opt
 TABLES = {
     "R2R, real graphs": ("sr", "spl", "ndtw", "sdtw", "ne"),
     "CVDN, dialogues in procedural houses": ("gp", "sr", "spl", "ndtw"),
-    "R2R, procedural houses, from rewards": ("return", "sr", "spl", "ndtw", "sdtw", "ne"),
+    "R2R, procedural houses, from rewards": ("return", "sr", "osr", "spl", "ndtw", "sdtw", "ne"),
 }
 #: Metric -> its unit in a table; the others are shares, in %.
 UNITS = {"gp": " m", "ne": " m", "return": ""}

@@ -33,9 +33,9 @@ class EpisodeDQN(EpisodeAlgorithm):
     and saves is that of `PartialUpdatePPO`. The critic gets no gradient and stays as it was made.
 
     An iteration of `learn` lets every environment play one episode into the replay and makes `updates_per_collect` updates. Until the replay is
-    full, actions are uniform and nothing is learned. What the memory holds is one episode: it is emptied at the start of each, also
-    where a trial has several. Environments begin an iteration with a new trial; those whose episode ends first wait for the others
-    (their steps are counted in `num_timesteps` but not stored).
+    full, actions are uniform and nothing is learned; so too after `load`, unless `load_replay_buffer` brings the episodes back. What the memory
+    holds is one episode: it is emptied at the start of each, also where a trial has several. Environments begin an iteration with a new trial;
+    those whose episode ends first wait for the others (their steps are counted in `num_timesteps` but not stored).
 
     Updates look at whole episodes, at a few decisions of each (`Memory.decide`). With a frozen features extractor (`freeze_features`) the replay
     holds its embeddings and no observation. With `single_steps` in the policy a decision sees its own step only.
@@ -137,6 +137,8 @@ class EpisodeDQN(EpisodeAlgorithm):
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        if self.filled_at >= 0 and not self.replay.is_full:
+            self.filled_at = -1  # a loaded learner without its episodes
         if reset_num_timesteps and self.filled_at >= 0:
             self.filled_at = 0
         callback.on_training_start(locals(), globals())

@@ -310,7 +310,7 @@ class EpisodeReplay:
         """
         path = Path(path)
         if not path.is_file():
-            raise FileNotFoundError(f"no replay at {path}")
+            raise FileNotFoundError(f"no file {str(path)!r} with a replay")
         try:
             with safe_open(path, "pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)

@@ -114,6 +114,13 @@ class RunConfig:
         """Whether the agent takes its best actions where it is evaluated, as imitators do, or draws them."""
         return self.imitation is not None
 
+    def use_threads(self) -> None:
+        """Gives PyTorch in this process as many CPU threads as the run has."""
+        import torch  # here, since presets are listed without it
+
+        if self.threads > 0:
+            torch.set_num_threads(self.threads)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data; of a run that learns to predict without what it must leave out."""
         data = asdict(self)
@@ -203,24 +210,25 @@ def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig
         ValueError: A name does not exist, or a value is out of range.
         TypeError: A value has a wrong type.
     """
+    changes: dict[str, Any] = {}
+    learned: dict[str, Any] = {}  # settings of the learner
+    learner = next(each for each in LEARNERS if getattr(config, each) is not None)
     for name, value in pairs:
         head, _, rest = name.replace("-", "_").partition(".")
         if head in LEARNERS and rest:
-            settings: Any = getattr(config, head)
-            if settings is None:
-                own = next(each for each in LEARNERS if getattr(config, each) is not None)
-                raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
-            changed: dict[str, Any] = {head: replace(settings, **{_known(settings, rest): value})}
-            config = replace(config, **changed)
+            if head != learner:
+                raise ValueError(f"{name!r} cannot be set: this run learns with {learner}")
+            learned[_known(config.settings, rest)] = value
         elif rest:
-            table = getattr(config, head, None)
+            table = changes.get(head, getattr(config, head, None))
             if not isinstance(table, dict):
                 raise ValueError(f"unknown setting {name!r}; only {', '.join(_WITH_PARTS)} have parts")
-            part: dict[str, Any] = {head: _nested(table, rest.split("."), value)}
-            config = replace(config, **part)
+            changes[head] = _nested(table, rest.split("."), value)
         else:
-            config = replace(config, **{_known(config, head): value})
-    return config
+            changes[_known(config, head)] = value
+    if learned:
+        changes[learner] = replace(config.settings, **learned)
+    return replace(config, **changes)  # at once, since what one setting allows may depend on another
 
 
 def _known(owner: Any, name: str) -> str:

@@ -61,13 +61,14 @@ def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> Act
 
 
 def load_policy(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
-    """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on.
+    """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on; PyTorch has the run's threads from then on.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It is not whole, or of other settings.
     """
     learner = algorithm(config)
+    config.use_threads()
     checkpoint.check_run(file, learner, config.settings, config.policy, config.n_envs)
     policy = learner.load(file, device=config.device).policy
     policy.generator.manual_seed(seed)

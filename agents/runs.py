@@ -292,8 +292,7 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
     learner: Any = algorithm(config)
     if run.has_checkpoint:
         checkpoint.check_run(run.path / CHECKPOINT, learner, config.settings, config.policy, config.n_envs)
-    if config.threads > 0:
-        torch.set_num_threads(config.threads)
+    config.use_threads()
     with processes.agreed():
         env = make_vec_env(config.env, n_envs, **config.env_kwargs)
     file = run.path / CHECKPOINT

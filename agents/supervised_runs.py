@@ -84,8 +84,7 @@ def train_supervised(run: RunDirectory, *, quiet: bool = False) -> SupervisedLea
     """
     config, processes = run.config, run.processes
     assert config.supervised is not None
-    if config.threads > 0:
-        torch.set_num_threads(config.threads)
+    config.use_threads()
     learner = make_learner(config, processes)
     if run.has_checkpoint:
         learner.load(run.path / CHECKPOINT, settings_of(config))
@@ -186,8 +185,7 @@ def evaluate_supervised(
         FileNotFoundError: As `trained_model`.
         ValueError: As `trained_model`.
     """
-    if run.config.threads > 0:
-        torch.set_num_threads(run.config.threads)
+    run.config.use_threads()
     model = trained_model(run) if model is None else model
     count = run.config.eval_trials if episodes is None else episodes
     result = {}

@@ -247,7 +247,7 @@ class TrialVectorEnv(VectorEnv):
         self._num_steps[i] = 0
         self._ended[i] = False
         rng = np.random.default_rng([self._seed[i], self._trial[i], 1 + self._episode[i]])
-        self.task.begin_episode(i, rng, {key: value for key, value in held.items() if key != "layout"})
+        self.task.begin_episode(i, rng, held)
 
     def _empty_observation(self) -> Observation:
         return {

@@ -71,7 +71,7 @@ class BatchTask(ABC):
         Args:
             i: Which environment.
             rng: For everything drawn for this episode.
-            options: Those of `option_names` that were given to `reset`.
+            options: `layout` and those of `option_names`, where they were given to `reset`.
 
         Raises:
             ValueError: An option's value is not allowed.

@@ -314,7 +314,10 @@ def test_play_without_a_screen():
         (("list", "--json", "--markdown"), ("argument --markdown", "--json")),
         (("rollout",), ("ID", "see memenvs rollout --help")),
         (("rollout", "Darkroom-v0", "--exact"), ("argument --exact", "r2r-random", "got --policy random")),
-        (("rollout", "Darkroom-v0", "--policy", "r2r-random"), ("argument --policy", "VLN", "got Darkroom")),
+        (
+            ("rollout", "Darkroom-v0", "--policy", "r2r-random"),
+            ("arguments --policy r2r-random", "VLN", "got Darkroom"),
+        ),
         (
             ("rollout", "VLN-R2R-v0", "--kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),
             ("argument --kwargs", "episode '", "too_long='cut'"),

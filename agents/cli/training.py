@@ -141,5 +141,5 @@ def _print_curves(evaluation: dict[str, Any], score: str) -> None:
         shown = data["demonstrations"].get(score, [])
         if shown:
             print(f"{'oracle':8} {score} by demonstration: " + " ".join(f"{value:.3g}" for value in shown))
-        none = "none that all trials have ended within --eval_steps"
+        none = "none that all trials have ended within these steps"
         print(f"{name:8} {score} by episode: " + (" ".join(f"{value:.3g}" for value in curve) or none))

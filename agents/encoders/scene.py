@@ -146,6 +146,8 @@ class SceneEncoder(BaseFeaturesExtractor):
             if key in shapes:
                 height, width = shapes[key]
                 parts[key] = NETWORKS[network](channels, height, width, dim)
+        if network == "resnet" and not parts:
+            raise ValueError("network must be 'small' where there is no image, which is what it is for, got 'resnet'")
         channels = 2 * ("scan" in shapes) + LABELS * ("scan_class" in shapes)
         if channels > 0:
             rays = {shapes[key][0] for key in ("scan", "scan_class") if key in shapes}

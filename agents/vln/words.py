@@ -98,8 +98,11 @@ def words_figure(found: Heeded) -> Figure:
     top.imshow(found.map)
     top.axis("off")
     done = "arrived" if found.metrics["sr"] > 0 else f"{found.metrics['ne']:.1f} m off"
-    top.set_title(f"{found.id}: {done}, SDTW {found.metrics['sdtw']:.2f}")
     most = float(found.attention.max())
+    top.set_title(
+        f"{found.id}: {done}, SDTW {found.metrics['sdtw']:.2f}; the darkest word has {most:.2f} of the attention, evenly each would have "
+        f"{1 / len(found.words):.2f}"
+    )
     for row, axes in enumerate(below):
         part = slice(row * ROW, (row + 1) * ROW)
         words = found.words[part]

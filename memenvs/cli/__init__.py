@@ -58,7 +58,8 @@ def _make_parser() -> argparse.ArgumentParser:
     rollout.add_argument(
         "--exact",
         action="store_true",
-        help="with r2r-random, the exact expectation over its first headings, each episode of the split once; takes no --episodes and no --seed",
+        help="for VLN: each episode of the split once, by the oracle or, in exact expectation over its first headings, r2r-random; "
+        "takes no --episodes and no --seed",
     )
 
     bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
@@ -79,7 +80,10 @@ def _make_parser() -> argparse.ArgumentParser:
         help="JSON list of {instr_id (r2r) or inst_idx (ndh), trajectory: [[viewpoint, heading, elevation], ...]}",
     )
     score.add_argument(
-        "--split", required=True, metavar="NAME", help="val_seen, val_unseen or train, all of which FILE must hold"
+        "--split",
+        required=True,
+        metavar="NAME",
+        help="train, val_seen, val_unseen or, of r2r, val_train_seen, all of which FILE must hold",
     )
     score.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
 

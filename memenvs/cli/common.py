@@ -128,10 +128,10 @@ def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -
         return TrialEnv(row.task, **{"render_mode": render_mode, **row.defaults, **given})
 
 
-def begin(env: TrialEnv | TrialVectorEnv, seed: int | None) -> dict[str, Any]:
+def begin(env: TrialEnv | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None) -> dict[str, Any]:
     """Resets the environment; what its settings turn out not to allow becomes a `UserError`. Returns `info`."""
     with blame("--kwargs", ValueError):
-        return env.reset(seed=seed)[1]
+        return env.reset(seed=seed, options=options)[1]
 
 
 def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,9 +30,9 @@ def run(arguments: argparse.Namespace) -> None:
     row = find_row(arguments.id)
     drawn = {"--episodes": arguments.episodes, "--seed": arguments.seed}
     given = [f"{name} {value}" for name, value in drawn.items() if value is not None]
-    if arguments.exact and (arguments.policy != "r2r-random" or given):
+    if arguments.exact and (arguments.policy == "random" or given):
         raise UserError(
-            "argument --exact: goes with --policy r2r-random and without --episodes and --seed, got "
+            "argument --exact: goes with --policy r2r-random or oracle and without --episodes and --seed, got "
             + " ".join([f"--policy {arguments.policy}", *given])
         )
     env = make_env(arguments)
@@ -40,12 +40,19 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.exact:
         from memenvs.vln.random_agent import exact_expectation
 
-        metrics, episodes = exact_expectation(_graph_task(env)), env.task.num_layouts
+        task = _graph_task(env)
+        episodes = task.num_layouts
+        if arguments.policy == "oracle":  # nothing is drawn in these environments
+            asked = [{"episode": number} for number in range(episodes)]
+            values = play(env, "oracle", 0, asked)
+            metrics = {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}
+        else:
+            metrics = exact_expectation(task)
         what = f"{episodes} episodes, exact expectation +- scatter of one pass over them"
     else:
         episodes = 10 if arguments.episodes is None else arguments.episodes
         seed = 0 if arguments.seed is None else arguments.seed
-        values = play(env, arguments.policy, episodes, seed)
+        values = play(env, arguments.policy, seed, [None] * episodes)
         metrics = {name: summarise(np.array(each)) for name, each in values.items()}
         what = f"{episodes} episodes from seed {seed}"
     env.close()
@@ -60,13 +67,20 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{name:{width}}  {mean:>8} +- {stderr}")
 
 
-def play(env: TrialEnv, policy: str, episodes: int, seed: int) -> dict[str, list[float]]:
-    """Metrics of each episode, by name; `return` is the sum of rewards."""
+def play(env: TrialEnv, policy: str, seed: int, episodes: Sequence[dict[str, Any] | None]) -> dict[str, list[float]]:
+    """Metrics of each episode, by name; `return` is the sum of rewards.
+
+    Args:
+        env: Where.
+        policy: Who.
+        seed: Of the environment and of what the policy draws.
+        episodes: Reset options of each; None for the next one of the trial.
+    """
     rng = np.random.default_rng(seed)
     start, act = _make_policy(env, policy, rng)
     values: defaultdict[str, list[float]] = defaultdict(list)
-    for k in range(episodes):
-        info = begin(env, seed if k == 0 else None)
+    for k, options in enumerate(episodes):
+        info = begin(env, seed if k == 0 else None, options)
         start()
         total, is_over = 0.0, False
         while not is_over:
@@ -98,7 +112,7 @@ def _graph_task(env: TrialEnv) -> GraphNavigation:
 
     if not isinstance(env.task, GraphNavigation):
         raise UserError(
-            f"argument --policy: r2r-random walks on the graphs of VLN environments only, got {type(env.task).__name__}"
+            f"arguments --policy r2r-random and --exact: are for the graphs of VLN environments only, got {type(env.task).__name__}"
         )
     return env.task
 

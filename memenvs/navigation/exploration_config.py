@@ -74,6 +74,10 @@ class ExplorationConfig(HomesConfig):
             raise ValueError(f"action_seconds must be above 0 s, got {self.action_seconds}")
         if self.collision_known and self.pose_source == "truth":
             raise ValueError("collision_known must be False with pose_source 'truth', got True")
+        if self.pose_source != "truth" and "pose" not in (self.modalities or ()):
+            raise ValueError(
+                f"pose_source must be 'truth' where modalities leave the pose out, got {self.pose_source!r} with {self.modalities!r}"
+            )
         for name in ("max_episode_steps", "threads"):
             check_whole(name, getattr(self, name))
 

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from memenvs.checks import check_whole, choices_for
+from memenvs.checks import check_whole, choices_for, is_whole
 from memenvs.vln.episodes import HISTORIES, SUPERVISIONS
 from memenvs.vln.feature_files import ENDINGS
 from memenvs.vln.features import FEATURES
@@ -27,8 +27,9 @@ class VLNConfig(ABC):
         world: Where houses and episodes are from: "procedural" (from seeds, nothing to download) or "mp3d" (the real ones, from files of yours).
         split: Which episodes: "train", "val_seen" or "val_unseen"; "val_train_seen" of the real R2R.
         data_dir: Folder of the files of "mp3d" and "wordpiece", or that in which it is called `vln`; None for `vln` in the folder that
-            `$MEMENVS_DATA` names. Must be None where nothing is read from it.
-        features: What views look like: "synthetic" (see `SyntheticFeatures`), "none" (zeros), or the path of a file of yours (see `FileFeatures`).
+            `$MEMENVS_DATA` names. Must be None where nothing is read from it. Files that have changed are read again.
+        features: What views look like: "synthetic" (see `memenvs.vln.synthetic.SyntheticFeatures`), "none" (zeros), or the path of a file of yours
+            (see `memenvs.vln.feature_files.FileFeatures`).
         feature_size: Numbers D of an image feature; None for what suits (64, or all that the file has; of a file the first so many).
         panorama: Whether the observation has all 36 views as well.
         tokenizer: "words" (a vocabulary of the training texts) or "wordpiece" (BERT's; needs its vocabulary file in the data folder).
@@ -65,7 +66,7 @@ class VLNConfig(ABC):
             _check_choice(name, getattr(self, name), choices)
         if self.features not in FEATURES and not str(self.features).endswith(ENDINGS):
             raise ValueError(
-                f"unknown features {self.features!r}, no file of {', '.join(ENDINGS)} either; {choices_for(self.features, FEATURES)}"
+                f"unknown features {self.features!r}: a file must end in {', '.join(ENDINGS)}; {choices_for(self.features, FEATURES)}"
             )
         if not isinstance(self.split, str):
             raise TypeError(f"split must be text, got {self.split!r}")
@@ -101,10 +102,9 @@ class R2RConfig(VLNConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("legs", self.legs)
         most = MOST_LEGS if self.world == "procedural" else 1
-        if self.legs > most:
-            raise ValueError(f"legs must be at most {most} in world {self.world!r}, got {self.legs}")
+        if not is_whole(self.legs) or not 1 <= self.legs <= most:
+            raise ValueError(f"legs must be an integer in 1 ... {most} in world {self.world!r}, got {self.legs!r}")
 
     @property
     def step_limit(self) -> int:

@@ -205,8 +205,14 @@ class Graphs:
         if not graphs:
             raise ValueError("graphs must hold at least one graph")
         self.graphs = tuple(graphs)
-        if max_candidates is None:
-            max_candidates = max(graph.candidates.node.shape[1] for graph in graphs)
+        widths = [graph.candidates.node.shape[1] for graph in graphs]
+        max_candidates = max(widths) if max_candidates is None else max_candidates
+        if max(widths) > max_candidates:
+            widest = graphs[int(np.argmax(widths))]
+            most = widest.viewpoints[int((widest.candidates.node >= 0).sum(1).argmax())]
+            raise ValueError(
+                f"max_candidates must be at least {max(widths)}, the neighbours of {most} in {widest.name}, got {max_candidates}"
+            )
         self.offset = np.concatenate([[0], np.cumsum([len(graph) for graph in graphs])])
         self.position = np.concatenate([graph.position for graph in graphs])
         total = int(self.offset[-1])
@@ -214,11 +220,6 @@ class Graphs:
         for graph, first in zip(graphs, self.offset, strict=False):
             own = graph.candidates
             width = own.node.shape[1]
-            if width > max_candidates:
-                most = int((own.node >= 0).sum(1).argmax())
-                raise ValueError(
-                    f"max_candidates must be at least {width}, the neighbours of {graph.viewpoints[most]} in {graph.name}, got {max_candidates}"
-                )
             rows = slice(first, first + len(graph))
             self.candidates.node[rows, :width] = np.where(own.node >= 0, own.node + first, -1)
             for name in ("heading", "elevation", "view", "length"):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from memenvs.checks import choices_for
+from memenvs.files import remembered
 from memenvs.json_records import Field, read_json
 from memenvs.vln.episodes import NAVIGATOR, ORACLE, Dialogue, Episode, Sights, World
 from memenvs.vln.graph import Graph
@@ -22,6 +24,7 @@ DATA_VARIABLE, FOLDER = "MEMENVS_DATA", "vln"
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
 CVDN_SPLITS = ("train", "val_seen", "val_unseen")
 _NDH = "ndh_{}.json"
+_GRAPHS = "connectivity"  # folder of graphs that are not packed
 _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
 _WHAT_TO_GET = (
     "World 'mp3d' needs, in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER: connectivity/SCAN_connectivity.json "
@@ -54,7 +57,9 @@ def data_folder(data_dir: str | os.PathLike[str] | None, what_to_get: str = _WHA
     if data_dir is None:
         named = os.environ.get(DATA_VARIABLE)
         if not named:
-            raise FileNotFoundError(f"no data: $MEMENVS_DATA is not set and data_dir is None. {what_to_get}")
+            raise FileNotFoundError(
+                f"no data: $MEMENVS_DATA is not set or empty, and no folder (data_dir, --data) is given. {what_to_get}"
+            )
         data_dir = Path(named) / FOLDER
     folder = Path(data_dir)
     if not folder.is_dir():
@@ -98,7 +103,7 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
 # ---------------------------------------------------------------------- graphs
 
 
-@lru_cache(maxsize=4)
+@remembered(4, _GRAPHS)
 def read_scans(folder: Path) -> dict[str, Scan]:
     """All houses of `connectivity.npz` or, without it, of `connectivity/*_connectivity.json`, by name.
 
@@ -111,14 +116,20 @@ def read_scans(folder: Path) -> dict[str, Scan]:
         try:
             with packed.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return _unpack(dict(arrays))
-        except (OSError, EOFError, zipfile.BadZipFile, KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{packed}: {error}") from error
-    paths = sorted((folder / "connectivity").glob("*_connectivity.json"))
+        except KeyError as error:
+            raise ValueError(f"{packed}: holds no array {error}") from error
+        except (OSError, EOFError, zipfile.BadZipFile, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{packed}: is no .npz of whole arrays ({_why(error)})") from error
+    paths = sorted((folder / _GRAPHS).glob("*_connectivity.json"))
     if not paths:
         raise FileNotFoundError(
             f"no connectivity.npz and no connectivity/*_connectivity.json in {str(folder)!r}. {_WHAT_TO_GET}"
         )
     return {path.name.removesuffix("_connectivity.json"): _read_scan(path) for path in paths}
+
+
+def _why(error: Exception) -> str:
+    return "pickled objects are never read" if "pickle" in str(error) else str(error)
 
 
 def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Scan]:
@@ -181,9 +192,12 @@ def _make_scan(
     return Scan(graph, height[kept], visible[np.ix_(kept, kept)])
 
 
-@lru_cache(maxsize=4)
+@remembered(4)
 def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
     """Names of what there is at viewpoints, by scan and viewpoint: their region, and the things listed for it; empty without `regions.json`.
+
+    Warns:
+        UserWarning: There is none, so that synthetic features are others than where there is one.
 
     Raises:
         ValueError: The file is broken; the message names it and the record.
@@ -191,6 +205,10 @@ def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
     try:
         scans = read_json(find_file(folder, "regions.json"))
     except FileNotFoundError:
+        warnings.warn(
+            f"no regions.json in {str(folder)!r}: synthetic features show geometry alone, which an agent that has learned with regions does not know",
+            stacklevel=2,
+        )
         return {}
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for scan in _keys(scans):
@@ -266,7 +284,7 @@ class Mp3dWorld(World):
         return frequent_words(self._training_texts(self.folder))
 
 
-@lru_cache(maxsize=8)
+@remembered(8, _GRAPHS)
 def load_r2r(folder: Path, split: str) -> Mp3dWorld:
     """R2R's instructions; the id of one is `PATH_INDEX`, such as "6939_2".
 
@@ -294,6 +312,8 @@ def load_r2r(folder: Path, split: str) -> Mp3dWorld:
         path = _path(record["path"], graph)
         heading = record["heading"].number()
         for k, text in enumerate(record["instructions"].items(1)):
+            if not text.text().strip():
+                raise text.error("an instruction with words")
             episodes.append(
                 Episode(
                     id=f"{record['path_id'].value}_{k}",
@@ -308,7 +328,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dWorld:
     return Mp3dWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
 
 
-@lru_cache(maxsize=8)
+@remembered(8, _GRAPHS)
 def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dWorld:
     """CVDN's instances of navigation from dialogue history (NDH); the id of one is its `inst_idx`.
 

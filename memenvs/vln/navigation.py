@@ -270,19 +270,18 @@ class GraphNavigation(BatchTask):
         number, id = options.get("episode"), options.get("instr_id")
         if number is not None and (not is_whole(number) or not 0 <= number < self.num_layouts):
             raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
-        if id is None:
-            return None if number is None else int(number)
-        if not isinstance(id, str):
+        if id is not None and not isinstance(id, str):
             raise ValueError(f"option 'instr_id' must be a string, got {id!r}")
-        try:
-            found = self.world.number(id)
-        except ValueError as error:
-            raise ValueError(f"option 'instr_id': {error}") from None
-        if number is not None and number != found:
-            raise ValueError(
-                f"options 'episode' {number} and 'instr_id' {id!r}, which is episode {found}, do not agree"
-            )
-        return found
+        asked = {name: int(options[name]) for name in ("layout", "episode") if options.get(name) is not None}
+        if id is not None:
+            try:
+                asked["instr_id"] = self.world.number(id)
+            except ValueError as error:
+                raise ValueError(f"option 'instr_id': {error}") from None
+        if len(set(asked.values())) > 1:
+            shown = ", ".join(f"{name!r} {options[name]!r} (episode {found})" for name, found in asked.items())
+            raise ValueError(f"options {shown} do not agree")
+        return next(iter(asked.values()), None)
 
     def _refuse(self, wrong: np.ndarray, actions: np.ndarray) -> None:
         if not wrong.any():

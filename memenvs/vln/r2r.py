@@ -12,9 +12,9 @@ class R2R(GraphNavigation):
     """Walk the way that an English instruction describes, and stop within 3 m of its end.
 
     Observation (`Dict`): `instruction` int64 (L,), tokens, 0 beyond the end, and `instruction_mask` int8 (L,); `candidates` float32 (17, D + 128),
-    for each neighbour the image feature of the view that shows it and the angles (sin h, cos h, sin e, cos e) of its direction 32 times, h relative
-    to the camera, e absolute, zeros beyond the last and for stop; `candidate_mask` int8 (17,), which actions there are; `direction` float32 (4,),
-    sine and cosine of the camera's heading and of its elevation; `panorama` float32 (36, D + 128) if asked for.
+    for each neighbour the image feature of the view that shows it (D numbers, 64 if synthetic) and the angles (sin h, cos h, sin e, cos e) of its
+    direction 32 times, h relative to the camera, e absolute, zeros beyond the last and for stop; `candidate_mask` int8 (17,), which actions there
+    are; `direction` float32 (4,), sine and cosine of the camera's heading and of its elevation; `panorama` float32 (36, D + 128) if asked for.
     Action (`Discrete(17)`): walk to that candidate; the last one stops. After a move the camera looks along the view that showed the candidate.
     A masked action is an error unless `invalid="stop"`.
     Reward: to stop pays 2 + 2 nDTW in success and else -2; a move pays 1 if it comes nearer and -1 if it goes away, plus what nDTW gains, and costs

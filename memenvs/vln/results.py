@@ -80,7 +80,7 @@ def read_walks(path: Path, world: World, key: str) -> list[list[int]]:
         ValueError: See `score_file`.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"no file {str(path)!r}")
+        raise FileNotFoundError(f"{str(path)!r} is no file")
     walks: dict[int, list[int]] = {}
     for entry in read_json(path).items():
         id = entry[key]

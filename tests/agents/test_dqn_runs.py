@@ -116,7 +116,7 @@ def test_a_replay_that_is_missing_or_cut_short(killed_early: Path, tmp_path: Pat
     file.unlink()
     with (
         RunDirectory(folder) as run,
-        pytest.raises(FileNotFoundError, match=r"no replay at .*replay_192.safetensors"),
+        pytest.raises(FileNotFoundError, match=r"no file '.*replay_192.safetensors' with a replay"),
     ):
         train_run(run, quiet=True)
     file.write_bytes(content)
@@ -333,6 +333,27 @@ def test_every_task_has_every_method_in_both_sizes() -> None:
                 assert config.encoder_from == f"runs/{encoder}-{{seed}}"
                 assert config.policy["freeze_features"]
                 assert config.policy["freeze_previous_action"]
+
+
+def test_the_articles_size_learns_in_both_stages(tmp_path: Path) -> None:
+    """Its networks, memory and precision, in smaller pictures and with hardly any updates."""
+    short = [
+        ("env_kwargs.image_size", [12, 16]), ("env_kwargs.max_episode_steps", 6), ("eval_steps", 6), ("total_steps", 36), ("n_envs", 2),
+        ("dqn.episode_steps", 6), ("dqn.capacity", 4), ("dqn.batch_size", 2), ("dqn.decisions", 4), ("dqn.updates_per_collect", 1),
+        ("validation_trials", 0), ("device", "cpu"), ("threads", 1),
+    ]  # fmt: skip
+    first = with_overrides(find_preset("search-paper-like-encoder"), short)
+    with RunDirectory(tmp_path / "first", first) as run:
+        train_run(run, quiet=True)
+    second = with_overrides(find_preset("search-paper-like-smt"), [*short, ("encoder_from", str(tmp_path / "first"))])
+    with RunDirectory(tmp_path / "second", second) as run:
+        model = train_run(run, quiet=True)
+    assert isinstance(model, EpisodeDQN) and model._n_updates == 2
+    assert model.config.precision == "bfloat16" and model.policy.memory.config.dim == 128
+    begun = EpisodeDQN.load(tmp_path / "first" / CHECKPOINT, device="cpu").policy.state_dict()
+    own = model.policy.state_dict()
+    resnet = [name for name in own if name.startswith("features_extractor.")]
+    assert resnet and all(torch.equal(own[name], begun[name]) for name in resnet)  # frozen
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,24 @@ def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_pat
         PartialUpdatePPO.load(tmp_path / "whole.zip")
 
 
+@pytest.mark.parametrize("reset_num_timesteps", [True, False])
+def test_a_learner_without_its_episodes_collects_them_first(reset_num_timesteps: bool, tmp_path: Path) -> None:
+    env = darkroom(6, horizon=6, episodes=1)
+    learned = q_learner(env, {"memory": "none"}, capacity=12, batch_size=6, updates_per_collect=3).learn(180)
+    assert learned.filled_at == 72 and learned._n_updates > 0
+    learned.save(tmp_path / "model.zip")
+    loaded = EpisodeDQN.load(tmp_path / "model.zip", darkroom(6, horizon=6, episodes=1), device="cpu")
+    with pytest.warns(
+        UserWarning, match="nothing was learned: .* have not filled the replay, which has 6 of 12 episodes"
+    ):
+        loaded.learn(36, reset_num_timesteps=reset_num_timesteps)
+    assert loaded.filled_at == -1 and loaded.epsilon == 1.0
+    for name, value in learned.policy.state_dict().items():
+        assert torch.equal(value, loaded.policy.state_dict()[name]), name
+    loaded.learn(72, reset_num_timesteps=False)
+    assert loaded.filled_at == loaded.num_timesteps - 36 and loaded._n_updates == learned._n_updates + 6
+
+
 def encoder_of(model: EpisodeDQN) -> dict[str, Tensor]:
     parts = ("features_extractor.", "previous_action.")
     return {name: value.clone() for name, value in model.policy.state_dict().items() if name.startswith(parts)}

@@ -59,6 +59,19 @@ def test_overrides_change_only_what_they_name():
     assert config.seed == SMALL.seed
 
 
+def test_overrides_are_checked_together():
+    """What one allows may depend on another, in whatever order they come."""
+    config = find_preset("coverage-smoke-smt")
+    pairs = [("dqn.capacity", 4), ("dqn.batch_size", 2)]
+    for given in (pairs, pairs[::-1]):
+        changed = with_overrides(config, given).dqn
+        assert changed is not None and (changed.capacity, changed.batch_size) == (4, 2)
+    with pytest.raises(ValueError, match=r"batch_size must be at most capacity \(4\), got 8"):
+        with_overrides(config, pairs[:1])
+    both = with_overrides(SMALL, [("env_kwargs", {"size": 3}), ("env_kwargs.max_episode_steps", 5)])
+    assert both.env_kwargs == {"size": 3, "max_episode_steps": 5}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

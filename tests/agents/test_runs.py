@@ -105,6 +105,18 @@ with RunDirectory(sys.argv[1]) as run:
 """
 
 
+def test_an_evaluation_has_the_threads_of_its_run(tmp_path):
+    before = torch.get_num_threads()
+    with RunDirectory(tmp_path / "run", replace(SMALL, threads=1, total_steps=SMALL.n_envs)) as run:
+        train_run(run, quiet=True)
+        try:
+            torch.set_num_threads(2)
+            trained_policy(run, 0)
+            assert torch.get_num_threads() == 1
+        finally:
+            torch.set_num_threads(before)
+
+
 def test_killed_run_goes_on_with_the_same_bits(tmp_path):
     config = replace(SMALL, threads=1)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -236,7 +248,7 @@ def test_command_line_trains_evaluates_and_reports(tmp_path, capsys):
     assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
     shorter = ["--steps", "1", "--trials", "2", "--name", "shorter"]  # than any episode
     assert main(["evaluate", str(folder), *shorter]) == 0
-    assert "agent    return by episode: none that all trials have ended within --eval_steps" in capsys.readouterr().out
+    assert "agent    return by episode: none that all trials have ended within these steps" in capsys.readouterr().out
     assert main(["evaluate", str(folder), "--ppo.n_epochs", "2"]) == 2
     assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
     weights = (folder / CHECKPOINT).read_bytes()

@@ -143,6 +143,9 @@ def test_spaces_and_settings_are_checked() -> None:
         SceneEncoder(space(), network="large")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="dim must be an integer of at least 1, got 0"):
         SceneEncoder(space(), dim=0)
+    rays = spaces.Dict({"scan": spaces.Box(0.0, 1.0, (8,)), "pose": spaces.Box(-1.0, 1.0, (3,))})
+    with pytest.raises(ValueError, match="network must be 'small' where there is no image"):
+        SceneEncoder(rays, network="resnet")
     uneven = spaces.Dict({"scan": spaces.Box(0.0, 1.0, (8,)), "scan_class": spaces.Box(0, 40, (9,), np.uint8)})
     with pytest.raises(ValueError, match=r"scan and scan_class must have as many rays, got \[8, 9\]"):
         SceneEncoder(uneven)

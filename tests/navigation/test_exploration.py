@@ -375,6 +375,11 @@ def test_pictures(task):
         ({"action_seconds": 0.0}, ValueError, "action_seconds must be above 0 s, got 0.0"),
         ({"pose_source": "gps"}, ValueError, "unknown pose_source 'gps'; choose from"),
         ({"collision_known": True}, ValueError, "collision_known must be False with pose_source 'truth'"),
+        (
+            {"pose_source": "dead_reckoning", "modalities": ["rgb"]},
+            ValueError,
+            r"pose_source must be 'truth' where modalities leave the pose out, got 'dead_reckoning' with \('rgb',\)",
+        ),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be an integer of at least 1"),
         ({"threads": 0}, ValueError, "threads must be an integer of at least 1, got 0"),
         ({"world": "suncg"}, ValueError, "unknown world 'suncg'"),

@@ -225,8 +225,10 @@ def test_masked_actions(make):
         ({"instr_id": 3}, "option 'instr_id' must be a string, got 3"),
         (
             {"instr_id": "7_1", "episode": 0},
-            "options 'episode' 0 and 'instr_id' '7_1', which is episode 1, do not agree",
+            r"options 'episode' 0 \(episode 0\), 'instr_id' '7_1' \(episode 1\) do not agree",
         ),
+        ({"instr_id": "7_1", "layout": 2}, r"options 'layout' 2 \(episode 2\), 'instr_id' '7_1' \(episode 1\) do not"),
+        ({"episode": 1, "layout": 2}, r"options 'layout' 2 \(episode 2\), 'episode' 1 \(episode 1\) do not agree"),
     ],
 )
 def test_wrong_options(make, options, message):
@@ -239,7 +241,7 @@ def test_wrong_options(make, options, message):
     [
         ("R2R", {"split": "val_unsen"}, r"unknown split 'val_unsen'; choose from .*Did you mean 'val_unseen'"),
         ("R2R", {"world": "mars"}, "unknown world 'mars'; choose from "),
-        ("R2R", {"features": "some"}, r"unknown features 'some', no file of \.tsv, .* either; choose from "),
+        ("R2R", {"features": "some"}, r"unknown features 'some': a file must end in \.tsv, .*; choose from "),
         ("R2R", {"tokenizer": "letters"}, "unknown tokenizer 'letters'; choose from "),
         ("R2R", {"invalid": "ignore"}, "unknown invalid 'ignore'; choose from "),
         ("R2R", {"reward_ndtw": "feet"}, "unknown reward_ndtw 'feet'"),

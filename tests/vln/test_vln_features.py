@@ -238,8 +238,10 @@ def test_geometry_is_told_where_heights_are_known():
 
 def test_regions_and_things_of_real_houses(tmp_path):
     folder = write_data(tmp_path)
-    world = load_r2r(folder, "train")
-    assert world.sights(0).names == ((),) * 5
+    assert load_r2r(folder, "train").sights(0).names == ((),) * 5
+    (folder / "regions.json").unlink()
+    with pytest.warns(UserWarning, match=r"no regions.json in .*: synthetic features show geometry alone"):
+        assert load_r2r(folder, "train").sights(0).names == ((),) * 5
     other = write_data(tmp_path / "other")
     regions = {
         "toy": {

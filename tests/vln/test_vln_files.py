@@ -65,7 +65,10 @@ def test_without_data(tmp_path, monkeypatch):
     monkeypatch.delenv("MEMENVS_DATA", raising=False)
     what = r"connectivity/SCAN_connectivity.json .*connectivity.npz.*R2R_SPLIT.json.*ndh_SPLIT.json.*terms of use"
     for call, problem in (
-        (lambda: data_folder(None), r"no data: \$MEMENVS_DATA is not set and data_dir is None"),
+        (
+            lambda: data_folder(None),
+            r"no data: \$MEMENVS_DATA is not set or empty, and no folder \(data_dir, --data\) is given",
+        ),
         (lambda: data_folder(tmp_path / "none"), "no data: there is no folder '.*none'"),
         (lambda: R2R(1, world="mp3d"), r"no data: \$MEMENVS_DATA is not set"),
         (lambda: load_r2r(tmp_path, "train"), r"no file r2r_train.json or R2R_train.json in"),
@@ -143,6 +146,11 @@ def changed(records: list[Any], number: int, key: str, value: Any) -> list[Any]:
         ),
         ("R2R_train.json", changed(RECORDS, 0, "heading", "north"), r"\[0\].heading must be a finite number"),
         ("R2R_train.json", changed(RECORDS, 0, "instructions", [1]), r"\[0\].instructions\[0\] must be a string"),
+        (
+            "R2R_train.json",
+            changed(RECORDS, 0, "instructions", ["  "]),
+            r"\[0\].instructions\[0\] must be an instruction",
+        ),
         ("R2R_train.json", changed(RECORDS, 1, "path_id", 7), "two episodes have the id '7_0'"),
         ("R2R_train.json", [{"scan": "toy"}], r"\[0\].path is missing"),
         ("ndh_train.json.gz", changed(NDH, 1, "end_panos", []), r"\[1\].end_panos must be a list of at least 1"),
@@ -186,8 +194,32 @@ def test_files_that_are_not_what_they_are_called(tmp_path):
     with pytest.raises(ValueError, match=r"R2R_train.json: not JSON"):
         load_r2r(folder, "train")
     (folder / "connectivity.npz").write_bytes(b"PK\x03\x04, but no archive")
-    with pytest.raises(ValueError, match=r"connectivity\.npz: "):
+    with pytest.raises(ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays"):
         load_r2r(folder, "val_seen")
+    (folder / "connectivity.npz").write_bytes(b"this is no archive at all")
+    with pytest.raises(
+        ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays \(pickled objects are never read\)"
+    ):
+        load_r2r(folder, "val_seen")
+    np.savez(folder / "connectivity.npz", pose=np.zeros((2, 16)))
+    with pytest.raises(ValueError, match=r"connectivity\.npz: holds no array 'scan_ids"):
+        load_r2r(folder, "val_seen")
+
+
+def test_files_are_read_again_when_they_have_changed(tmp_path):
+    folder = write_data(tmp_path)
+    before = load_r2r(folder, "train")
+    assert load_r2r(folder, "train") is before and read_scans(folder) is read_scans(folder)
+    write_json(folder / "R2R_train.json", changed(RECORDS, 0, "instructions", ["Go elsewhere now."]))
+    after = load_r2r(folder, "train")
+    assert after.episode(0).text == "Go elsewhere now." and after.scans[0] is not before.scans[0]
+    rows = connectivity()
+    rows[0]["height"] = 1.875
+    write_json(folder / "connectivity" / "toy_connectivity.json", rows)
+    assert load_r2r(folder, "train").scans[0].height[0] == 1.875
+    (folder / "R2R_train.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no file r2r_train\.json"):
+        load_r2r(folder, "train")
 
 
 def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
@@ -195,8 +227,7 @@ def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
     write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [8]})
     world = load_r2r(folder, "val_train_seen")
     assert [world.episode(k).id for k in range(world.num_episodes)] == ["8_0"]
-    load_r2r.cache_clear()
-    write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [9]})
+    write_json(folder / "splits.json", {"r2r_val_train_seen_path_ids": [9, 10]})
     with pytest.raises(
         ValueError, match=r"r2r_val_train_seen_path_ids must be a list with paths of the training split"
     ):

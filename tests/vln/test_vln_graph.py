@@ -149,5 +149,9 @@ def test_too_many_candidates():
     star = Graph("star", tuple("abc"), np.eye(3), np.array([[0, 1], [0, 2]]))
     with pytest.raises(ValueError, match="max_candidates must be at least 2, the neighbours of a in star, got 1"):
         Graphs([star], 1)
+    larger = Graph("larger", tuple("defg"), np.eye(4)[:, :3], np.array([[1, 0], [1, 2], [1, 3]]))
+    with pytest.raises(ValueError, match="max_candidates must be at least 3, the neighbours of e in larger, got 1"):
+        Graphs([star, larger], 1)  # of all of them, so that this number is enough
+    Graphs([star, larger], 3)
     with pytest.raises(ValueError, match="no path from a to b"):
         Graph("apart", tuple("ab"), np.zeros((2, 3)), np.zeros((0, 2), int)).shortest_path(0, 1)

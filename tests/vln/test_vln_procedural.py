@@ -295,9 +295,9 @@ def test_wrong_settings():
     with pytest.raises(ValueError, match="unknown split 'test'; choose from "):
         load_tours("test", 1)
     for settings, message in (
-        ({"legs": 4}, "legs must be at most 3 in world 'procedural', got 4"),
-        ({"legs": 2, "world": "mp3d"}, "legs must be at most 1 in world 'mp3d', got 2"),
-        ({"legs": 0}, "legs must be an integer of at least 1, got 0"),
+        ({"legs": 4}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', got 4"),
+        ({"legs": 2, "world": "mp3d"}, r"legs must be an integer in 1 \.\.\. 1 in world 'mp3d', got 2"),
+        ({"legs": "2"}, r"legs must be an integer in 1 \.\.\. 3 in world 'procedural', got '2'"),
     ):
         with pytest.raises(ValueError, match=message):
             R2RConfig(**settings)

@@ -105,10 +105,10 @@ def test_cvdn_is_ndh(toy_data, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"file": "none.json"}, "argument FILE: no file "),
+        ({"file": "none.json"}, "none.json' is no file"),
         ({"split": "test"}, "argument --split: unknown split 'test'; choose from"),
-        ({"data": "nowhere"}, "argument --data: no data: there is no folder 'nowhere'"),
-        ({"split": "val_train_seen"}, "argument --data: no file splits.json"),
+        ({"data": "nowhere"}, "--split train, --data nowhere: no data: there is no folder 'nowhere'"),
+        ({"split": "val_train_seen"}, "--split val_train_seen, --data "),
         ({"text": "not JSON"}, "not JSON"),
         ({"text": "{}"}, "must be a list"),
     ],
@@ -207,6 +207,14 @@ def test_the_command_plays_and_expects(toy_data, capsys):
     oracle = json.loads(capsys.readouterr().out)["metrics"]
     assert (oracle["ne"]["mean"], oracle["sr"]["mean"], oracle["spl"]["mean"]) == (0, 1, 1)
     assert not {"heading", "elevation", "teacher_action", "episode"} & set(oracle)
+    assert main([*base, "--policy", "oracle", "--exact"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    task = R2R(1, world="mp3d", data_dir=str(toy_data))
+    lengths = [
+        task.world.graphs[0].distance[path[0], path[-1]] for path in (task.world.episode(k).path for k in range(3))
+    ]
+    assert (document["episodes"], document["exact"]) == (3, True)
+    assert document["metrics"]["tl"] == {"mean": pytest.approx(np.mean(lengths)), "stderr": 0.0}
     assert main([*base, "--policy", "random", "--episodes", "20"]) == 0  # never draws a masked action
     assert main(["bench", *base[1:], "--num-envs", "3", "--seconds", "0.05"]) == 0
 
@@ -215,11 +223,12 @@ def test_the_command_refuses_other_worlds(capsys):
     for arguments, message in (
         (
             ["Darkroom-v0", "--policy", "r2r-random"],
-            "argument --policy: r2r-random walks on the graphs of VLN environments only",
+            "arguments --policy r2r-random and --exact: are for the graphs of VLN environments only",
         ),
+        (["Darkroom-v0", "--policy", "oracle", "--exact"], "are for the graphs of VLN environments only, got Darkroom"),
         (
             ["VLN-R2R-v0", "--exact"],
-            "argument --exact: goes with --policy r2r-random and without --episodes and --seed",
+            "argument --exact: goes with --policy r2r-random or oracle and without --episodes and --seed, got --policy random",
         ),
         (["VLN-R2R-v0", "--policy", "r2r-random", "--exact", "--seed", "0"], "got --policy r2r-random --seed 0"),
     ):

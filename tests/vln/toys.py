@@ -70,7 +70,8 @@ def connectivity() -> list[dict[str, Any]]:
 
 
 def write_data(folder: Path) -> Path:
-    """A data folder with the house and its episodes; every split has the same."""
+    """A data folder with the house, in which no region is known, and its episodes; every split has the same."""
+    write_json(folder / "regions.json", {})
     write_json(folder / "connectivity" / "toy_connectivity.json", connectivity())
     for split in ("train", "val_seen"):
         write_json(folder / f"R2R_{split}.json", R2R)

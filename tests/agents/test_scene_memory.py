@@ -132,6 +132,21 @@ def test_decisions_equal_a_plain_loop(name: str, kwargs: dict[str, Any], dtype: 
         torch.testing.assert_close(memory.decide(x, at), chosen, atol=atol, rtol=0)
 
 
+def test_centres_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, x = make("smt-factorized", n_centres=T), inputs()
+    own, generator = FactorizedMemory._centres, torch.Generator().manual_seed(2)
+
+    def shuffled(self: FactorizedMemory, psi: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        centres, absent = own(self, psi, hidden)
+        order = torch.randperm(centres.shape[1], generator=generator)
+        return centres[:, order], None if absent is None else absent[:, order]
+
+    with torch.no_grad():
+        expected = memory(x)[0]
+        monkeypatch.setattr(FactorizedMemory, "_centres", shuffled)
+        torch.testing.assert_close(memory(x)[0], expected, atol=1e-9, rtol=0)
+
+
 @pytest.mark.parametrize(("name", "kwargs"), [VARIANTS[1], VARIANTS[4], VARIANTS[6]], ids=str)
 def test_gradients_equal_those_of_a_plain_loop(name: str, kwargs: dict[str, Any]) -> None:
     memory, x = make(name, **kwargs), inputs()

@@ -6,7 +6,7 @@ one sense left out, or the encoder) and `noise` (Fig. 7: slip of the wheels unde
 `causal` (how many steps `smt-causal` keeps, in episodes as long as those that it has learned from and in longer ones). What can be changed in a
 trained agent is changed in it: reach, number of centres, slip, length of episodes. Everything else is another run; the page says which. Runs are
 those of `examples/scene_memory.py`, in the same folder, so that what was trained there is not trained again; a stopped command goes on where it was.
-With all studies a task and seed has 13 runs and 5 first stages, of 3 to 18 minutes each on one core.
+With all studies a task and seed has 13 runs and 5 first stages, of 3 to 22 minutes each on one core.
 
     python examples/scene_ablations.py [--tasks coverage] [--studies centres capacity] [--seeds 0 1 2] [--size laptop] [--jobs 2]
         [--out runs/scene_memory] [--show] [--smoke]

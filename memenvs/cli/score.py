@@ -15,12 +15,8 @@ def run(arguments: argparse.Namespace) -> None:
     splits = SPLITS[task]
     if arguments.split not in splits:
         raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
-    try:
+    with blame(f"--split {arguments.split}, --data {arguments.data or '$MEMENVS_DATA/vln'}", ValueError, OSError):
         world = load_world(task, arguments.split, arguments.data)
-    except (ValueError, OSError) as error:
-        raise UserError(
-            f"--split {arguments.split}, --data {arguments.data or '$MEMENVS_DATA/vln'}: {error}"
-        ) from error
     with blame("FILE", ValueError, OSError):
         metrics = score_walks(task, arguments.file, world)
     if arguments.json:

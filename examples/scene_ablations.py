@@ -134,10 +134,14 @@ def modalities(config: RunConfig) -> list[Row]:
 
 
 def noise(config: RunConfig) -> list[Row]:
-    """Slip of the wheels by what tells the age of memories; poses are those of dead reckoning."""
+    """Slip of the wheels by what tells the age of memories; poses are those of dead reckoning that notices collisions."""
     rows = []
     for time in TIMES:
-        changes = (("env_kwargs.pose_source", "dead_reckoning"), ("policy.memory_kwargs.time", time))
+        changes = (
+            ("env_kwargs.pose_source", "dead_reckoning"),
+            ("env_kwargs.collision_known", True),
+            ("policy.memory_kwargs.time", time),
+        )
         for slip in SLIPS:
             played = Evaluation(f"homes_slip_{slip}.json", env={"wheel_noise": slip})
             rows.append(Row(time, slip, "smt", f"reckoned-{time}", changes, evaluation=played))

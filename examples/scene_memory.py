@@ -223,7 +223,7 @@ def ahead(values: np.ndarray, others: np.ndarray) -> str:
 
 def write_results(out: Path, tables: dict[tuple[str, str], dict[str, list[Path]]], size: str) -> Path:
     """One table for each task and world: `report.html`; prints them."""
-    report = Report(f"Scene Memory Transformer, {size}: 10 episodes in each home", out)
+    report = Report(f"Scene Memory Transformer, {size}", out)
     for (task, world), rows in tables.items():
         file, score = WORLDS[world].file, COLUMNS[task][1]
         scored = {name: scores(folders, score, file) for name, folders in rows.items()}

@@ -168,7 +168,8 @@ STUDIES: dict[str, tuple[Callable[[RunConfig], list[Row]], str, str, str, str]] 
     ),
     "noise": (
         noise, "smt", "Slip of the wheels under dead reckoning (Fig. 7)", "wheel noise (rad/s)",
-        "One run for each way to tell time, trained with 0.5 rad/s and poses by dead reckoning; other slips were met in the test homes only. "
+        "One run for each way to tell time, trained with 0.5 rad/s and poses by dead reckoning that notices collisions; other slips were met in the "
+        "test homes only. "
         "An action lasts D = 1 s, so that 0.5 rad/s is 7.0 degrees of heading an action (standard deviation).",
     ),
 }  # fmt: skip

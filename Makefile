@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fast lint uncompile clean
+.PHONY: demo test fast lint mapped uncompile clean
 
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
@@ -17,7 +17,13 @@ fast: $(VENV)/dev
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(MAKE) --no-print-directory mapped
+	cd build/mapped && ../../$(BIN)/mypy --config-file ../../pyproject.toml
+
+# The import tree as it is installed, as links: type checkers and editors follow no package_dir.
+mapped:
+	@rm -rf build/mapped && mkdir -p build/mapped/memenvs
+	@ln -s $(CURDIR)/memenvs/* $(CURDIR)/agents $(CURDIR)/wrappers build/mapped/memenvs/
 
 # torch comes first and through the constraints: any other way can pull gigabytes of CUDA libraries.
 $(BIN)/python:
@@ -36,7 +42,7 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
 
 # numba's cache of a function does not see changes in functions of other modules that it calls
 uncompile:
-	find memenvs agents -name '*.nb[ic]' -delete
+	find memenvs agents wrappers -name '*.nb[ic]' -delete
 
 clean: uncompile
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

@@ -6,19 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agents.allocator import AdaptiveAllocator
-    from agents.dqn_config import DQNConfig
-    from agents.episode_dqn import EpisodeDQN
-    from agents.evaluation import TrialEvaluator, TrialResults
-    from agents.imitation import ImitationA2C
-    from agents.imitation_config import ImitationConfig
-    from agents.memory import MEMORIES, Memory, StepInputs, make_memory
-    from agents.policies import MemoryPolicy
-    from agents.ppo import PartialUpdatePPO
-    from agents.ppo_config import PPOConfig
-    from agents.supervised import SupervisedLearner
-    from agents.supervised_config import SupervisedConfig
-    from agents.vec_env import TrialVecEnv, make_vec_env
+    from memenvs.agents.algorithms.dqn import EpisodeDQN
+    from memenvs.agents.algorithms.dqn_config import DQNConfig
+    from memenvs.agents.algorithms.ppo import PartialUpdatePPO
+    from memenvs.agents.algorithms.ppo_config import PPOConfig
+    from memenvs.agents.algorithms.supervised import SupervisedLearner
+    from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+    from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
+    from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory
+    from memenvs.agents.mtvm.imitation import ImitationA2C
+    from memenvs.agents.mtvm.imitation_config import ImitationConfig
+    from memenvs.agents.policies.memory_policy import MemoryPolicy
+    from memenvs.agents.sat.allocator import AdaptiveAllocator
+    from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
 __all__ = [
     "MEMORIES",
@@ -42,18 +42,18 @@ __all__ = [
 ]
 
 _MODULES = {
-    "allocator": ("AdaptiveAllocator",),
-    "dqn_config": ("DQNConfig",),
-    "episode_dqn": ("EpisodeDQN",),
-    "evaluation": ("TrialEvaluator", "TrialResults"),
-    "imitation": ("ImitationA2C",),
-    "imitation_config": ("ImitationConfig",),
+    "sat.allocator": ("AdaptiveAllocator",),
+    "algorithms.dqn_config": ("DQNConfig",),
+    "algorithms.dqn": ("EpisodeDQN",),
+    "experiments.trial_evaluator": ("TrialEvaluator", "TrialResults"),
+    "mtvm.imitation": ("ImitationA2C",),
+    "mtvm.imitation_config": ("ImitationConfig",),
     "memory": ("MEMORIES", "Memory", "StepInputs", "make_memory"),
-    "policies": ("MemoryPolicy",),
-    "ppo": ("PartialUpdatePPO",),
-    "ppo_config": ("PPOConfig",),
-    "supervised": ("SupervisedLearner",),
-    "supervised_config": ("SupervisedConfig",),
+    "policies.memory_policy": ("MemoryPolicy",),
+    "algorithms.ppo": ("PartialUpdatePPO",),
+    "algorithms.ppo_config": ("PPOConfig",),
+    "algorithms.supervised": ("SupervisedLearner",),
+    "algorithms.supervised_config": ("SupervisedConfig",),
     "vec_env": ("TrialVecEnv", "make_vec_env"),
 }
 
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
     # torch takes seconds to import, which nobody should wait for who asks the command line for help
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f"agents.{module}"), name)
+            return getattr(import_module(f"memenvs.agents.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,10 +1,10 @@
-"""`python -m agents`; see `agents.cli`."""
+"""`python -m memenvs.agents`; see `memenvs.agents.cli`."""
 
 from __future__ import annotations
 
 import sys
 
-from agents.cli import main
+from memenvs.agents.cli import main
 
 __all__ = ["main"]
 

@@ -13,9 +13,9 @@ from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
 import memenvs
-from agents.encoders import FrozenEncoder, make_encoder
+from memenvs.agents.encoders import FrozenEncoder, make_encoder
 from memenvs.core import TrialVectorEnv
-from wrappers import PlaceWrapper
+from memenvs.wrappers import PlaceWrapper
 
 
 class TrialVecEnv(VecEnv):
@@ -217,7 +217,7 @@ def make_vec_env(
         id: Gymnasium id.
         num_envs: N, >= 1.
         seed: Environment i gets seed + i.
-        encoder: Name of a frozen encoder (`agents.encoders.make_encoder`) that turns `rgb` into `visual`; None for none.
+        encoder: Name of a frozen encoder (`memenvs.agents.encoders.make_encoder`) that turns `rgb` into `visual`; None for none.
         encoder_kwargs: Its settings.
         place: Whether observations have the key `place`, as a `PlaceWrapper` gives it.
         **kwargs: Settings of the environment.

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from agents import attention_cpu
+from memenvs.agents.memory.kernels import attention_cpu
 
 aten = torch.ops.aten
 

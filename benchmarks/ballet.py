@@ -26,12 +26,12 @@ from torch import Tensor
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
-from agents.ballet_model import BalletModel
-from agents.memory.chunking import Chunks
-from agents.memory.reader import MemoryLayer, Tokens, _Chunked
-from memenvs.ballet.episodes import Episodes
-from memenvs.ballet.frames import frames
-from memenvs.ballet.tasks import make_ballet
+from memenvs.agents.memory.chunking import Chunks
+from memenvs.agents.memory.reader import MemoryLayer, Tokens, _Chunked
+from memenvs.agents.sat.model import BalletModel
+from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.frames import frames
+from memenvs.room_ballet.tasks import make_ballet
 
 
 def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:

@@ -24,9 +24,9 @@ import torch
 from _peer import commit
 from torch import Tensor
 
-from agents.memory import Memory, StepInputs, make_memory, scene
-from agents.memory.scene import embed_age, relative_poses
-from agents.memory.smt import SMTMemory
+from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
+from memenvs.agents.memory.scene_memory import embed_age, relative_poses
+from memenvs.agents.memory.smt import SMTMemory
 
 #: Width of an embedding: three images of 64 and the previous action of 16.
 FEATURES = 208
@@ -44,7 +44,7 @@ DECISIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 #: How many memory elements of an update are computed together.
 PACKINGS = {
-    "packed": scene.ELEMENTS_AT_ONCE,
+    "packed": scene_memory.ELEMENTS_AT_ONCE,
     "padded": dict.fromkeys(("cpu", "cuda"), 1 << 62),
     "one by one": dict.fromkeys(("cpu", "cuda"), 1),
 }
@@ -157,7 +157,7 @@ def update_times(
     at = torch.randint(steps, (count, decisions), device=device)
 
     def update(memory: Memory, at_once: dict[str, int]) -> None:
-        scene.ELEMENTS_AT_ONCE = at_once
+        scene_memory.ELEMENTS_AT_ONCE = at_once
         memory.zero_grad()
         memory.decide(x, at).square().sum().backward()
 

@@ -30,7 +30,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from agents import PartialUpdatePPO
+from memenvs.agents import PartialUpdatePPO
 
 N = 64
 SOLVED = 400.0

@@ -31,10 +31,10 @@ import numpy as np
 import torch
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from agents import PartialUpdatePPO
-from agents.attention import ROWS_AT_ONCE
-from agents.memory import relic
-from agents.ppo import PREFILL_STEPS
+from memenvs.agents import PartialUpdatePPO
+from memenvs.agents.algorithms.ppo import PREFILL_STEPS
+from memenvs.agents.memory import relic
+from memenvs.agents.memory.attention import ROWS_AT_ONCE
 
 if __package__:
     from benchmarks._flops import Flops

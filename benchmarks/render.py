@@ -30,10 +30,10 @@ import numpy as np
 from _peer import Play, commit, make_miniworld
 
 from memenvs.houses.house import House
-from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.procedural import HouseConfig, procedural_house
-from memenvs.houses.procthor import count_procthor, load_procthor
-from memenvs.houses.renderer import Camera, Renderer, Scene
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.procedural.generator import HouseConfig, procedural_house
+from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.houses.rendering.renderer import Camera, Renderer, Scene
 
 NUM_ENVS = 64
 SMALL = Camera(height=48, width=64)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.presets import PRESETS, find_preset
-from agents.report import Report, add_table, figure_png, in_context_figure, write_report
-from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory
-from agents.runs import evaluate_and_compare, train_run
-from agents.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
+from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
+from memenvs.agents.experiments.train import evaluate_and_compare, train_run
+from memenvs.agents.presets import PRESETS, find_preset
 
 EVALUATION = "evaluation.json"
 

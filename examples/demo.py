@@ -15,12 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.evaluation import TrialEvaluator
-from agents.presets import find_preset
-from agents.pretrained import load_pretrained
-from agents.report import Report, add_maps, add_runs, add_settings, figure_png, image_png, in_context_figure
-from agents.run_directory import RunDirectory, refusal
-from agents.runs import evaluate_and_compare, evaluation_env, train_run
+from memenvs.agents.experiments.directory import RunDirectory, refusal
+from memenvs.agents.experiments.report import (
+    Report,
+    add_maps,
+    add_runs,
+    add_settings,
+    figure_png,
+    image_png,
+    in_context_figure,
+)
+from memenvs.agents.experiments.train import evaluate_and_compare, evaluation_env, train_run
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
+from memenvs.agents.presets import find_preset
+from memenvs.agents.presets.pretrained import load_pretrained
 
 AGENT = "extobjnav-small"
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from agents.presets import PRESETS, find_preset
-from agents.report import Report, add_table, figure_png, in_context_figure, write_report
-from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory, holds
-from agents.runs import evaluate_and_compare, evaluate_run, train_run, trained_policy
-from agents.sweep import SweepRun, over_seeds, run_sweep, sweep_options
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
+from memenvs.agents.experiments.sweep import SweepRun, over_seeds, run_sweep, sweep_options
+from memenvs.agents.experiments.train import evaluate_and_compare, evaluate_run, train_run, trained_policy
+from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.files import write_file
 
 PRESET = "extobjnav-small"

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from memenvs.houses.camera import Camera
 from memenvs.houses.house import House, points_in_polygon
-from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.objects import place_objects
-from memenvs.houses.procedural import procedural_house
-from memenvs.houses.renderer import Renderer
-from memenvs.houses.scene import Scene
-from memenvs.houses.topdown import draw_topdown, save_png
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.procedural.generator import procedural_house
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.renderer import Renderer
+from memenvs.houses.rendering.scene import Scene
+from memenvs.houses.rendering.topdown import draw_topdown, save_png
+from memenvs.houses.ycb import place_objects
 
 EYE = 1.4
 PITCH = -0.25

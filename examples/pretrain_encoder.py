@@ -17,9 +17,9 @@ import torch
 from rich.progress import Progress
 from safetensors.numpy import load_file, save_file
 
-from agents.encoders import VisualEncoder, load_encoder, save_encoder
-from agents.encoders.presence import PRESENCE_PIXELS, Pictures, draw_pictures, f1_scores
-from agents.encoders.pretraining import PretrainingConfig, find_present, macro_f1, pretrain
+from memenvs.agents.encoders import VisualEncoder, load_encoder, save_encoder
+from memenvs.agents.encoders.presence import PRESENCE_PIXELS, Pictures, draw_pictures, f1_scores
+from memenvs.agents.encoders.pretraining import PretrainingConfig, find_present, macro_f1, pretrain
 from memenvs.files import whole_file
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.worlds import make_world

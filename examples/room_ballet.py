@@ -1,6 +1,6 @@
 """The Spatially-Aware Transformer's tables in Room Ballet: which strategy solves which task, and whether an allocator finds it.
 
-Every run is a preset (`python -m agents presets`); accuracies are those in 12,000 fresh episodes, mean and standard error over seeds, beside those
+Every run is a preset (`python -m memenvs.agents presets`); accuracies are those in 12,000 fresh episodes, mean and standard error over seeds, beside those
 that an ideal observer has from the same memory. Tables, their runs for one seed, and minutes of one core for a run (measured as
 milliseconds of a batch on a busy core times batches, with validation and evaluation):
 
@@ -39,14 +39,14 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from agents.ballet_prediction import BalletPrediction
-from agents.presets import find_preset
-from agents.report import Report, add_table, figure_png
-from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory, holds
-from agents.runs import train_run
-from agents.supervised_runs import evaluate_supervised, trained_model
-from agents.sweep import SweepRun, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.supervised_runs import evaluate_supervised, trained_model
+from memenvs.agents.experiments.sweep import SweepRun, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.train import train_run
+from memenvs.agents.presets import find_preset
+from memenvs.agents.sat.prediction import BalletPrediction
 from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 

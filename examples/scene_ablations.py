@@ -37,10 +37,10 @@ from scene_memory import (
     sweep_run,
 )
 
-from agents.report import Report, add_table, figure_png
-from agents.run_config import RunConfig, with_overrides
-from agents.sweep import SweepRun, run_sweep, sweep_options
-from memenvs.navigation.exploration_config import MODALITIES
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
+from memenvs.exploration.config import MODALITIES
 
 Changes = list[tuple[str, Any]]
 #: Parts of an episode that the memory reaches back: the article's 50 to 500 of 500 steps, and shorter ones, down to the present step alone.

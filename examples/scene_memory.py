@@ -27,16 +27,16 @@ from typing import Any
 
 import numpy as np
 
-from agents.episode_dqn import EpisodeDQN
-from agents.evaluation import OraclePolicy, RandomPolicy, TrialResults
-from agents.policies import MemoryPolicy
-from agents.presets import PRESETS, find_preset
-from agents.report import Report, add_table
-from agents.run_config import RunConfig
-from agents.run_directory import RunDirectory, holds
-from agents.runs import evaluate_run, evaluation_env, make_evaluator, train_run, trained_policy
-from agents.smt_presets import METHODS
-from agents.sweep import SweepRun, run_sweep, sweep_options
+from memenvs.agents.algorithms.dqn import EpisodeDQN
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.report import Report, add_table
+from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
+from memenvs.agents.experiments.train import evaluate_run, evaluation_env, make_evaluator, train_run, trained_policy
+from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialResults
+from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets.smt import METHODS
 from memenvs.files import write_file
 
 #: Task -> metrics of its table.

@@ -27,16 +27,16 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from agents.evaluation import TrialResults
-from agents.imitation import ImitationA2C
-from agents.presets import find_preset
-from agents.report import Report, add_table, figure_png
-from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory
-from agents.runs import evaluate_run, evaluation_env, train_run
-from agents.sweep import SweepRun, over_seeds, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.sweep import SweepRun, over_seeds, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.train import evaluate_run, evaluation_env, train_run
+from memenvs.agents.experiments.trial_evaluator import TrialResults
+from memenvs.agents.mtvm.imitation import ImitationA2C
+from memenvs.agents.presets import find_preset
 from memenvs.files import write_file
-from memenvs.vln.procedural import Tours, load_tours
+from memenvs.vln.worlds.procedural.world import Tours, load_tours
 
 #: Legs -> preset of an agent that remembers all of its moves.
 LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}

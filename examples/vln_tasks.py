@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.presets import find_preset
-from agents.report import Report, add_table
-from agents.run_config import RunConfig, with_overrides
-from agents.run_directory import RunDirectory
-from agents.runs import evaluate_and_compare, train_run
-from agents.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.report import Report, add_table
+from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.train import evaluate_and_compare, train_run
+from memenvs.agents.presets import find_preset
 
 #: Title of a table -> its metrics.
 TABLES = {

@@ -49,8 +49,8 @@ class Row:
 ENVIRONMENTS = (
     Row(
         name="ExtObjNav-v0",
-        task="memenvs.navigation.ext_objnav:ExtObjNav",
-        family="navigation",
+        task="memenvs.objectnav.env:ExtObjNav",
+        family="objectnav",
         remembers="where objects were seen in earlier episodes in the same home",
         score_key="success",
         oracle_at_least=0.8,
@@ -59,8 +59,8 @@ ENVIRONMENTS = (
     ),
     Row(
         name="Roaming-v0",
-        task="memenvs.navigation.roaming:Roaming",
-        family="navigation",
+        task="memenvs.exploration.roaming:Roaming",
+        family="exploration",
         remembers="where there is room to move",
         score_key="return",
         oracle_at_least=380.0,
@@ -69,8 +69,8 @@ ENVIRONMENTS = (
     ),
     Row(
         name="Coverage-v0",
-        task="memenvs.navigation.coverage:Coverage",
-        family="navigation",
+        task="memenvs.exploration.coverage:Coverage",
+        family="exploration",
         remembers="where it has been",
         score_key="cells",
         oracle_at_least=160.0,
@@ -79,8 +79,8 @@ ENVIRONMENTS = (
     ),
     Row(
         name="Search-v0",
-        task="memenvs.navigation.search:Search",
-        family="navigation",
+        task="memenvs.exploration.search:Search",
+        family="exploration",
         remembers="where it has looked, and for what",
         score_key="ratio",
         oracle_at_least=0.95,
@@ -89,8 +89,8 @@ ENVIRONMENTS = (
     ),
     Row(
         name="Darkroom-v0",
-        task="memenvs.grids.darkroom:Darkroom",
-        family="grids",
+        task="memenvs.darkroom.env:Darkroom",
+        family="darkroom",
         remembers="the cell that paid in earlier episodes",
         score_key="return",
         oracle_at_least=85.0,
@@ -119,8 +119,8 @@ ENVIRONMENTS = (
     ),
     Row(
         name="FourBoxes-v0",
-        task="memenvs.boxes.four_boxes:FourBoxes",
-        family="boxes",
+        task="memenvs.four_boxes.env:FourBoxes",
+        family="four_boxes",
         remembers="the colour that paid in earlier episodes",
         score_key="return",
         oracle_at_least=41.0,
@@ -130,8 +130,8 @@ ENVIRONMENTS = (
     *(
         Row(
             name=f"RoomBallet-{name}-v0",
-            task=f"memenvs.ballet.room_ballet:{task}",
-            family="ballet",
+            task=f"memenvs.room_ballet.env:{task}",
+            family="room_ballet",
             remembers=remembers,
             score_key="success",
             oracle_at_least=1.0,

@@ -73,7 +73,7 @@ def test_rollout_of_the_oracle(capsys):
     assert metrics["success"] == {"mean": 1.0, "stderr": 0.0}
     assert metrics["num_steps"]["mean"] == 100
     goals = []
-    env = TrialEnv("memenvs.grids.darkroom:Darkroom", trial_episodes=10)
+    env = TrialEnv("memenvs.darkroom.env:Darkroom", trial_episodes=10)
     for trial in range(2):
         goals.append(env.reset(seed=0, options={"trial": trial})[1]["goal"].sum())
     returns = np.repeat(101.0 - np.array(goals), 10)

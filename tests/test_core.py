@@ -392,10 +392,10 @@ def test_a_refused_reset_leaves_nothing_half_done():
 
 
 def test_the_task_knows_how_long_an_episode_lasts():
-    env = TrialVectorEnv("memenvs.grids.darkroom:Darkroom", max_episode_steps=7)
+    env = TrialVectorEnv("memenvs.darkroom.env:Darkroom", max_episode_steps=7)
     assert env.max_episode_steps == env.task.max_episode_steps == 7
 
 
 def test_load_task():
     assert load_task(Corridor) is Corridor
-    assert load_task("memenvs.grids.darkroom:Darkroom").__name__ == "Darkroom"
+    assert load_task("memenvs.darkroom.env:Darkroom").__name__ == "Darkroom"

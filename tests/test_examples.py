@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from agents.memory import Memory, make_memory
-from agents.run_config import with_overrides
-from memenvs.vln.procedural import load_tours
+from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.memory import Memory, make_memory
+from memenvs.vln.worlds.procedural.world import load_tours
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]

@@ -41,7 +41,7 @@ def test_import_routes(make):
     assert run(f"import gymnasium; {make}; print(*[make(id).spec.id for id in {ids}])").split() == ids
 
 
-@pytest.mark.parametrize("package", ["memenvs", "memenvs.core", "memenvs.__main__", "wrappers"])
+@pytest.mark.parametrize("package", ["memenvs", "memenvs.core", "memenvs.__main__", "memenvs.wrappers"])
 def test_import_is_light(package):
     loaded = run(f"import sys, {package}; print(*sys.modules)").split()
     assert not set(HEAVY) & set(loaded)
@@ -50,7 +50,7 @@ def test_import_is_light(package):
 def test_import_has_no_other_effect():
     before = "import random, warnings, os, numpy as np, gymnasium\n"
     state = "(random.getstate(), str(np.random.get_state()), len(warnings.filters), dict(os.environ))"
-    assert run(f"{before}a = {state}\nimport memenvs, wrappers\nprint(a == {state})").strip() == "True"
+    assert run(f"{before}a = {state}\nimport memenvs, memenvs.wrappers\nprint(a == {state})").strip() == "True"
 
 
 def test_find():

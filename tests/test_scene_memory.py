@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from agents.evaluation import TrialResults
+from memenvs.agents.experiments.trial_evaluator import TrialResults
 
 
 @pytest.fixture(scope="module")

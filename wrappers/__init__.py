@@ -1,10 +1,10 @@
 """Wrappers that give any Gymnasium environment a pose, a place, the previous action, or whole trials as episodes."""
 
-from wrappers.clustering import collect_positions, fit_places
-from wrappers.place import PlaceWrapper
-from wrappers.pose import PoseWrapper
-from wrappers.previous_action import PreviousActionWrapper
-from wrappers.trial import TrialWrapper
+from memenvs.wrappers.clustering import collect_positions, fit_places
+from memenvs.wrappers.place import PlaceWrapper
+from memenvs.wrappers.pose import PoseWrapper
+from memenvs.wrappers.previous_action import PreviousActionWrapper
+from memenvs.wrappers.trial import TrialWrapper
 
 __all__ = [
     "PlaceWrapper",

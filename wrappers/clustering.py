@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import check_whole, is_whole
-from wrappers.truth import truth_of
+from memenvs.wrappers.truth import truth_of
 
 
 def fit_places(

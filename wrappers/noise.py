@@ -75,7 +75,7 @@ class DeadReckoning:
         ValueError: A standard deviation was given, which would have no effect.
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), study of noise; the arithmetic is that of `memenvs.navigation.drive.reckon`.
+        Scene Memory Transformer (Fang et al., 2019), study of noise; the arithmetic is that of `memenvs.exploration.drive.reckon`.
     """
 
     def __init__(self, *, collision_known: bool, position_sd: float = 0.0, heading_sd: float = 0.0) -> None:
@@ -101,7 +101,7 @@ class DeadReckoning:
 
     def move(self, info: Mapping[str, Any]) -> np.ndarray:
         """float64, (3,); the pose after one more step, whose `command` (length m, turn rad) and `collision` are in `info`."""
-        from memenvs.navigation.drive import reckon  # compiles; nobody else needs it
+        from memenvs.exploration.drive import reckon  # compiles; nobody else needs it
 
         if not (self._collision_known and info["collision"]):
             reckon(self._estimate[None], np.asarray(info["command"], np.float64)[None])

@@ -10,9 +10,9 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from memenvs.checks import check_whole
-from wrappers.clustering import nearest_centre
-from wrappers.key import KeyWrapper
-from wrappers.truth import truth_of
+from memenvs.wrappers.clustering import nearest_centre
+from memenvs.wrappers.key import KeyWrapper
+from memenvs.wrappers.truth import truth_of
 
 
 class PlaceWrapper(KeyWrapper, RecordConstructorArgs):

@@ -8,10 +8,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from wrappers.frames import relative_pose, wrap_angle
-from wrappers.key import KeyWrapper
-from wrappers.noise import NOISES, DeadReckoning, NoNoise, PoseNoise
-from wrappers.truth import truth_of
+from memenvs.wrappers.key import KeyWrapper
+from memenvs.wrappers.noise import NOISES, DeadReckoning, NoNoise, PoseNoise
+from memenvs.wrappers.pose_frames import relative_pose, wrap_angle
+from memenvs.wrappers.truth import truth_of
 
 FRAMES = ("world", "start", "camera")
 ORIGINS = ("episode", "trial")

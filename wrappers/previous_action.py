@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from wrappers.key import KeyWrapper
+from memenvs.wrappers.key import KeyWrapper
 
 
 class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from memenvs.checks import check_whole
-from wrappers.key import KeyWrapper
+from memenvs.wrappers.key import KeyWrapper
 
 #: Reset options of `memenvs` that hold for one reset only.
 _ONCE = ("new_trial", "trial", "episode_index")

@@ -1,4 +1,4 @@
-"""The command line `python -m agents`: one module for a group of commands, each imported when it runs.
+"""The command line `python -m memenvs.agents`: one module for a group of commands, each imported when it runs.
 
 What can be refused without torch is refused before it is imported, which takes seconds: commands import the modules that need it after their checks.
 """
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
 
     def command() -> None:
-        result = getattr(import_module(f"agents.cli.{options.module}"), options.command)(options, rest)
+        result = getattr(import_module(f"memenvs.agents.cli.{options.module}"), options.command)(options, rest)
         if options.json and result is not None:
             print(json.dumps(result))
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m agents", description="Train, evaluate and report agents with memory.")
+    parser = Parser(prog="python -m memenvs.agents", description="Train, evaluate and report agents with memory.")
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 

@@ -1,4 +1,4 @@
-"""`python -m agents presets`."""
+"""`python -m memenvs.agents presets`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agents.presets import PRESETS, find_preset
+from memenvs.agents.presets import PRESETS, find_preset
 
 
 def presets(options: argparse.Namespace, rest: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m agents probe`, `walks`, `trajectories` and `report`."""
+"""`python -m memenvs.agents probe`, `walks`, `trajectories` and `report`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import argparse
 from contextlib import ExitStack
 from typing import Any
 
-from agents.run_config import read_config
+from memenvs.agents.experiments.config import read_config
 
 
 def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     """Records and draws the attention of a run's relic memory."""
     read_config(options.folder)
 
-    from agents.probe import probe_run
-    from agents.run_directory import RunDirectory
+    from memenvs.agents.experiments.attention_probe import probe_run
+    from memenvs.agents.experiments.directory import RunDirectory
 
     with RunDirectory(options.folder) as run:
         result = probe_run(
@@ -40,8 +40,8 @@ def walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     for folder in options.folders:
         read_config(folder)
 
-    from agents.run_directory import RunDirectory
-    from agents.walks import POLICIES, walk_runs
+    from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.experiments.paths import POLICIES, walk_runs
 
     with ExitStack() as opened:
         result = walk_runs(
@@ -66,8 +66,8 @@ def trajectories(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]
     """Writes the trajectories of a run's agent as a file of results."""
     config = read_config(options.folder)
 
-    from agents.run_directory import RunDirectory
-    from agents.vln.trajectories import check_trajectories, write_trajectories
+    from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.mtvm.trajectories import check_trajectories, write_trajectories
 
     check_trajectories(config)
     with RunDirectory(options.folder) as run:
@@ -82,8 +82,8 @@ def report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     for folder in options.folders:
         read_config(folder)
 
-    from agents.report import write_report
-    from agents.run_directory import RunDirectory
+    from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.experiments.report import write_report
 
     with ExitStack() as opened:
         runs = [opened.enter_context(RunDirectory(folder)) for folder in options.folders]

@@ -1,4 +1,4 @@
-"""`python -m agents train` and `evaluate`."""
+"""`python -m memenvs.agents train` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.presets import find_preset
-from agents.run_config import RunConfig, difference, read_config, with_overrides
+from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
+from memenvs.agents.presets import find_preset
 
 if TYPE_CHECKING:
-    from agents.run_directory import RunDirectory
+    from memenvs.agents.experiments.directory import RunDirectory
 
 OWN = "evaluation"
 """Name of the evaluation that belongs to a run."""
@@ -27,11 +27,11 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
         if differs is not None:
             raise ValueError(f"{folder} holds another run: {differs}; --resume goes with the command that began it")
 
-    from agents.distributed import launched
-    from agents.report import write_report
-    from agents.run_directory import RunDirectory
-    from agents.runs import check_config, evaluate_and_compare, train_run
-    from agents.supervised_runs import evaluate_supervised
+    from memenvs.agents.algorithms.distributed import launched
+    from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.experiments.report import write_report
+    from memenvs.agents.experiments.supervised_runs import evaluate_supervised
+    from memenvs.agents.experiments.train import check_config, evaluate_and_compare, train_run
 
     processes = launched(config.device)
     if not options.resume:
@@ -67,7 +67,7 @@ def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     if name == OWN:
         _check_own(config, options, changed)
 
-    from agents.run_directory import RunDirectory, best_checkpoint
+    from memenvs.agents.experiments.directory import RunDirectory, best_checkpoint
 
     if name == OWN and options.checkpoint not in (None, played := best_checkpoint(options.folder).name):
         raise ValueError(f"{OWN}.json is for {played}, got --checkpoint {options.checkpoint}; choose a --name")
@@ -92,7 +92,7 @@ def _check_own(config: RunConfig, options: argparse.Namespace, eval_kwargs: dict
 def _evaluate_agent(
     run: RunDirectory, options: argparse.Namespace, name: str, eval_kwargs: dict[str, Any] | None
 ) -> dict[str, Any]:
-    from agents.runs import evaluate_and_compare, evaluate_demonstrated, trained_policy
+    from memenvs.agents.experiments.train import evaluate_and_compare, evaluate_demonstrated, trained_policy
 
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
@@ -107,7 +107,7 @@ def _evaluate_agent(
 def _evaluate_predictions(
     run: RunDirectory, options: argparse.Namespace, name: str, eval_kwargs: dict[str, Any] | None
 ) -> dict[str, Any]:
-    from agents.supervised_runs import evaluate_supervised, trained_model
+    from memenvs.agents.experiments.supervised_runs import evaluate_supervised, trained_model
 
     model = trained_model(run, eval_kwargs)
     return evaluate_supervised(run, model, name=name, seed=options.seed, episodes=options.trials)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from memenvs.ballet.episodes import CELLS, DANCERS
-from memenvs.ballet.frames import CELL, FLOOR, WALL, sprites
 from memenvs.checks import choices_for
+from memenvs.room_ballet.episodes import CELLS, DANCERS
+from memenvs.room_ballet.frames import CELL, FLOOR, WALL, sprites
 
 Initialisation = Literal["calibrated", "release"]
 

@@ -13,8 +13,8 @@ from safetensors.torch import save
 from stable_baselines3.common.utils import get_device
 from torch import nn
 
-from agents.encoders.vc1 import VC1Encoder, load_vc1
-from agents.encoders.visual import VisualEncoder, load_encoder
+from memenvs.agents.encoders.vc1 import VC1Encoder, load_vc1
+from memenvs.agents.encoders.visual import VisualEncoder, load_encoder
 
 #: Name -> what loads it.
 ENCODERS: dict[str, Callable[..., VisualEncoder | VC1Encoder]] = {"cnn": load_encoder, "vc1": load_vc1}

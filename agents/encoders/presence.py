@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.encoders.visual import GRID
+from memenvs.agents.encoders.visual import GRID
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.renderer import Renderer
+from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, head_camera
 from memenvs.houses.worlds import World
-from memenvs.navigation.ext_objnav import ExtObjNavConfig
-from memenvs.navigation.layout import Layout, make_layout
-from memenvs.navigation.robot import ladder_pitch
+from memenvs.objectnav.env import ExtObjNavConfig
+from memenvs.objectnav.layout import Layout, make_layout
+from memenvs.objectnav.robot import ladder_pitch
 
 #: A category is present if a thing of it has more pixels than this in the 256 x 256 image.
 PRESENCE_PIXELS = 10

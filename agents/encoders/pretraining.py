@@ -14,8 +14,8 @@ from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from agents.encoders.presence import PRESENCE_PIXELS, Pictures, f1_scores, presence_loss
-from agents.encoders.visual import GRID, VisualEncoder, channels_first
+from memenvs.agents.encoders.presence import PRESENCE_PIXELS, Pictures, f1_scores, presence_loss
+from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
 from memenvs.files import write_file
 
 #: Share of the steps in which the learning rate rises.

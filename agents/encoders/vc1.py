@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from agents.encoders.visual import channels_first, load_weights, read_tensors
+from memenvs.agents.encoders.visual import channels_first, load_weights, read_tensors
 
 #: Short side that pictures are resized to, and side of the square in their middle that the network sees.
 RESIZED, SEEN = 256, 224

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from agents.memory.base import WHERE, Memory, State, StepInputs, Where
-from agents.memory.dnc import DNCConfig, DNCMemory
-from agents.memory.frmqn import FRMQNConfig, FRMQNMemory
-from agents.memory.none import NoMemory, NoMemoryConfig
-from agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
-from agents.memory.relic import RelicConfig, RelicMemory
-from agents.memory.sat import (
+from memenvs.agents.memory.base import WHERE, Memory, State, StepInputs, Where
+from memenvs.agents.memory.dnc import DNCConfig, DNCMemory
+from memenvs.agents.memory.frmqn import FRMQNConfig, FRMQNMemory
+from memenvs.agents.memory.none import NoMemory, NoMemoryConfig
+from memenvs.agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
+from memenvs.agents.memory.relic import RelicConfig, RelicMemory
+from memenvs.agents.memory.sat import (
     ChunkConfig,
     ChunkedMemory,
     MoveConfig,
@@ -22,11 +22,11 @@ from agents.memory.sat import (
     SpatialConfig,
     SpatialMemory,
 )
-from agents.memory.scene import SceneConfig
-from agents.memory.smt import FactorizedConfig, FactorizedMemory, PoolingMemory, SMTConfig, SMTMemory
-from agents.memory.smt_causal import CausalConfig, CausalMemory
-from agents.memory.tokens import TokenConfig, TokenMemory
-from agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
+from memenvs.agents.memory.scene_memory import SceneConfig
+from memenvs.agents.memory.smt import FactorizedConfig, FactorizedMemory, PoolingMemory, SMTConfig, SMTMemory
+from memenvs.agents.memory.smt_causal import CausalConfig, CausalMemory
+from memenvs.agents.memory.token_memory import TokenConfig, TokenMemory
+from memenvs.agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
 from memenvs.checks import choices_for
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from agents.memory.base import State
+from memenvs.agents.memory.base import State
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from torch.linalg import vecdot
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from agents.memory.dnc_cpu import SMALL, Scan
-from agents.memory.recurrent import ResetOn, stretches
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.kernels.dnc_cpu import SMALL, Scan
+from memenvs.agents.memory.recurrent import ResetOn, stretches
 from memenvs.checks import check_fields, check_whole, choices_for
 
 TaskOn = Literal["first", "every"]

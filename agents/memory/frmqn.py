@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from agents.memory.frmqn_cpu import Scan
-from agents.memory.log import append, empty_log, view_log
-from agents.memory.recurrent import ResetOn, stretches
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.kernels.frmqn_cpu import Scan
+from memenvs.agents.memory.recurrent import ResetOn, stretches
+from memenvs.agents.memory.step_log import append, empty_log, view_log
 from memenvs.checks import check_fields, check_whole
 
 RECURRENT = ("hidden", "cell", "read")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from agents.attention import attend
-from agents.memory.chunking import Chunks
-from agents.memory.flat_read import WEIGHTS, FlatRead
+from memenvs.agents.memory.attention import attend
+from memenvs.agents.memory.chunking import Chunks
+from memenvs.agents.memory.kernels.flat_read import WEIGHTS, FlatRead
 from memenvs.checks import check_whole
 
 SUMMARY_EPS = 1e-5

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.checks import check_fields, check_whole
 
 ResetOn = Literal["trial", "episode"]

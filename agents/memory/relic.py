@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import Window, attend, recomputed
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from agents.memory.clock import Clock
-from agents.memory.transformer import Block, Rotation, TransformerConfig
+from memenvs.agents.memory.attention import Window, attend, recomputed
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.clock import Clock
+from memenvs.agents.memory.transformer import Block, Rotation, TransformerConfig
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
 LONG_STEPS = 16_384

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.memory.base import State, StepInputs
-from agents.memory.chunking import Chunks, chunks_by_key
-from agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
-from agents.memory.reader import Tokens
-from agents.memory.tokens import Timeline, TokenConfig, TokenMemory
+from memenvs.agents.memory.base import State, StepInputs
+from memenvs.agents.memory.chunking import Chunks, chunks_by_key
+from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
+from memenvs.agents.memory.reader import Tokens
+from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory
 from memenvs.checks import check_whole
 from memenvs.retention import Strategy, check_room, strategy_numbers
 

@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from agents.attention import attend
-from agents.memory.scene import SceneConfig, SceneMemory
+from memenvs.agents.memory.attention import attend
+from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory
 from memenvs.checks import check_whole
 
 Centres = Literal["fps", "static", "window"]
@@ -238,7 +238,7 @@ def farthest_points(points: Tensor, hidden: Tensor | None, count: int) -> Tensor
         nearest = nearest.masked_fill(hidden, -torch.inf)
     last = torch.full_like(rows, points.shape[1] - 1)
     if points.device.type == "cpu" and points.dtype == torch.float32:
-        from agents.memory.farthest_cpu import choose
+        from memenvs.agents.memory.kernels.farthest_cpu import choose
 
         found = last[:, None].repeat(1, count)
         choose(points.transpose(1, 2).contiguous().numpy(), nearest.numpy(), found.numpy())

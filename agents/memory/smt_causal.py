@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import Window, attend, rotate
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from agents.memory.log import append, empty_log, put, view_log, with_room
-from agents.memory.recurrent import ResetOn
-from agents.memory.scene import POSITION_SCALE
-from agents.memory.smt import AttBlock, check_heads
+from memenvs.agents.memory.attention import Window, attend, rotate
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.recurrent import ResetOn
+from memenvs.agents.memory.scene_memory import POSITION_SCALE
+from memenvs.agents.memory.smt import AttBlock, check_heads
+from memenvs.agents.memory.step_log import append, empty_log, put, view_log, with_room
 from memenvs.checks import check_fields, check_whole
 
 PLACE_DIM = 8

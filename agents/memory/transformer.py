@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import rotate
+from memenvs.agents.memory.attention import rotate
 
 Rotation = tuple[Tensor, Tensor]
 """Cosine and sine, float (B, T, width / 2)."""

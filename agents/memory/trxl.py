@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from agents.attention import ROWS_AT_ONCE, attend
-from agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from agents.memory.clock import Clock
-from agents.memory.transformer import Block, TransformerConfig
+from memenvs.agents.memory.attention import ROWS_AT_ONCE, attend
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.clock import Clock
+from memenvs.agents.memory.transformer import Block, TransformerConfig
 
 
 @dataclass(frozen=True, kw_only=True)

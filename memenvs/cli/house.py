@@ -8,9 +8,9 @@ import numpy as np
 
 from memenvs.cli.common import UserError, blame, check_output, print_json
 from memenvs.houses.house import House
-from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.procedural import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
-from memenvs.houses.procthor import count_procthor, load_procthor
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
+from memenvs.houses.procthor.loader import count_procthor, load_procthor
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> None:
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
     if glb is not None:  # before anything is written
-        from memenvs.houses.export import export_glb, find_trimesh
+        from memenvs.houses.gltf import export_glb, find_trimesh
 
         with blame("--glb", ImportError):
             find_trimesh()
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> None:
     with blame("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
     if out is not None:
-        from memenvs.houses.topdown import HOUSE_LEGEND, draw_legend, draw_topdown, save_png
+        from memenvs.houses.rendering.topdown import HOUSE_LEGEND, draw_legend, draw_topdown, save_png
 
         plan = draw_topdown(house, navigation=navigation)
         with blame("--out", OSError):

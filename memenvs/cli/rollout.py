@@ -22,7 +22,7 @@ from memenvs.cli.common import (
 from memenvs.core import TrialEnv
 
 if TYPE_CHECKING:
-    from memenvs.vln.navigation import GraphNavigation
+    from memenvs.vln.env import GraphNavigation
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -108,7 +108,7 @@ def _graph_task(env: TrialEnv) -> GraphNavigation:
     Raises:
         UserError: It is another kind of environment.
     """
-    from memenvs.vln.navigation import GraphNavigation
+    from memenvs.vln.env import GraphNavigation
 
     if not isinstance(env.task, GraphNavigation):
         raise UserError(

@@ -25,7 +25,7 @@ CLASSES = STRUCTURE_CLASSES + FURNITURE_CLASSES + YCB_CLASSES
 CLASS_INDEX = {name: index for index, name in enumerate(CLASSES)}
 FIRST_YCB_CLASS = CLASS_INDEX[YCB_CLASSES[0]]
 
-#: Index -> name; how each looks is the renderer's business (`memenvs.houses.materials`).
+#: Index -> name; how each looks is the renderer's business (`memenvs.houses.rendering.materials`).
 MATERIALS = (
     "plain", "plaster", "wallpaper", "planks", "parquet", "tiles", "checker", "marble", "carpet", "brick",
     "wood", "fabric", "leather", "metal", "glass", "paper", "stripes", "label", "books", "leaves",

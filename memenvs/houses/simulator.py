@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numba import njit
 
-from memenvs.houses.arcs import drive_many
-from memenvs.houses.camera import Camera
-from memenvs.houses.geodesic import look_up, look_up_many
-from memenvs.houses.navmap import NavigationMap, slide_many
-from memenvs.houses.renderer import Renderer
-from memenvs.houses.scene import Scene
+from memenvs.houses.navigation.arcs import drive_many
+from memenvs.houses.navigation.geodesic import look_up, look_up_many
+from memenvs.houses.navigation.navmap import NavigationMap, slide_many
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.renderer import Renderer
+from memenvs.houses.rendering.scene import Scene
 
 #: The head camera of Habitat's Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2

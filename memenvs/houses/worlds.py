@@ -14,11 +14,11 @@ import numpy as np
 
 from memenvs.checks import choices_for
 from memenvs.houses.house import House
-from memenvs.houses.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
-from memenvs.houses.objects import PlacedObject, place_objects
-from memenvs.houses.procedural import SPLITS as PROCEDURAL_SPLITS
-from memenvs.houses.procedural import SUNCG_SPLITS, SUNCG_STYLE, HouseConfig, procedural_house
-from memenvs.houses.procthor import count_procthor, load_procthor, most_rooms
+from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
+from memenvs.houses.procedural.generator import SPLITS as PROCEDURAL_SPLITS
+from memenvs.houses.procedural.generator import SUNCG_SPLITS, SUNCG_STYLE, HouseConfig, procedural_house
+from memenvs.houses.procthor.loader import count_procthor, load_procthor, most_rooms
+from memenvs.houses.ycb import PlacedObject, place_objects
 
 WORLDS = ("procedural", "suncg_style", "procthor")
 PROCTHOR_SPLITS = ("train", "validation", "all")
@@ -41,7 +41,7 @@ class World(ABC):
 
     Args:
         robot_radius: Radius of the robot that the homes' maps are for, m; > 0.
-        robot_height: Its height, m; what hangs higher is in nobody's way. Above `memenvs.houses.navmap.CLIMB`.
+        robot_height: Its height, m; what hangs higher is in nobody's way. Above `memenvs.houses.navigation.navmap.CLIMB`.
 
     Raises:
         ValueError: A size is out of range.
@@ -71,7 +71,7 @@ class World(ABC):
     def furnish(
         self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
     ) -> tuple[House, tuple[PlacedObject, ...]]:
-        """Puts small things on the furniture of a home; see `memenvs.houses.objects.place_objects`."""
+        """Puts small things on the furniture of a home; see `memenvs.houses.ycb.place_objects`."""
         return place_objects(house, rng, count_range=count_range, categories=categories)
 
     def home(self, index: int) -> Home:
@@ -92,7 +92,7 @@ class World(ABC):
 
 
 class ProceduralWorld(World):
-    """Homes of `memenvs.houses.procedural`, one for a seed.
+    """Homes of `memenvs.houses.procedural.generator`, one for a seed.
 
     Args:
         split: A key of `splits`.

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from memenvs.checks import check_whole, choices_for, is_whole
-from memenvs.vln.episodes import HISTORIES, SUPERVISIONS
-from memenvs.vln.feature_files import ENDINGS
-from memenvs.vln.features import FEATURES
-from memenvs.vln.procedural import MOST_LEGS
+from memenvs.vln.features.base import FEATURES
+from memenvs.vln.features.files import ENDINGS
 from memenvs.vln.tokens import TOKENIZERS
-from memenvs.vln.worlds import WORLDS
+from memenvs.vln.worlds.base import HISTORIES, SUPERVISIONS
+from memenvs.vln.worlds.make import WORLDS
+from memenvs.vln.worlds.procedural.world import MOST_LEGS
 
 INVALID = ("error", "stop")
 NDTW_UNITS = ("metres", "hops")
@@ -28,8 +28,8 @@ class VLNConfig(ABC):
         split: Which episodes: "train", "val_seen" or "val_unseen"; "val_train_seen" of the real R2R.
         data_dir: Folder of the files of "mp3d" and "wordpiece", or that in which it is called `vln`; None for `vln` in the folder that
             `$MEMENVS_DATA` names. Must be None where nothing is read from it. Files that have changed are read again.
-        features: What views look like: "synthetic" (see `memenvs.vln.synthetic.SyntheticFeatures`), "none" (zeros), or the path of a file of yours
-            (see `memenvs.vln.feature_files.FileFeatures`).
+        features: What views look like: "synthetic" (see `memenvs.vln.features.synthetic.SyntheticFeatures`), "none" (zeros), or the path of a file of yours
+            (see `memenvs.vln.features.files.FileFeatures`).
         feature_size: Numbers D of an image feature; None for what suits (64, or all that the file has; of a file the first so many).
         panorama: Whether the observation has all 36 views as well.
         tokenizer: "words" (a vocabulary of the training texts) or "wordpiece" (BERT's; needs its vocabulary file in the data folder).

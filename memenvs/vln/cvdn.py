@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from memenvs.vln.config import CVDNConfig
-from memenvs.vln.episodes import World
-from memenvs.vln.navigation import GraphNavigation
-from memenvs.vln.worlds import make_world
+from memenvs.vln.env import GraphNavigation
+from memenvs.vln.worlds.base import World
+from memenvs.vln.worlds.make import make_world
 
 
 class CVDN(GraphNavigation):

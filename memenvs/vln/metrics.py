@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.vln.episodes import Episode
 from memenvs.vln.graph import Graphs
+from memenvs.vln.worlds.base import Episode
 
 #: An agent that stops nearer than this to the goal has succeeded, m.
 RADIUS = 3.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from memenvs.vln.config import R2RConfig
-from memenvs.vln.episodes import World
-from memenvs.vln.navigation import GraphNavigation
-from memenvs.vln.worlds import make_world
+from memenvs.vln.env import GraphNavigation
+from memenvs.vln.worlds.base import World
+from memenvs.vln.worlds.make import make_world
 
 
 class R2R(GraphNavigation):

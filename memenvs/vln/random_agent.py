@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from memenvs.vln.env import GraphNavigation
 from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, snap, wrap
 from memenvs.vln.metrics import Plan, Walks
-from memenvs.vln.navigation import GraphNavigation
 
 #: It turns right 0 ... 11 times, walks on five times, and stops; with the turns where there is no way on it acts 30 times at most.
 MOVES, ACTIONS = 5, 30

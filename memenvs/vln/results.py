@@ -13,10 +13,10 @@ import numpy as np
 
 from memenvs.checks import choices_for
 from memenvs.json_records import Field, read_json
-from memenvs.vln.episodes import Episode, World
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS, score
-from memenvs.vln.mp3d import CVDN_SPLITS, R2R_SPLITS, data_folder, load_cvdn, load_r2r
+from memenvs.vln.worlds.base import Episode, World
+from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, data_folder, load_cvdn, load_r2r
 
 #: By task, the key of an entry's id and the metrics of the score.
 TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}

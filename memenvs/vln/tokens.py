@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memenvs.vln.episodes import NAVIGATOR, ORACLE, TARGET
+from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, TARGET
 
 PAD, UNKNOWN, SEPARATOR = "[PAD]", "[UNK]", "[SEP]"
 MARKERS = (NAVIGATOR, ORACLE, TARGET)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env
 
 MEMORIES: dict[str, dict[str, Any]] = {
     "none": {},

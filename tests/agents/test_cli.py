@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-import agents
-from agents.__main__ import main
-from agents.presets import PRESETS
+import memenvs.agents
+from memenvs.agents.__main__ import main
+from memenvs.agents.presets import PRESETS
 
 
 def names(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -34,8 +34,8 @@ def test_one_preset(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    for name in agents.__all__:
-        assert getattr(agents, name) is not None and name in dir(agents)
+    for name in memenvs.agents.__all__:
+        assert getattr(memenvs.agents, name) is not None and name in dir(memenvs.agents)
 
 
 def test_help_says_what_steps_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +50,7 @@ def test_help_says_what_steps_are(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_can_be_answered_without_torch_is() -> None:
     code = """
 import contextlib, io, sys
-from agents.__main__ import main
+from memenvs.agents.__main__ import main
 refused = (
     ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"], ["evaluate", "/no/run"],
     ["probe", "/no/run"], ["walks", "/no/run"], ["report", "/no/run"], ["presets", "nope"],
@@ -69,7 +69,7 @@ print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplot
 
 
 def test_a_reader_that_leaves_early() -> None:
-    command = f"{sys.executable} -m agents presets | true"
+    command = f"{sys.executable} -m memenvs.agents presets | true"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -87,7 +87,7 @@ def test_a_reader_that_leaves_early() -> None:
         ),
         (["walks", "run", "--seed", "x"], "argument --seed: must be an integer of at least 0 and below 2^62, got 'x'"),
         (["probe", "run", "--count", "1.5"], "argument --count: must be an integer of at least 1, got '1.5'"),
-        (["report"], "the following arguments are required: folder; see python -m agents report --help"),
+        (["report"], "the following arguments are required: folder; see python -m memenvs.agents report --help"),
     ],
 )
 def test_wrong_numbers_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,5 +104,5 @@ def test_a_wrong_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
         main(["tarin", "demo"])
     assert end.value.code == 2
     error = capsys.readouterr().err
-    assert error.startswith("python -m agents: error: argument COMMAND: invalid choice: 'tarin'")
+    assert error.startswith("python -m memenvs.agents: error: argument COMMAND: invalid choice: 'tarin'")
     assert error.count("\n") == 1

@@ -11,7 +11,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import memenvs  # noqa: F401  (registers)
-from agents import TrialVecEnv, make_vec_env
+from memenvs.agents import TrialVecEnv, make_vec_env
 from tests.agents.learners import darkroom
 from tests.rollouts import same
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from memenvs.houses import worlds
-from memenvs.houses.camera import Camera
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder
-from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.renderer import render_frame
-from memenvs.houses.scene import Scene
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.renderer import render_frame
+from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, Simulator, head_camera
 from memenvs.houses.worlds import Home, World, make_world
 

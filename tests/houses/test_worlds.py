@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
-from memenvs.houses.navmap import NavigationMap
-from memenvs.houses.procedural import procedural_house
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.worlds import make_world
-from tests.houses.test_procthor import thing, two_rooms, write
+from tests.houses.procthor.test_procthor import thing, two_rooms, write
 
 WHOLE = json.dumps(two_rooms()).encode()
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 
-from agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO, make_vec_env
 
 pytestmark = pytest.mark.learning
 

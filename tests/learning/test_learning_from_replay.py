@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from agents import EpisodeDQN
-from tests.agents.q_worlds import Cue, copies
+from memenvs.agents import EpisodeDQN
+from tests.agents.algorithms.q_worlds import Cue, copies
 
 pytestmark = pytest.mark.learning
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from agents import make_vec_env
-from agents.imitation import ImitationA2C
-from agents.presets import find_preset
+from memenvs.agents import make_vec_env
+from memenvs.agents.mtvm.imitation import ImitationA2C
+from memenvs.agents.presets import find_preset
 
 pytestmark = pytest.mark.learning
 

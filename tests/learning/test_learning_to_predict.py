@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.presets import find_preset
-from agents.run_config import with_overrides
-from agents.run_directory import RunDirectory
-from agents.supervised_runs import evaluate_supervised, train_supervised
+from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.supervised_runs import evaluate_supervised, train_supervised
+from memenvs.agents.presets import find_preset
 
 pytestmark = pytest.mark.learning
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents import make_vec_env
-from agents.imitation import ImitationA2C
-from tests.vln.learners import DRY, ENV, SIZES, kwargs
+from memenvs.agents import make_vec_env
+from memenvs.agents.mtvm.imitation import ImitationA2C
+from tests.agents.mtvm.learners import DRY, ENV, SIZES, kwargs
 from tests.vln.toys import write_data
 
 

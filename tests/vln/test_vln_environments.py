@@ -12,9 +12,9 @@ import pytest
 import memenvs  # noqa: F401  (registers)
 from memenvs.core import TrialVectorEnv
 from memenvs.vln.cvdn import CVDN
-from memenvs.vln.drawing import draw_text
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
+from memenvs.vln.viewer import draw_text
 from tests.vln.toys import plain_metrics
 
 STOP = 16

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers)
-from memenvs.vln.episodes import Sights
-from memenvs.vln.feature_files import FileFeatures, convert_features
+from memenvs.vln.features.files import FileFeatures, convert_features
+from memenvs.vln.features.synthetic import SyntheticFeatures, render_views
 from memenvs.vln.graph import Graph, Graphs
-from memenvs.vln.mp3d import load_r2r
-from memenvs.vln.procedural import load_tours
-from memenvs.vln.synthetic import SyntheticFeatures, render_views
+from memenvs.vln.worlds.base import Sights
+from memenvs.vln.worlds.mp3d import load_r2r
+from memenvs.vln.worlds.procedural.world import load_tours
 from tests.vln.toys import write_data, write_json
 
 WIDTH = 5
@@ -258,7 +258,7 @@ def test_regions_and_things_of_real_houses(tmp_path):
 def test_features_are_made_once_and_are_the_same_in_another_process():
     code = (
         "import hashlib, numpy as np\n"
-        "from memenvs.vln.graph import Graphs\nfrom memenvs.vln.procedural import load_tours\nfrom memenvs.vln.synthetic import SyntheticFeatures\n"
+        "from memenvs.vln.graph import Graphs\nfrom memenvs.vln.worlds.procedural.world import load_tours\nfrom memenvs.vln.features.synthetic import SyntheticFeatures\n"
         "world = load_tours('val_unseen', 1)\nfeatures = SyntheticFeatures(world, Graphs(world.graphs), 16)\n"
         "print(hashlib.sha256(features.look(np.arange(0, 900, 50)[:, None], np.arange(36)).tobytes()).hexdigest())"
     )

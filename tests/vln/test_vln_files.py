@@ -14,10 +14,10 @@ from memenvs.json_records import read_json
 from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap
 from memenvs.vln.metrics import score
-from memenvs.vln.mp3d import cvdn_training_texts, data_folder, find_file, load_cvdn, load_r2r, read_scans
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
-from memenvs.vln.worlds import make_world
+from memenvs.vln.worlds.make import make_world
+from memenvs.vln.worlds.mp3d import cvdn_training_texts, data_folder, find_file, load_cvdn, load_r2r, read_scans
 from tests.vln.toys import NDH, PLACES, connectivity, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.vln.features import angle_features, view_angles
+from memenvs.vln.features.base import angle_features, view_angles
 from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, snap, view_of, wrap
 from tests.vln.toys import dijkstra, turn
 

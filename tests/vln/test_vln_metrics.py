@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.vln.episodes import Episode
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import Plan, Walks, score
 from memenvs.vln.rewards import step_rewards
+from memenvs.vln.worlds.base import Episode
 from tests.vln.toys import EDGES, PLACES, plain_metrics
 
 NAMES = "abcde"

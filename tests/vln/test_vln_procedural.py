@@ -12,11 +12,11 @@ import pytest
 from memenvs.vln.config import R2RConfig
 from memenvs.vln.graph import STEP, Graphs
 from memenvs.vln.metrics import score
-from memenvs.vln.procedural import HOUSES, Tours, load_tours, moves_again
-from memenvs.vln.procedural_dialogues import load_dialogues
-from memenvs.vln.procedural_houses import Spot, make_house
-from memenvs.vln.procedural_texts import AHEAD, BACK, LEFT, RIGHT, Clause, compile_clauses, follow, tell
 from memenvs.vln.tokens import split_words
+from memenvs.vln.worlds.procedural.dialogues import load_dialogues
+from memenvs.vln.worlds.procedural.houses import Spot, make_house
+from memenvs.vln.worlds.procedural.texts import AHEAD, BACK, LEFT, RIGHT, Clause, compile_clauses, follow, tell
+from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours, moves_again
 from tests.vln.toys import dijkstra
 
 # ---------------------------------------------------------------------- reading English, written apart from what writes it

@@ -19,8 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from memenvs.vln.episodes import Episode
 from memenvs.vln.graph import Graph
+from memenvs.vln.worlds.base import Episode
 
 PLACES = {"a": (0.0, 0.0), "b": (0.0, 2.0), "c": (0.0, 4.0), "d": (0.0, 4.5), "e": (2.0, 2.0), "x": (4.0, 4.0)}
 EDGES = ("ab", "bc", "cd", "be", "ae", "cx")

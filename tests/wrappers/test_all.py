@@ -8,7 +8,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.env_checker import check_env
 
-from wrappers import PlaceWrapper, PoseWrapper, PreviousActionWrapper, TrialWrapper
+from memenvs.wrappers import PlaceWrapper, PoseWrapper, PreviousActionWrapper, TrialWrapper
 
 
 def wrap(env: gym.Env) -> gym.Env:

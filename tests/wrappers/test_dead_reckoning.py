@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
-from wrappers import PoseWrapper, TrialWrapper
+from memenvs.wrappers import PoseWrapper, TrialWrapper
 
 FORWARD, LEFT = 0, 1
 SCAN = {"world": "procedural", "obs_mode": "scan", "max_episode_steps": 40}

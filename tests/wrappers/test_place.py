@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memenvs.wrappers import PlaceWrapper, collect_positions, fit_places
+from memenvs.wrappers.clustering import nearest_centre
 from tests.wrappers.conftest import WITH_POSE
-from wrappers import PlaceWrapper, collect_positions, fit_places
-from wrappers.clustering import nearest_centre
 
 
 @pytest.mark.parametrize("name", WITH_POSE)

@@ -4,9 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.wrappers import PoseWrapper, TrialWrapper
+from memenvs.wrappers.pose_frames import relative_pose, wrap_angle
 from tests.wrappers.conftest import WITH_POSE
-from wrappers import PoseWrapper, TrialWrapper
-from wrappers.frames import relative_pose, wrap_angle
 
 
 class Walker(gym.Env):

@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.wrappers import PreviousActionWrapper, TrialWrapper
 from tests.wrappers.conftest import ENVS
-from wrappers import PreviousActionWrapper, TrialWrapper
 
 
 @pytest.mark.parametrize("name", ENVS)

@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.wrappers import TrialWrapper
 from tests.wrappers.conftest import ENVS
-from wrappers import TrialWrapper
 
 
 class Countdown(gym.Env):

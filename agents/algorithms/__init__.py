@@ -1,0 +1,1 @@
+"""Learners: partial-update PPO, episode Q-learning, supervised learning."""

@@ -1,0 +1,303 @@
+"""Walks: single episodes of runs, step by step, as maps and as a metric by step, beside random and oracle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memenvs.agents.experiments.report import Report, figure_png, image_png, step_figure
+from memenvs.agents.experiments.train import RunDirectory, evaluation_env, trained_policy
+from memenvs.agents.experiments.trial_evaluator import NOT_METRICS, OraclePolicy, Policy, RandomPolicy
+from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.checks import check_whole, choices_for
+from memenvs.files import write_file
+
+POLICIES = ("agent", "random", "oracle")
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The first episode of a trial, T steps long.
+
+    Attributes:
+        seed: Of its environment.
+        trial: Number of the trial.
+        layout: Number of the layout.
+        poses: float, (T + 1, 3); `info["pose"]` from the start on.
+        values: float64, (T + 1,); a metric from the start on.
+    """
+
+    seed: int
+    trial: int
+    layout: int
+    poses: np.ndarray
+    values: np.ndarray
+
+
+def play_walks(
+    policy: Policy,
+    env: TrialVecEnv,
+    count: int,
+    metric: str,
+    *,
+    layouts: Sequence[int] | None = None,
+    deterministic: bool = False,
+) -> list[Walk]:
+    """Plays the first episode of trials, each with an empty memory, as `TrialEvaluator` does.
+
+    Which episodes these are does not depend on the policy.
+
+    Args:
+        policy: What acts.
+        env: N environments.
+        count: Episodes, played N at a time; >= 1.
+        metric: A number in `info`, or "return", the sum of rewards so far.
+        layouts: Layout of each episode, in turn and from the start again; None takes those of the environment's own trials.
+        deterministic: Whether the policy takes its best actions or draws them.
+
+    Raises:
+        ValueError: `count` is below 1, or there is no such metric; the message lists all.
+    """
+    check_whole("episodes", count)
+    walks: list[Walk] = []
+    while len(walks) < count:
+        options: list[dict[str, Any]] = [{"trial": len(walks) // env.num_envs} for _ in range(env.num_envs)]
+        if layouts is not None:
+            for i, each in enumerate(options):
+                each["layout"] = int(layouts[(len(walks) + i) % len(layouts)])
+        env.set_options(options)
+        walks += _wave(policy, env, metric, deterministic)
+    return walks[:count]
+
+
+def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[Walk]:
+    """One episode in every environment, from the reset that is asked for."""
+    observation, state, start = env.reset(), None, np.ones(env.num_envs, bool)
+    first = list(env.reset_infos)
+    known = _metrics(first[0], env.env.task.option_names)
+    if metric not in known:
+        raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, known)}")
+    returns = np.zeros(env.num_envs)
+    running = np.ones(env.num_envs, bool)
+    poses: list[list[np.ndarray]] = [[info["pose"]] for info in first]
+    values = [[0.0 if metric == "return" else float(info[metric])] for info in first]
+    while running.any():
+        actions, state = policy.predict(observation, state, start, deterministic)
+        observation, rewards, start, infos = env.step(actions)
+        returns += rewards
+        truth = env.env.task.info()
+        for i in np.flatnonzero(running).tolist():
+            ended = start[i]  # then the truth is already that of the next episode
+            poses[i].append(infos[i]["pose"] if ended else truth["pose"][i].copy())
+            values[i].append(
+                float(returns[i] if metric == "return" else infos[i][metric] if ended else truth[metric][i])
+            )
+        running &= ~start
+    return [
+        Walk(info["seed"], info["trial_id"], info["layout_id"], np.stack(way), np.array(line))
+        for info, way, line in zip(first, poses, values, strict=True)
+    ]
+
+
+def _metrics(info: Mapping[str, Any], option_names: Sequence[str]) -> list[str]:
+    """The numbers in an info that measure an episode, and "return"."""
+    names = {
+        key
+        for key, value in info.items()
+        if isinstance(value, (bool, int, float)) and not key.endswith("_id") and key not in NOT_METRICS
+    }
+    return sorted((names - set(option_names)) | {"return"})
+
+
+def draw_walk(env: TrialVecEnv, walk: Walk) -> np.ndarray:
+    """The task's map with a way.
+
+    Args:
+        env: One environment with the settings that it was played in; is reset.
+        walk: The way.
+
+    Returns:
+        uint8, (H, W, 3).
+    """
+    env.seed(walk.seed)
+    env.set_options({"trial": walk.trial, "layout": walk.layout})
+    env.reset()
+    return env.env.task.draw_map(0, walk.poses)
+
+
+def curve_by_step(walks: Sequence[Walk], steps: int) -> dict[str, list[float | None]]:
+    """Mean and standard error over episodes after 0, 1, ... steps.
+
+    Args:
+        walks: The episodes. One that is over keeps the value that it ended with.
+        steps: Of the last entry; at least as many as the longest episode has.
+
+    Returns:
+        "mean" and "stderr", `steps` + 1 entries each; the standard error of a single episode is None.
+    """
+    table = np.array([np.pad(walk.values, (0, steps + 1 - len(walk.values)), "edge") for walk in walks])
+    if len(walks) == 1:
+        return {"mean": table[0].tolist(), "stderr": [None] * (steps + 1)}
+    return {"mean": table.mean(0).tolist(), "stderr": (table.std(0, ddof=1) / np.sqrt(len(walks))).tolist()}
+
+
+def walk_runs(
+    runs: Sequence[RunDirectory],
+    folder: Path,
+    *,
+    episodes: int = 20,
+    maps: int = 4,
+    metric: str | None = None,
+    policies: Sequence[str] = POLICIES,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """Plays evaluation episodes of a run and writes `walks.html`, `walks.json`, `walks.png` and maps (`walk_1_agent.png` and so on).
+
+    Args:
+        runs: Folders, one or more of the same task; they need a checkpoint only where agents play. Episodes, random and oracle are those of the
+            first. The agent of a single run is called "agent", those of several by their folders.
+        folder: Where to write.
+        episodes: Each policy plays so many, the same ones; >= 1.
+        maps: So many of them are drawn; >= 0.
+        metric: What is shown by step; None for the first run's `score`.
+        policies: Some of `POLICIES`, each once.
+        seed: Of the evaluation environments and of the actions drawn.
+
+    Returns:
+        What `walks.json` holds: `metric`, `episodes` (seed, trial and layout of each), `policies` (for each `mean` and `stderr` by step, from
+        the start on, and of each episode its `lengths` and what it came to, `last`) and `files`.
+
+    Raises:
+        FileNotFoundError: The agent is to play and a run has no checkpoint.
+        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs have the same name, a
+            run is evaluated in other episodes than the first, or there are several and no agent is to play.
+
+    Source:
+        Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (ways).
+    """
+    check_whole("episodes", episodes)
+    check_whole("maps", maps, 0)
+    for name in policies:
+        if name not in POLICIES:
+            raise ValueError(f"unknown policy {name!r}; {choices_for(name, POLICIES)}")
+    if not policies or len(set(policies)) < len(policies):
+        raise ValueError(f"policies must be some of {list(POLICIES)}, each once, got {list(policies)}")
+    if len(runs) > 1 and "agent" not in policies:
+        raise ValueError(f"policies must have 'agent' among them where there are several runs, got {list(policies)}")
+    names = ["agent"] if len(runs) == 1 else [run.path.resolve().name for run in runs]
+    if len({*names, *POLICIES[1:]}) < len(names) + len(POLICIES[1:]):
+        raise ValueError(f"folders of runs must have different names, and none that of a policy, got {names}")
+    metric = runs[0].config.score if metric is None else metric
+    copies = min(runs[0].config.n_envs, episodes)  # of the environment; with another number episodes would be others
+    players = [
+        (label, policy, run)
+        for policy in policies
+        for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
+    ]
+    walks = {label: _walks_of(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
+    first = next(iter(walks))
+    drawn = {label: _start(run, walks[first][0], seed) for label, _, run in players if len(runs) > 1}
+    for label, each in walks.items():
+        same = [_episode(walk) for walk in each] == [_episode(walk) for walk in walks[first]]
+        if not same or (drawn and not np.array_equal(drawn[label], drawn[first])):
+            raise ValueError(f"{label} is evaluated in other episodes than {first}, with which it cannot be compared")
+    steps = max(len(walk.values) for each in walks.values() for walk in each) - 1
+    result: dict[str, Any] = {
+        "metric": metric,
+        "episodes": [{"seed": walk.seed, "trial": walk.trial, "layout": walk.layout} for walk in walks[first]],
+        "policies": {
+            name: {
+                **curve_by_step(each, steps),
+                "lengths": [len(walk.values) - 1 for walk in each],
+                "last": [float(walk.values[-1]) for walk in each],
+            }
+            for name, each in walks.items()
+        },
+    }
+    pictures = [f"walk_{number}_{name}.png" for number in range(1, min(maps, episodes) + 1) for name in walks]
+    result["files"] = [str(folder / name) for name in ("walks.html", "walks.json", "walks.png", *pictures)]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / "walks.json", json.dumps(result).encode())
+    _write_page(runs[0], folder, walks, result, min(maps, episodes), seed)
+    return result
+
+
+def _episode(walk: Walk) -> tuple[float, ...]:
+    """Which episode it is, and where it begins."""
+    return (walk.seed, walk.trial, walk.layout, *walk.poses[0].tolist())
+
+
+def _start(run: RunDirectory, walk: Walk, seed: int) -> np.ndarray:
+    """The map of an episode as it begins in the evaluation environment of a run."""
+    env = _evaluation_env(run, 1, seed)
+    try:
+        return draw_walk(env, replace(walk, poses=walk.poses[:1]))
+    finally:
+        env.close()
+
+
+def _evaluation_env(run: RunDirectory, copies: int, seed: int) -> TrialVecEnv:
+    """`evaluation_env` of a run, one of this project."""
+    env = evaluation_env(run.config, copies, seed)
+    if not isinstance(env, TrialVecEnv):
+        env.close()
+        raise ValueError(f"env must be one of this project to have its ways drawn, got {run.config.env!r}")
+    return env
+
+
+def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int) -> list[Walk]:
+    """What one policy plays in `copies` of the evaluation environment of a run."""
+    config = run.config
+    agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
+    env = _evaluation_env(run, copies, seed)
+    try:
+        if isinstance(agent, ActingPolicy):
+            agent.check_env(env)
+        others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
+        layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
+        player = others if agent is None else agent
+        return play_walks(player, env, episodes, metric, layouts=layouts, deterministic=config.deterministic)
+    finally:
+        env.close()
+
+
+def _write_page(
+    run: RunDirectory,
+    folder: Path,
+    walks: Mapping[str, Sequence[Walk]],
+    result: Mapping[str, Any],
+    maps: int,
+    seed: int,
+) -> None:
+    """The figure by step and the maps, as files and on one page."""
+    metric, curves = result["metric"], result["policies"]
+    report = Report(f"{run.path.name}: {run.config.env}, step by step", folder)
+    report.heading(f"{metric} by step")
+    report.text(
+        f"Mean over {len(result['episodes'])} evaluation episodes and standard error; an episode that is over keeps its last value."
+    )
+    report.picture("walks", figure_png(step_figure(curves, metric)))
+    rows = []
+    for name, curve in curves.items():
+        stderr = "-" if curve["stderr"][-1] is None else curve["stderr"][-1]
+        rows.append([name, curve["mean"][-1], stderr, float(np.mean(curve["lengths"]))])
+    report.table(["policy", f"{metric} at the end", "standard error", "steps"], rows)
+    if maps > 0:
+        report.heading("Ways")
+        env = _evaluation_env(run, 1, seed)
+        try:
+            for number in range(maps):
+                for name, each in walks.items():
+                    walk = each[number]
+                    caption = f"episode {number + 1}, {name}: {metric} {walk.values[-1]:.4g} after {len(walk.values) - 1} steps"
+                    picture = image_png(draw_walk(env, walk))
+                    report.picture(f"walk_{number + 1}_{name}", picture, caption, columns=len(walks))
+        finally:
+            env.close()
+    report.write(folder / "walks.html")

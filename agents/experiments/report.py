@@ -1,0 +1,370 @@
+"""The report of one or more runs: one HTML page with its pictures beside it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from PIL import Image
+
+from memenvs.agents.experiments.directory import VALIDATION, VERSIONS, RunDirectory
+from memenvs.checks import choices_for
+from memenvs.files import write_file
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
+    "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}img{max-width:100%;border-radius:4px}"
+    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.2rem .6rem;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}pre{background:#f5f5f5;padding:1rem;overflow:auto;font-size:.8rem}"
+    "figure{display:inline-block;margin:.5rem;vertical-align:top}figcaption{font-size:.85rem;color:#555}"
+)
+
+
+ACCURACY = "validation/accuracy"
+"""What runs that learn to predict log."""
+AGREEMENT = "train/imitation_agreement"
+"""What runs that learn from a teacher log."""
+
+
+def learning_figure(
+    runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]],
+    metric: str = "rollout/ep_rew_mean",
+    steps: str = "environment steps",
+) -> Figure:
+    """A metric over steps, one line for each run.
+
+    Args:
+        runs: Name -> metrics, as `RunDirectory.metrics` gives them.
+        metric: Which.
+        steps: What these steps are.
+    """
+    figure, axes = _figure()
+    for name, metrics in runs.items():
+        points = metrics.get(metric, [])
+        marker = "o" if len(points) == 1 else None
+        axes.plot([step for step, _ in points], [value for _, value in points], marker=marker, label=name)
+    axes.set_xlabel("batches" if metric == ACCURACY else steps)
+    labels = {
+        "rollout/ep_rew_mean": "return of an episode, last 100",
+        VALIDATION: "return of an episode, validation",
+        ACCURACY: "right answers, validation",
+        AGREEMENT: "share of decisions that are the teacher's",
+    }
+    axes.set_ylabel(labels.get(metric, metric))
+    if len(runs) > 1:
+        axes.legend(frameon=False)
+    return figure
+
+
+def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
+    """A metric by episode of the trial with its standard error, one line for each policy.
+
+    Args:
+        curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`.
+        metric: What it is.
+    """
+    figure, axes = _bands(curves, 1, marker="o", markersize=3)
+    axes.set_xlabel("episode of the trial")
+    axes.set_ylabel(metric)
+    return figure
+
+
+def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
+    """A metric by step of the episode with its standard error, one line for each policy.
+
+    Args:
+        curves: Name -> {"mean", "stderr"}, from the start on, as in `memenvs.agents.experiments.paths.curve_by_step`.
+        metric: What it is.
+    """
+    figure, axes = _bands(curves, 0)
+    axes.set_xlabel("step of the episode")
+    axes.set_ylabel(metric)
+    return figure
+
+
+def figure_png(figure: Figure) -> bytes:
+    """A figure as PNG."""
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(buffer)
+    return buffer.getvalue()
+
+
+def image_png(image: np.ndarray) -> bytes:
+    """An image, uint8 (H, W, 3), as PNG."""
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "png")
+    return buffer.getvalue()
+
+
+class Report:
+    """A page that is filled from top to bottom and written at once.
+
+    Args:
+        title: Heading.
+        folder: Where pictures go, beside the page; None keeps them in the page only.
+    """
+
+    def __init__(self, title: str, folder: Path | None = None) -> None:
+        self._title, self._folder = title, folder
+        self._parts: list[str] = []
+
+    def heading(self, text: str) -> None:
+        """A section."""
+        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+
+    def text(self, text: str) -> None:
+        """A paragraph."""
+        self._parts.append(f"<p>{html.escape(text)}</p>")
+
+    def code(self, text: str) -> None:
+        """Text as it is."""
+        self._parts.append(f"<pre>{html.escape(text)}</pre>")
+
+    def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1) -> None:
+        """A picture, inside the page and as a file of its own; at most so wide that `columns` of them are side by side."""
+        if self._folder is not None:
+            write_file(self._folder / f"{name}.png", png)
+        data = base64.b64encode(png).decode()
+        caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+        width = f' style="max-width:calc({100 // columns}% - 1.2rem)"' if columns > 1 else ""
+        self._parts.append(
+            f'<figure{width}><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">{caption}</figure>'
+        )
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table; floats get three digits."""
+
+        def cells(kind: str, values: Sequence[Any]) -> str:
+            shown = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
+            return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in shown) + "</tr>"
+
+        self._parts.append("<table>" + cells("th", header) + "".join(cells("td", row) for row in rows) + "</table>")
+
+    def write(self, path: Path) -> Path:
+        """Writes the page and returns where."""
+        title = html.escape(self._title)
+        page = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+            f"<h1>{title}</h1>{''.join(self._parts)}</html>"
+        )
+        write_file(path, page.encode())
+        return path
+
+
+def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table with a title on the page and, as Markdown, on the terminal."""
+    report.heading(title)
+    report.table(header, rows)
+    print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+
+
+def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """Learning curve, in-context curve and settings of runs that were trained, and evaluated where there is an evaluation.
+
+    Raises:
+        ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
+    """
+    report.heading("Learning")
+    metrics = {run.path.name: run.metrics() for run in runs}
+    steps = "updates" if all(run.config.imitation is not None for run in runs) else "environment steps"
+    is_taught = any(AGREEMENT in each for each in metrics.values())
+    if is_taught:
+        report.picture("agreement", figure_png(learning_figure(metrics, AGREEMENT, steps)))
+    if not is_taught or any("rollout/ep_rew_mean" in each for each in metrics.values()):
+        report.picture("learning", figure_png(learning_figure(metrics, steps=steps)))
+    validated = {run.path.name: run.metrics() for run in runs if run.config.validation_trials > 0}
+    if validated:
+        report.picture(
+            "validation",
+            figure_png(learning_figure(validated, VALIDATION, steps)),
+            "mean return in validation; the checkpoint with the best one is what is evaluated",
+        )
+    curves: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for name, data in read_evaluation(run).items():
+            curves[name if len(runs) == 1 else f"{run.path.name}: {name}"] = data
+    if curves:
+        score = runs[0].config.score
+        report.heading("Within a trial")
+        report.text(
+            "Each trial is one layout, with an empty memory at its start; mean over trials and standard error. "
+            "Below, eval_kwargs says how its environments differ from those of training."
+        )
+        shown = {name: data["metrics"][score] for name, data in curves.items() if score in data["metrics"]}
+        if not shown:
+            known = sorted({metric for data in curves.values() for metric in data["metrics"]})
+            raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
+        if all(len(curve["mean"]) <= 1 for curve in shown.values()):  # one episode is a trial
+            names = [score, *sorted({metric for who in shown for metric in curves[who]["metrics"]} - {score})]
+            rows = []
+            for who in shown:
+                means = [curves[who]["metrics"].get(name, {"mean": []})["mean"] for name in names]
+                rows.append([who, curves[who]["trials"], *(mean[0] if mean else "-" for mean in means)])
+            report.table(["policy", "episodes", *names], rows)
+            return
+        report.picture("in_context", figure_png(in_context_figure(shown, score)))
+        rows = [
+            [name, curves[name]["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
+            for name, curve in shown.items()
+            if curve["mean"]
+        ]
+        report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
+
+
+def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """Learning curves of runs that learn to predict, and their scores where there is an evaluation.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    report.heading("Learning")
+    report.picture("predictions", figure_png(learning_figure({run.path.name: run.metrics() for run in runs}, ACCURACY)))
+    rows = [
+        [run.path.name, who, metric, value["mean"], value["stderr"], data["episodes"]]
+        for run in runs
+        for who, data in read_evaluation(run).items()
+        for metric, value in data["metrics"].items()
+    ]
+    if rows:
+        report.heading("Answers")
+        report.text('"ideal" is the chance that the best answer from the same memory is right.')
+        report.table(["run", "who", "metric", "mean", "standard error", "episodes"], rows)
+
+
+def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """What the agent scores in its first episode after N demonstrations, beside what it scores there after N episodes of its own.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    rows = []
+    for run in runs:
+        score = run.config.score
+        own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
+        files = {int(file.stem.split("_")[1]): file for file in run.path.glob("demonstrations_*.json")}
+        for count, file in sorted(files.items()):
+            agent = _read_json(file)["agent"]
+            curve = agent["metrics"].get(score, {"mean": []})
+            if curve["mean"]:
+                self_played = own[count] if count < len(own) else "-"
+                shown = float(np.mean(agent["demonstrations"][score]))
+                rows.append([run.path.name, count, shown, curve["mean"][0], curve["stderr"][0], self_played])
+    if rows:
+        report.heading("After demonstrations")
+        report.text(
+            "The oracle plays the first N episodes of a trial while the agent's memory looks on; then the agent acts."
+        )
+        header = [
+            "run",
+            "N",
+            "demonstrations",
+            "first episode of the agent",
+            "standard error",
+            "after N episodes of its own",
+        ]
+        report.table(header, rows)
+
+
+def add_maps(report: Report, run: RunDirectory) -> None:
+    """The maps that the evaluation of a run drew, early episodes first."""
+    maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+    if maps:
+        report.heading("The way taken, early and late in the same trial")
+        report.text(
+            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs the walk is orange and the "
+            "annotated path blue."
+        )
+    for file in maps:
+        report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
+
+
+def add_words(report: Report, run: RunDirectory) -> None:
+    """Which words the agent of a run heeded in episodes of its evaluation."""
+    pictures = sorted(run.path.glob("words_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+    if pictures:
+        report.heading("Words that are heeded")
+        report.text(
+            "Above the house with the annotated path (blue) and the walk (orange); below, decision by decision, how much of its attention the option "
+            "that was taken has on each word, in the last cross layer."
+        )
+    for file in pictures:
+        report.picture(file.stem, file.read_bytes(), file.stem.replace("words_", "episode "))
+
+
+def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """The config of each run, and what it began with."""
+    report.heading("Settings")
+    for run in runs:
+        file = run.path / VERSIONS
+        began = json.loads(file.read_text()) if file.is_file() else {}
+        report.text(", ".join([run.path.name, *(f"{name} {version}" for name, version in began.items())]))
+        report.code(json.dumps(run.config.to_json(), indent=1))
+
+
+def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
+    """Writes `report.html` with its pictures and returns its path."""
+    report = Report(", ".join(run.path.name for run in runs), folder)
+    acting = [run for run in runs if run.config.supervised is None]
+    predicting = [run for run in runs if run.config.supervised is not None]
+    if predicting:
+        add_predictions(report, predicting)
+    if acting:
+        add_runs(report, acting)
+        add_demonstrations(report, acting)
+        add_maps(report, acting[0])
+        add_words(report, acting[0])
+    add_settings(report, runs)
+    return report.write(folder / "report.html")
+
+
+def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """Policy name -> `TrialResults.to_json`; empty if the run was not evaluated.
+
+    Raises:
+        ValueError: The file cannot be read.
+    """
+    file = run.path / "evaluation.json"
+    if not file.is_file():
+        return {}
+    return _read_json(file)
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file}: not JSON ({error})") from None
+
+
+def _figure() -> tuple[Figure, Any]:
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def _bands(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int, **style: Any) -> tuple[Figure, Any]:
+    """Lines with bands of a standard error, counted from `first` on."""
+    figure, axes = _figure()
+    for name, curve in curves.items():
+        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
+        x = np.arange(first, first + len(mean))
+        (line,) = axes.plot(x, mean, label=name, **style)
+        axes.fill_between(x, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    if not any(value < 0 for curve in curves.values() for value in curve["mean"]):
+        axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return figure, axes

@@ -1,0 +1,1 @@
+"""Compiled or hand-differentiated versions of memory operations."""

@@ -1,0 +1,128 @@
+"""MTVM as a policy: what acts, learns, is evaluated and saved as other policies are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from torch import Tensor
+
+from memenvs.agents.memory import State
+from memenvs.agents.mtvm.config import mtvm_config
+from memenvs.agents.mtvm.network import MTVM, Look
+from memenvs.agents.policies.acting import Acted, ActingPolicy
+from memenvs.agents.policies.distributions import Categorical
+from memenvs.vln.features.base import ANGLE_SIZE
+
+KEYS = ("instruction", "instruction_mask", "candidates", "candidate_mask", "direction")
+
+
+class MTVMPolicy(ActingPolicy):
+    """Actor and critic of MTVM for the observations of `memenvs/VLN-R2R-v0` and `memenvs/VLN-CVDN-v0`.
+
+    Args:
+        observation_space: `Dict` with `KEYS`; a panorama is not looked at.
+        action_space: `Discrete`, one action for each row of `candidates`.
+        lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
+        size: Name in `memenvs.agents.mtvm.config.SIZES`; None where `network` has every setting, as in a checkpoint.
+        network: Settings that are otherwise than the size says; see `MTVMConfig`.
+        weight_decay: Of AdamW.
+
+    Attributes:
+        network: The network.
+
+    Raises:
+        ValueError: A setting is unknown, or the spaces are others.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        lr_schedule: Schedule,
+        *,
+        size: str | None = "small",
+        network: Mapping[str, Any] | None = None,
+        weight_decay: float = 0.01,
+        use_sde: bool = False,
+    ) -> None:
+        if use_sde:
+            raise ValueError("use_sde must be False: an MTVMPolicy has no state-dependent exploration")
+        super().__init__(observation_space, action_space)
+        known = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {}
+        if not isinstance(action_space, spaces.Discrete) or not set(KEYS) <= set(known):
+            raise ValueError(
+                f"an MTVMPolicy needs observations with {', '.join(KEYS)} and Discrete actions, got {observation_space} and {action_space}"
+            )
+        words = cast(spaces.Box, known["instruction"])
+        (length,), (actions, width) = words.shape, known["candidates"].shape or (0, 0)
+        config = mtvm_config(size, **(network or {}))
+        if actions != action_space.n:
+            raise ValueError(f"candidates must have a row for each of the {action_space.n} actions, got {actions}")
+        if length > config.text_positions:
+            raise ValueError(
+                f"text_positions of the network must be at least the {length} tokens of an instruction, got {config.text_positions}; "
+                "or lower max_tokens of the environment"
+            )
+        self.network = MTVM(config, int(words.high.max()) + 1, width - ANGLE_SIZE)
+        self.optimizer = torch.optim.AdamW(self.parameters(), lr_schedule(1.0), weight_decay=weight_decay, fused=True)
+        self._kwargs = self.spelled_out({"size": size, "network": network})  # the weight decay is the learner's
+
+    @classmethod
+    def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """All settings of the network in place of a size, so that a file means what it meant when the size has become another one."""
+        network = asdict(mtvm_config(kwargs.get("size", "small"), **(kwargs.get("network") or {})))
+        return {**kwargs, "size": None, "network": network}
+
+    # ------------------------------------------------------------------ acting
+
+    def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
+        """State before the first decision; it grows as needed, whatever `max_steps`."""
+        return self.network.initial_state(batch_size)
+
+    def look(self, observations: dict[str, Tensor], state: State) -> Look:
+        """A decision of B environments.
+
+        Args:
+            observations: With `KEYS`.
+            state: From the network's `begin`.
+        """
+        views = self.network.views(observations, state)
+        return self.network.look(state["text"], state["words"], views)
+
+    @torch.no_grad()
+    def act(
+        self,
+        observations: PyTorchObs,
+        state: State,
+        episode_start: Tensor,
+        trial_start: Tensor,
+        deterministic: bool = False,
+    ) -> Acted:
+        """Chooses and remembers an action for each of B environments; see `ActingPolicy.act`. Memory is of the episode, whatever the trial."""
+        assert isinstance(observations, dict)
+        state = self.network.begin(observations, state, episode_start)
+        look = self.look(observations, state)
+        distribution = Categorical(look.logits)
+        actions = distribution.mode() if deterministic else distribution.sample(self.generator)
+        return Acted(
+            features=look.activations,
+            where={},
+            previous=torch.zeros_like(actions),
+            actions=actions,
+            log_probs=distribution.log_prob(actions),
+            values=look.value,
+            state=self.network.remember(observations, look, actions, state),
+        )
+
+    def remember_action(self, state: State, actions: Tensor) -> State:
+        """Refuses: what is remembered of a move is of the decision that it came from.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError("an MTVMPolicy cannot be told of moves that others chose (demonstrations)")

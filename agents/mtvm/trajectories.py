@@ -1,0 +1,142 @@
+"""Result files: where a run's agent goes in every instruction of a split, in the public form that `memenvs score` reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
+from memenvs.agents.experiments.progress import share_bar
+from memenvs.agents.experiments.trial_evaluator import Policy
+from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.files import write_file
+from memenvs.vln.env import GraphNavigation
+from memenvs.vln.results import TASKS
+
+#: Environment -> task, as result files name it.
+ENVIRONMENTS = {"memenvs/VLN-R2R-v0": "r2r", "memenvs/VLN-CVDN-v0": "ndh"}
+
+Trajectory = list[tuple[str, float, float]]
+"""(viewpoint, heading, elevation) from the start on, radians."""
+
+
+def check_trajectories(config: RunConfig) -> str:
+    """The task, "r2r" or "ndh", of a run whose trajectories can be scored.
+
+    Raises:
+        ValueError: Its environment is another one, or not on the real graphs.
+    """
+    if config.env not in ENVIRONMENTS:
+        raise ValueError(f"env must be one of {list(ENVIRONMENTS)}, got {config.env!r}")
+    world = {**config.env_kwargs, **config.eval_kwargs}.get("world", "procedural")
+    if world != "mp3d":
+        raise ValueError(f"world must be 'mp3d', whose instructions result files are about, got {world!r}")
+    return ENVIRONMENTS[config.env]
+
+
+def play_trajectories(
+    policy: Policy, env: TrialVecEnv, *, deterministic: bool = False, quiet: bool = True
+) -> list[tuple[str, Trajectory]]:
+    """Plays every episode of a split once, in the trials in which `TrialEvaluator` plays them.
+
+    Args:
+        policy: What acts.
+        env: N copies of R2R or CVDN.
+        deterministic: Whether the policy takes its best actions or draws them.
+        quiet: No progress bar.
+
+    Returns:
+        Id of the instruction and where the policy went, in the order of the split.
+    """
+    task = _task(env)
+    played: list[tuple[str, Trajectory]] = []
+    with share_bar("playing the agent", quiet=quiet) as progress:
+        for first in range(0, task.num_layouts, env.num_envs):
+            layouts = (first + np.arange(env.num_envs)) % task.num_layouts
+            trial = first // env.num_envs
+            env.set_options([{"trial": trial, "layout": int(layout)} for layout in layouts])
+            played += _wave(policy, env, deterministic)[: task.num_layouts - first]
+            if progress is not None:
+                progress(len(played) / task.num_layouts)
+    return played
+
+
+def _wave(policy: Policy, env: TrialVecEnv, deterministic: bool) -> list[tuple[str, Trajectory]]:
+    """One episode in every environment, from the reset that is asked for."""
+    task = _task(env)
+    observation, state, start = env.reset(), None, np.ones(env.num_envs, bool)
+    ids = [str(info["instr_id"]) for info in env.reset_infos]
+    ways: list[Trajectory] = [[] for _ in ids]
+    running = np.ones(env.num_envs, bool)
+    while running.any():
+        actions, state = policy.predict(observation, state, start, deterministic)
+        for i in np.flatnonzero(running).tolist():
+            ways[i] = task.trajectory(i)
+        observation, _, start, infos = env.step(actions)
+        for i in np.flatnonzero(running & start).tolist():  # the task already knows the next episode only
+            last = (str(infos[i]["viewpoint"]), float(infos[i]["heading"]), float(infos[i]["elevation"]))
+            ways[i] += [last] * (last[0] != ways[i][-1][0])
+        running &= ~start
+    return list(zip(ids, ways, strict=True))
+
+
+def _task(env: TrialVecEnv) -> GraphNavigation:
+    assert isinstance(env.env.task, GraphNavigation)
+    return env.env.task
+
+
+def write_trajectories(
+    run: RunDirectory,
+    path: Path | None = None,
+    *,
+    split: str | None = None,
+    seed: int = 1,
+    policy: Policy | None = None,
+    quiet: bool = False,
+) -> Path:
+    """Plays a run's agent in every instruction of a split and writes the file of results.
+
+    Args:
+        run: The folder.
+        path: Of the file; None: `trajectories_SPLIT.json` in the folder.
+        split: Such as "val_unseen"; None: that of the run's evaluation.
+        seed: Of the evaluation environments and of the actions drawn.
+        policy: What plays; None: the run's best checkpoint, or its latest.
+        quiet: No progress bar.
+
+    Returns:
+        The file: a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; for CVDN "inst_idx" in place of "instr_id".
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet, or the data are not there.
+        ValueError: The run is of another environment or world, the split is unknown, or the environment shows other words or features than were
+            learned with.
+    """
+    key, _ = TASKS[task := check_trajectories(run.config)]
+    config = run.config
+    if split is not None:
+        config = replace(config, eval_kwargs={**config.eval_kwargs, "split": split})
+    env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)  # copies as in the evaluation
+    assert isinstance(env, TrialVecEnv)
+    try:
+        policy = trained_policy(run, seed) if policy is None else policy
+        if isinstance(policy, ActingPolicy):
+            policy.check_env(env)
+        played = play_trajectories(policy, env, deterministic=config.deterministic, quiet=quiet)
+        split = _task(env).config.split
+    finally:
+        env.close()
+    entries: list[dict[str, Any]] = [
+        {key: int(id) if task == "ndh" else id, "trajectory": [list(each) for each in way]} for id, way in played
+    ]
+    path = run.path / f"trajectories_{split}.json" if path is None else path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, json.dumps(entries).encode())
+    return path

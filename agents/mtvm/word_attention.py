@@ -1,0 +1,115 @@
+"""Which words an agent heeds at each decision of an episode, drawn beside the way it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from memenvs.agents.mtvm.policy import MTVMPolicy
+from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.vln.env import GraphNavigation
+
+#: Words in a row of the picture.
+ROW = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Heeded:
+    """An episode and what was heeded of its text.
+
+    Attributes:
+        id: Of the instruction.
+        words: The tokens of the text, L.
+        attention: float32, (T, L); by decision, how much the option that was taken heard of each word in the last cross layer, a mean over
+            heads; each row adds up to 1.
+        moves: What was done at each decision, T.
+        map: uint8, (512, 512, 3); the graph with annotated path (blue) and walk (orange).
+        metrics: Of the episode, by name.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    attention: np.ndarray
+    moves: tuple[str, ...]
+    map: np.ndarray
+    metrics: dict[str, float]
+
+
+@torch.no_grad()
+def heed(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> Heeded:
+    """Plays an episode by the most likely actions.
+
+    Args:
+        policy: What plays; it must read the text.
+        env: One environment of VLN-R2R or VLN-CVDN.
+        episode: Its number in the split.
+
+    Raises:
+        ValueError: The policy does not read the text, or there are several environments.
+    """
+    network, task = policy.network, env.env.task
+    assert isinstance(task, GraphNavigation)
+    if not network.config.language:
+        raise ValueError("policy must read the text, got one with language off")
+    if env.num_envs != 1:
+        raise ValueError(f"env must be one environment, got {env.num_envs}")
+    policy.set_training_mode(False)
+    env.set_options([{"episode": episode}])
+    observation = env.reset()
+    assert isinstance(observation, dict)
+    numbers = observation["instruction"][0]
+    words = tuple(task.tokenizer.tokens[number] for number in numbers.tolist() if number)
+    poses, attention, moves = [task.info()["pose"][0].copy()], [], []
+    state, start = policy.initial_state(1), torch.ones(1, dtype=torch.bool, device=policy.device)
+    done = np.zeros(1, bool)
+    while not done[0]:
+        tensors, _ = policy.obs_to_tensor(observation)
+        assert isinstance(tensors, dict)
+        state = network.begin(tensors, state, start)
+        look = policy.look(tensors, state)
+        actions = look.logits.argmax(1)
+        offered = look.views.offered
+        view = look.vision.shape[1] - len(offered) + int(torch.searchsorted(offered, actions)[0])
+        attention.append(network.heeded(state["text"], state["words"], look.views)[0, view].float().cpu().numpy())
+        state, start = network.remember(tensors, look, actions, state), torch.zeros_like(start)
+        moves.append("stop" if int(actions[0]) == task.stop else f"candidate {int(actions[0])}")
+        observation, _, done, infos = env.step(actions.cpu().numpy())
+        poses.append(infos[0]["pose"] if done[0] else task.info()["pose"][0].copy())
+    env.set_options([{}])
+    return Heeded(
+        id=str(infos[0]["instr_id"]),
+        words=words,
+        attention=np.stack(attention),
+        moves=tuple(moves),
+        map=task.draw_map(0, np.stack(poses)),
+        metrics={name: float(infos[0][name]) for name in ("sr", "sdtw", "ne")},
+    )
+
+
+def words_figure(found: Heeded) -> Figure:
+    """The map, and under it words by decision, darker where more is heard."""
+    rows = -(-len(found.words) // ROW)
+    high = 0.25 * len(found.moves) + 0.9  # inches of a row of words
+    figure = Figure(figsize=(12, 5 + rows * high), dpi=100, layout="constrained")
+    top, *below = figure.subplots(rows + 1, 1, gridspec_kw={"height_ratios": [5, *[high] * rows]})
+    top.imshow(found.map)
+    top.axis("off")
+    done = "arrived" if found.metrics["sr"] > 0 else f"{found.metrics['ne']:.1f} m off"
+    most = float(found.attention.max())
+    top.set_title(
+        f"{found.id}: {done}, SDTW {found.metrics['sdtw']:.2f}; the darkest word has {most:.2f} of the attention, evenly each would have "
+        f"{1 / len(found.words):.2f}"
+    )
+    for row, axes in enumerate(below):
+        part = slice(row * ROW, (row + 1) * ROW)
+        words = found.words[part]
+        shown = np.full((len(found.moves), ROW), np.nan)
+        shown[:, : len(words)] = found.attention[:, part]
+        axes.imshow(shown, vmin=0.0, vmax=most, cmap="Blues", aspect="auto")
+        axes.set_xticks(range(len(words)), words, rotation=90, fontsize=8)
+        axes.set_yticks(range(len(found.moves)), [f"{k + 1}: {move}" for k, move in enumerate(found.moves)], fontsize=7)
+        axes.spines[:].set_visible(False)
+    return figure

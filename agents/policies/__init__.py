@@ -1,0 +1,1 @@
+"""Policies: encoder, memory and heads behind one interface."""

@@ -1,0 +1,30 @@
+"""Trained agents that come with this package."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from memenvs.agents.experiments.train import load_policy
+from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.presets import find_preset
+from memenvs.checks import choices_for
+
+#: Preset -> checkpoint of a run of it; how each was trained is in docs/in_context.md.
+PRETRAINED = {file.stem: file for file in sorted(Path(__file__).with_name("weights").glob("*.zip"))}
+
+
+def load_pretrained(name: str, *, seed: int = 0, device: str = "auto") -> ActingPolicy:
+    """The policy of a preset, trained.
+
+    Args:
+        name: A key of `PRETRAINED`; `find_preset` gives the environment that it was trained in.
+        seed: Of the actions that it draws.
+        device: Where it runs: "auto", "cpu" or "cuda".
+
+    Raises:
+        ValueError: No such agent, or its file is not whole or of other settings than the preset's.
+    """
+    if name not in PRETRAINED:
+        raise ValueError(f"unknown pretrained agent {name!r}; {choices_for(name, PRETRAINED)}")
+    return load_policy(PRETRAINED[name], replace(find_preset(name), device=device), seed)

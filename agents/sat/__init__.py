@@ -1,0 +1,1 @@
+"""Spatially-Aware Transformer: the Room Ballet model and its adaptive allocator."""

@@ -1,0 +1,288 @@
+"""Adaptive allocation: learning by reward which strategy decides what a memory of limited room keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.algorithms.archive import check_tensors, load_optimizer, optimizer_tensors
+from memenvs.agents.memory import State
+from memenvs.checks import check_fields, check_whole, choices_for
+from memenvs.retention import STRATEGIES, STRATEGY_NAMES, departures
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocatorConfig:
+    """Settings of an allocator.
+
+    Attributes:
+        hidden_dim: Width of the hidden layer; >= 1.
+        epsilon_start: Share of episodes whose strategy is drawn at random, at first; 0 ... 1.
+        epsilon_end: The same after `epsilon_steps` steps and from then on; 0 ... 1.
+        epsilon_steps: Steps in which it changes linearly from the first to the second, counted as the learner counts (batches, or steps in the
+            environment); >= 1.
+        loss_weight: Factor of its loss where that is added to the loss of the network that reads the memory; > 0.
+    """
+
+    hidden_dim: int = 64
+    epsilon_start: float = 1.0
+    epsilon_end: float = 0.2
+    epsilon_steps: int = 200_000
+    loss_weight: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_whole("hidden_dim", self.hidden_dim)
+        check_whole("epsilon_steps", self.epsilon_steps)
+        for name in ("epsilon_start", "epsilon_end"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must be 0 ... 1, got {getattr(self, name)}")
+        if self.loss_weight <= 0.0:
+            raise ValueError(f"loss_weight must be above 0, got {self.loss_weight}")
+
+    def epsilon_at(self, step: int) -> float:
+        """Share of episodes whose strategy is drawn after so many steps."""
+        done = min(step / self.epsilon_steps, 1.0)
+        return self.epsilon_start + (self.epsilon_end - self.epsilon_start) * done
+
+
+class AdaptiveAllocator(nn.Module):
+    """Predicts the reward that each strategy earns in a task, and so says which one to use.
+
+    One decision an episode: Q(g)[h] is the mean reward of strategy h in task g; nothing is bootstrapped.
+
+    Args:
+        task_dim: Width of the task vector g: 4 for one-hot, that of the encoder for sentences.
+        config: Settings; None for the defaults.
+        strategies: Names of those to choose from, two or more of `memenvs.retention`.
+
+    Attributes:
+        numbers: int64, (S,); numbers of `strategies` in `memenvs.retention.STRATEGY_NAMES`. Wherever a strategy comes in or goes out it is such
+            a number.
+
+    Raises:
+        ValueError: A setting is not allowed, or a strategy unknown.
+
+    Source:
+        Spatially-Aware Transformer for Embodied Agents, 2024, section 3.3; sizes and order as in its release.
+    """
+
+    numbers: Tensor
+
+    def __init__(
+        self, task_dim: int, config: AllocatorConfig | None = None, strategies: Sequence[str] = STRATEGIES
+    ) -> None:
+        super().__init__()
+        check_whole("task_dim", task_dim)
+        for name in strategies:
+            if name not in STRATEGY_NAMES:
+                raise ValueError(f"unknown strategy {name!r}; {choices_for(name, STRATEGY_NAMES)}")
+        if len(strategies) < 2 or len(set(strategies)) < len(strategies):
+            raise ValueError(f"strategies must be two or more different ones, got {list(strategies)}")
+        self.config = config or AllocatorConfig()
+        self.task_dim, self.strategies = task_dim, tuple(strategies)
+        numbers = torch.tensor([STRATEGY_NAMES.index(name) for name in strategies])
+        self.register_buffer("numbers", numbers, persistent=False)
+        hidden = self.config.hidden_dim
+        self.network = nn.Sequential(nn.Linear(task_dim, hidden), nn.ReLU(), nn.Linear(hidden, len(strategies)))
+
+    def forward(self, tasks: Tensor) -> Tensor:
+        """What each strategy earns.
+
+        Args:
+            tasks: float, (B, task_dim).
+
+        Returns:
+            float, (B, S), in the order of `strategies`.
+
+        Raises:
+            ValueError: Task vectors have another width.
+        """
+        if tasks.ndim != 2 or tasks.shape[1] != self.task_dim:
+            raise ValueError(f"tasks must be (B, {self.task_dim}), got {tuple(tasks.shape)}")
+        return self.network(tasks)
+
+    @torch.no_grad()
+    def distribution(self, tasks: Tensor) -> Tensor:
+        """softmax(Q), float (B, S): the article's distribution over strategies. It is reported, nothing is drawn from it."""
+        return self(tasks).softmax(-1)
+
+    @torch.no_grad()
+    def best(self, tasks: Tensor) -> Tensor:
+        """Number of the strategy that earns most in each task, int64 (B,); the first of equal ones."""
+        return self.numbers[self(tasks).argmax(-1)]
+
+    def choose(self, tasks: Tensor, epsilon: float, rng: np.random.Generator) -> Tensor:
+        """The best strategy or, with probability `epsilon` and for each task by itself, one drawn from all.
+
+        Args:
+            tasks: float, (B, task_dim).
+            epsilon: 0 ... 1; `config.epsilon_at` while learning. As many numbers are drawn whatever it is.
+            rng: Draws.
+
+        Returns:
+            int64, (B,); numbers of strategies.
+        """
+        explores = torch.from_numpy(rng.random(len(tasks)) < epsilon)
+        drawn = torch.from_numpy(rng.integers(len(self.strategies), size=len(tasks)))
+        device = self.numbers.device
+        return torch.where(explores.to(device), self.numbers[drawn.to(device)], self.best(tasks))
+
+    def loss(self, tasks: Tensor, chosen: Tensor, rewards: Tensor) -> Tensor:
+        """Mean of (R - Q(g)[h])^2, without `loss_weight`.
+
+        Args:
+            tasks: float, (B, task_dim).
+            chosen: int64, (B,); numbers of the strategies that were used.
+            rewards: float, (B,); what they earned; no gradient flows into them.
+
+        Raises:
+            ValueError: A strategy is none of those to choose from.
+        """
+        index = (chosen[:, None] == self.numbers).long()
+        if not bool(index.any(1).all()):
+            raise ValueError(
+                f"chosen must be numbers of {self.strategies}, {self.numbers.tolist()}, got {chosen.tolist()}"
+            )
+        expected = self(tasks).gather(1, index.argmax(1, keepdim=True))[:, 0]
+        return (rewards.detach() - expected).square().mean()
+
+
+class EpisodeAllocator:
+    """An allocator at work in N environments: a strategy is chosen at the start of an episode, held to its end, and judged by its return.
+
+    For reinforcement learning with a memory of limited room. What a memory has kept at each step follows from places and strategy alone
+    (`kept_steps`), so a learner stores the strategy and makes the memory again with gradients: episode by episode, as a state has one strategy for
+    each sequence. Exploration as in the source: `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
+
+    Args:
+        allocator: Learns here, with an Adam of its own.
+        num_envs: N.
+        rng: Draws strategies; the learner saves it with its others.
+        learning_rate: Of Adam, > 0.
+
+    Attributes:
+        strategies: int64, (N,); numbers of the strategies that are held.
+        steps: Environment steps so far, by which exploration falls.
+
+    Source:
+        Our specification of SAT, 5.8 (the article names PPO only).
+    """
+
+    def __init__(
+        self, allocator: AdaptiveAllocator, num_envs: int, rng: np.random.Generator, learning_rate: float = 2.5e-4
+    ) -> None:
+        check_whole("num_envs", num_envs)
+        self.allocator, self.rng, self.steps = allocator, rng, 0
+        self.optimizer = torch.optim.Adam(allocator.parameters(), learning_rate)
+        device = allocator.numbers.device
+        self.strategies = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._tasks = torch.zeros(num_envs, allocator.task_dim, device=device)
+        self._returns = torch.zeros(num_envs, device=device)
+
+    def begin(self, starts: Tensor, tasks: Tensor, state: State, *, explore: bool = True) -> State:
+        """Chooses a strategy wherever an episode starts; call it before each step.
+
+        Args:
+            starts: bool, (N,); this is the first step of an episode.
+            tasks: float, (N, task_dim); a constant where there is one task.
+            state: Of a memory whose state has `strategy`, int64 (N,), as those of SAT have. (To "t-fifo", which knows no places, those that count
+                visits are FIFO.)
+            explore: False takes the best strategy of each task.
+
+        Returns:
+            The state with the strategies that are held now.
+
+        Raises:
+            ValueError: The memory has no strategy.
+        """
+        if "strategy" not in state:
+            raise ValueError(
+                f"state must be of a memory with a strategy, as those of SAT have, got one of {sorted(state)}"
+            )
+        epsilon = self.allocator.config.epsilon_at(self.steps) if explore else 0.0
+        chosen = self.allocator.choose(tasks, epsilon, self.rng)
+        self.strategies = torch.where(starts, chosen, self.strategies)
+        self._tasks = torch.where(starts[:, None], tasks, self._tasks)
+        self._returns = self._returns.masked_fill(starts, 0.0)
+        return state | {"strategy": self.strategies.clone()}
+
+    def end(self, rewards: Tensor, ends: Tensor) -> list[float]:
+        """Adds up rewards, and learns from the episodes that are over; call it after each step.
+
+        Args:
+            rewards: float, (N,); undiscounted.
+            ends: bool, (N,); this was the last step of an episode, terminated or truncated.
+
+        Returns:
+            Loss of each episode that is over, in the order of environments; one step of Adam was made for each.
+        """
+        self.steps += len(rewards)
+        self._returns = self._returns + rewards
+        losses = []
+        for row in ends.nonzero()[:, 0].tolist():
+            one = slice(row, row + 1)
+            loss = self.allocator.loss(self._tasks[one], self.strategies[one], self._returns[one])
+            self.optimizer.zero_grad(set_to_none=True)
+            (self.allocator.config.loss_weight * loss).backward()
+            self.optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a checkpoint needs besides `rng`, by name."""
+        network = {f"allocator.{name}": value for name, value in self.allocator.state_dict().items()}
+        moments = {f"optimizer.{name}": value for name, value in optimizer_tensors(self.optimizer).items()}
+        return self._episodes() | network | moments
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Goes on where `tensors` was called.
+
+        Raises:
+            ValueError: They are of another number of environments or another allocator, for instance of another width of the sentences.
+        """
+        moments = {k.removeprefix("optimizer."): v for k, v in tensors.items() if k.startswith("optimizer.")}
+        rest = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
+        network = {f"allocator.{name}": value for name, value in self.allocator.state_dict().items()}
+        check_tensors("allocator", rest, self._episodes() | network)
+        load_optimizer(self.optimizer, list(self.allocator.parameters()), moments)
+        self.allocator.load_state_dict({k.removeprefix("allocator."): rest[k] for k in network})
+        self.strategies, self._tasks, self._returns = (
+            rest[name].clone() for name in ("strategies", "tasks", "returns")
+        )
+        self.steps = int(rest["steps"])
+
+    def _episodes(self) -> dict[str, Tensor]:
+        counter = torch.tensor(self.steps)
+        return {"strategies": self.strategies, "tasks": self._tasks, "returns": self._returns, "steps": counter}
+
+
+def kept_steps(
+    places: np.ndarray, strategies: str | np.ndarray, capacity: int, *, n_places: int | None = None
+) -> np.ndarray:
+    """Which steps of an episode are in memory at each of its steps, that step among them if it is stored.
+
+    Args:
+        places: int, (B, T); place of each step, from the first of an episode on.
+        strategies: A name, or the number of one for each episode, int (B,).
+        capacity: Steps that there is room for, >= 1.
+        n_places: As in `memenvs.retention.retained`.
+
+    Returns:
+        int64, (B, T, capacity); numbers of steps in order of time, then -1.
+
+    Raises:
+        ValueError: As `memenvs.retention.retained`.
+    """
+    gone = departures(places, strategies, capacity, n_places=n_places)
+    batch, steps = gone.shape
+    kept = np.full((batch, steps, capacity), -1)
+    for t in range(steps):
+        held = gone[:, : t + 1] > t
+        row, step = held.nonzero()
+        kept[row, t, held.cumsum(1)[row, step] - 1] = step
+    return kept

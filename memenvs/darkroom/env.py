@@ -1,0 +1,165 @@
+"""Darkroom: a dark 10 x 10 room with a hidden goal cell that stays the same over a trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.checks import check_whole
+from memenvs.core import BatchTask, Observation, Options
+from memenvs.grid_viewer import draw_grid, grid_pixels
+
+SPLITS = ("train", "test", "all")
+#: Change of (x, y) by action: +x, -x, +y, -y, stay.
+MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DarkroomConfig:
+    """Settings of the Darkroom.
+
+    Attributes:
+        split: Which goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
+        size: Cells along each side; >= 2.
+        max_episode_steps: Horizon, steps; >= 1.
+    """
+
+    split: str = "train"
+    size: int = 10
+    max_episode_steps: int = 100
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise ValueError(f"unknown split {self.split!r}; choose from {list(SPLITS)}")
+        check_whole("size", self.size, 2)
+        check_whole("max_episode_steps", self.max_episode_steps)
+
+
+def goal_cells(split: str, size: int = 10) -> np.ndarray:
+    """Goal cells of a split, in order.
+
+    Args:
+        split: "train", "test" or "all".
+        size: Cells along each side.
+
+    Returns:
+        int64, (G, 2); (x, y) of each goal.
+
+    Source:
+        The Decision-Pretrained-Transformer release: cells listed with the second index fastest, shuffled by a legacy
+        `RandomState(0)`; the first 80 % train.
+    """
+    cells = np.array([(x, y) for x in range(size) for y in range(size)], np.int64)
+    np.random.RandomState(0).shuffle(cells)  # the published split; nothing global is touched
+    cut = int(0.8 * len(cells))
+    return {"train": cells[:cut], "test": cells[cut:], "all": cells}[split]
+
+
+class Darkroom(BatchTask):
+    """Find an unmarked goal cell once, then go straight to it in every later episode of the trial.
+
+    Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `reward` float32 (1,), reward of the previous step (0 at reset).
+    Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the board.
+    Reward: 1 on every step whose resulting cell is the goal, else 0.
+    Ends: never by itself; truncated at the horizon of 100 steps. Start: always (0, 0).
+    Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
+    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was reached in this episode), `return`.
+
+    Source:
+        ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Ceilings over all 100 goals: known goal 91.99, blind sweep in
+        the first episode 51.5, random 1.04; over the 20 test goals: 90.90 and 47.9.
+    """
+
+    option_names = ("goal", "start")
+    action_names = ("right", "left", "up", "down", "stay")
+    config_type = DarkroomConfig
+
+    def __init__(self, num_envs: int, **kwargs: object) -> None:
+        self.config = DarkroomConfig(**kwargs)  # type: ignore[arg-type]
+        size = self.config.size
+        self.num_envs = num_envs
+        self.observation_space = gym.spaces.Dict(
+            {
+                "position": gym.spaces.Box(0.0, size - 1.0, (2,), np.float32),
+                "reward": gym.spaces.Box(0.0, 1.0, (1,), np.float32),
+            }
+        )
+        self.action_space = gym.spaces.Discrete(len(MOVES))
+        self.max_episode_steps = self.config.max_episode_steps
+        self._goals = goal_cells(self.config.split, size)
+        self.num_layouts = len(self._goals)
+        self._layout_goal = np.zeros((num_envs, 2), np.int64)
+        self._goal = np.zeros((num_envs, 2), np.int64)
+        self._start = np.zeros((num_envs, 2), np.int64)
+        self._position = np.zeros((num_envs, 2), np.int64)
+        self._reward = np.zeros(num_envs)
+        self._return = np.zeros(num_envs)
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Hides the goal of this layout."""
+        self._layout_goal[i] = self._goals[layout]
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Puts the agent at the start."""
+        self._goal[i] = self._cell("goal", options.get("goal"), self._layout_goal[i])
+        self._start[i] = self._position[i] = self._cell("start", options.get("start"), np.zeros(2, np.int64))
+        self._reward[i] = self._return[i] = 0.0
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves, and pays 1 on the goal."""
+        moved = np.clip(self._position + MOVES[actions], 0, self.config.size - 1)
+        self._position = np.where(active[:, None], moved, self._position)
+        reward = np.where(active & (self._position == self._goal).all(1), 1.0, 0.0)
+        self._reward = np.where(active, reward, self._reward)
+        self._return += reward
+        return reward, np.zeros(self.num_envs, bool)
+
+    def observe(self, out: Observation, which: np.ndarray) -> None:
+        """Cell and previous reward."""
+        out["position"][which] = self._position[which]
+        out["reward"][which, 0] = self._reward[which]
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth; see the class."""
+        return {
+            "pose": np.column_stack([self._position, np.zeros(self.num_envs, np.int64)]).astype(np.float32),
+            "place": self._position[:, 0] * self.config.size + self._position[:, 1],
+            "goal": self._goal,
+            "start": self._start,
+            "success": self._return > 0,
+            "return": self._return,
+        }
+
+    @property
+    def num_places(self) -> int:
+        """Cells of the board."""
+        return self.config.size**2
+
+    def oracle_actions(self) -> np.ndarray:
+        """First along x, then along y, then stay."""
+        dx, dy = (self._goal - self._position).T
+        return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [0, 1, 2, 3], 4).astype(np.int64)
+
+    def render(self, i: int) -> np.ndarray:
+        """The board: goal green, agent red; 320 x 320."""
+        return self.draw_map(i, self._position[i : i + 1])
+
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """The board with the cells passed through, from blue to red; 320 x 320."""
+        return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, way)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """The middles of the cells."""
+        return grid_pixels(self.config.size, poses)
+
+    def _cell(self, name: str, value: object, default: np.ndarray) -> np.ndarray:
+        if value is None:
+            return default
+        cell = np.asarray(value)
+        if cell.shape != (2,) or cell.dtype.kind not in "iu" or (cell < 0).any() or (cell >= self.config.size).any():
+            raise ValueError(
+                f"option {name!r} must be two integers (x, y) in 0 ... {self.config.size - 1}, got {value!r}"
+            )
+        return cell

@@ -1,0 +1,118 @@
+"""Settings of Roaming, Coverage and Search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memenvs.checks import as_names, check_fields, check_pair, check_whole, choices_for
+from memenvs.exploration.carmine import IMAGE_SIZE, frame_camera
+from memenvs.exploration.nyu40 import NYU40
+from memenvs.houses.homes_config import HomesConfig
+from memenvs.houses.worlds import World
+
+#: What can be observed, for each `obs_mode`.
+MODALITIES = {"frames": ("rgb", "depth", "semantic", "pose"), "scan": ("scan", "scan_class", "pose")}
+#: The classes that the paper's search is for.
+TARGETS = ("television", "refrigerator", "bookshelf", "table", "sofa", "bed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplorationConfig(HomesConfig):
+    """Settings of Roaming and Coverage, beside those of `HomesConfig`.
+
+    Attributes:
+        world: As in `HomesConfig`, but "suncg_style" unless another one is named. A `World` brings maps for a robot of its own size; that of
+            this one is `memenvs.exploration.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
+        obs_mode: "frames" (images) or "scan" (row 32 of the 48 x 64 images alone: 64 rays, 8 degrees below level).
+        modalities: What is observed, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan", "scan_class", "pose";
+            None for all.
+        image_size: Rows and columns of the images, (480, 640) over a whole number; their rays are every k-th of the sensor's 480 rows and 640
+            columns. None for 48 x 64. None in `obs_mode="scan"`.
+        wheel_noise: Standard deviation of the rate of each wheel, constant over an action, rad/s; >= 0.
+        action_seconds: How long an action lasts, s; > 0. With the defaults a step forward is off by 2.3 cm and each action by 7.0
+            degrees (`memenvs.exploration.drive.motion_sd`).
+        pose_source: Whether the observed pose is the "truth" or that of "dead_reckoning", which takes motions to be as commanded.
+        collision_known: Whether dead reckoning knows that the robot stayed where it was after a collision.
+        max_episode_steps: Steps after which an episode is truncated; >= 1.
+        threads: Threads that draw; >= 1. Results do not depend on it.
+
+    Raises:
+        TypeError: A setting has the wrong type.
+        ValueError: A setting is out of range or unknown.
+    """
+
+    world: str | World = "suncg_style"
+    obs_mode: Literal["frames", "scan"] = "frames"
+    modalities: tuple[str, ...] | None = None
+    image_size: tuple[int, int] | None = None
+    wheel_noise: float = 0.5
+    action_seconds: float = 1.0
+    pose_source: Literal["truth", "dead_reckoning"] = "truth"
+    collision_known: bool = False
+    max_episode_steps: int = 500
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "modalities", as_names("modalities", self.modalities))
+        if isinstance(self.image_size, list):
+            object.__setattr__(self, "image_size", tuple(self.image_size))
+        check_fields(self)
+        self._check_modalities()
+        if self.obs_mode == "scan" and self.image_size is not None:
+            raise ValueError(f"image_size must be None in obs_mode 'scan', got {self.image_size!r}")
+        if self.obs_mode == "frames":
+            size = (
+                IMAGE_SIZE if self.image_size is None else check_pair("image_size", self.image_size, "rows and columns")
+            )
+            frame_camera(size)  # raises if it is none that the sensor has
+            object.__setattr__(self, "image_size", size)
+        if self.wheel_noise < 0:
+            raise ValueError(f"wheel_noise must be at least 0 rad/s, got {self.wheel_noise}")
+        if self.action_seconds <= 0:
+            raise ValueError(f"action_seconds must be above 0 s, got {self.action_seconds}")
+        if self.collision_known and self.pose_source == "truth":
+            raise ValueError("collision_known must be False with pose_source 'truth', got True")
+        if self.pose_source != "truth" and "pose" not in (self.modalities or ()):
+            raise ValueError(
+                f"pose_source must be 'truth' where modalities leave the pose out, got {self.pose_source!r} with {self.modalities!r}"
+            )
+        for name in ("max_episode_steps", "threads"):
+            check_whole(name, getattr(self, name))
+
+    def _check_modalities(self) -> None:
+        known = MODALITIES[self.obs_mode]
+        wanted = known if self.modalities is None else self.modalities
+        for each in wanted:
+            if each not in known:
+                raise ValueError(f"unknown modality {each!r} in obs_mode {self.obs_mode!r}; {choices_for(each, known)}")
+        if not wanted or len(set(wanted)) < len(wanted):
+            raise ValueError(f"modalities must be None or some of {list(known)}, each once, got {self.modalities!r}")
+        object.__setattr__(self, "modalities", tuple(wanted))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig(ExplorationConfig):
+    """Settings of Search, beside those of `ExplorationConfig`.
+
+    Attributes:
+        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the six of the paper,
+            of which a world may lack some (ProcTHOR's homes have no bookshelf).
+        search_rule: When a class is found in the 48 x 64 image. "near_pixels": more than 4 % of the pixels have its label and a true depth
+            below 2 m. "share_and_nearest": more than 4 % have its label, and the nearest of them is below 2 m. "share_and_mean": more
+            than 4 % have its label, and their mean depth is below 2 m.
+    """
+
+    targets: tuple[str, ...] | None = None
+    search_rule: Literal["near_pixels", "share_and_nearest", "share_and_mean"] = "near_pixels"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "targets", as_names("targets", self.targets))
+        super().__post_init__()
+        targets = TARGETS if self.targets is None else self.targets
+        for each in targets:
+            if each not in NYU40[1:]:
+                raise ValueError(f"unknown class {each!r} in targets; {choices_for(each, NYU40[1:])}")
+        if not targets or len(set(targets)) < len(targets):
+            raise ValueError(f"targets must be at least one class, each once, got {self.targets!r}")

@@ -1,0 +1,26 @@
+"""Coverage: be everywhere once."""
+
+from __future__ import annotations
+
+from memenvs.exploration.env import Exploration
+
+
+class Coverage(Exploration):
+    """Enter as many different cells of 0.5 m as possible.
+
+    Observation (`Dict`): as `Roaming`.
+    Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
+    Reward: 5 for entering a cell that was not visited before, -1 for a collision. Only cells count whose middle can be reached; that of the
+    start is visited from the beginning.
+    Ends: the 51st collision terminates; 500 steps truncate. There is no success: few homes can be covered in 500 steps.
+    Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
+    Info: as `Roaming`.
+
+    Source:
+        Scene Memory Transformer (Fang et al., 2019), section 4.
+    """
+
+    weights = (0.0, 5.0, 0.0, -1.0)
+
+    def _plan(self, i: int) -> int:
+        return self._plan_to_cover(i)

@@ -1,0 +1,135 @@
+"""A home as Roaming, Coverage and Search know it: where to go, the cells to cover, and which classes are there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+
+from memenvs.exploration.nyu40 import LABELS, NYU40, with_nyu40_labels
+from memenvs.exploration.planner import cell_costs
+from memenvs.houses.house import House
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.rendering.scene import Scene
+from memenvs.houses.worlds import Home
+
+#: Side of a cell to cover, m; a home has at most so many of them along each axis.
+COVER_CELL, GRID = 0.5, 64
+#: Who plans to enter a cell plans to be so far within it, m.
+_WELL_WITHIN = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """One home.
+
+    Attributes:
+        number: Its number in its world.
+        house: The home.
+        navmap: Where one can go.
+        scene: The home made ready for drawing, with labels of NYU40.
+        corner: float64, (2,); (x, y) of the corner of cell [0, 0], m.
+        cells: bool, (64, 64); which cells of 0.5 m count: those whose middle can be reached. Row 0 has the smallest y.
+        has_label: bool, (41,); which labels things in the home have.
+    """
+
+    number: int
+    house: House
+    navmap: NavigationMap
+    scene: Scene
+    corner: np.ndarray
+    cells: np.ndarray
+    has_label: np.ndarray
+
+    @staticmethod
+    def of(number: int, home: Home) -> Site:
+        """The home of a number.
+
+        Raises:
+            ValueError: It is longer than 32 m.
+
+        Source:
+            SMT: cells of 0.5 m laid over the floor plan, of which the unoccupied ones count.
+        """
+        low, high = home.house.bounds
+        count = np.ceil((high - low) / COVER_CELL - 1e-9).astype(int)
+        if count.max() > GRID:
+            raise ValueError(
+                f"house {home.house.name!r} must be at most {GRID * COVER_CELL} m long to be covered, got {high - low} m"
+            )
+        i, j = np.indices((GRID, GRID)).reshape(2, -1)
+        middles = low + (np.stack([j, i], 1) + 0.5) * COVER_CELL
+        has_label = np.zeros(len(NYU40), bool)
+        has_label[LABELS[home.house.shapes.semantic]] = True
+        return Site(
+            number=number,
+            house=home.house,
+            navmap=home.navmap,
+            scene=with_nyu40_labels(Scene.of(home.house)),
+            corner=low,
+            cells=(home.navmap.islands(middles) == 0).reshape(GRID, GRID),
+            has_label=has_label,
+        )
+
+    @cached_property
+    def costs(self) -> np.ndarray:
+        """What it costs to be in each cell of the map; see `memenvs.exploration.planner.cell_costs`."""
+        return cell_costs(self.navmap)
+
+    @cached_property
+    def cover_cell(self) -> np.ndarray:
+        """int32, (H * W,); for each cell of the map the flat index of the cell to cover that it lies well within; -1 if that counts not."""
+        at = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVER_CELL
+        column, row = np.floor(at).astype(np.int64).T
+        on_grid = (row >= 0) & (row < GRID) & (column >= 0) & (column < GRID)
+        index = np.where(on_grid, row * GRID + column, 0)
+        is_within = (np.abs(at % 1.0 - 0.5) < 0.5 - _WELL_WITHIN / COVER_CELL).all(1)
+        is_open = (self.navmap.island.ravel() == 0) & self.cells.ravel()[index]
+        return np.where(on_grid & is_within & is_open, index, -1).astype(np.int32)
+
+    def unvisited(self, visited: np.ndarray) -> np.ndarray:
+        """bool, (H * W,); cells of the map in cells to cover that are not `visited`, bool (64, 64)."""
+        return _unvisited(self.cover_cell, visited.ravel())
+
+    def entered(self, way: np.ndarray) -> np.ndarray:
+        """float64, (K, 3); the cells that count and that a way, (T, 2) or more columns, m, leads through: x and y of the middle and the side."""
+        columns, rows = np.floor((way[:, :2] - self.corner) / COVER_CELL).astype(np.int64).T
+        was_there = np.zeros_like(self.cells)
+        was_there[rows, columns] = True
+        i, j = np.nonzero(was_there & self.cells)
+        middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVER_CELL
+        return np.column_stack([middles, np.full(len(middles), COVER_CELL)])
+
+
+@njit(nogil=True, cache=True)
+def _unvisited(cover_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:
+    out = np.zeros(len(cover_cell), np.bool_)
+    for cell in range(len(cover_cell)):
+        out[cell] = cover_cell[cell] >= 0 and not visited[cover_cell[cell]]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def enter_cells(
+    positions: np.ndarray, corners: np.ndarray, cells: np.ndarray, which: np.ndarray, visited: np.ndarray, is_new: np.ndarray
+) -> None:  # fmt: skip
+    """Marks the cells that robots are in as visited.
+
+    Args:
+        positions: float64, (N, 2); m.
+        corners: float64, (N, 2); of each robot's cell [0, 0], m.
+        cells: bool, (N, 64, 64); which cells count.
+        which: bool, (N,); the robots to look at.
+        visited: bool, (N, 64, 64); changed in place.
+        is_new: bool, (N,); written: whether the cell counts and was not visited before.
+    """
+    for i in range(len(positions)):
+        is_new[i] = False
+        if which[i]:
+            column = math.floor((positions[i, 0] - corners[i, 0]) / COVER_CELL)
+            row = math.floor((positions[i, 1] - corners[i, 1]) / COVER_CELL)
+            is_new[i] = cells[i, row, column] and not visited[i, row, column]
+            visited[i, row, column] = True

@@ -1,0 +1,259 @@
+"""FourBoxes: four coloured boxes in the corners of a room; one of them pays, the same one all trial long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.checks import check_pair, check_start, check_whole, is_whole
+from memenvs.core import BatchTask, Observation, Options
+from memenvs.four_boxes.resize import Resize
+from memenvs.four_boxes.room import (
+    BOX_POSITIONS,
+    BOX_RADIUS,
+    COLOURS,
+    FORWARD,
+    FORWARD_DISTANCE,
+    LARGE_SIZE,
+    LEFT,
+    RIGHT,
+    ROBOT_RADIUS,
+    START,
+    STAY,
+    TURN_DEG,
+    VIEW_SIZE,
+    BoxRoom,
+    ahead,
+    is_blocked,
+    make_house,
+)
+from memenvs.houses.rendering.viewer import SIDE, draw_picture, draw_plan, goal_traces, plan_pixels
+
+if TYPE_CHECKING:
+    from memenvs.four_boxes.miniworld import MiniworldRoom
+
+WORLDS = ("builtin", "miniworld")
+#: The box pays a robot that is nearer than this to its middle, m, and heads for it within so many degrees.
+NEAR = BOX_RADIUS + ROBOT_RADIUS + 1.5 * FORWARD_DISTANCE
+FACING_DEG = 30.0
+_TIE = 1e-6  # degrees; headings are multiples of 15 degrees, so some are off by 30 degrees but for rounding
+_MAP_SCALE = 40.0  # pixels per metre
+#: Turns in a full circle.
+_HEADINGS = round(360 / TURN_DEG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourBoxesConfig:
+    """Settings of FourBoxes.
+
+    Attributes:
+        world: "builtin" (our renderer, needs nothing) or "miniworld" (the Miniworld package, extra `miniworld`; needs a display).
+        image_size: Rows and columns of the images, which are drawn with 60 x 80 pixels and made smaller; at most that.
+            Encoders made for larger images, such as Stable-Baselines3's own, need (36, 36) at least.
+        max_episode_steps: Horizon, steps; >= 1.
+        threads: Threads that draw in our world; >= 1. Results do not depend on it.
+    """
+
+    world: str = "builtin"
+    image_size: tuple[int, int] = (25, 25)
+    max_episode_steps: int = 50
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.world not in WORLDS:
+            raise ValueError(f"unknown world {self.world!r}; choose from {list(WORLDS)}")
+        height, width = check_pair("image_size", self.image_size, "rows and columns")
+        if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):
+            raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")
+        object.__setattr__(self, "image_size", (height, width))
+        for name in ("max_episode_steps", "threads"):
+            check_whole(name, getattr(self, name))
+
+
+class FourBoxes(BatchTask):
+    """Find out which of four coloured boxes pays, then go straight to it in every later episode of the trial.
+
+    Observation (`Dict`): `rgb` uint8 (25, 25, 3), what the robot sees, drawn with 60 x 80 pixels and made smaller as the article does; `heading`
+    float32 (2,), cosine and sine of the heading (the article's pair is Miniworld's (x, z): the sine has the other sign); `reward`
+    float32 (1,), reward of the previous step (0 at reset). Encoders normalise the image.
+    Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the box that pays does nothing; the
+    other boxes can be walked through.
+    Reward: 1 on every step that ends within 2.016 m of the middle of the box that pays, with its direction within 30 degrees of the heading.
+    Ends: never by itself; truncated at the horizon of 50 steps. Start: the middle of the room, heading along x.
+    Layout: number of the box that pays, in the order blue, red, green, yellow. There are no others, so no split holds any out. Options:
+    `goal` (number or colour) and `start` (x m, y m, heading rad).
+    Info: `pose` (x m, y m, heading rad; the room reaches from (0, -6) to (6, 0)), `place` (number of the nearest box), `goal`
+    and `goal_id` (the box that pays), `start` (as the option), `success` (it paid in this episode), `return`.
+
+    Source:
+        ReLIC, section on Miniworld, after Decision-Pretrained Transformer. Ceilings 39, 45, 45, 39 for blue, red, green, yellow; mean 42.
+    """
+
+    option_names = ("goal", "start")
+    action_names = ("turn left", "turn right", "forward", "stay")
+    config_type = FourBoxesConfig
+
+    def __init__(self, num_envs: int, **kwargs: object) -> None:
+        self.config = config = FourBoxesConfig(**kwargs)  # type: ignore[arg-type]
+        self.num_envs = num_envs
+        self.num_layouts = len(COLOURS)
+        self.max_episode_steps = config.max_episode_steps
+        self.action_space = gym.spaces.Discrete(len(self.action_names))
+        self.observation_space = gym.spaces.Dict(
+            {
+                "rgb": gym.spaces.Box(0, 255, (*config.image_size, 3), np.uint8),
+                "heading": gym.spaces.Box(-1.0, 1.0, (2,), np.float32),
+                "reward": gym.spaces.Box(0.0, 1.0, (1,), np.float32),
+            }
+        )
+        self._room = _make_room(config, num_envs)
+        self._house = make_house()  # for maps
+        self._resize = Resize(VIEW_SIZE, config.image_size)
+        self._views = np.zeros((num_envs, *VIEW_SIZE, 3), np.uint8)
+        self._layout_goal = np.zeros(num_envs, np.int64)
+        self._start = np.tile(START, (num_envs, 1))
+        self._reward = np.zeros(num_envs)
+        self._return = np.zeros(num_envs)
+        self._trail: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for pictures
+
+    # ------------------------------------------------------------------ rules
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Says which box pays."""
+        self._layout_goal[i] = layout
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Puts the robot at the start."""
+        goal = int(self._layout_goal[i]) if options.get("goal") is None else _check_goal(options["goal"])
+        start = START if options.get("start") is None else _check_start(options["start"], goal)
+        self._start[i] = start
+        self._room.place(i, start, goal)
+        self._reward[i] = self._return[i] = 0.0
+        self._trail[i] = [self._room.pose[i].copy()]
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves, and pays 1 near the right box."""
+        self._room.move(actions, active)
+        reward = np.where(active & self._is_paid(), 1.0, 0.0)
+        self._reward = np.where(active, reward, self._reward)
+        self._return += reward
+        for i in np.flatnonzero(active).tolist():
+            self._trail[i].append(self._room.pose[i].copy())
+        return reward, np.zeros(self.num_envs, bool)
+
+    def observe(self, out: Observation, which: np.ndarray) -> None:
+        """What the robot sees, where it heads, what the previous step paid."""
+        self._room.draw(self._views, which)
+        self._resize(self._views, which, out["rgb"])
+        heading = self._room.pose[which, 2]
+        out["heading"][which] = np.column_stack([np.cos(heading), np.sin(heading)])
+        out["reward"][which, 0] = self._reward[which]
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth; see the class."""
+        pose, goal = self._room.pose, self._room.goal
+        gaps = np.hypot(*np.moveaxis(pose[:, None, :2] - BOX_POSITIONS, -1, 0))
+        return {
+            "pose": pose.astype(np.float32),
+            "place": gaps.argmin(1),
+            "goal": goal,
+            "goal_id": goal,
+            "start": self._start,
+            "success": self._return > 0,
+            "return": self._return,
+        }
+
+    @property
+    def num_places(self) -> int:
+        """The quarters of the room."""
+        return len(COLOURS)
+
+    def oracle_actions(self) -> np.ndarray:
+        """Stay where it pays; else take the free heading that is nearest to the direction of the box, and walk."""
+        pose = self._room.pose
+        turned = np.repeat(pose[:, None], _HEADINGS, 1)
+        turned[:, :, 2] += np.radians(TURN_DEG) * np.arange(_HEADINGS)
+        distance, error = self._to_goal(turned)
+        leads_nowhere = is_blocked(ahead(turned), self._goal_positions()[:, None]) & (distance >= NEAR)
+        turns = np.where(leads_nowhere, np.inf, np.round(error, 6)).argmin(1)  # rounded: a tie goes to the left
+        there = np.select([turns == 0, turns <= _HEADINGS // 2], [FORWARD, LEFT], RIGHT)
+        return np.where(self._is_paid(), STAY, there).astype(np.int64)
+
+    def render(self, i: int) -> np.ndarray:
+        """What the robot sees and a map with its way and the box that pays; 384 x 768."""
+        view = np.zeros((SIDE, SIDE, 3), np.uint8)
+        top = (SIDE - LARGE_SIZE[0]) // 2
+        view[top : top + LARGE_SIZE[0]] = self._room.draw_large(i)
+        return draw_picture(view, self._house, np.array(self._trail[i]), goal_traces(self._goal_positions()[i : i + 1]))
+
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """The room from above with the way and the box that pays."""
+        return draw_plan(self._house, way, goal_traces(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Positions on the floor plan."""
+        return plan_pixels(self._house, poses, pixels_per_metre=_MAP_SCALE)
+
+    def close(self) -> None:
+        """Stops the drawing threads, or closes the Miniworld environment."""
+        self._room.close()
+
+    # ------------------------------------------------------------------ private
+
+    def _goal_positions(self) -> np.ndarray:
+        """float64, (N, 2); middles of the boxes that pay, m."""
+        return BOX_POSITIONS[self._room.goal]
+
+    def _to_goal(self, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Distance (m) of poses (N, K, 3) to the box that pays, and by how much they do not head for it (degrees, 0 to 180); both (N, K)."""
+        x, y = np.moveaxis(self._goal_positions()[:, None] - pose[..., :2], -1, 0)
+        error = np.degrees(np.arctan2(y, x) - pose[..., 2])
+        return np.hypot(x, y), np.abs((error + 180.0) % 360.0 - 180.0)
+
+    def _is_paid(self) -> np.ndarray:
+        """bool, (N,); where the box that pays is near and ahead."""
+        distance, error = self._to_goal(self._room.pose[:, None])
+        return ((distance < NEAR) & (error <= FACING_DEG + _TIE))[:, 0]
+
+
+def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoom:
+    """The room of a world.
+
+    Raises:
+        ImportError: Miniworld is not installed, or there is no display.
+    """
+    if config.world == "builtin":
+        return BoxRoom(num_envs, threads=config.threads)
+    try:
+        from memenvs.four_boxes.miniworld import MiniworldRoom
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "world 'miniworld' needs the package miniworld; install it with: pip install 'memenvs[miniworld]'"
+        ) from error
+    except Exception as error:  # pyglet has its own error for a missing display, which cannot be imported without one
+        raise ImportError(
+            f"world 'miniworld' needs a display with OpenGL ({error}); without a screen, start with: xvfb-run -a"
+        ) from error
+    return MiniworldRoom(num_envs)
+
+
+def _check_goal(value: object) -> int:
+    if isinstance(value, str) and value in COLOURS:
+        return COLOURS.index(value)
+    if is_whole(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload]
+    raise ValueError(f"option 'goal' must be 0 ... {len(COLOURS) - 1} or one of {list(COLOURS)}, got {value!r}")
+
+
+def _check_start(value: object, goal: int) -> tuple[float, float, float]:
+    start = check_start(value)
+    if is_blocked(np.array(start[:2]), BOX_POSITIONS[goal]):
+        raise ValueError(
+            f"option 'start' must be at least {ROBOT_RADIUS} m from the walls of the room, (0, -6) to (6, 0), and "
+            f"{ROBOT_RADIUS + BOX_RADIUS:.3f} m from the middle of the {COLOURS[goal]} box, got {value!r}"
+        )
+    return start[0], start[1], start[2] % (2 * math.pi)

@@ -1,0 +1,144 @@
+"""A home as a binary glTF file (.glb), for viewers, modellers and other simulators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memenvs.files import whole_file
+from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS
+from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Shapes
+from memenvs.houses.rendering.scene import floor_pieces
+
+if TYPE_CHECKING:
+    import trimesh
+
+#: Sides of an exported cylinder, and how often the faces of an icosahedron are split for an ellipsoid.
+CYLINDER_SIDES, SPHERE_SPLITS = 32, 2
+
+_TO_GLTF = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # x, y, z -> x, z, -y: glTF has y up
+_BUILDING = 0  # instance
+_CEILING = (242, 240, 234)  # colour, as the renderer draws it
+
+
+def export_glb(house: House, path: str | Path) -> None:
+    """Writes a home as binary glTF 2.0: metres, y up; our (x, y, z) is (x, z, -y) there.
+
+    Every instance is a node with its name; below it is one mesh for each look, with the base colour as its material's. The
+    `extras` of a node hold `instance_id`, those of a mesh too, and `semantic_class`, `semantic_id` and `material`. Floors
+    (one for each room) and the ceiling belong to instance 0. Cylinders have 32 sides. Textures are not exported.
+
+    Args:
+        house: The home.
+        path: File to write, ending in .glb; replaced in one step once it is whole.
+
+    Raises:
+        ImportError: trimesh is not installed.
+        ValueError: `path` does not end in .glb.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".glb":
+        raise ValueError(f"path must end in .glb, got {str(path)!r}")
+    content = house_scene(house).export(file_type="glb")
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def house_scene(house: House) -> trimesh.Scene:
+    """The scene that `export_glb` writes.
+
+    Raises:
+        ImportError: trimesh is not installed.
+    """
+    library = find_trimesh()
+    scene = library.Scene(base_frame="world")
+    templates = _templates(library)
+    shapes = house.shapes
+    for instance, name in enumerate(house.instances):
+        rows = np.flatnonzero(shapes.instance == instance)
+        extras: dict[str, Any] = {"instance_id": instance}
+        classes = np.unique(shapes.semantic[rows])
+        if instance != _BUILDING and len(classes) == 1:
+            extras |= {"semantic_class": CLASSES[classes[0]], "semantic_id": int(classes[0])}
+        scene.graph.update(frame_from="world", frame_to=name, matrix=np.eye(4), metadata=extras)
+        looks = np.column_stack([shapes.semantic[rows], shapes.material[rows], shapes.colour[rows]])
+        for look in np.unique(looks, axis=0):
+            part = shapes.take(rows[(looks == look).all(1)])
+            vertices, faces = _solids(part, templates)
+            _add(scene, name, instance, look, vertices, faces)
+    pieces, corners, room_of_piece = floor_pieces(house.rooms)
+    for room, data in enumerate(house.rooms):
+        outlines = [pieces[i, : corners[i]] for i in np.flatnonzero(room_of_piece == room)]
+        floor = np.array([CLASS_INDEX["floor"], data.floor_material, *data.floor_colour])
+        _add(scene, house.instances[_BUILDING], _BUILDING, floor, *_flat(outlines, 0.0, faces_up=True))
+        ceiling = np.array([CLASS_INDEX["ceiling"], MATERIALS.index("plaster"), *_CEILING])
+        _add(scene, house.instances[_BUILDING], _BUILDING, ceiling, *_flat(outlines, house.height, faces_up=False))
+    return scene
+
+
+def find_trimesh() -> Any:
+    """The library."""
+    try:
+        import trimesh
+    except ImportError as error:
+        raise ImportError('export needs trimesh: pip install "memenvs[export]"') from error
+    return trimesh
+
+
+def _templates(library: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Vertices (V, 3) and faces (F, 3) of each kind of shape with half sizes 1."""
+    made = {
+        BOX: library.creation.box(extents=(2, 2, 2)),
+        CYLINDER: library.creation.cylinder(radius=1, height=2, sections=CYLINDER_SIDES),
+        SPHERE: library.creation.icosphere(subdivisions=SPHERE_SPLITS, radius=1),
+    }
+    return {kind: (np.asarray(mesh.vertices), np.asarray(mesh.faces)) for kind, mesh in made.items()}
+
+
+def _solids(shapes: Shapes, templates: dict[int, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (V, 3) in our frame and faces (F, 3) of shapes."""
+    vertices, faces, count = [], [], 0
+    for i in range(len(shapes)):
+        points, triangles = templates[int(shapes.kind[i])]
+        cos, sin = np.cos(float(shapes.yaw[i])), np.sin(float(shapes.yaw[i]))
+        turn = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+        vertices.append((points * shapes.half[i].astype(float)) @ turn.T + shapes.centre[i].astype(float))
+        faces.append(triangles + count)
+        count += len(points)
+    return np.concatenate(vertices), np.concatenate(faces)
+
+
+def _flat(outlines: list[np.ndarray], height: float, *, faces_up: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (V, 3) in our frame and faces (F, 3) of convex outlines, each (P, 2) and counter-clockwise."""
+    vertices, faces, count = [], [], 0
+    for outline in outlines:
+        vertices.append(np.column_stack([outline, np.full(len(outline), height)]))
+        fan = [(count, count + i, count + i + 1) for i in range(1, len(outline) - 1)]
+        faces += fan if faces_up else [triangle[::-1] for triangle in fan]
+        count += len(outline)
+    return np.concatenate(vertices), np.array(faces)
+
+
+def _add(
+    scene: trimesh.Scene, parent: str, instance: int, look: np.ndarray, vertices: np.ndarray, faces: np.ndarray
+) -> None:
+    """Adds a mesh below an instance's node; `look` is (class, material, red, green, blue)."""
+    library = find_trimesh()
+    semantic, material = int(look[0]), int(look[1])
+    srgb = np.asarray(look[2:], float) / 255
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    surface = library.visual.material.PBRMaterial(
+        name=MATERIALS[material], baseColorFactor=[*linear, 1.0], metallicFactor=0.0, roughnessFactor=1.0
+    )
+    mesh = library.Trimesh(vertices @ _TO_GLTF.T, faces, process=False)
+    mesh.visual = library.visual.TextureVisuals(material=surface)
+    mesh.metadata.update(
+        instance_id=instance,
+        semantic_class=CLASSES[semantic],
+        semantic_id=semantic,
+        material=MATERIALS[material],
+    )
+    name = f"{parent}/{len(scene.geometry)}"
+    scene.add_geometry(mesh, node_name=name, geom_name=name, parent_node_name=parent)

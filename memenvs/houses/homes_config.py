@@ -1,0 +1,79 @@
+"""Which homes a task in homes takes place in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.checks import check_pair, check_start
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.worlds import WORLDS, World, make_world
+
+#: x (m), y (m) and heading (rad) of a robot.
+Pose = tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HomesConfig:
+    """The settings that all tasks in homes share.
+
+    Attributes:
+        world: One of `memenvs.houses.worlds.WORLDS`, or a `World`.
+        split: Which homes of the world; None for "train". None with a `World`.
+        houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
+        rooms: Fewest and most rooms of a home of world "procedural", 2 to 14; None for 6 to 14. None in other worlds, which have the
+            rooms they have.
+    """
+
+    world: str | World = "procedural"
+    split: str | None = None
+    houses: str | Path | None = None
+    rooms: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, (str, World)):
+            raise ValueError(f"world must be one of {list(WORLDS)} or a World, got {self.world!r}")
+        for name in ("split", "houses", "rooms") if isinstance(self.world, World) else ():
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} must be None with a World, which has its own, got {getattr(self, name)!r}")
+        if self.rooms is not None:
+            object.__setattr__(self, "rooms", check_range("rooms", self.rooms))
+
+    def make_world(self, **robot: float) -> World:
+        """The homes, with maps for a robot of the size `robot_radius`, `robot_height` (m) where these are given.
+
+        Raises:
+            ValueError: Unknown world or split, or a setting does not suit the world.
+            FileNotFoundError: The file of homes is not there.
+        """
+        if not isinstance(self.world, str):
+            return self.world
+        return make_world(self.world, split=self.split, houses=self.houses, rooms=self.rooms, **robot)
+
+
+def check_range(name: str, value: object) -> tuple[int, int]:
+    """Fewest and most of something as a tuple of two integers; raises ValueError if they are no range from at least 1."""
+    low, high = check_pair(name, value, "fewest and most")
+    if not 1 <= low <= high:
+        raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
+    return low, high
+
+
+def check_start_pose(navmap: NavigationMap, name: str, value: object) -> Pose:
+    """The option `start` as numbers; raises ValueError if it is none, or not on the largest island of the home called `name`."""
+    start = check_start(value)
+    point = np.array([start[:2]])
+    if navmap.islands(point)[0] != 0:
+        near = navmap.snap(point)[0].round(3).tolist()
+        raise ValueError(
+            f"option 'start' must lie on the largest navigable island of {name!r}, got {value!r}; "
+            f"the nearest point there is {near}"
+        )
+    return start
+
+
+def draw_start_pose(navmap: NavigationMap, rng: np.random.Generator) -> Pose:
+    """A pose drawn uniformly from the largest island, with any heading."""
+    return *navmap.random_point(rng), 2 * np.pi * rng.random()

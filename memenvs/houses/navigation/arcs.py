@@ -1,0 +1,106 @@
+"""Driving on two wheels: arcs, and what happens when one meets something."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+#: An arc is tested at points so far apart at most, m.
+ARC_STEP = 0.025
+
+
+@njit(nogil=True, cache=True)
+def arc_end(x: float, y: float, heading: float, distance: float, turn: float) -> tuple[float, float, float]:
+    """Where an arc ends.
+
+    Args:
+        x: m.
+        y: m.
+        heading: At the start, rad.
+        distance: Length of the arc, m; negative backwards.
+        turn: Change of the heading along it, rad.
+
+    Returns:
+        x, y (m) and heading (rad, as it comes) at the end.
+
+    Source:
+        Differential drive with constant wheel rates: a chord of length s sin(q) / q in the direction heading + q, q half the turn.
+    """
+    q = 0.5 * turn
+    chord = distance * (math.sin(q) / q if abs(q) > 1e-6 else 1.0 - q * q / 6.0)
+    return x + chord * math.cos(heading + q), y + chord * math.sin(heading + q), heading + turn
+
+
+@njit(nogil=True, cache=True)
+def is_arc_free(
+    free: np.ndarray, width: int, origin: np.ndarray, cell: float, pose: tuple[float, float, float], distance: float, turn: float
+) -> bool:  # fmt: skip
+    """Whether an arc stays on free cells that hang together over their sides; the cell that it starts in is not tested.
+
+    Two cells that only share a corner do not hang together, as for `memenvs.houses.navigation.occupancy.label_islands`: no arc leaves its island.
+
+    Args:
+        free: bool, (H * W,); with a rim of blocked cells wider than `ARC_STEP`.
+        width: W.
+        origin: float64, (2,); corner of cell [0, 0], m.
+        cell: Side of a cell, m.
+        pose: x, y (m) and heading (rad) at the start.
+        distance: Length of the arc, m.
+        turn: Change of the heading along it, rad.
+    """
+    parts = math.ceil(abs(distance) / ARC_STEP)
+    row, column = int((pose[1] - origin[1]) / cell), int((pose[0] - origin[0]) / cell)
+    for k in range(1, parts + 1):
+        share = k / parts
+        x, y, _ = arc_end(pose[0], pose[1], pose[2], distance * share, turn * share)
+        i, j = int((y - origin[1]) / cell), int((x - origin[0]) / cell)
+        if not free[i * width + j]:
+            return False
+        if i != row and j != column and not (free[row * width + j] or free[i * width + column]):
+            return False
+        row, column = i, j
+    return True
+
+
+@njit(nogil=True, cache=True)
+def drive_many(
+    free: np.ndarray,
+    widths: np.ndarray,
+    origins: np.ndarray,
+    cell: float,
+    positions: np.ndarray,
+    headings: np.ndarray,
+    motions: np.ndarray,
+    which: np.ndarray,
+    turns_freely: np.ndarray,
+    collided: np.ndarray,
+) -> None:
+    """Drives N robots along arcs, in place, each on its own grid.
+
+    Args:
+        free: bool, (N, cells); row i is the flat grid of robot i.
+        widths: int64, (N,); W of each robot's grid.
+        origins: float64, (N, 2); m.
+        cell: Side of a cell, m.
+        positions: float64, (N, 2); m; changed in place.
+        headings: float64, (N,); rad, in [0, 2 pi); changed in place.
+        motions: float64, (N, 2); length of the arc (m) and turn (rad).
+        which: bool, (N,); the robots that drive.
+        turns_freely: bool, (N,); a robot that meets something then turns on the spot instead of staying as it was.
+        collided: bool, (N,); written: what stayed as it was because something was in the way.
+    """
+    for i in range(len(positions)):
+        collided[i] = False
+        if not which[i]:
+            continue
+        distance, turn = motions[i, 0], motions[i, 1]
+        start = (positions[i, 0], positions[i, 1], headings[i])
+        if not is_arc_free(free[i], widths[i], origins[i], cell, start, distance, turn):
+            if not turns_freely[i]:
+                collided[i] = True
+                continue
+            distance = 0.0
+        x, y, heading = arc_end(start[0], start[1], start[2], distance, turn)
+        positions[i, 0], positions[i, 1], headings[i] = x, y, heading % (2.0 * math.pi)

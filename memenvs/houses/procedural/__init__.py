@@ -1,0 +1,1 @@
+"""Homes generated from a seed: floor plan, furniture, placement."""

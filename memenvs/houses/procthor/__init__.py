@@ -1,0 +1,1 @@
+"""Homes read from ProcTHOR files."""

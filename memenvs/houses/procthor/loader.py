@@ -1,0 +1,289 @@
+"""Homes from house files in the JSON format of ProcTHOR-10K.
+
+Unity's frame (x, y up, z; yaw clockwise) becomes ours (x, z, y; yaw counter-clockwise): the plan looks the same from above.
+
+Source:
+    Deitke et al., "ProcTHOR: Large-Scale Embodied AI Using Procedural Generation", 2022; schema 1.0.0 of its houses.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.houses.classes import CLASS_INDEX
+from memenvs.houses.house import BOX, Door, House, Room, ShapeBuilder, points_in_polygon, polygon_area
+from memenvs.houses.procthor.assets import ROOM_TYPES, finish
+from memenvs.houses.procthor.objects import add_objects, read_objects
+from memenvs.houses.procthor.parts import DARK, WHITE, Colour, Parts
+from memenvs.houses.procthor.walls import Finish, Hole, Opening, WallSide, build_walls
+from memenvs.json_records import Field, count_records, read_json, read_record, read_records
+
+#: Width of a door's or window's frame inside its hole, and depth of that frame through the wall, m.
+DOOR_FRAME, WINDOW_FRAME, FRAME_DEPTH = 0.05, 0.04, 0.1
+
+_FLOOR = 0.01  # m; corners of walls below this stand on the floor
+_LEAST_AREA = 0.01  # square metres; a smaller room is none
+_DOOR_COLOURS = ((226, 222, 212), (148, 104, 66), (110, 76, 52))
+
+
+def count_procthor(path: str | Path) -> int:
+    """Number of houses in a file.
+
+    Args:
+        path: A .jsonl or .jsonl.gz file with one house a line, or a .json or .json.gz file with one house or a list.
+
+    Returns:
+        Number of records; they are not checked.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read.
+    """
+    return count_records(Path(path))
+
+
+def most_rooms(path: str | Path) -> int:
+    """Rooms of the house of a file that has most.
+
+    Args:
+        path: See `count_procthor`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read, or a house has no list of rooms.
+    """
+    return max((len(house["rooms"].items()) for house in read_records(Path(path))), default=0)
+
+
+def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | None = None) -> House:
+    """One house of a file as a home.
+
+    Walls are 0.04 m thick, in the colours of the room on either side; doors between rooms stand open, those to the
+    outside are closed. Stretches between rooms without a wall count as doors as high as the room. An object is drawn
+    within its bounding box in the shape of its type; one that leans is the upright box around its leaning box; one that
+    hovers up to 7 cm above another is set down on it, as physics would. Each object, door and window is an instance.
+    Receptacles are the parts of tops between 0.4 and 1.5 m high on which the house has nothing yet, cut into rectangles.
+
+    Args:
+        path: See `count_procthor`.
+        index: Number of the house in the file, from 0.
+        asset_sizes: JSON file, gzip or not: asset id -> {"type": name, "size": [x, y, z] in m}; `asset_sizes.json.gz`
+            beside the house file by default.
+
+    Returns:
+        The home; its name is the file's, without endings, and the index, such as "four_room-7".
+
+    Raises:
+        FileNotFoundError: There is no such file, or no file of asset sizes.
+        TypeError: `index` is no integer.
+        ValueError: The file cannot be read, has no house `index`, or that house is not one: a key is missing or wrong,
+            a room has no area, an asset no size, or rooms are not joined. The message names file, line and key.
+    """
+    path = Path(path)
+    house = read_record(path, operator.index(index))
+    sizes = read_json(path.parent / "asset_sizes.json.gz" if asset_sizes is None else Path(asset_sizes))
+    room_fields = house["rooms"].items(at_least=1)
+    rooms = [_room(field) for field in room_fields]
+    room_index = {field["id"].text(): i for i, field in enumerate(room_fields)}
+    walls = {field["id"].text(): _wall_side(field, room_index, rooms) for field in house["walls"].items()}
+    height = max((wall.height for wall in walls.values()), default=2.7)
+    builder, instances = ShapeBuilder(), ["building"]
+    doors, holes = [], []
+    for field in house.children("doors"):
+        hole = _hole(field, walls)
+        holes.append(hole)
+        doors.append(_door(field, hole, room_index))
+        _fill_door(_parts(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
+    for field in house.children("windows"):
+        holes.append(_hole(field, walls))
+        _fill_window(_parts(builder, holes[-1], "window", instances))
+    boxes, openings = build_walls(list(walls.values()), holes)
+    for box in boxes:
+        material, colour = box.finish
+        builder.add(
+            BOX, box.centre, box.half, yaw=box.yaw, material=material, colour=colour, semantic=CLASS_INDEX["wall"]
+        )
+    doors += [_open_side(opening) for opening in openings]
+    _check_joined(house, len(rooms), doors)
+    receptacles = add_objects(builder, read_objects(house.children("objects"), sizes), instances, height)
+    name = f"{path.name.split('.')[0]}-{index}"
+    return House(name, builder.build(), tuple(rooms), tuple(doors), tuple(receptacles), tuple(instances), height)
+
+
+def _room(field: Field) -> Room:
+    """A room with its polygon counter-clockwise and without needless corners."""
+    corners = np.array([corner.numbers("xz") for corner in field["floorPolygon"].items(at_least=3)])
+    corners = _needed_corners(corners)
+    if len(corners) < 3 or abs(polygon_area(corners)) < _LEAST_AREA or _crosses_itself(corners):
+        raise field["floorPolygon"].error(
+            f"a polygon that does not cross itself, of at least {_LEAST_AREA} square metres"
+        )
+    if polygon_area(corners) < 0:
+        corners = corners[::-1].copy()
+    material, colour = _finish(field["floorMaterial"], "planks")
+    return Room(ROOM_TYPES.get(field["roomType"].text(), "other"), corners, material, colour)
+
+
+def _needed_corners(corners: np.ndarray) -> np.ndarray:
+    """Corners (P, 2) without those that are repeated or lie on a straight side."""
+    kept = corners[np.linalg.norm(corners - np.roll(corners, 1, 0), axis=1) > 1e-6]
+    before, after = kept - np.roll(kept, 1, 0), np.roll(kept, -1, 0) - kept
+    return kept[np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]) > 1e-6]
+
+
+def _crosses_itself(corners: np.ndarray) -> bool:
+    """Whether two sides of a polygon (P, 2) that are no neighbours cross or touch."""
+
+    def side_of(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+        return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+    count = len(corners)
+    for i in range(count):
+        for j in range(i + 2, count - (i == 0)):
+            a, b, c, d = corners[i], corners[(i + 1) % count], corners[j], corners[(j + 1) % count]
+            if side_of(a, b, c) * side_of(a, b, d) < 0 and side_of(c, d, a) * side_of(c, d, b) < 0:
+                return True
+    return False
+
+
+def _finish(field: Field, plain: str) -> Finish:
+    """Material and colour of a floor or wall."""
+    rgb = field.get("color")
+    colour: Colour | None = None
+    if rgb is not None:
+        red, green, blue = (round(255 * min(1.0, max(0.0, channel))) for channel in rgb.numbers("rgb"))
+        colour = red, green, blue
+    return finish(field["name"].text(), colour, plain)
+
+
+def _wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
+    """One wall of the file."""
+    corners = [corner.numbers("xyz") for corner in field["polygon"].items(at_least=4)]
+    ground = [(x, z) for x, y, z in corners if abs(y) < _FLOOR]
+    height = max(y for _, y, _ in corners)
+    if len(ground) != 2 or height < _FLOOR or math.dist(*ground) < _FLOOR:
+        raise field["polygon"].error("two different corners at y = 0 and two above them")
+    room = -1
+    if "exterior" not in field["id"].text():
+        room = _lookup(field["roomId"], room_index, "rooms")
+    start, end = ground
+    empty = field.get("empty")
+    if empty is not None and not isinstance(empty.value, bool):
+        raise empty.error("true or false")
+    side = WallSide(
+        start, end, height, room, False, _finish(field["material"], "plaster"), empty is not None and empty.value
+    )
+    if room < 0:
+        return side
+    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * _FLOOR  # to the left
+    is_left = points_in_polygon((np.add(start, end) / 2 + step)[None], rooms[room].polygon)[0]
+    return WallSide(start, end, height, room, bool(is_left), side.finish, side.empty)
+
+
+def _lookup(field: Field, table: dict[str, int], name: str) -> int:
+    """The entry of a table that a string names."""
+    if field.text() not in table:
+        raise field.error(f"the id of one of the {name} {sorted(table)}")
+    return table[field.text()]
+
+
+def _hole(field: Field, walls: dict[str, WallSide]) -> Hole:
+    """The hole of a door or window; positions count from the first corner of `wall0`."""
+    if field["wall0"].text() not in walls:
+        raise field["wall0"].error("the id of one of the walls")
+    wall = walls[field["wall0"].text()]
+    corners = field["holePolygon"].items(at_least=2)
+    (a, low), (b, high) = corners[0].numbers("xy"), corners[1].numbers("xy")
+    a, b, low, high = min(a, b), max(a, b), min(low, high), max(low, high)
+    if a < -_FLOOR or b > wall.length + _FLOOR or low < -_FLOOR or high > wall.height + _FLOOR:
+        raise field["holePolygon"].error(f"within its wall of {wall.length:.3f} by {wall.height:.3f} m")
+    if b - a < 3 * DOOR_FRAME or high - low < 3 * DOOR_FRAME:
+        raise field["holePolygon"].error(f"at least {3 * DOOR_FRAME:.2f} m wide and high")
+    return Hole(wall.point(a), wall.point(b), max(0.0, low), min(high, wall.height))
+
+
+def _door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
+    """The clear opening inside a door's frame."""
+    first, second = (_lookup(field[key], room_index, "rooms") for key in ("room0", "room1"))
+    if first == second or any("exterior" in field[key].text() for key in ("wall0", "wall1")):
+        second = -1
+    (x0, y0), (x1, y1) = hole.start, hole.end
+    width = math.dist(hole.start, hole.end) - 2 * DOOR_FRAME
+    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
+    return Door((first, second), centre, width, hole.high - DOOR_FRAME, math.atan2(y1 - y0, x1 - x0))
+
+
+def _open_side(opening: Opening) -> Door:
+    """A stretch without a wall as a door."""
+    (x0, y0), (x1, y1) = opening.start, opening.end
+    centre = ((x0 + x1) / 2, (y0 + y1) / 2)
+    yaw = math.atan2(y1 - y0, x1 - x0)
+    return Door(opening.rooms, centre, math.dist(opening.start, opening.end), opening.height, yaw)
+
+
+def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> Parts:
+    """The box of a door or window as a new instance: x along the wall, y through it, z up from the hole's lower edge."""
+    (x0, y0), (x1, y1) = hole.start, hole.end
+    instance = len(instances)
+    instances.append(f"{semantic}|{instance}")
+    return Parts(
+        centre=((x0 + x1) / 2, (y0 + y1) / 2, (hole.low + hole.high) / 2),
+        size=(math.dist(hole.start, hole.end), FRAME_DEPTH, hole.high - hole.low),
+        yaw=math.atan2(y1 - y0, x1 - x0),
+        asset="",
+        rests=(),
+        builder=builder,
+        semantic=CLASS_INDEX[semantic],
+        instance=instance,
+        material="ceramic",
+        colour=_DOOR_COLOURS[instance % len(_DOOR_COLOURS)] if semantic == "door" else WHITE,
+    )
+
+
+def _frame(p: Parts, width: float, *, with_sill: bool) -> None:
+    """A frame along the edges of a hole."""
+    low = width if with_sill else 0.0
+    for x in ((-p.x, -p.x + width), (p.x - width, p.x)):
+        p.box(x, (-p.y, p.y), (low, p.z - width))
+    p.box((-p.x, p.x), (-p.y, p.y), (p.z - width, p.z))
+    if with_sill:
+        p.box((-p.x, p.x), (-p.y, p.y), (0, width))
+
+
+def _fill_door(p: Parts, *, is_closed: bool) -> None:
+    """A door's frame, and its panel with handles if it is closed."""
+    _frame(p, DOOR_FRAME, with_sill=False)
+    if is_closed:
+        half = p.x - DOOR_FRAME
+        p.box((-half, half), (-0.025, 0.025), (0, p.z - DOOR_FRAME), "wood", p.shade(0.95))
+        p.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
+
+
+def _fill_window(p: Parts) -> None:
+    """A pane of glass in a frame."""
+    _frame(p, WINDOW_FRAME, with_sill=True)
+    half = p.x - WINDOW_FRAME
+    p.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, p.z - WINDOW_FRAME), "glass", (206, 224, 232))
+
+
+def _check_joined(house: Field, rooms: int, doors: Sequence[Door]) -> None:
+    """Raises a ValueError if there are rooms that no way through doors joins to the first."""
+    reached, waiting = {0}, [0]
+    while waiting:
+        room = waiting.pop()
+        for door in doors:
+            if room in door.rooms:
+                for other in set(door.rooms) - reached - {-1}:
+                    reached.add(other)
+                    waiting.append(other)
+    if len(reached) < rooms:
+        cut_off = next(room for room in range(rooms) if room not in reached)
+        raise ValueError(
+            f"{house.source}: doors must join all {rooms} rooms, or walls between them be empty; "
+            f"no way leads from rooms[0] to rooms[{cut_off}]"
+        )

@@ -1,0 +1,1 @@
+"""The compiled renderer: colour, depth, class and instance images of a home."""

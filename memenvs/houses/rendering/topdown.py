@@ -1,0 +1,385 @@
+"""Maps of homes seen from above, with the way that a robot took."""
+
+from __future__ import annotations
+
+import colorsys
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from memenvs.files import whole_file
+from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
+from memenvs.houses.house import BOX, House, Room, Shapes, points_in_polygon
+
+if TYPE_CHECKING:
+    from memenvs.houses.navigation.navmap import NavigationMap
+
+Colour = tuple[int, int, int]
+
+_PAPER: Colour = (250, 249, 246)
+_INK: Colour = (52, 52, 58)
+_WALL: Colour = (62, 62, 70)
+_GLASS: Colour = (120, 190, 232)
+_DOOR: Colour = (168, 116, 70)
+_START: Colour = (34, 160, 84)
+_END: Colour = (214, 48, 49)
+_SQUARE: Colour = (92, 84, 232)
+_CROSS: Colour = (196, 0, 120)
+_CUT = 1.2  # m; the walls are cut at this height
+_HANGING = 1.45  # m; what is entirely above is not drawn
+_FLAT = 0.03  # m; rugs and the like, which a robot drives over
+_SUPERSAMPLE = 3
+_FURNITURE: Colour = (202, 202, 208)
+_FREE: Colour = (60, 170, 90)
+_FREE_TINT = 90  # of 255
+#: Colours along a trajectory, from its first to its last step.
+_TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
+#: What a legend shows a patch of.
+_PATCHES = {"wall": _WALL, "window": _GLASS, "door": _DOOR, "furniture": _FURNITURE, "free": _FREE}
+#: Signs of a legend and how wide they are, m; height of its text, m.
+_SIGNS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
+_LEGEND_TEXT = 0.35
+#: What maps show of the home itself; the last where they are told where a robot can be.
+HOUSE_LEGEND = (
+    ("wall", "wall"), ("window", "window"), ("door", "door"), ("furniture", "furniture, in its own colours"), ("free", "where a robot can be")
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A point of interest on a map.
+
+    Attributes:
+        position: (x, y), m.
+        colour: sRGB.
+        radius: m.
+        is_filled: Whether it is a disc, or else a ring.
+        label: Text beside it.
+    """
+
+    position: tuple[float, float]
+    colour: Colour = _END
+    radius: float = 0.12
+    is_filled: bool = True
+    label: str = ""
+
+
+class _Canvas:
+    """A picture that is drawn in metres."""
+
+    def __init__(self, low: np.ndarray, high: np.ndarray, pixels_per_metre: float) -> None:
+        self.scale = pixels_per_metre * _SUPERSAMPLE
+        self._low, self._high = low, high
+        size = np.ceil((high - low) * pixels_per_metre - 1e-6).astype(int)
+        self.size = max(int(size[0]), 1), max(int(size[1]), 1)
+        self.image = Image.new("RGB", (self.size[0] * _SUPERSAMPLE, self.size[1] * _SUPERSAMPLE), _PAPER)
+        self.draw = ImageDraw.Draw(self.image)
+
+    def pixels(self, points: np.ndarray) -> list[tuple[float, float]]:
+        """Positions on the enlarged picture of points (Q, 2) in metres."""
+        xy = (np.asarray(points, np.float64) - (self._low[0], self._high[1])) * (self.scale, -self.scale)
+        return [(float(x), float(y)) for x, y in xy]
+
+    def polygon(self, points: np.ndarray, fill: Colour, outline: Colour | None = None, width: float = 0.0) -> None:
+        """Fills a polygon; the outline's width is in metres."""
+        pixels = self.pixels(points)
+        self.draw.polygon(pixels, fill=fill)
+        if outline is not None:
+            self.draw.line([*pixels, pixels[0]], fill=outline, width=max(1, round(width * self.scale)), joint="curve")
+
+    def disc(
+        self,
+        centre: Sequence[float] | np.ndarray,
+        radius: float,
+        fill: Colour,
+        outline: Colour | None = None,
+        width: float = 0.0,
+    ) -> None:
+        """Fills a circle; all sizes in metres."""
+        ((x, y),) = self.pixels(np.array([centre[:2]]))
+        r = radius * self.scale
+        self.draw.ellipse(
+            (x - r, y - r, x + r, y + r), fill=fill, outline=outline, width=max(1, round(width * self.scale))
+        )
+
+    def square(self, centre: np.ndarray, side: float, colour: Colour) -> None:
+        """Tints a square, so that what is under it can still be seen; its side in metres."""
+        (left, top), (right, bottom) = self.pixels(centre[:2] + np.array([[-0.5, 0.5], [0.5, -0.5]]) * side)
+        shape = left, top, right - 1, bottom - 1  # the next one begins there
+        ImageDraw.Draw(self.image, "RGBA").rectangle(shape, (*colour, 80), (*colour, 120), _SUPERSAMPLE)
+
+    def cross(self, centre: np.ndarray, half: float, colour: Colour) -> None:
+        """Draws a cross with a light rim; half its side in metres."""
+        for grown, width, ink in ((0.03, 0.11, _PAPER), (0.0, 0.05, colour)):
+            for turn in (1.0, -1.0):
+                ends = centre[:2] + np.array([[-1.0, -turn], [1.0, turn]]) * (half + grown)
+                self.draw.line(self.pixels(ends), ink, max(_SUPERSAMPLE, round(width * self.scale)))
+
+    def text(
+        self, centre: Sequence[float] | np.ndarray, text: str, height: float, fill: Colour, anchor: str = "mm"
+    ) -> None:
+        """Writes a line with a light rim, moved so that the picture holds it; its height in metres."""
+        ((x, y),) = self.pixels(np.array([centre[:2]]))
+        font = ImageFont.load_default(max(8 * _SUPERSAMPLE, height * self.scale))
+        rim = round(1.2 * _SUPERSAMPLE)
+        left, top, right, bottom = self.draw.textbbox((x, y), text, font, anchor, stroke_width=rim)
+        x += max(0, -left) - max(0, right - self.image.width)
+        y += max(0, -top) - max(0, bottom - self.image.height)
+        self.draw.text((x, y), text, fill, font, anchor, stroke_width=rim, stroke_fill=_PAPER)
+
+    def finish(self) -> np.ndarray:
+        """The picture at its final size; uint8, (H, W, 3)."""
+        return np.array(self.image.resize(self.size, Image.Resampling.LANCZOS))
+
+
+def draw_topdown(
+    house: House,
+    *,
+    pixels_per_metre: float = 60.0,
+    trajectories: Sequence[np.ndarray] = (),
+    markers: Sequence[Marker] = (),
+    squares: np.ndarray | None = None,
+    crosses: np.ndarray | None = None,
+    navigation: NavigationMap | None = None,
+    has_labels: bool = True,
+    margin: float = 0.4,
+) -> np.ndarray:
+    """A map of a home: floors, walls, doors, windows, furniture, objects, and on request what a robot did there.
+
+    Args:
+        house: The home.
+        pixels_per_metre: Scale, > 0.
+        trajectories: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to red;
+            a green disc is the start, a red one the end.
+        markers: Points to show.
+        squares: Squares to tint, float (K, 3): x and y of the middle and the side, m; None for none.
+        crosses: Points to cross, float (K, 2), m; None for none.
+        navigation: Where a robot can be is tinted green.
+        has_labels: Whether rooms are named and a scale is drawn.
+        margin: Empty rim around the home, m; >= 0.
+
+    Returns:
+        uint8, (H, W, 3); sRGB; +x is right and +y is up. The home's point (x, y) is at column (x - x0 + margin) *
+        `pixels_per_metre` and row (y1 + margin - y) * `pixels_per_metre` with `house.bounds` (x0, y0), (x1, y1).
+
+    Raises:
+        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory, `squares` or `crosses` has the wrong shape.
+    """
+    if not pixels_per_metre > 0:
+        raise ValueError(f"pixels_per_metre must be > 0, got {pixels_per_metre}")
+    if not margin >= 0:
+        raise ValueError(f"margin must be at least 0 m, got {margin}")
+    low, high = house.bounds
+    canvas = _Canvas(low - margin, high + margin, pixels_per_metre)
+    for room in house.rooms:
+        canvas.polygon(room.polygon, _mix(room.floor_colour, _PAPER, 0.55))
+    lies_flat = house.shapes.centre[:, 2] + house.shapes.half[:, 2] < _FLAT
+    _draw_shapes(canvas, house.shapes.take(lies_flat))
+    if navigation is not None:
+        _draw_navigable(canvas, navigation)
+    _draw_shapes(canvas, house.shapes.take(~lies_flat))
+    for square in _rows("squares", squares, 3):
+        canvas.square(square, square[2], _SQUARE)
+    for trajectory in trajectories:
+        _draw_trajectory(canvas, np.asarray(trajectory, np.float64))
+    if has_labels:
+        for room in house.rooms:
+            size = np.ptp(room.polygon, axis=0).min()
+            spot = _label_position(room)
+            canvas.text(spot, room.type.replace("_", " "), min(0.3, 0.11 * size), _INK)
+        _draw_scale(canvas, low, margin)
+    for cross in _rows("crosses", crosses, 2):
+        canvas.cross(cross, 0.1, _CROSS)
+    for marker in markers:
+        _draw_marker(canvas, marker)
+    for marker in markers:  # no disc hides a label
+        if marker.label:
+            x, y = marker.position
+            canvas.text((x, y + marker.radius + 0.05), marker.label, 0.32, _INK, "mb")
+    return canvas.finish()
+
+
+def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.ndarray:
+    """What the signs on a map mean, in as many lines as it takes.
+
+    Args:
+        entries: A sign, "trajectory", "square", "cross", one of `HOUSE_LEGEND` or a `Marker` of any position, and what it means.
+        width: Of the picture, pixels.
+
+    Returns:
+        uint8, (H, `width`, 3).
+
+    Raises:
+        ValueError: An unknown sign.
+    """
+    scale, line, gap = 40.0, 0.6, 0.35  # pixels per metre; m
+    font = ImageFont.load_default(_LEGEND_TEXT * scale)
+    x, row, placed = gap, 0, []
+    for sign, text in entries:
+        if not isinstance(sign, Marker) and sign not in _SIGNS:
+            raise ValueError(f"a sign must be a Marker or one of {list(_SIGNS)}, got {sign!r}")
+        room = _SIGNS["square"] if isinstance(sign, Marker) else _SIGNS[sign]
+        needed = room + 0.1 + font.getlength(text) / scale
+        if x > gap and (x + needed + gap) * scale > width:
+            x, row = gap, row + 1
+        placed.append((sign, text, x, room, row))
+        x += needed + 1.5 * gap
+    height = (row + 1) * line
+    canvas = _Canvas(np.zeros(2), np.array([width / scale, height]), scale)
+    for sign, text, x, room, row in placed:
+        y = height - (row + 0.5) * line
+        middle = np.array([x + room / 2, y])
+        if isinstance(sign, Marker):
+            _draw_marker(canvas, replace(sign, position=(x + room / 2, y)))
+        elif sign == "trajectory":
+            _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + room - 0.15, 30), np.full(30, y)], 1))
+        elif sign == "square":
+            canvas.square(middle, 0.36, _SQUARE)
+        elif sign in _PATCHES:
+            corners = middle + 0.18 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
+            colour = _PATCHES[sign] if sign != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
+            canvas.polygon(corners, colour, _mix(colour, _INK, 0.6), 0.02)
+        else:
+            canvas.cross(middle, 0.1, _CROSS)
+        canvas.text((x + room + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
+    return canvas.finish()
+
+
+def save_png(image: np.ndarray, path: str | os.PathLike[str]) -> None:
+    """Writes a picture, uint8 (H, W, 3), as PNG; other readers see the old file or the whole new one, never a part."""
+    with whole_file(Path(path)) as temporary:
+        Image.fromarray(image).save(temporary, "PNG")
+
+
+def object_colour(category: int) -> Colour:
+    """The colour of one of the 20 categories on maps, sRGB."""
+    hue = (category * 0.381966) % 1.0  # steps of the golden ratio keep neighbours apart
+    red, green, blue = colorsys.hsv_to_rgb(hue, 0.85 if category % 2 else 0.65, 0.95 if category % 3 else 0.75)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
+    """Furniture from low to high, then walls, windows and doors, then small objects."""
+    bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
+    structure = shapes.semantic < CLASS_INDEX["bed"]
+    is_object = (shapes.semantic >= FIRST_YCB_CLASS) & (shapes.semantic < FIRST_YCB_CLASS + len(YCB_CLASSES))
+    furniture = np.flatnonzero(~structure & ~is_object & (bottom < _HANGING))
+    for row in furniture[np.argsort(top[furniture], kind="stable")]:
+        colour = _mix(tuple(shapes.colour[row]), _PAPER, 0.85)
+        canvas.polygon(_footprint(shapes, row), colour, _mix(colour, _INK, 0.6), 0.012)
+    is_building = structure & (bottom < _CUT)
+    for name, colour in (("wall", _WALL), ("window", _GLASS), ("door", _DOOR)):
+        for row in np.flatnonzero((shapes.semantic == CLASS_INDEX[name]) & (is_building | (name == "window"))):
+            is_sill = name == "wall" and top[row] < _CUT
+            canvas.polygon(_footprint(shapes, row), _mix(_WALL, _PAPER, 0.5) if is_sill else colour)
+    instances = shapes.instance[is_object]
+    for instance in np.unique(instances):
+        rows = np.flatnonzero(is_object & (shapes.instance == instance))
+        category = int(shapes.semantic[rows[0]]) - FIRST_YCB_CLASS
+        centre = shapes.centre[rows[0]]
+        canvas.disc(centre, 0.075, object_colour(category), _INK, 0.015)
+
+
+def _footprint(shapes: Shapes, row: int | np.integer) -> np.ndarray:
+    """Outline of a shape seen from above; float64, (P, 2), m."""
+    half_x, half_y = (float(h) for h in shapes.half[row, :2])
+    if shapes.kind[row] == BOX:
+        corners = np.array([(-half_x, -half_y), (half_x, -half_y), (half_x, half_y), (-half_x, half_y)])
+    else:
+        angles = np.linspace(0.0, 2 * np.pi, 24, endpoint=False)
+        corners = np.stack([half_x * np.cos(angles), half_y * np.sin(angles)], 1)
+    cos, sin = math.cos(shapes.yaw[row]), math.sin(shapes.yaw[row])
+    return corners @ np.array([[cos, sin], [-sin, cos]]) + shapes.centre[row, :2]
+
+
+def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
+    """Tints the cells where a robot can be."""
+    width, height = canvas.image.size
+    mask = Image.fromarray(np.where(navigation.free[::-1], _FREE_TINT, 0).astype(np.uint8))
+    rows, columns = navigation.free.shape
+    low = np.asarray(navigation.origin)
+    high = low + np.array([columns, rows]) * navigation.cell
+    (left, upper), (right, lower) = canvas.pixels(np.array([(low[0], high[1]), (high[0], low[1])]))
+    scale_x, scale_y = columns / (right - left), rows / (lower - upper)
+    coefficients = (scale_x, 0.0, -left * scale_x, 0.0, scale_y, -upper * scale_y)
+    mask = mask.transform((width, height), Image.Transform.AFFINE, coefficients, Image.Resampling.NEAREST)
+    canvas.image.paste(Image.new("RGB", (width, height), _FREE), (0, 0), mask)
+
+
+def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:
+    """Draws a way with the colour of time, its start and its end."""
+    if points.ndim != 2 or points.shape[1] < 2 or len(points) == 0:
+        raise ValueError(f"a trajectory must have the shape (T, 2) with T >= 1, got {points.shape}")
+    pixels = canvas.pixels(points[:, :2])
+    width = max(2, round(0.05 * canvas.scale))
+    for step in range(len(pixels) - 1):
+        colour = _time_colour(step / max(1, len(pixels) - 2))
+        canvas.draw.line([pixels[step], pixels[step + 1]], fill=colour, width=width, joint="curve")
+        x, y = pixels[step + 1]
+        canvas.draw.ellipse((x - width / 2, y - width / 2, x + width / 2, y + width / 2), fill=colour)
+    canvas.disc(points[0], 0.13, _START, _PAPER, 0.03)
+    canvas.disc(points[-1], 0.13, _END, _PAPER, 0.03)
+
+
+def _draw_marker(canvas: _Canvas, marker: Marker) -> None:
+    """Draws a disc or a ring with a light rim."""
+    rim = 0.03
+    canvas.disc(marker.position, marker.radius + (0.0 if marker.is_filled else rim), marker.colour, _PAPER, rim)
+    if not marker.is_filled:
+        canvas.disc(marker.position, 0.55 * marker.radius, _PAPER)
+
+
+def _rows(name: str, values: np.ndarray | None, width: int) -> np.ndarray:
+    """The rows of a table, float64, (K, width); none for None."""
+    table = np.zeros((0, width)) if values is None else np.asarray(values, np.float64)
+    if table.ndim != 2 or table.shape[1] != width:
+        raise ValueError(f"{name} must have the shape (K, {width}), got {table.shape}")
+    return table
+
+
+def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
+    """Draws a bar of one metre below the home."""
+    if margin < 0.25:
+        return
+    y = low[1] - 0.62 * margin
+    ends = np.array([(low[0], y), (low[0] + 1.0, y)])
+    canvas.draw.line(canvas.pixels(ends), fill=_INK, width=max(2, round(0.03 * canvas.scale)))
+    canvas.text((low[0] + 1.12, y), "1 m", 0.18, _INK, "lm")
+
+
+def _label_position(room: Room) -> np.ndarray:
+    """A point well inside a room: the one of a raster that is farthest from its walls; float64, (2,)."""
+    polygon = room.polygon
+    low, high = polygon.min(0), polygon.max(0)
+    steps = (np.arange(15) + 0.5) / 15
+    grid = np.stack(np.meshgrid(low[0] + steps * (high[0] - low[0]), low[1] + steps * (high[1] - low[1])), -1).reshape(
+        -1, 2
+    )
+    inside = grid[points_in_polygon(grid, polygon)]
+    if len(inside) == 0:
+        return polygon.mean(0)
+    start, edge = polygon[None], (np.roll(polygon, -1, 0) - polygon)[None]
+    along = ((inside[:, None] - start) * edge).sum(-1) / np.maximum((edge**2).sum(-1), 1e-12)
+    nearest = start + np.clip(along, 0.0, 1.0)[..., None] * edge
+    distance = np.linalg.norm(inside[:, None] - nearest, axis=-1).min(1)
+    centrality = np.linalg.norm(inside - inside.mean(0), axis=1)
+    return inside[np.argmax(distance - 0.05 * centrality)]
+
+
+def _time_colour(share: float) -> Colour:
+    """Colour at a share (0 to 1) of a trajectory."""
+    at = share * (len(_TIME) - 1)
+    k = min(int(at), len(_TIME) - 2)
+    return _mix(_TIME[k + 1], _TIME[k], at - k)
+
+
+def _mix(first: Sequence[int], second: Sequence[int], share: float) -> Colour:
+    """`share` of the first colour and the rest of the second."""
+    red, green, blue = (round(share * int(a) + (1 - share) * int(b)) for a, b in zip(first, second, strict=True))
+    return red, green, blue

@@ -1,0 +1,300 @@
+"""The 20 small objects of ExtObjNav as shapes at their real sizes, and where they stand in a home.
+
+Source:
+    Which objects: ReLIC release. Sizes: data sheet of the YCB object and model set (Calli et al., 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from memenvs.houses.classes import YCB_CLASSES
+from memenvs.houses.house import House, Receptacle, ShapeBuilder, Shapes
+from memenvs.houses.procedural.furniture_model import Colour, Look, Model
+
+TIN = Look("metal", (196, 198, 202))
+_GAP = 0.01  # m; between two objects, and from an object to the edge of its surface
+_TRIES = 60
+
+
+@dataclass(frozen=True)
+class PlacedObject:
+    """A small object in a home.
+
+    Attributes:
+        category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
+        position: (x, y, z) of the middle of its outline, m.
+        yaw: Its turn, rad.
+        instance: Index into `House.instances` of the home it is in.
+        receptacle: Index into `House.receptacles` of what it stands on.
+    """
+
+    category: int
+    position: tuple[float, float, float]
+    yaw: float
+    instance: int
+    receptacle: int
+
+
+def object_footprint(category: int) -> tuple[float, float]:
+    """Extents along the object's own x and y axes, m."""
+    model = _model(category)
+    return model.width, model.depth
+
+
+def object_height(category: int) -> float:
+    """Height of the object as it stands, m."""
+    return _model(category).height
+
+
+def object_shapes(category: int, position: Sequence[float], yaw: float = 0.0) -> Shapes:
+    """One object.
+
+    Args:
+        category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
+        position: (x, y, z) of the middle of its underside, m.
+        yaw: Turn of its own x axis, rad.
+
+    Returns:
+        Its shapes; all have instance 1 and the class of the object.
+
+    Raises:
+        ValueError: There is no such category.
+    """
+    builder = ShapeBuilder()
+    _model(category).build(builder, ["building"], (float(position[0]), float(position[1])), yaw, float(position[2]))
+    return builder.build()
+
+
+def place_objects(
+    house: House,
+    rng: np.random.Generator,
+    count_range: tuple[int, int] = (30, 40),
+    categories: Sequence[int] = range(20),
+) -> tuple[House, tuple[PlacedObject, ...]]:
+    """Puts random objects on random surfaces of a home, upright, apart from each other.
+
+    Args:
+        house: The home; needs receptacles.
+        rng: Source of chance.
+        count_range: Fewest and most objects; uniform. A home without enough room gets fewer.
+        categories: The categories to choose from, uniformly.
+
+    Returns:
+        The home with the objects in it, and the objects.
+
+    Raises:
+        ValueError: The home has no receptacles, the range is empty, or there are no categories.
+
+    Source:
+        ReLIC article, section on ExtObjNav: 30 to 40 instances; that category and surface are uniform is inferred.
+    """
+    if not house.receptacles:
+        raise ValueError(f"objects need receptacles, but home {house.name!r} has none")
+    if not 0 <= count_range[0] <= count_range[1]:
+        raise ValueError(f"count_range must be a range from at least 0, got {count_range}")
+    if len(categories) == 0:
+        raise ValueError("categories must not be empty")
+    taken: list[list[tuple[float, float, float, float]]] = [[] for _ in house.receptacles]
+    builder = ShapeBuilder()
+    names = ["building"]
+    placed: list[PlacedObject] = []
+    for _ in range(int(rng.integers(count_range[0], count_range[1] + 1))):
+        category = int(categories[int(rng.integers(len(categories)))])
+        model = _model(category)
+        for _ in range(_TRIES):
+            index = int(rng.integers(len(house.receptacles)))
+            receptacle, yaw = house.receptacles[index], float(rng.uniform(0.0, 2 * np.pi))
+            spot = _free_spot(rng, model, receptacle, yaw, taken[index])
+            if spot is None:
+                continue
+            cos, sin = float(np.cos(receptacle.yaw)), float(np.sin(receptacle.yaw))
+            x = receptacle.centre[0] + cos * spot[0] - sin * spot[1]
+            y = receptacle.centre[1] + sin * spot[0] + cos * spot[1]
+            z = receptacle.centre[2]
+            taken[index].append(spot)
+            instance = len(house.instances) + len(placed)
+            yaw += receptacle.yaw
+            model.build(builder, names, (x, y), yaw, z)
+            placed.append(PlacedObject(category, (x, y, z + model.height / 2), yaw, instance, index))
+            break
+    first = len(house.instances)
+    instances = [f"{YCB_CLASSES[item.category]}|{first + k}" for k, item in enumerate(placed)]
+    return house.with_objects(builder.build(), instances), tuple(placed)
+
+
+def _free_spot(
+    rng: np.random.Generator,
+    model: Model,
+    receptacle: Receptacle,
+    yaw: float,
+    taken: Sequence[tuple[float, float, float, float]],
+) -> tuple[float, float, float, float] | None:
+    """Middle and half extents of a free place in the frame of the surface, or None if this draw does not fit."""
+    if model.height > receptacle.clearance - _GAP:
+        return None
+    cos, sin = abs(np.cos(yaw)), abs(np.sin(yaw))
+    half_x = float(cos * model.width + sin * model.depth) / 2
+    half_y = float(sin * model.width + cos * model.depth) / 2
+    slack_x, slack_y = receptacle.half[0] - half_x - _GAP, receptacle.half[1] - half_y - _GAP
+    if slack_x < 0.0 or slack_y < 0.0:
+        return None
+    x, y = float(rng.uniform(-1.0, 1.0)) * slack_x, float(rng.uniform(-1.0, 1.0)) * slack_y
+    for other_x, other_y, other_half_x, other_half_y in taken:
+        if abs(x - other_x) < half_x + other_half_x + _GAP and abs(y - other_y) < half_y + other_half_y + _GAP:
+            return None
+    return x, y, half_x, half_y
+
+
+@cache
+def _model(category: int) -> Model:
+    """The object in its own frame; must not be changed."""
+    if not 0 <= category < len(_MAKERS):
+        raise ValueError(f"category must be within 0 to {len(_MAKERS) - 1}, got {category}")
+    return _MAKERS[category](YCB_CLASSES[category])
+
+
+def _can(diameter: float, height: float, label: Colour, band: Colour, lid: Look = TIN) -> Callable[[str], Model]:
+    """A tin with a label around it and a band of another colour on the label."""
+
+    def make(name: str) -> Model:
+        m, r = Model(name, diameter, diameter), diameter / 2
+        rim = min(0.008, 0.15 * height)
+        m.cylinder(0.0, 0.0, (0.0, rim), r, TIN)
+        m.cylinder(0.0, 0.0, (rim, 0.55 * height), r - 0.001, Look("label", label))
+        m.cylinder(0.0, 0.0, (0.55 * height, height - rim), r - 0.001, Look("label", band))
+        m.cylinder(0.0, 0.0, (height - rim, height), r, lid)
+        return m
+
+    return make
+
+
+def _carton(width: float, depth: float, height: float, colour: Colour, label: Colour) -> Callable[[str], Model]:
+    """A cardboard box with a label on both large faces."""
+
+    def make(name: str) -> Model:
+        m, x, y = Model(name, width, depth), width / 2, depth / 2
+        m.box((-x, x), (-y + 0.001, y - 0.001), (0.0, height), Look("paper", colour))
+        for front in ((-y, -y + 0.001), (y - 0.001, y)):
+            m.box((-0.72 * x, 0.72 * x), front, (0.45 * height, 0.85 * height), Look("label", label))
+            m.box((-0.5 * x, 0.5 * x), front, (0.12 * height, 0.32 * height), Look("label", (238, 222, 170)))
+        return m
+
+    return make
+
+
+def _ball(diameter: float, colour: Colour, blush: Colour, *, has_stem: bool) -> Callable[[str], Model]:
+    """A round fruit with a cheek of another colour."""
+
+    def make(name: str) -> Model:
+        m, r = Model(name, diameter, diameter), diameter / 2
+        top = diameter - (0.004 if has_stem else 0.0)
+        m.ellipsoid((0.0, 0.0, top / 2), (r, r, top / 2), Look("plain", colour))
+        m.ellipsoid((0.18 * r, 0.12 * r, 0.52 * top), (0.8 * r, 0.84 * r, 0.46 * top), Look("plain", blush))
+        if has_stem:
+            m.cylinder(0.0, 0.0, (top - 0.006, diameter), 0.0025, Look("wood", (92, 66, 40)))
+        return m
+
+    return make
+
+
+def _banana(name: str) -> Model:
+    m = Model(name, 0.19, 0.036)
+    yellow, tip = Look("plain", (244, 208, 48)), Look("plain", (92, 74, 34))
+    m.ellipsoid((0.0, -0.002, 0.018), (0.062, 0.016, 0.018), yellow)
+    for side in (-1, 1):
+        m.ellipsoid((side * 0.05, 0.003, 0.017), (0.04, 0.015, 0.015), yellow)
+        m.box((side * 0.0875 - 0.0075, side * 0.0875 + 0.0075), (0.001, 0.009), (0.012, 0.02), tip)
+    return m
+
+
+def _strawberry(name: str) -> Model:
+    m = Model(name, 0.044, 0.044)
+    m.ellipsoid((0.0, 0.0, 0.024), (0.019, 0.019, 0.024), Look("plain", (206, 32, 40)))
+    m.ellipsoid((0.0, 0.0, 0.032), (0.022, 0.022, 0.018), Look("plain", (214, 40, 46)))
+    m.cylinder(0.0, 0.0, (0.047, 0.051), 0.015, Look("leaves", (70, 140, 56)))
+    m.cylinder(0.0, 0.0, (0.051, 0.055), 0.003, Look("leaves", (70, 140, 56)))
+    return m
+
+
+def _lemon(name: str) -> Model:
+    m = Model(name, 0.068, 0.054)
+    m.ellipsoid((0.0, 0.0, 0.027), (0.031, 0.027, 0.027), Look("plain", (246, 222, 52)))
+    m.ellipsoid((0.0, 0.0, 0.027), (0.034, 0.009, 0.009), Look("plain", (232, 202, 50)))
+    return m
+
+
+def _pear(name: str) -> Model:
+    m = Model(name, 0.066, 0.066)
+    green = Look("plain", (176, 190, 62))
+    m.ellipsoid((0.0, 0.0, 0.033), (0.033, 0.033, 0.033), green)
+    m.ellipsoid((0.0, 0.0, 0.062), (0.02, 0.02, 0.03), green)
+    m.cylinder(0.0, 0.0, (0.088, 0.1), 0.003, Look("wood", (92, 66, 40)))
+    return m
+
+
+def _bleach(name: str) -> Model:
+    m = Model(name, 0.098, 0.065)
+    white = Look("plain", (238, 238, 234))
+    m.box((-0.049, 0.049), (-0.0315, 0.0315), (0.0, 0.17), white)
+    for front in ((-0.0325, -0.0315), (0.0315, 0.0325)):
+        m.box((-0.042, 0.042), front, (0.03, 0.14), Look("label", (40, 84, 170)))
+    m.box((-0.036, 0.036), (-0.026, 0.026), (0.17, 0.195), white)
+    m.cylinder(0.0, 0.0, (0.195, 0.215), 0.02, white)
+    m.cylinder(0.0, 0.0, (0.215, 0.25), 0.022, Look("plain", (40, 84, 170)))
+    return m
+
+
+def _bowl(name: str) -> Model:
+    m = Model(name, 0.159, 0.159)
+    red = Look("ceramic", (196, 44, 40))
+    for z0, z1, radius in ((0.0, 0.01, 0.042), (0.01, 0.022, 0.058), (0.022, 0.036, 0.07), (0.036, 0.052, 0.0795)):
+        m.cylinder(0.0, 0.0, (z0, z1), radius, red)
+    m.cylinder(0.0, 0.0, (0.052, 0.053), 0.072, Look("plain", (110, 22, 22)))
+    return m
+
+
+def _mug(name: str) -> Model:
+    m = Model(name, 0.11, 0.08)  # the data sheet's 8 cm are the body; its handle sticks out by 3 cm
+    red, x = Look("ceramic", (210, 52, 44)), -0.015
+    m.cylinder(x, 0.0, (0.0, 0.081), 0.04, red)
+    m.cylinder(x, 0.0, (0.081, 0.082), 0.035, Look("plain", (70, 36, 26)))
+    for z in ((0.016, 0.026), (0.058, 0.068)):
+        m.box((x + 0.036, 0.045), (-0.006, 0.006), z, red)
+    m.box((0.045, 0.055), (-0.006, 0.006), (0.016, 0.068), red)
+    return m
+
+
+def _sponge(name: str) -> Model:
+    m = Model(name, 0.114, 0.072)
+    m.box((-0.057, 0.057), (-0.036, 0.036), (0.0, 0.01), Look("fabric", (240, 206, 70)))
+    m.box((-0.057, 0.057), (-0.036, 0.036), (0.01, 0.014), Look("fabric", (58, 128, 72)))
+    return m
+
+
+_MAKERS: tuple[Callable[[str], Model], ...] = (
+    _can(0.102, 0.139, (34, 60, 140), (44, 78, 170), Look("plain", (230, 228, 222))),  # master chef can
+    _carton(0.158, 0.06, 0.21, (200, 40, 34), (244, 196, 60)),  # cracker box
+    _carton(0.089, 0.038, 0.175, (246, 214, 66), (40, 70, 150)),  # sugar box
+    _can(0.066, 0.101, (238, 234, 226), (204, 34, 36)),  # tomato soup can
+    _can(0.085, 0.033, (40, 92, 160), (90, 170, 200)),  # tuna fish can
+    _carton(0.11, 0.035, 0.089, (96, 56, 36), (224, 196, 150)),  # pudding box
+    _carton(0.085, 0.028, 0.073, (226, 70, 110), (250, 240, 240)),  # gelatin box
+    _carton(0.097, 0.05, 0.082, (30, 52, 120), (246, 206, 60)),  # potted meat can
+    _banana,
+    _strawberry,
+    _ball(0.075, (192, 32, 36), (214, 70, 50), has_stem=True),  # apple
+    _lemon,
+    _ball(0.059, (240, 160, 96), (226, 104, 84), has_stem=False),  # peach
+    _pear,
+    _ball(0.073, (240, 136, 26), (246, 150, 40), has_stem=False),  # orange
+    _ball(0.052, (84, 34, 78), (112, 44, 86), has_stem=False),  # plum
+    _bleach,
+    _bowl,
+    _mug,
+    _sponge,
+)

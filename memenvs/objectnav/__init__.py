@@ -1,0 +1,1 @@
+"""ExtObjNav: find objects over many episodes in one home (ReLIC)."""

@@ -1,0 +1,109 @@
+"""Settings of ExtObjNav."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memenvs.checks import check_pair, check_whole
+from memenvs.houses.classes import YCB_CLASSES
+from memenvs.houses.homes_config import HomesConfig, check_range
+from memenvs.houses.rendering.camera import Camera
+from memenvs.objectnav.robot import TILT_MODES
+
+OBS_MODES = ("rgb", "symbolic")
+SENSORS = ("rgb", "depth", "semantic")
+GPS_FRAMES = ("layout", "episode")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtObjNavConfig(HomesConfig):
+    """Settings of ExtObjNav, beside those of `HomesConfig`.
+
+    Attributes:
+        num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
+            40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
+        categories: Names or numbers of the kinds of things to place; None for all 20.
+        obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.objectnav.symbolic`).
+        sensors: Which images, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in `obs_mode="symbolic"`.
+        image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None in
+            `obs_mode="symbolic"`.
+        turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
+        tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
+        gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
+        compass: Whether `compass` is observed: cosine and sine of the robot's heading in `gps_frame`. The article's robot has none.
+        fixed_goal_per_trial: Whether all episodes of a trial have the same goal.
+        max_start_poses: Number of start poses of a trial, re-used at random, >= 1; None for a new one each episode.
+        layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
+        max_episode_steps: Steps after which an episode is truncated; >= 1.
+        threads: Threads that draw; >= 1. Results do not depend on it.
+
+    Source:
+        ReLIC, section on ExtObjNav, and its release; table of what the two say differently in `turn_deg`, `tilt_mode`, `gps_frame`.
+    """
+
+    num_objects: tuple[int, int] = (20, 27)
+    categories: Sequence[str | int] | None = None
+    obs_mode: str = "rgb"
+    sensors: Sequence[str] | None = None
+    image_size: tuple[int, int] | None = None
+    turn_deg: float = 30.0
+    tilt_mode: str = "ladder"
+    gps_frame: str = "layout"
+    compass: bool = False
+    fixed_goal_per_trial: bool = False
+    max_start_poses: int | None = None
+    layout_pool: int | None = None
+    max_episode_steps: int = 500
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, choices in (("obs_mode", OBS_MODES), ("tilt_mode", TILT_MODES), ("gps_frame", GPS_FRAMES)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"unknown {name} {getattr(self, name)!r}; choose from {list(choices)}")
+        for name, default in (("sensors", ("rgb",)), ("image_size", (256, 256))):
+            if self.obs_mode == "rgb" and getattr(self, name) is None:
+                object.__setattr__(self, name, default)
+            elif self.obs_mode != "rgb" and getattr(self, name) is not None:
+                raise ValueError(f"{name} must be None in obs_mode 'symbolic', got {getattr(self, name)!r}")
+        object.__setattr__(self, "num_objects", check_range("num_objects", self.num_objects))
+        if self.sensors is not None:
+            sensors = self.sensors
+            is_list = isinstance(sensors, (list, tuple))
+            if not is_list or not sensors or any(sensors.count(each) > 1 or each not in SENSORS for each in sensors):
+                raise ValueError(f"sensors must be a list of some of {list(SENSORS)}, each once, got {sensors!r}")
+            object.__setattr__(self, "sensors", tuple(sensors))
+        if self.image_size is not None:
+            height, width = check_pair("image_size", self.image_size, "rows and columns")
+            Camera(height=height, width=width)  # raises if they are out of range
+            object.__setattr__(self, "image_size", (height, width))
+        wanted = range(len(YCB_CLASSES)) if self.categories is None else self.categories
+        if not isinstance(wanted, (list, tuple, range)) or not wanted:
+            raise ValueError(f"categories must be None or a list of at least one name or number, got {wanted!r}")
+        object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in wanted})))
+        is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
+        if not is_number or not 0 < self.turn_deg <= 180:
+            raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")
+        for name in ("compass", "fixed_goal_per_trial"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        for name in ("max_episode_steps", "threads"):
+            check_whole(name, getattr(self, name))
+        for name in ("max_start_poses", "layout_pool"):
+            check_whole(name, getattr(self, name), or_none=True)
+
+
+def category_number(value: object) -> int:
+    """Number of a category given by number or name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if isinstance(value, str) and value in YCB_CLASSES:
+        return YCB_CLASSES.index(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < len(YCB_CLASSES):
+        return int(value)
+    raise ValueError(f"unknown category {value!r}; choose from 0 ... {len(YCB_CLASSES) - 1} or {list(YCB_CLASSES)}")

@@ -1,0 +1,359 @@
+"""ExtObjNav: find one small thing after another in the same home, and remember where the others were."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.core import BatchTask, Observation, Options
+from memenvs.houses.classes import CLASSES, YCB_CLASSES
+from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.viewer import SIDE, draw_picture, draw_plan, goal_traces, plan_pixels
+from memenvs.houses.simulator import PixelCounter, Simulator
+from memenvs.objectnav.config import ExtObjNavConfig, category_number
+from memenvs.objectnav.expert import Expert
+from memenvs.objectnav.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
+from memenvs.objectnav.robot import (
+    FORWARD,
+    FORWARD_DISTANCE,
+    LEFT,
+    RIGHT,
+    STOP,
+    TILT_OF,
+    WAIT,
+    pitch_of,
+    start_tilt,
+    tilt,
+)
+from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
+
+__all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]
+
+#: A stop succeeds within this distance on the floor plan, m.
+SUCCESS_DISTANCE = 2.0
+STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
+#: Without `layout_pool` layouts have numbers below this one.
+MANY_LAYOUTS = 2**31
+_MAP_SCALE = 40.0  # pixels per metre
+#: Layouts kept ready beyond one for each environment.
+SPARE_LAYOUTS = 16
+
+
+class ExtObjNav(BatchTask):
+    """Go to a thing of the wanted category and stop there; over a trial, remember where things are.
+
+    Observation (`Dict`), `obs_mode="rgb"`: for each of `sensors` what the head camera sees: `rgb` uint8 (H, W, 3), `depth`
+    float32 (H, W, 1) m, `semantic` uint8 (H, W) class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal` float32 (20,),
+    one-hot; `gps` float32 (2,), the robot's (x, y), m. In a Habitat scene x is its x and y its -z; the article's sensor gives the
+    same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
+    Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
+    Reward: -0.001, plus by how much the walking distance d to the nearest viewpoint of any goal thing fell, plus 2 for success.
+    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal thing within 2.0 m of the robot that has at least 10
+    pixels in a 256 x 256 image.
+    Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category
+    (number or name) that the layout has.
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the option), `geodesic`
+    (d), `success`, `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps), `path_failures` (steps without a
+    distance, which keep the one before).
+
+    Source:
+        ReLIC (Elawady et al., 2024), sections on ExtObjNav, with the defects of its release mended: a failed path query keeps d,
+        pixels are counted on stop only and in 256 x 256 images whatever the agent sees.
+    """
+
+    option_names = ("goal", "start")
+    action_names = ("stop", "forward", "turn left", "turn right", "look up", "look down")
+    config_type = ExtObjNavConfig
+
+    def __init__(self, num_envs: int, **kwargs: object) -> None:
+        self.config = config = ExtObjNavConfig(**kwargs)  # type: ignore[arg-type]
+        self.num_envs = num_envs
+        self.max_episode_steps = config.max_episode_steps
+        self.goal_names = {k: YCB_CLASSES[k] for k in map(category_number, config.categories or ())}
+        self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
+        self.action_space = gym.spaces.Discrete(6)
+        self._world = config.make_world()
+        is_symbolic = config.image_size is None
+        camera = SYMBOLIC_CAMERA
+        if config.image_size is not None:
+            camera = Camera(height=config.image_size[0], width=config.image_size[1])
+        self._sim = Simulator(num_envs, camera, threads=config.threads)
+        self._counter = PixelCounter()
+        self._layouts: OrderedDict[int, Layout] = OrderedDict()
+        self._background: ThreadPoolExecutor | None = None
+        self._layout: list[Layout | None] = [None] * num_envs
+        self._turn = math.radians(config.turn_deg)
+        self._turn_of = np.zeros(WAIT + 1)
+        self._turn_of[[LEFT, RIGHT]] = self._turn, -self._turn
+        self.observation_space = self._make_space()
+        self._symbolic_images = (
+            (np.zeros((num_envs, 64, 64), np.uint8), np.zeros((num_envs, 64, 64, 1), np.float32))
+            if is_symbolic
+            else None
+        )
+        self._start_tilt = start_tilt(config.tilt_mode)
+        self._start_pitch = float(pitch_of(config.tilt_mode, np.array(self._start_tilt)))
+        self._tilt = np.full(num_envs, self._start_tilt)
+        self._start = np.zeros((num_envs, 3))
+        self._goal = np.zeros(num_envs, np.int64)
+        self._goal_one_hot = np.zeros((num_envs, len(YCB_CLASSES)), np.float32)
+        self._trial_goal: list[int | None] = [None] * num_envs
+        self._trial_starts: list[list[Pose] | None] = [None] * num_envs
+        # Goal things of each environment; fewer than TOO_MANY, the rest is -1 and infinitely far.
+        self._goal_position = np.full((num_envs, TOO_MANY, 3), np.inf)
+        self._goal_instance = np.full((num_envs, TOO_MANY), -1, np.int64)
+        self._geodesic = np.zeros(num_envs)
+        self._geodesic_start = np.zeros(num_envs)
+        self._path_length = np.zeros(num_envs)
+        self._collisions = np.zeros(num_envs, np.int64)
+        self._path_failures = np.zeros(num_envs, np.int64)
+        self._success = np.zeros(num_envs, bool)
+        # Poses, for pictures: those after step t are row t modulo the length of an episode.
+        self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
+        self._steps = 0
+        self._first_step = np.zeros(num_envs, np.int64)  # at which the episode began
+        self._scene_id = np.zeros(num_envs, "U64")
+        self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
+
+    # ------------------------------------------------------------------ rules
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Moves into the home of the layout; draws what is fixed for the trial."""
+        self._layout[i] = found = self._find_layout(layout)
+        self._sim.load(i, found.navmap, found.scene)
+        self._scene_id[i] = found.house.name
+        goal = int(found.goals[rng.integers(len(found.goals))])
+        self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
+        count = self.config.max_start_poses
+        self._trial_starts[i] = None if count is None else [draw_start_pose(found.navmap, rng) for _ in range(count)]
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Draws goal and start; measures the distance."""
+        layout = self.layout(i)
+        goal = int(layout.goals[rng.integers(len(layout.goals))])
+        start = draw_start_pose(layout.navmap, rng)
+        fixed_goal, fixed_starts = self._trial_goal[i], self._trial_starts[i]
+        if fixed_goal is not None:
+            goal = fixed_goal
+        if fixed_starts is not None:
+            start = fixed_starts[rng.integers(len(fixed_starts))]
+        if options.get("goal") is not None:
+            goal = self._check_goal(layout, options["goal"])
+        if options.get("start") is not None:
+            start = check_start_pose(layout.navmap, layout.house.name, options["start"])
+        self._goal[i] = goal
+        self._goal_one_hot[i] = 0.0
+        self._goal_one_hot[i, goal] = 1.0
+        self._goal_position[i], self._goal_instance[i] = layout.targets[goal]
+        self._tilt[i] = self._start_tilt
+        self._start[i] = start
+        self._sim.place(i, start[:2], start[2], self._start_pitch)
+        self._geodesic[i] = self._geodesic_start[i] = self._sim.set_goals(i, self._field(layout, goal))
+        self._path_length[i] = 0.0
+        self._collisions[i] = self._path_failures[i] = 0
+        self._success[i] = False
+        self._trail[self._steps % len(self._trail), i], self._first_step[i] = start, self._steps
+        self._expert.reset(i)
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Moves, turns, tilts; pays progress and success."""
+        sim = self._sim
+        actions = np.where(active, actions, WAIT)
+        before = sim.position.copy()
+        self._collisions += sim.forward(actions == FORWARD, FORWARD_DISTANCE)
+        self._path_length += np.hypot(*(sim.position - before).T)
+        sim.turn(self._turn_of[actions])
+        self._tilt = tilt(self.config.tilt_mode, self._tilt, TILT_OF[actions])
+        sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
+        self._steps += 1
+        self._trail[self._steps % len(self._trail)] = sim.pose
+        stopped = actions == STOP
+        now = sim.geodesic()
+        is_known = np.isfinite(now)
+        self._path_failures += active & ~is_known
+        now = np.where(active & is_known, now, self._geodesic)
+        reward = np.where(active, STEP_REWARD + (self._geodesic - now), 0.0)
+        self._geodesic = now
+        if stopped.any():
+            won = self._sees_goal(stopped)
+            self._success |= won
+            reward += SUCCESS_REWARD * won
+        return reward, stopped
+
+    def observe(self, out: Observation, which: np.ndarray) -> None:
+        """What the robots see, want and where they are."""
+        if self._symbolic_images is not None:
+            semantic, depth = self._symbolic_images
+            self._sim.render(which, {"semantic": semantic, "depth": depth})
+            summarise(semantic, depth, which, out["symbolic"])
+        else:
+            self._sim.render(which, {name: out[name] for name in self.config.sensors or ()})
+        np.copyto(out["goal"], self._goal_one_hot, where=which[:, None])
+        np.copyto(out["gps"], self._gps(), where=which[:, None], casting="same_kind")
+        if self.config.compass:
+            heading = self._sim.heading - (self._start[:, 2] if self.config.gps_frame == "episode" else 0.0)
+            compass = np.column_stack([np.cos(heading), np.sin(heading)])
+            np.copyto(out["compass"], compass, where=which[:, None], casting="same_kind")
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth and metrics; see the class."""
+        start, walked = self._geodesic_start, self._path_length
+        ratio = start / np.maximum(np.maximum(start, walked), 1e-5)
+        spl = self._success * ratio
+        at_goal = (start < 0.1) & (walked < FORWARD_DISTANCE)
+        return {
+            "pose": self._sim.pose.astype(np.float32),
+            "place": self._sim.rooms,
+            "scene_id": self._scene_id,
+            "goal": self._goal,
+            "goal_id": self._goal,
+            "start": self._start,
+            "geodesic": self._geodesic,
+            "success": self._success,
+            "spl": spl,
+            "spl_fixed": np.where(at_goal, self._success, spl),
+            "soft_spl": np.maximum(0.0, 1.0 - self._geodesic / np.maximum(start, 1e-5)) * ratio,
+            "path_length": walked,
+            "collisions": self._collisions,
+            "path_failures": self._path_failures,
+        }
+
+    def oracle_actions(self) -> np.ndarray:
+        """Stop if that succeeds, else what `memenvs.objectnav.expert` does."""
+        sim, sees = self._sim, self._sees_goal(np.ones(self.num_envs, bool))
+        actions = np.full(self.num_envs, STOP, np.int64)
+        for i in np.flatnonzero(~sees).tolist():
+            actions[i] = self._expert.approach(
+                i, self.layout(i), int(self._goal[i]), sim.position[i], float(sim.heading[i]), float(self._tilt[i])
+            )
+        return actions
+
+    def render(self, i: int) -> np.ndarray:
+        """What the robot sees and a map with its way and the goals; 384 x 768."""
+        view = np.zeros((self.num_envs, SIDE, SIDE, 3), np.uint8)
+        self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=SIDE, width=SIDE))
+        steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
+        way = self._trail[steps % len(self._trail), i]
+        return draw_picture(view[i], self.layout(i).house, way, goal_traces(self._goal_places(i)))
+
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """The home from above with the way and the goals."""
+        return draw_plan(self.layout(i).house, way, goal_traces(self._goal_places(i)), pixels_per_metre=_MAP_SCALE)
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Positions on the floor plan."""
+        return plan_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
+
+    def close(self) -> None:
+        """Stops the threads."""
+        self._sim.close()
+        if self._background is not None:
+            self._background.shutdown(cancel_futures=True)
+            self._background = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_background": None}
+
+    # ------------------------------------------------------------------ beyond the rules
+
+    @property
+    def num_places(self) -> int | None:
+        """Most rooms of a home of this world; None for a `World` that does not know."""
+        return self._world.most_rooms
+
+    def layout(self, i: int) -> Layout:
+        """The layout that environment `i` is in.
+
+        Raises:
+            RuntimeError: Before its first reset.
+        """
+        found = self._layout[i]
+        if found is None:
+            raise RuntimeError("layout was asked for before reset")
+        return found
+
+    # ------------------------------------------------------------------ private
+
+    def _make_space(self) -> gym.spaces.Dict:
+        box, size = gym.spaces.Box, self.config.image_size
+        spaces: dict[str, gym.Space]
+        if size is None or self.config.sensors is None:
+            spaces = {"symbolic": box(0.0, 1.0, (SYMBOLIC_SIZE,), np.float32)}
+        else:
+            images: dict[str, gym.Space] = {
+                "rgb": box(0, 255, (*size, 3), np.uint8),
+                "depth": box(0.0, np.inf, (*size, 1), np.float32),
+                "semantic": box(0, len(CLASSES) - 1, size, np.uint8),
+            }
+            spaces = {name: images[name] for name in self.config.sensors}
+        spaces["goal"] = box(0.0, 1.0, (len(YCB_CLASSES),), np.float32)
+        spaces["gps"] = box(-np.inf, np.inf, (2,), np.float32)
+        if self.config.compass:
+            spaces["compass"] = box(-1.0, 1.0, (2,), np.float32)
+        return gym.spaces.Dict(spaces)
+
+    def _field(self, layout: Layout, goal: int) -> np.ndarray:
+        """Distances to a goal; in a long trial those to the other goals are made beside the steps, before they are needed."""
+        field = layout.field(goal)
+        if layout.is_used_for_long():
+            if self._background is None:
+                self._background = ThreadPoolExecutor(1, thread_name_prefix="fields")
+            self._background.submit(
+                layout.make_fields
+            )  # what fails there fails again, and is raised, when it is needed
+        return field
+
+    def _find_layout(self, number: int) -> Layout:
+        if number not in self._layouts:
+            self._layouts[number] = make_layout(
+                self._world,
+                number,
+                count_range=self.config.num_objects,
+                categories=self.config.categories,  # type: ignore[arg-type]
+                tilt_mode=self.config.tilt_mode,
+                counter=self._counter,
+            )
+            if len(self._layouts) > self.num_envs + SPARE_LAYOUTS:
+                self._layouts.popitem(last=False)
+        self._layouts.move_to_end(number)
+        return self._layouts[number]
+
+    @staticmethod
+    def _check_goal(layout: Layout, value: object) -> int:
+        goal = category_number(value)
+        if goal not in layout.goals:
+            names = [YCB_CLASSES[k] for k in layout.goals]
+            raise ValueError(f"option 'goal' must be a category of this layout, one of {names}, got {value!r}")
+        return goal
+
+    def _sees_goal(self, which: np.ndarray) -> np.ndarray:
+        """bool, (N,); whether a stop would succeed, of those in `which`."""
+        sees = np.zeros(self.num_envs, bool)
+        rows = np.flatnonzero(which)
+        near = self._sim.may_see(rows, self._goal_position[rows], SUCCESS_DISTANCE)
+        if not near.any():
+            return sees
+        rows, near = rows[near.any(1)], near[near.any(1)]
+        if len(rows):
+            sees[rows] = True
+            pixels = self._sim.count_pixels(sees, self._goal_instance)
+            sees[rows] = (near & (pixels[rows] >= ENOUGH_PIXELS)).any(1)
+        return sees
+
+    def _goal_places(self, i: int) -> np.ndarray:
+        """float64, (G, 2); of the goal things of environment `i`, m."""
+        return self._goal_position[i, self._goal_instance[i] >= 0, :2]
+
+    def _gps(self) -> np.ndarray:
+        """float64, (N, 2), m."""
+        position = self._sim.position
+        if self.config.gps_frame == "layout":
+            return position
+        x, y = (position - self._start[:, :2]).T
+        cos, sin = np.cos(self._start[:, 2]), np.sin(self._start[:, 2])
+        return np.column_stack([cos * x + sin * y, cos * y - sin * x])

@@ -1,0 +1,96 @@
+"""What Room Ballet looks like: 15 shapes in 19 colours on 9 cells make all the frames there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from memenvs.room_ballet.episodes import CELLS, FRAMES
+
+#: Pixels along a cell, and cells along a frame: a wall of one cell around a floor of 3 x 3.
+CELL = 9
+BOARD = 5
+SIDE = BOARD * CELL
+WALL = (40, 40, 40)
+FLOOR = (0, 0, 0)
+
+_Mask = Callable[[np.ndarray, np.ndarray], np.ndarray]
+#: Pixels of a dancer by row i and column j, 0 ... 8.
+SHAPES: dict[str, _Mask] = {
+    "triangle": lambda i, j: i >= 2 * abs(j - 4),
+    "empty_square": lambda i, j: (i < 2) | (i > 6) | (j < 2) | (j > 6),
+    "plus": lambda i, j: _middle(i) | _middle(j),
+    "inverse_plus": lambda i, j: ~(_middle(i) | _middle(j)),
+    "ex": lambda i, j: _diagonals(i, j),
+    "inverse_ex": lambda i, j: ~_diagonals(i, j),
+    "circle": lambda i, j: (i - 4) ** 2 + (j - 4) ** 2 <= 16,
+    "empty_circle": lambda i, j: abs((i - 4) ** 2 + (j - 4) ** 2 - 16) < 6,
+    "tee": lambda i, j: _middle(j) | (i < 3),
+    "upside_down_tee": lambda i, j: _middle(j) | (i > 5),
+    "h": lambda i, j: (j < 3) | (j > 5) | _middle(i),
+    "u": lambda i, j: (j < 3) | (j > 5) | (i > 5),
+    "upside_down_u": lambda i, j: (j < 3) | (j > 5) | (i < 3),
+    "vertical_stripes": lambda i, j: j % 2 == 0,
+    "horizontal_stripes": lambda i, j: i % 2 == 0,
+}
+COLOURS = {
+    "red": (255, 0, 0),
+    "green": (0, 255, 0),
+    "blue": (0, 0, 255),
+    "purple": (128, 0, 128),
+    "orange": (255, 165, 0),
+    "yellow": (255, 255, 0),
+    "brown": (128, 64, 0),
+    "pink": (255, 64, 255),
+    "cyan": (0, 255, 255),
+    "dark_green": (0, 100, 0),
+    "dark_red": (100, 0, 0),
+    "dark_blue": (0, 0, 100),
+    "olive": (100, 100, 0),
+    "teal": (0, 100, 100),
+    "lavender": (215, 200, 255),
+    "peach": (255, 210, 170),
+    "rose": (255, 205, 230),
+    "light_green": (200, 255, 200),
+    "light_yellow": (255, 255, 200),
+}
+
+
+def _middle(k: np.ndarray) -> np.ndarray:
+    return (k >= 3) & (k <= 5)
+
+
+def _diagonals(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    return (abs(i - j) <= 1) | (abs(8 - i - j) <= 1)
+
+
+@cache
+def sprites() -> np.ndarray:
+    """Dancers on a cell of floor, shape * 19 + colour; uint8, (285, 9, 9, 3), read-only."""
+    i, j = np.mgrid[:CELL, :CELL]
+    masks = np.stack([mask(i, j) for mask in SHAPES.values()])
+    colours = np.array(list(COLOURS.values()), np.uint8)
+    made = np.where(masks[:, None, :, :, None], colours[:, None, None], np.array(FLOOR, np.uint8))
+    made = made.reshape(-1, CELL, CELL, 3)
+    made.flags.writeable = False
+    return made
+
+
+def empty_room() -> np.ndarray:
+    """Walls and floor without a dancer; uint8, (45, 45, 3)."""
+    room = np.full((SIDE, SIDE, 3), WALL, np.uint8)
+    room[CELL:-CELL, CELL:-CELL] = FLOOR
+    return room
+
+
+@cache
+def frames() -> np.ndarray:
+    """All frames, rendered once: dancer * 9 + cell, the cell counted row by row; uint8, (2565, 45, 45, 3), read-only."""
+    made = np.tile(empty_room(), (FRAMES, 1, 1, 1))
+    for cell in range(CELLS):
+        top, left = CELL * (1 + cell // 3), CELL * (1 + cell % 3)
+        made[cell::CELLS, top : top + CELL, left : left + CELL] = sprites()
+    made.flags.writeable = False
+    return made

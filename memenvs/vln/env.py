@@ -1,0 +1,304 @@
+"""What R2R and CVDN share: an agent that walks from viewpoint to viewpoint, told where to go by a text."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.checks import is_whole
+from memenvs.core import BatchTask, Observation, Options
+from memenvs.vln.config import VLNConfig
+from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
+from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, snap, wrap
+from memenvs.vln.metrics import Alignment, Plan, Walks
+from memenvs.vln.rewards import step_rewards
+from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
+from memenvs.vln.viewer import draw_map, draw_text, map_pixels
+from memenvs.vln.worlds.base import Episode, World
+from memenvs.vln.worlds.make import make_features
+from memenvs.vln.worlds.mp3d import data_folder, find_file
+
+#: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
+_VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
+_VOCABULARY_TO_GET = (
+    "Tokenizer 'wordpiece' needs BERT's uncased vocabulary as vocab.txt or bert_base_uncased_vocab.txt, gzipped or not, in a folder vln of "
+    "the folder that $MEMENVS_DATA names or in data_dir=FOLDER."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """An episode that was played before."""
+
+    episode: Episode
+    plan: Plan
+    tokens: np.ndarray
+    hops: np.ndarray  # from the start to each node of the path, added up from the first on
+    view: int  # that the camera looks along at the start
+    scan: str
+
+
+class GraphNavigation(BatchTask):
+    """An agent on navigation graphs. Subclasses say which world, and what the score is.
+
+    Attributes:
+        world: Houses and episodes.
+        graphs: The houses as one table; `info["place"]` are its nodes.
+        tokenizer: What the numbers of `instruction` stand for.
+        stop: The action that ends the episode.
+    """
+
+    option_names = ("episode", "instr_id")
+    config: VLNConfig
+
+    def __init__(self, num_envs: int, **kwargs: Any) -> None:
+        assert self.config_type is not None
+        self.config = config = self.config_type(**kwargs)
+        self.world = self._make_world()
+        self.graphs = graphs = Graphs(self.world.graphs, config.max_candidates)
+        self.tokenizer = self._make_tokenizer()
+        self._features = make_features(config.features, self.world, graphs, config.feature_size)
+        self._image_size = self._features.size if self._features is not None else config.feature_size or DEFAULT_SIZE
+        self._counts_hops = config.reward_ndtw == "hops"
+        self._max_tokens = self.world.max_tokens if config.max_tokens is None else config.max_tokens
+        self.num_envs = num_envs
+        self.num_layouts = self.world.num_episodes
+        self.max_episode_steps = config.step_limit
+        self.stop = config.max_candidates
+        self.action_names = (*(f"candidate {k}" for k in range(config.max_candidates)), "stop")
+        self.action_space = gym.spaces.Discrete(len(self.action_names))
+        self.observation_space = self._make_space()
+        self._view_angles = view_angles()
+        self._walks = Walks(graphs, num_envs)
+        self._hops = Alignment(num_envs, 1)  # in step with the walks, if rewards ask for it
+        self._view = np.zeros(num_envs, np.int64)  # that the camera looks along
+        self._layout_number = np.zeros(num_envs, np.int64)
+        self._number = np.zeros(num_envs, np.int64)
+        self._tokens = np.zeros((num_envs, self._max_tokens), np.int64)
+        self._id, self._text, self._scan = (np.full(num_envs, "", object) for _ in range(3))
+        self._trail: list[list[tuple[int, int]]] = [[] for _ in range(num_envs)]  # (node, view)
+        self._ready: dict[int, _Ready] = {}
+
+    @abstractmethod
+    def _make_world(self) -> World:
+        """The world that the settings ask for."""
+
+    @property
+    @abstractmethod
+    def _cut(self) -> str:
+        """Which end of a text that is too long is dropped, as `Tokenizer.encode` names it."""
+
+    # ------------------------------------------------------------------ rules
+
+    def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
+        """Says which episode is played."""
+        self._layout_number[i] = layout
+
+    def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
+        """Puts the agent at the start of the path."""
+        number = self._asked_number(options)
+        number = int(self._layout_number[i]) if number is None else number
+        ready = self._get_ready(number)
+        episode = ready.episode
+        self._walks.begin(i, ready.plan)
+        if self._counts_hops:
+            self._hops.widen(self._walks.reference.shape[1])
+            self._hops.begin(i, ready.hops)
+        self._number[i], self._view[i], self._tokens[i] = number, ready.view, ready.tokens
+        self._id[i], self._text[i], self._scan[i] = episode.id, episode.text, ready.scan
+        self._trail[i] = [(int(ready.plan.path[0]), ready.view)]
+
+    def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Walks to the chosen candidates, or stops."""
+        walks, candidates = self._walks, self.graphs.candidates
+        slot = np.minimum(actions, self.stop - 1)
+        chosen = candidates.node[walks.node, slot]
+        stopped = active & ((actions == self.stop) | (chosen < 0))
+        if self.config.invalid == "error":
+            self._refuse(active & (actions != self.stop) & (chosen < 0), actions)
+        moved = active & ~stopped
+        before, likeness = walks.remaining, self._likeness()
+        view = candidates.view[walks.node, slot]
+        walks.move(chosen, moved)
+        self._view = np.where(moved, view, self._view)
+        rows = np.flatnonzero(moved)
+        if self._counts_hops:
+            self._hops.extend(self.graphs.hops(walks.node[rows, None], walks.reference[rows]), rows)
+        for i, node, seen in zip(rows.tolist(), walks.node[rows].tolist(), self._view[rows].tolist(), strict=True):
+            self._trail[i].append((node, seen))
+        rewards = step_rewards(stopped, walks.success, before, walks.remaining, likeness, self._likeness())
+        return np.where(active, rewards, 0.0), stopped
+
+    def observe(self, out: Observation, which: np.ndarray) -> None:
+        """Text, and what can be chosen as seen from where the agent looks."""
+        rows: np.ndarray | slice = slice(None) if which.all() else np.flatnonzero(which)  # a slice is faster
+        node, column = self._walks.node[rows], self._view[rows] % COLUMNS
+        out["instruction"][rows] = self._tokens[rows]
+        out["instruction_mask"][rows] = self._tokens[rows] > 0
+        out["candidate_mask"][rows] = self.possible_actions()[rows]
+        heading, elevation = self._camera()
+        turn, tilt = heading[rows], elevation[rows]
+        out["direction"][rows] = np.stack([np.sin(turn), np.cos(turn), np.sin(tilt), np.cos(tilt)], 1)
+        own = self.graphs.candidates
+        is_there = (own.node[node] >= 0)[:, :, None]
+        angles = angle_features(own.heading[node] - column[:, None] * STEP, own.elevation[node])
+        options = out["candidates"]
+        options[rows, : self.stop, self._image_size :] = np.where(is_there, angles, np.float32(0.0))
+        if self._features is not None:
+            seen = self._features.look(node[:, None], own.view[node])
+            options[rows, : self.stop, : self._image_size] = np.where(is_there, seen, np.float32(0.0))
+        if self.config.panorama:
+            out["panorama"][rows, :, self._image_size :] = self._view_angles[column]
+            if self._features is not None:
+                out["panorama"][rows, :, : self._image_size] = self._features.look(node[:, None], np.arange(NUM_VIEWS))
+
+    def info(self) -> dict[str, np.ndarray]:
+        """Truth; see the subclasses."""
+        walks = self._walks
+        heading, elevation = self._camera()
+        metrics = walks.metrics()
+        place = self.graphs.position[walks.node, :2]
+        return {
+            "pose": np.column_stack([place, wrap(np.pi / 2 - heading)]).astype(np.float32),
+            "place": walks.node,
+            "scan": self._scan,
+            "viewpoint": self.graphs.viewpoints[walks.node],
+            "heading": heading,
+            "elevation": elevation,
+            "episode": self._number,
+            "layout_id": self._number,  # what is played, also where an option asks for it
+            "instr_id": self._id,
+            "text": self._text,
+            "teacher_action": self.oracle_actions(),
+            "action_mask": self.possible_actions(),
+            "success": metrics["sr"] > 0.0,
+            **metrics,
+        }
+
+    @property
+    def num_places(self) -> int:
+        """Viewpoints of all houses of the split."""
+        return len(self.graphs.position)
+
+    def possible_actions(self) -> np.ndarray:
+        """int8, (N, actions); 1 for each candidate and to stop."""
+        mask = np.ones((self.num_envs, self.stop + 1), np.int8)
+        mask[:, : self.stop] = self.graphs.candidates.node[self._walks.node] >= 0
+        return mask
+
+    def oracle_actions(self) -> np.ndarray:
+        """The first edge of the shortest path to the goal (of a tour: to the end of its present leg), and to stop there."""
+        walks = self._walks
+        return np.where(
+            walks.node == walks.target, self.stop, self.graphs.towards(walks.node, walks.target)
+        )  # on a leg's end the next one is the target, so this is the goal
+
+    def trajectory(self, i: int) -> list[tuple[str, float, float]]:
+        """Where environment `i` has been: (viewpoint, heading, elevation), radians, as in the public files of results."""
+        return [
+            (str(self.graphs.viewpoints[node]), view % COLUMNS * STEP, (view // COLUMNS - 1) * STEP)
+            for node, view in self._trail[i]
+        ]
+
+    # ------------------------------------------------------------------ pictures
+
+    def render(self, i: int) -> np.ndarray:
+        """The graph from above with annotated path and walk, and the text; 640 x 512."""
+        way = self.graphs.position[[node for node, _ in self._trail[i]]]
+        return np.concatenate([self.draw_map(i, way), draw_text(self._text[i])])
+
+    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+        """The graph from above with annotated path, goals and a walk; 512 x 512."""
+        episode = self._ready[int(self._number[i])].episode
+        return draw_map(
+            self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(way)
+        )
+
+    def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
+        """Positions on the map."""
+        return map_pixels(self.world.graphs[self._ready[int(self._number[i])].episode.house], poses)
+
+    # ------------------------------------------------------------------ private
+
+    def _make_tokenizer(self) -> Tokenizer:
+        if self.config.tokenizer == "words":
+            return WordTokenizer(self.world.words)
+        folder = data_folder(self.config.data_dir, _VOCABULARY_TO_GET)
+        return WordPieceTokenizer.from_file(find_file(folder, *_VOCABULARIES, what_to_get=_VOCABULARY_TO_GET))
+
+    def _make_space(self) -> gym.spaces.Dict:
+        length, width = self._max_tokens, self._image_size + ANGLE_SIZE
+        tokens, actions = len(self.tokenizer.tokens), len(self.action_names)
+        spaces: dict[str, gym.Space] = {
+            "instruction": gym.spaces.Box(0, tokens - 1, (length,), np.int64),
+            "instruction_mask": gym.spaces.MultiBinary(length),
+            "candidates": gym.spaces.Box(-np.inf, np.inf, (actions, width), np.float32),
+            "candidate_mask": gym.spaces.MultiBinary(actions),
+            "direction": gym.spaces.Box(-1.0, 1.0, (4,), np.float32),
+        }
+        if self.config.panorama:
+            spaces["panorama"] = gym.spaces.Box(-np.inf, np.inf, (NUM_VIEWS, width), np.float32)
+        return gym.spaces.Dict(spaces)
+
+    def _get_ready(self, number: int) -> _Ready:
+        if number not in self._ready:
+            episode = self.world.episode(number)
+            plan = Plan.of(self.graphs, episode)
+            too_long = "error" if self.config.too_long == "error" else self._cut
+            try:
+                tokens = self.tokenizer.encode(episode.text, self._max_tokens, too_long=too_long)
+            except ValueError as error:
+                raise ValueError(
+                    f"episode {episode.id!r}: {error}; a larger max_tokens holds it, too_long='cut' cuts it"
+                ) from None
+            self._ready[number] = _Ready(
+                episode,
+                plan,
+                tokens,
+                hops=np.cumsum(self.graphs.hops(plan.path[0], plan.path)) if self._counts_hops else np.zeros(0),
+                view=COLUMNS + int(snap(episode.heading)),  # level
+                scan=self.world.graphs[episode.house].name,
+            )
+        return self._ready[number]
+
+    def _asked_number(self, options: Options) -> int | None:
+        """Number of the episode that options ask for; None if they ask for none."""
+        number, id = options.get("episode"), options.get("instr_id")
+        if number is not None and (not is_whole(number) or not 0 <= number < self.num_layouts):
+            raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
+        if id is not None and not isinstance(id, str):
+            raise ValueError(f"option 'instr_id' must be a string, got {id!r}")
+        asked = {name: int(options[name]) for name in ("layout", "episode") if options.get(name) is not None}
+        if id is not None:
+            try:
+                asked["instr_id"] = self.world.number(id)
+            except ValueError as error:
+                raise ValueError(f"option 'instr_id': {error}") from None
+        if len(set(asked.values())) > 1:
+            shown = ", ".join(f"{name!r} {options[name]!r} (episode {found})" for name, found in asked.items())
+            raise ValueError(f"options {shown} do not agree")
+        return next(iter(asked.values()), None)
+
+    def _refuse(self, wrong: np.ndarray, actions: np.ndarray) -> None:
+        if not wrong.any():
+            return
+        i = int(wrong.argmax())
+        count = int(self.possible_actions()[i, : self.stop].sum())
+        raise ValueError(
+            f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._walks.node[i]]} has candidates 0 ... {count - 1}, "
+            f"and {self.stop} stops; invalid='stop' takes masked actions for it"
+        )
+
+    def _camera(self) -> tuple[np.ndarray, np.ndarray]:
+        """Heading and elevation of the camera, float64, (N,), rad."""
+        return self._view % COLUMNS * STEP, (self._view // COLUMNS - 1) * STEP
+
+    def _likeness(self) -> np.ndarray:
+        """Path likeness that the reward counts, float64, (N,)."""
+        if self._counts_hops:
+            return self._hops.ndtw(self._walks.reference_nodes)
+        return self._walks.ndtw

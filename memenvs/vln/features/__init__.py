@@ -1,0 +1,1 @@
+"""Image features of viewpoints: synthetic, or read from files."""

@@ -1,0 +1,232 @@
+"""Image features from files of the user: TSV, HDF5, and arrays that are mapped into memory."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import gzip
+import json
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.files import whole_file, write_file
+from memenvs.vln.features.base import Features
+from memenvs.vln.graph import NUM_VIEWS, Graphs
+
+TSV, HDF5, ARRAY = (".tsv", ".tsv.gz"), (".hdf5", ".h5"), (".npy",)
+#: How names of feature files end.
+ENDINGS = (*TSV, *HDF5, *ARRAY)
+_COLUMNS = ("scanId", "viewpointId", "image_w", "image_h", "vfov", "features")
+_LONGEST_FIELD = 2**27  # characters; 36 views of 19,000 numbers
+_CHECKED_AT_ONCE = 256  # viewpoints
+
+
+class FileFeatures(Features):
+    """Features of a file, kept as float16.
+
+    TSV: tab-separated without a header; scan, viewpoint, width, height, field of view, and base64 of 36 x D little-endian float32 (the files
+    `ResNet-152-imagenet.tsv` and `ResNet-152-places365.tsv`; any width). HDF5 (`.hdf5`, `.h5`): a dataset `SCAN_VIEWPOINT` of 36 x W for each
+    viewpoint; needs the extra hdf5. NPY: what `convert_features` wrote; it is mapped into memory and not read.
+
+    Args:
+        path: The file.
+        graphs: The houses whose viewpoints must be in it.
+        size: D: the first so many numbers of each view, as some files have logits behind their features; None for all.
+
+    Raises:
+        FileNotFoundError: The file, or the list of viewpoints beside a .npy, is not there.
+        ImportError: h5py is not installed.
+        ValueError: The file is broken, a viewpoint is missing or is there twice, has not 36 views, another width than the others, or numbers that are
+            not finite; features are narrower than `size`; or their mean is negative, which no network that ends with ReLU and pooling gives.
+    """
+
+    def __init__(self, path: str | Path, graphs: Graphs, size: int | None) -> None:
+        path = Path(path)
+        keys = [f"{graph.name}_{viewpoint}" for graph in graphs.graphs for viewpoint in graph.viewpoints]
+        if not path.is_file():
+            raise FileNotFoundError(f"no file {str(path)!r} with features")
+        if path.name.endswith(ARRAY):
+            self._table, self._row = _map_array(path, keys)
+        else:
+            self._table, self._row = _collect(path, keys), np.arange(len(keys))
+        width = self._table.shape[2]
+        if size is not None and size > width:
+            raise ValueError(f"{path}: features have {width} numbers, feature_size asks for {size}")
+        self.size = width if size is None else size
+        self._check(path, keys)
+
+    def look(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
+        """Features of views; see `Features`."""
+        return self._table[self._row[node], view, : self.size].astype(np.float32)
+
+    def _check(self, path: Path, keys: list[str]) -> None:
+        total = 0.0
+        for first in range(0, len(keys), _CHECKED_AT_ONCE):
+            part = np.asarray(self._table[self._row[first : first + _CHECKED_AT_ONCE], :, : self.size])
+            is_finite = np.isfinite(part).all((1, 2))
+            if not is_finite.all():
+                raise ValueError(f"{path}: features of {keys[first + int((~is_finite).argmax())]} are not finite")
+            total += float(part.sum(dtype=np.float64))
+        if total < 0.0:
+            mean = total / (len(keys) * NUM_VIEWS * self.size)
+            raise ValueError(
+                f"{path}: the mean of the features is {mean:.3g}; image features are not negative, so this may be another kind of file"
+            )
+
+
+def convert_features(source: str | Path, target: str | Path) -> int:
+    """Writes a TSV or HDF5 file as an array of float16 that can be mapped into memory.
+
+    Args:
+        source: `.tsv`, `.tsv.gz`, `.hdf5` or `.h5`.
+        target: The array, (N, 36, D), `.npy`; its viewpoints go beside it, as `TARGET.json`. Both are whole or not there.
+
+    Returns:
+        N.
+
+    Raises:
+        FileNotFoundError: `source` is not there.
+        ValueError: A name ends otherwise, or the file is broken; see `FileFeatures`.
+    """
+    source, target = Path(source), Path(target)
+    if not target.name.endswith(ARRAY):
+        raise ValueError(f"target must end with .npy, got {str(target)!r}")
+    if not source.is_file():
+        raise FileNotFoundError(f"no file {str(source)!r} with features")
+    keys = [key for key, _ in _read(source, None)]  # first pass: how many there are; arrays begin with their shape
+    if not keys:
+        raise ValueError(f"{source}: there are no features in it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(target) as temporary:
+        array: np.memmap | None = None
+        for row, (_, views) in enumerate(_read(source, None)):
+            if array is None:
+                array = np.lib.format.open_memmap(temporary, "w+", np.float16, (len(keys), *views.shape))
+            array[row] = _half(views)
+        assert array is not None
+        array.flush()
+        del array
+    write_file(_list_beside(target), json.dumps(keys).encode())
+    return len(keys)
+
+
+def _collect(path: Path, keys: list[str]) -> np.ndarray:
+    """Features of the viewpoints `keys`, float16, (V, 36, W)."""
+    number = {key: k for k, key in enumerate(keys)}
+    is_there = np.zeros(len(keys), bool)
+    table: np.ndarray | None = None
+    for key, views in _read(path, number):
+        if table is None:
+            table = np.zeros((len(keys), *views.shape), np.float16)
+        table[number[key]] = _half(views)
+        is_there[number[key]] = True
+    _check_all_there(path, keys, is_there)
+    assert table is not None
+    return table
+
+
+def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The array of a .npy file, and the row of each viewpoint."""
+    beside = _list_beside(path)
+    if not beside.is_file():
+        raise FileNotFoundError(
+            f"no file {str(beside)!r} with the viewpoints of {path.name}; convert_features writes both"
+        )
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        listed = json.loads(beside.read_text())
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(listed, list) or array.ndim != 3 or array.dtype.kind != "f" or len(array) != len(listed):
+        raise ValueError(
+            f"{path}: must be an array of numbers, one row for each entry of {beside.name}, got {array.dtype} {array.shape}"
+        )
+    if array.shape[1] != NUM_VIEWS:
+        raise ValueError(f"{path}: viewpoints must have {NUM_VIEWS} views, got {array.shape[1]}")
+    number = {key: k for k, key in enumerate(listed)}
+    row = np.array([number.get(key, -1) for key in keys])
+    _check_all_there(path, keys, row >= 0)
+    return array, row
+
+
+def _half(views: np.ndarray) -> np.ndarray:
+    """As float16; what is too large becomes infinite, which is an error when the file is used."""
+    with np.errstate(over="ignore"):
+        return views.astype(np.float16)
+
+
+def _list_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _check_all_there(path: Path, keys: list[str], is_there: np.ndarray) -> None:
+    if not is_there.all():
+        first = keys[int((~is_there).argmax())]
+        hint = "" if is_there.any() else "; the file has none of this world's, so it is of another one"
+        raise ValueError(
+            f"{path}: {int((~is_there).sum())} of {len(keys)} viewpoints are missing, the first is {first}{hint}"
+        )
+
+
+def _read(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+    """`SCAN_VIEWPOINT` and features, float, (36, W), of the viewpoints wanted, or of all; W is the same for all of them."""
+    width: int | None = None
+    seen: set[str] = set()
+    for key, views in _read_tsv(path, wanted) if path.name.endswith(TSV) else _read_hdf5(path, wanted):
+        if key in seen:
+            raise ValueError(f"{path}: {key} is there twice")
+        if views.ndim != 2 or views.shape[0] != NUM_VIEWS:
+            raise ValueError(f"{path}: {key} must have {NUM_VIEWS} views, got an array of {views.shape}")
+        if width is not None and views.shape[1] != width:
+            raise ValueError(f"{path}: {key} has {views.shape[1]} numbers for each view, those before it {width}")
+        width = views.shape[1]
+        seen.add(key)
+        yield key, views
+
+
+def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    view_bytes = 0  # of the viewpoint before
+    try:
+        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
+            for line, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
+                if len(row) != len(_COLUMNS):
+                    raise ValueError(
+                        f"{path}: line {line} has {len(row)} columns, not {len(_COLUMNS)} ({', '.join(_COLUMNS)})"
+                    )
+                key = f"{row[0]}_{row[1]}"
+                if wanted is not None and key not in wanted:
+                    continue
+                try:
+                    data = base64.b64decode(row[5], validate=True)
+                except binascii.Error as error:
+                    raise ValueError(f"{path}: line {line}, {key}: features are not base64: {error}") from error
+                if not data or len(data) % (NUM_VIEWS * 4):
+                    views = f", {len(data) // view_bytes} views" if view_bytes and len(data) % view_bytes == 0 else ""
+                    raise ValueError(
+                        f"{path}: {key} must have {NUM_VIEWS} views of float32, got {len(data)} bytes{views}"
+                    )
+                view_bytes = len(data) // NUM_VIEWS
+                yield key, np.frombuffer(data, "<f4").reshape(NUM_VIEWS, -1)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path}: {error}") from error
+    finally:
+        csv.field_size_limit(before)
+
+
+def _read_hdf5(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError('features in HDF5 need h5py: pip install "memenvs[hdf5]"') from error
+    try:
+        with h5py.File(path, "r") as file:
+            for key in file if wanted is None else [key for key in wanted if key in file]:
+                if not isinstance(file[key], h5py.Dataset) or file[key].dtype.kind != "f":
+                    raise ValueError(f"{path}: {key} is no dataset of floating point numbers")
+                yield key, file[key][()]
+    except OSError as error:
+        raise ValueError(f"{path}: {error}") from error

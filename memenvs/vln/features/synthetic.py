@@ -1,0 +1,108 @@
+"""Image features that are made and not measured: what a view shows is a sum of codes of the names that are in sight."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from memenvs.vln.features.base import Features
+from memenvs.vln.graph import COLUMNS, HALF_FIELD, NUM_VIEWS, STEP, Graph, Graphs
+from memenvs.vln.worlds.base import Sights, World
+
+#: Changes whenever features do: codes of another version have nothing in common with these.
+_VERSION = "1"
+_REACH = 4.0  # m; what is farther away by this much weighs 1/e of it
+_SHARPNESS = 8  # power of the cosine between a view and what is in it
+_PLACE, _NOISE = 0.3, 0.1  # weight of a viewpoint's own code, and of noise
+_NEAR = 5.0  # m; and viewpoints: the unit of what geometry tells
+
+
+class SyntheticFeatures(Features):
+    """Features of 36 views made from `World.sights`, each of root mean square 1.
+
+    A view in direction b from v is the sum over the viewpoints u seen from v (v among them, with weight 1) of
+    max(0, cos(b, u))^8 exp(-distance / 4 m) times the codes of what is at u; plus 0.3 times a code of v itself, plus a little noise that belongs to v
+    and b. Codes are normal numbers from a counter-based generator whose key is a hash of the name: names have the same code in all houses, so what
+    is learned of them serves elsewhere, and viewpoints have codes of their own, which do not.
+
+    The features of a house are made when it is first looked at, rounded to float16 and kept: 36 D 2 bytes for each viewpoint.
+
+    Args:
+        world: Where the houses are from.
+        graphs: Its houses as one table.
+        size: D.
+    """
+
+    def __init__(self, world: World, graphs: Graphs, size: int) -> None:
+        self.size = size
+        self._world, self._graphs = world, graphs
+        self._house = np.repeat(np.arange(len(graphs.graphs)), np.diff(graphs.offset))
+        self._is_made = np.zeros(len(graphs.graphs), bool)
+        self._table = np.zeros((len(self._house), NUM_VIEWS, size), np.float16)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SyntheticFeatures, (self._world, self._graphs, self.size)  # a copy makes its own
+
+    def look(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
+        """Features of views; see `Features`."""
+        houses = self._house[node]
+        for house in np.unique(houses[~self._is_made[houses]]).tolist():
+            rows = slice(self._graphs.offset[house], self._graphs.offset[house + 1])
+            self._table[rows] = render_views(self._world.graphs[house], self._world.sights(house), self.size)
+            self._is_made[house] = True
+        return self._table[node, view].astype(np.float32)
+
+
+def render_views(graph: Graph, sights: Sights, size: int) -> np.ndarray:
+    """Features of all views of a house, float64, (V, 36, D); see `SyntheticFeatures`."""
+    offset = graph.position - graph.position[:, None]  # [v, u]: from v to u
+    distance = np.linalg.norm(offset, axis=2)
+    direction = np.divide(offset, distance[:, :, None], out=np.zeros_like(offset), where=distance[:, :, None] > 0)
+    cosine = np.einsum("vuk,bk->vbu", direction, _view_directions())
+    weight = np.where(sights.seen, np.exp(-distance / _REACH), 0.0)[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS
+    here = np.arange(len(graph))
+    weight[here, :, here] = 1.0
+    content = np.stack([_sum_of_codes(names, size) for names in sights.names])
+    views = weight @ content
+    if sights.height is not None:
+        views += _geometry(cosine, distance, sights.seen, sights.height) @ np.stack(
+            [_code(f"geometry {name}", size) for name in ("count", "mean", "least", "height")]
+        )
+    views += _PLACE * np.stack([_code(f"viewpoint {graph.name} {name}", size) for name in graph.viewpoints])[:, None]
+    views += _NOISE * _generator(f"noise {graph.name}").standard_normal(views.shape)
+    return views / np.sqrt((views**2).mean(2, keepdims=True))
+
+
+def _view_directions() -> np.ndarray:
+    """Unit vectors along the 36 views, float64, (36, 3)."""
+    heading, elevation = np.arange(NUM_VIEWS) % COLUMNS * STEP, (np.arange(NUM_VIEWS) // COLUMNS - 1) * STEP
+    return np.stack([np.sin(heading) * np.cos(elevation), np.cos(heading) * np.cos(elevation), np.sin(elevation)], 1)
+
+
+def _geometry(cosine: np.ndarray, distance: np.ndarray, seen: np.ndarray, height: np.ndarray) -> np.ndarray:
+    """What each view tells of the viewpoints in it, float64, (V, 36, 4): how many, mean and least distance, and the height of the camera, / 5."""
+    is_in_view = (cosine > np.cos(HALF_FIELD)) & seen[:, None]
+    count = is_in_view.sum(2)
+    far = np.broadcast_to(distance[:, None], cosine.shape)
+    mean = np.where(is_in_view, far, 0.0).sum(2) / np.maximum(count, 1)
+    least = np.where(count > 0, np.where(is_in_view, far, np.inf).min(2), 0.0)
+    tall = np.broadcast_to(height[:, None], count.shape)
+    return np.stack([count, mean, least, tall], 2) / _NEAR
+
+
+def _sum_of_codes(names: Sequence[str], size: int) -> np.ndarray:
+    return sum((_code(f"name {name}", size) for name in names), np.zeros(size))
+
+
+@lru_cache(maxsize=4096)
+def _code(name: str, size: int) -> np.ndarray:
+    return _generator(name).standard_normal(size)
+
+
+def _generator(name: str) -> np.random.Generator:
+    key = hashlib.sha256(f"memenvs vln {_VERSION} {name}".encode()).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(key[:16], "little")))

@@ -1,0 +1,1 @@
+"""Navigation graphs with their episodes: procedural, or Matterport3D."""

@@ -1,0 +1,67 @@
+"""Worlds and features by name."""
+
+from __future__ import annotations
+
+from memenvs.checks import choices_for
+from memenvs.vln.features.base import DEFAULT_SIZE, Features
+from memenvs.vln.features.files import FileFeatures
+from memenvs.vln.features.synthetic import SyntheticFeatures
+from memenvs.vln.graph import Graphs
+from memenvs.vln.worlds.base import World
+from memenvs.vln.worlds.mp3d import data_folder, load_cvdn, load_r2r
+from memenvs.vln.worlds.procedural.dialogues import load_dialogues
+from memenvs.vln.worlds.procedural.world import load_tours
+
+WORLDS = ("procedural", "mp3d")
+
+
+def make_world(
+    name: str,
+    task: str,
+    *,
+    split: str,
+    data_dir: str | None,
+    legs: int = 1,
+    supervision: str = "mixed",
+    history: str = "all",
+) -> World:
+    """The world of this name.
+
+    Args:
+        name: "procedural": houses and episodes from seeds. "mp3d": the real graphs and annotations of `data_dir`.
+        task: "r2r" or "cvdn".
+        split: "train", "val_seen" or "val_unseen", or another one of the world.
+        data_dir: Folder of the files; None for $MEMENVS_DATA/vln.
+        legs: R2R, procedural: see `Tours`.
+        supervision: CVDN: "mixed", "oracle" or "navigator"; see `Dialogue.supervised_path`.
+        history: CVDN: "all", "last_exchange", "last_answer" or "target"; see `Dialogue.text`.
+
+    Raises:
+        FileNotFoundError: The files of the world are not there; the message says what to get and where to put it.
+        ValueError: The name or the split is unknown, or a file is broken.
+    """
+    if name not in WORLDS:
+        raise ValueError(f"unknown world {name!r}; {choices_for(name, WORLDS)}")
+    if name == "procedural":
+        return load_tours(split, legs) if task == "r2r" else load_dialogues(split, supervision, history)
+    folder = data_folder(data_dir)
+    return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)
+
+
+def make_features(name: str, world: World, graphs: Graphs, size: int | None) -> Features | None:
+    """The features of this name; None for "none", whose image part is all zeros.
+
+    Args:
+        name: "synthetic", "none" or the path of a file; see `FileFeatures`.
+        world: Where the houses are from.
+        graphs: Its houses as one table.
+        size: Numbers of a feature; None for what suits: 64, or all that the file has.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: See `FileFeatures`.
+    """
+    if name == "none":
+        return None
+    if name == "synthetic":
+        return SyntheticFeatures(world, graphs, DEFAULT_SIZE if size is None else size)
+    return FileFeatures(name, graphs, size)

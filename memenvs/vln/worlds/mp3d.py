@@ -1,0 +1,440 @@
+"""The real world: navigation graphs of Matterport3D houses, R2R's instructions and CVDN's dialogues, read from files of the user."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from memenvs.checks import choices_for
+from memenvs.files import remembered
+from memenvs.json_records import Field, read_json
+from memenvs.vln.graph import Graph
+from memenvs.vln.tokens import frequent_words
+from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, Sights, World
+
+#: Environment variable of the folder with data files, and where in it these are.
+DATA_VARIABLE, FOLDER = "MEMENVS_DATA", "vln"
+R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
+CVDN_SPLITS = ("train", "val_seen", "val_unseen")
+_NDH = "ndh_{}.json"
+_GRAPHS = "connectivity"  # folder of graphs that are not packed
+_ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
+_WHAT_TO_GET = (
+    "World 'mp3d' needs, in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER: connectivity/SCAN_connectivity.json "
+    "of the Matterport3D Simulator (or the same packed as connectivity.npz); for R2R, R2R_SPLIT.json from the simulator's tasks/R2R/data; for CVDN, "
+    "SPLIT.json from tasks/NDH/data of the CVDN project as ndh_SPLIT.json; each may be gzipped. They are under the Matterport3D terms of use."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """What is known of one house; only viewpoints that are included count.
+
+    Attributes:
+        graph: The navigation graph.
+        height: float64, (V,); of the camera above the floor as estimated, m.
+        visible: bool, (V, V); [u, v]: v is seen from u. It is not symmetric.
+    """
+
+    graph: Graph
+    height: np.ndarray
+    visible: np.ndarray
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None, what_to_get: str = _WHAT_TO_GET) -> Path:
+    """The folder of the files: `data_dir`, or `vln` in it, or `vln` in the folder that `$MEMENVS_DATA` names.
+
+    Raises:
+        FileNotFoundError: It is not there; the message ends with what to get and where to put it.
+    """
+    if data_dir is None:
+        named = os.environ.get(DATA_VARIABLE)
+        if not named:
+            raise FileNotFoundError(
+                f"no data: $MEMENVS_DATA is not set or empty, and no folder (data_dir, --data) is given. {what_to_get}"
+            )
+        data_dir = Path(named) / FOLDER
+    folder = Path(data_dir)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no data: there is no folder {str(folder)!r}. {what_to_get}")
+    inner = folder / FOLDER
+    return (inner if inner.is_dir() else folder).resolve()
+
+
+def find_file(folder: Path, *names: str, what_to_get: str = _WHAT_TO_GET) -> Path:
+    """The first of these files, gzipped or not, that is there.
+
+    Raises:
+        FileNotFoundError: None is; the message ends with what to get and where to put it.
+    """
+    found = _find(folder, *names)
+    if found is None:
+        raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {what_to_get}")
+    return found
+
+
+def _find(folder: Path, *names: str) -> Path | None:
+    paths = [folder / f"{name}{ending}" for name in names for ending in ("", ".gz")]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) -> Path:
+    """The file of a split, whose name is one of `forms` with the split's name in it.
+
+    Raises:
+        FileNotFoundError: It is not there; the message names the splits that are.
+    """
+    found = {each: _find(folder, *(form.format(each) for form in forms)) for each in splits}
+    path = found[split]
+    if path is None:
+        there = ", ".join(each for each, at in found.items() if at is not None) or "none"
+        names = " or ".join(form.format(split) for form in forms)
+        raise FileNotFoundError(f"no file {names} in {str(folder)!r}; splits that are there: {there}. {_WHAT_TO_GET}")
+    return path
+
+
+# ---------------------------------------------------------------------- graphs
+
+
+@remembered(4, _GRAPHS)
+def read_scans(folder: Path) -> dict[str, Scan]:
+    """All houses of `connectivity.npz` or, without it, of `connectivity/*_connectivity.json`, by name.
+
+    Raises:
+        FileNotFoundError: There are no graphs.
+        ValueError: A file is broken; the message names it and the scan.
+    """
+    packed = folder / "connectivity.npz"
+    if packed.is_file():
+        try:
+            with packed.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return _unpack(dict(arrays))
+        except KeyError as error:
+            raise ValueError(f"{packed}: holds no array {error}") from error
+        except (OSError, EOFError, zipfile.BadZipFile, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{packed}: is no .npz of whole arrays ({_why(error)})") from error
+    paths = sorted((folder / _GRAPHS).glob("*_connectivity.json"))
+    if not paths:
+        raise FileNotFoundError(
+            f"no connectivity.npz and no connectivity/*_connectivity.json in {str(folder)!r}. {_WHAT_TO_GET}"
+        )
+    return {path.name.removesuffix("_connectivity.json"): _read_scan(path) for path in paths}
+
+
+def _why(error: Exception) -> str:
+    return "pickled objects are never read" if "pickle" in str(error) else str(error)
+
+
+def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Scan]:
+    def pairs(what: str, first: int, last: int) -> np.ndarray:
+        starts = arrays[f"{what}_ptr"][first : last + 1]
+        found = np.zeros((last - first, last - first), bool)
+        found[np.repeat(np.arange(last - first), np.diff(starts)), arrays[f"{what}_idx"][starts[0] : starts[-1]]] = True
+        return found
+
+    scans = {}
+    for k, name in enumerate(arrays["scan_ids"].tolist()):
+        first, last = arrays["scan_offsets"][k : k + 2].tolist()
+        rows = slice(first, last)
+        scans[name] = _make_scan(
+            name,
+            [viewpoint.decode() for viewpoint in arrays["viewpoint_ids"][rows].tolist()],
+            arrays["pose"][rows],
+            arrays["height"][rows],
+            arrays["included"][rows],
+            pairs("unobstructed", first, last),
+            pairs("visible", first, last),
+        )
+    return scans
+
+
+def _read_scan(path: Path) -> Scan:
+    rows = read_json(path).items()
+
+    def flags(row: Field, key: str) -> list[bool]:
+        found = [bool(each.value) for each in row[key].items()]
+        if len(found) != len(rows):
+            raise row[key].error(f"a list of {len(rows)}, one for each viewpoint")
+        return found
+
+    pose = [[each.number() for each in row["pose"].items(16)[:16]] for row in rows]
+    return _make_scan(
+        path.name.removesuffix("_connectivity.json"),
+        [row["image_id"].text() for row in rows],
+        np.array(pose, np.float64).reshape(-1, 16),
+        np.array([row["height"].number() for row in rows], np.float64),
+        np.array([bool(row["included"].value) for row in rows], bool),
+        np.array([flags(row, "unobstructed") for row in rows], bool).reshape(len(rows), -1),
+        np.array([flags(row, "visible") for row in rows], bool).reshape(len(rows), -1),
+    )
+
+
+def _make_scan(
+    name: str,
+    viewpoints: Sequence[str],
+    pose: np.ndarray,
+    height: np.ndarray,
+    included: np.ndarray,
+    unobstructed: np.ndarray,
+    visible: np.ndarray,
+) -> Scan:
+    kept = np.flatnonzero(included)
+    joined = (unobstructed & unobstructed.T)[np.ix_(kept, kept)]
+    edges = np.argwhere(np.triu(joined, 1))
+    graph = Graph(name, tuple(viewpoints[k] for k in kept.tolist()), pose[kept][:, [3, 7, 11]], edges)
+    return Scan(graph, height[kept], visible[np.ix_(kept, kept)])
+
+
+@remembered(4)
+def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Names of what there is at viewpoints, by scan and viewpoint: their region, and the things listed for it; empty without `regions.json`.
+
+    Warns:
+        UserWarning: There is none, so that synthetic features are others than where there is one.
+
+    Raises:
+        ValueError: The file is broken; the message names it and the record.
+    """
+    try:
+        scans = read_json(find_file(folder, "regions.json"))
+    except FileNotFoundError:
+        warnings.warn(
+            f"no regions.json in {str(folder)!r}: synthetic features show geometry alone, which an agent that has learned with regions does not know",
+            stacklevel=2,
+        )
+        return {}
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for scan in _keys(scans):
+        regions, things = scans[scan]["region_panos"], scans[scan]["object_regions"]
+        inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in _keys(regions)}
+        for thing in _keys(things):
+            for region in things[thing].items():
+                inside.setdefault(str(region.value), []).append(thing)
+        found[scan] = {
+            each.text(): tuple(inside[region]) for region in _keys(regions) for each in regions[region].items()
+        }
+    return found
+
+
+def _keys(field: Field) -> list[str]:
+    if not isinstance(field.value, dict):
+        raise field.error("a JSON object")
+    return list(field.value)
+
+
+# ---------------------------------------------------------------------- episodes
+
+
+class Mp3dWorld(World):
+    """Real houses with the episodes of a split.
+
+    Args:
+        folder: Folder of the files.
+        scans: The houses that the episodes are in.
+        episodes: All of them.
+        max_tokens: As `World`.
+        training_texts: Gives the texts that the vocabulary is made of.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scans: Sequence[Scan],
+        episodes: Sequence[Episode],
+        max_tokens: int,
+        training_texts: Callable[[Path], Sequence[str]],
+    ) -> None:
+        self.folder, self.scans, self.max_tokens = folder, tuple(scans), max_tokens
+        self.graphs = tuple(scan.graph for scan in scans)
+        self._episodes = tuple(episodes)
+        self._number = {episode.id: k for k, episode in enumerate(episodes)}
+        self._training_texts = training_texts
+
+    @property
+    def num_episodes(self) -> int:
+        """Episodes of the split."""
+        return len(self._episodes)
+
+    def episode(self, number: int) -> Episode:
+        """Episodes in the order of the file, the instructions of one path one after another."""
+        return self._episodes[number]
+
+    def number(self, id: str) -> int:
+        """Number of the episode with this id."""
+        if id not in self._number:
+            raise ValueError(f"no episode {id!r} in this split; ids look like {self._episodes[0].id!r}")
+        return self._number[id]
+
+    def sights(self, house: int) -> Sights:
+        """Regions, things and geometry; without `regions.json` geometry alone."""
+        scan = self.scans[house]
+        names = read_regions(self.folder).get(scan.graph.name, {})
+        return Sights(tuple(names.get(each, ()) for each in scan.graph.viewpoints), scan.visible, scan.height)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Words that occur at least 5 times in the training texts."""
+        return frequent_words(self._training_texts(self.folder))
+
+
+@remembered(8, _GRAPHS)
+def load_r2r(folder: Path, split: str) -> Mp3dWorld:
+    """R2R's instructions; the id of one is `PATH_INDEX`, such as "6939_2".
+
+    Args:
+        folder: As `data_folder` gives it.
+        split: "train", "val_seen", "val_unseen" or "val_train_seen" (those 500 paths of train that `splits.json` lists).
+
+    Raises:
+        FileNotFoundError: A file is not there; the message says what to get.
+        ValueError: Unknown split, or a file is broken; the message names file and record.
+    """
+    if split not in R2R_SPLITS:
+        raise ValueError(f"unknown split {split!r}; {choices_for(split, R2R_SPLITS)}")
+    records = _r2r_records(folder, "train" if split == "val_train_seen" else split)
+    if split == "val_train_seen":
+        listed = read_json(find_file(folder, "splits.json"))["r2r_val_train_seen_path_ids"]
+        kept = {each.number() for each in listed.items()}
+        records = [record for record in records if record["path_id"].number() in kept]
+        if not records:
+            raise listed.error("a list with paths of the training split")
+    houses = _Houses(folder, records)
+    episodes = []
+    for record in records:
+        house, graph = houses.of(record)
+        path = _path(record["path"], graph)
+        heading = record["heading"].number()
+        for k, text in enumerate(record["instructions"].items(1)):
+            if not text.text().strip():
+                raise text.error("an instruction with words")
+            episodes.append(
+                Episode(
+                    id=f"{record['path_id'].value}_{k}",
+                    house=house,
+                    text=text.text(),
+                    path=path,
+                    heading=heading,
+                    leg_ends=path[-1:],
+                )
+            )
+    _check_ids(episodes, records[0].source)
+    return Mp3dWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
+
+
+@remembered(8, _GRAPHS)
+def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dWorld:
+    """CVDN's instances of navigation from dialogue history (NDH); the id of one is its `inst_idx`.
+
+    Args:
+        folder: As `data_folder` gives it.
+        split: "train", "val_seen" or "val_unseen".
+        supervision: See `Dialogue.supervised_path`.
+        history: See `Dialogue.text`.
+
+    Raises:
+        FileNotFoundError: A file is not there; the message says what to get.
+        ValueError: Unknown split, or a file is broken; the message names file and record.
+    """
+    if split not in CVDN_SPLITS:
+        raise ValueError(f"unknown split {split!r}; {choices_for(split, CVDN_SPLITS)}")
+    records = _cvdn_records(folder, split)
+    houses = _Houses(folder, records)
+    episodes = [_dialogue(record, *houses.of(record)).episode(supervision, history) for record in records]
+    _check_ids(episodes, records[0].source)
+    return Mp3dWorld(folder, houses.scans, episodes, 300, cvdn_training_texts)
+
+
+def r2r_training_texts(folder: Path) -> list[str]:
+    """The instructions of R2R's training split."""
+    return [text.text() for record in _r2r_records(folder, "train") for text in record["instructions"].items()]
+
+
+def cvdn_training_texts(folder: Path) -> list[str]:
+    """R2R's training instructions and the dialogues of CVDN's train or, where it is not there, of its val_seen, which are about the same houses."""
+    split = "val_seen" if _find(folder, _NDH.format("train")) is None else "train"
+    turns = [
+        turn["message"].text() for record in _cvdn_records(folder, split) for turn in record["dialog_history"].items()
+    ]
+    return r2r_training_texts(folder) + turns
+
+
+def _r2r_records(folder: Path, split: str) -> list[Field]:
+    return read_json(_find_split(folder, split, R2R_SPLITS[:3], "r2r_{}.json", "R2R_{}.json")).items(1)
+
+
+def _cvdn_records(folder: Path, split: str) -> list[Field]:
+    return read_json(_find_split(folder, split, CVDN_SPLITS, _NDH)).items(1)
+
+
+class _Houses:
+    """The scans that records are in, numbered in the order of their names."""
+
+    def __init__(self, folder: Path, records: Sequence[Field]) -> None:
+        known = read_scans(folder)
+        for record in records:
+            if record["scan"].text() not in known:
+                raise record["scan"].error(f"one of the {len(known)} scans that have a graph in {str(folder)!r}")
+        names = sorted({record["scan"].text() for record in records})
+        self.scans = [known[name] for name in names]
+        self._number = {name: k for k, name in enumerate(names)}
+
+    def of(self, record: Field) -> tuple[int, Graph]:
+        """Number and graph of a record's house."""
+        number = self._number[record["scan"].text()]
+        return number, self.scans[number].graph
+
+
+def _dialogue(record: Field, house: int, graph: Graph) -> Dialogue:
+    turns = []
+    for turn in record["dialog_history"].items():
+        if turn["role"].text() not in _ROLES:
+            raise turn["role"].error(f"one of {list(_ROLES)}")
+        turns.append((_ROLES[turn["role"].text()], turn["message"].text()))
+    start = _node(record["start_pano"]["pano"], graph)
+    paths = {name: _path(record[name], graph) for name in ("planner_path", "player_path")}
+    for name, path in paths.items():
+        if path[0] != start:
+            raise record[name].error(f"a path from the start {graph.viewpoints[start]}")
+    return Dialogue(
+        id=str(record["inst_idx"].value),
+        house=house,
+        target=record["target"].text(),
+        turns=tuple(turns),
+        heading=record["start_pano"]["heading"].number(),
+        region=tuple(_node(each, graph) for each in record["end_panos"].items(1)),
+        **paths,
+    )
+
+
+def _node(field: Field, graph: Graph) -> int:
+    found = graph.node.get(field.text())
+    if found is None:
+        raise field.error(f"a viewpoint of scan {graph.name} that is included in its graph")
+    return found
+
+
+def _path(field: Field, graph: Graph) -> tuple[int, ...]:
+    """A path whose nodes are neighbours or repeated; the repetitions are left out."""
+    nodes = [_node(each, graph) for each in field.items(1)]
+    path = nodes[:1]
+    for k, node in enumerate(nodes[1:], start=1):
+        if not np.isfinite(graph.adjacency[path[-1], node]):
+            raise field.items()[k].error(f"a neighbour of {graph.viewpoints[path[-1]]}")
+        if node != path[-1]:
+            path.append(node)
+    return tuple(path)
+
+
+def _check_ids(episodes: Sequence[Episode], source: str) -> None:
+    seen: set[str] = set()
+    for episode in episodes:
+        if episode.id in seen:
+            raise ValueError(f"{source}: two episodes have the id {episode.id!r}")
+        seen.add(episode.id)

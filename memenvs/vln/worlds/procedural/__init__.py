@@ -1,0 +1,1 @@
+"""Generated graphs, instructions and dialogues."""

@@ -1,0 +1,222 @@
+"""Houses of the procedural world: the suite's floor plans with things in the rooms, viewpoints, edges, and what can be told of each viewpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from memenvs.houses.procedural.bsp_plan import cut, draw_ways, on_raster
+from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_contacts
+from memenvs.vln.graph import Graph, first_least
+
+#: The room with the most doors is the hallway, the others are any of these.
+ROOM_TYPES = (
+    "attic", "bathroom", "bedroom", "closet", "conservatory", "den", "dining room", "dressing room", "gym", "kitchen", "laundry",
+    "library", "living room", "lounge", "music room", "nursery", "office", "pantry", "playroom", "sauna", "studio", "study", "workshop",
+)  # fmt: skip
+HALLWAY = "hallway"
+THINGS = (
+    "aquarium", "armchair", "basket", "bench", "bicycle", "bookshelf", "bust", "cabinet", "candle", "carpet", "chair", "chest", "clock", "crib",
+    "curtain", "cushion", "desk", "dresser", "drum", "easel", "fan", "fireplace", "flag", "globe", "guitar", "harp", "heater", "kettle", "ladder",
+    "lamp", "map", "mirror", "painting", "piano", "plant", "printer", "radio", "rug", "safe", "scooter", "screen", "sculpture", "shelf", "sink",
+    "sofa", "statue", "stool", "stove", "suitcase", "table", "telescope", "toy", "trophy", "trunk", "tub", "umbrella", "vase", "wardrobe",
+)  # fmt: skip
+COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple", "red", "silver", "white", "yellow")
+
+_SIDES = (18.0, 30.0), (14.0, 24.0)  # m; of the floor
+_ROOM_AREA = 24.0  # square metres; rooms are cut while they are larger than about this
+_SECOND_WAYS = 0.35  # chance of a door between neighbours that are connected already
+_PLANS, _PLACES = 40, 400  # tries
+_THINGS_IN_A_ROOM = 2, 4
+_EYE = 1.5  # m
+_SPACING, _FROM_DOOR, _FROM_WALL = (
+    2.1,
+    0.7,
+    0.3,
+)  # m; between viewpoints in a room, and what lies between them and doors and walls at least
+_AREA_EACH, _MOST = 5.0, 8  # square metres for each viewpoint of a room, and how many it has at most
+_LONGEST_EDGE = 6.0  # m; of those that are not needed to join a room's viewpoints
+_CLEAR = 0.7  # an edge has no third viewpoint nearer to its middle than this much of half its length
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What can be told of a viewpoint.
+
+    Attributes:
+        rooms: Type of its room; of a viewpoint in a door the types of both, in the order of the alphabet.
+        thing: Colour and name of the nearest thing in its room; None in a door.
+    """
+
+    rooms: tuple[str, ...]
+    thing: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something that stands in a room.
+
+    Attributes:
+        name: One of `THINGS`.
+        colour: One of `COLOURS`.
+        room: Number of its room.
+        position: x and y, m.
+    """
+
+    name: str
+    colour: str
+    room: int
+    position: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ProceduralHouse:
+    """A house.
+
+    Attributes:
+        graph: Viewpoints and edges.
+        room: int64, (V, 2); the room of each viewpoint twice, or the two rooms that its door joins.
+        spots: What can be told of each viewpoint.
+        things: All that stands in it.
+    """
+
+    graph: Graph
+    room: np.ndarray
+    spots: tuple[Spot, ...]
+    things: tuple[Thing, ...]
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """bool, (V, V); whether two viewpoints see each other: those of one room do, the ones in its doors among them."""
+        return (self.room[:, None, :, None] == self.room[None, :, None, :]).any((2, 3))
+
+    @cached_property
+    def next_node(self) -> np.ndarray:
+        """int64, (V, V); [u, v]: the node after u on the shortest path to v; u itself where they are the same."""
+        own = self.graph.candidates
+        total = np.where(own.node[:, :, None] >= 0, own.length[:, :, None] + self.graph.distance[own.node], np.inf)
+        least = total <= total.min(1, keepdims=True) + 1e-9
+        found = np.where(least, own.node[:, :, None], len(self.graph)).min(1)
+        np.fill_diagonal(found, np.arange(len(found)))
+        return found
+
+    @cached_property
+    def num_edges(self) -> np.ndarray:
+        """int64, (V, V); edges of the shortest path, at most 7."""
+        goal = np.arange(len(self.graph))
+        node, found = np.repeat(goal[:, None], len(goal), 1), np.zeros((len(goal), len(goal)), np.int64)
+        for _ in range(7):
+            found += node != goal
+            node = self.next_node[node, goal]
+        return found
+
+    def path(self, start: int, goal: int, most: int | None = None) -> tuple[int, ...]:
+        """Nodes of the shortest path, both ends included; of a longer one the first `most` edges."""
+        path = [start]
+        while path[-1] != goal and (most is None or len(path) <= most):
+            path.append(int(self.next_node[path[-1], goal]))
+        return tuple(path)
+
+
+@lru_cache(maxsize=256)
+def make_house(seed: int) -> ProceduralHouse:
+    """The house of this number. The same number gives the same house, bit for bit.
+
+    Source:
+        The plan is cut as in `memenvs.houses.procedural.bsp_plan`, with a door on a random spanning tree of the walls and on 35 % of the others; there is a
+        viewpoint in each door, and up to 8 in each room.
+
+    Raises:
+        RuntimeError: No floor plan was found.
+    """
+    for attempt in range(_PLANS):
+        rng = np.random.default_rng([seed, attempt])
+        width, depth = (on_raster(rng.uniform(*sides)) for sides in _SIDES)
+        rooms = [
+            PlanRoom(part.low, part.high, "other")
+            for part in cut(rng, Rectangle((0.0, 0.0), (width, depth)), _ROOM_AREA)
+        ]
+        doors = draw_ways(rng, find_contacts(rooms)[0], len(rooms), 0.0, _SECOND_WAYS)
+        if doors is not None:
+            return _furnish(seed, rooms, doors, rng)
+    raise RuntimeError(f"no house was found for seed {seed}")
+
+
+def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
+    """Types, things, viewpoints and edges for a floor plan."""
+    num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(parts))
+    types = [ROOM_TYPES[k] for _ in range(0, len(parts), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][
+        : len(parts)
+    ]
+    types[int(num_doors.argmax())] = HALLWAY
+    places = [np.array([door.centre, door.line] if door.axis == 0 else [door.line, door.centre]) for door in doors]
+    rooms = [door.rooms for door in doors]
+    spots = [Spot(tuple(sorted(types[room] for room in door.rooms))) for door in doors]
+    edges: list[tuple[int, int]] = []
+    things: list[Thing] = []
+    for number, room in enumerate(parts):
+        own = [
+            _draw_thing(rng, number, room) for _ in range(rng.integers(_THINGS_IN_A_ROOM[0], _THINGS_IN_A_ROOM[1] + 1))
+        ]
+        members = [k for k, door in enumerate(doors) if number in door.rooms]
+        for place in _draw_viewpoints(rng, room, [places[k] for k in members]):
+            nearest = own[first_least(np.array([np.hypot(*(thing.position - place)) for thing in own]))]
+            members.append(len(places))
+            places.append(place)
+            rooms.append((number, number))
+            spots.append(Spot((types[number],), (nearest.colour, nearest.name)))
+        edges += [(members[i], members[j]) for i, j in _join(np.array([places[k] for k in members]))]
+        things += own
+    graph = Graph(
+        f"procedural-{seed}",
+        tuple(f"{seed}-{k}" for k in range(len(places))),
+        np.column_stack([np.array(places), np.full(len(places), _EYE)]),
+        np.array(sorted(set(edges)), np.int64),
+    )
+    return ProceduralHouse(graph, np.array(rooms), tuple(spots), tuple(things))
+
+
+def _draw_thing(rng: np.random.Generator, number: int, room: PlanRoom) -> Thing:
+    name, colour = THINGS[int(rng.integers(len(THINGS)))], COLOURS[int(rng.integers(len(COLOURS)))]
+    x, y = (float(rng.uniform(low, high)) for low, high in zip(room.low, room.high, strict=True))
+    return Thing(name, colour, number, (x, y))
+
+
+def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.ndarray]) -> list[np.ndarray]:
+    """Places in a room, apart from each other and from its doors; at least one."""
+    wanted = int(np.clip(room.area / _AREA_EACH, 1, _MOST))
+    low, high = np.array(room.low) + _FROM_WALL, np.array(room.high) - _FROM_WALL
+    tries = rng.uniform(low, high, (_PLACES, 2))
+    is_free = (_distances(tries, np.array(doors)) >= _FROM_DOOR).all(1)
+    found: list[np.ndarray] = []
+    while is_free.any() and len(found) < wanted:
+        found.append(tries[is_free.argmax()])
+        is_free &= _distances(tries, found[-1][None])[:, 0] >= _SPACING
+    return found or [(low + high) / 2]
+
+
+def _join(places: np.ndarray) -> list[tuple[int, int]]:
+    """Edges between the viewpoints of a room: their minimum spanning tree, and each pair that has nobody between it."""
+    count = len(places)
+    distance = _distances(places, places)
+    middle = (places[:, None] + places) / 2
+    from_middle = _distances(middle.reshape(-1, 2), places).reshape(count, count, count)
+    from_middle[np.arange(count), :, np.arange(count)] = np.inf
+    from_middle[:, np.arange(count), np.arange(count)] = np.inf
+    is_open = (distance < _LONGEST_EDGE) & (from_middle.min(2) >= _CLEAR * distance / 2)
+    first, second = np.triu_indices(count, 1)
+    group = list(range(count))
+    found = []
+    for k in np.argsort(distance[first, second], kind="stable"):
+        i, j = int(first[k]), int(second[k])
+        if group[i] != group[j] or is_open[i, j]:
+            found.append((i, j))
+            group = [group[i] if each == group[j] else each for each in group]
+    return found
+
+
+def _distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Between points (P, 2) and (Q, 2), m: (P, Q)."""
+    return np.hypot(*(one[:, None] - other).transpose(2, 0, 1))

@@ -1,0 +1,273 @@
+"""Instructions of the procedural world: a way as clauses, a follower that understands nothing else, and clauses as English.
+
+A clause says where to turn, what the next viewpoint looks like, and what the viewpoint at which to stop going straight looks like. A way is cut into
+clauses that the follower can walk; ways that it cannot walk are not used. So every instruction can be followed, by who knows how much of it is done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from memenvs.vln.graph import COLUMNS, STEP, wrap
+from memenvs.vln.tokens import split_words
+from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ROOM_TYPES, THINGS, ProceduralHouse, Spot
+
+AHEAD, RIGHT, BACK, LEFT = "ahead", "right", "back", "left"
+#: Up to so far from straight ahead is ahead, and up to so far it is left or right, rad.
+_AHEAD_UP_TO, _SIDE_UP_TO = math.radians(35.0), math.radians(125.0)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One part of an instruction.
+
+    Attributes:
+        turn: `AHEAD`, `RIGHT`, `BACK` or `LEFT`, as seen by an agent whose camera looks along the view that it walked by.
+        first: The viewpoint to walk to.
+        last: The viewpoint at which to stop going straight; `first` for one move.
+    """
+
+    turn: str
+    first: Spot
+    last: Spot
+
+
+# ---------------------------------------------------------------------- following and compiling
+
+
+def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[Clause]) -> list[int]:
+    """Walks as clauses say, knowing them and what is in sight, nothing else.
+
+    Args:
+        house: Where.
+        start: The first node.
+        column: The camera's heading there in steps of 30 degrees.
+        clauses: What to do.
+
+    Returns:
+        Nodes, the start first; they end where a clause cannot be followed or means two things.
+    """
+    walk = [start]
+    for clause in clauses:
+        walked, column = _follow_one(house, walk[-1], column, clause)
+        walk += walked[1:]
+        if len(walked) == 1 or house.spots[walk[-1]] != clause.last:
+            break
+    return walk
+
+
+def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) -> tuple[Clause, ...] | None:
+    """The clauses by which the follower walks a path; None if there are none.
+
+    Where the way turns a clause ends. The follower then tries each clause; where it leaves the path the clause is cut.
+    """
+    clauses, at, last = [], 0, len(path) - 1
+    while at < last:
+        turns, end = _turns_of(house, path, at, column), at + 1
+        while end < last and turns[end - at] == AHEAD:
+            end += 1
+        while True:
+            clause = Clause(turns[0], house.spots[path[at + 1]], house.spots[path[end]])
+            walked, new_column = _follow_one(house, path[at], column, clause)
+            agreed = _common_moves(walked, path[at : end + 1])
+            if agreed == end - at:
+                break
+            if agreed == 0:
+                return None
+            end = at + agreed
+        clauses.append(clause)
+        at, column = end, new_column
+    return tuple(clauses)
+
+
+def arrival_column(house: ProceduralHouse, path: Sequence[int], column: int) -> int:
+    """The camera's heading after a walk, in steps of 30 degrees; `column` if it has one node."""
+    for here, there in pairwise(path):
+        column = _seen_from(house, here, column)[there][1]
+    return column
+
+
+def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) -> tuple[list[int], int]:
+    """The walk of one clause, and the camera's heading at its end; of one node if no candidate or more than one fits."""
+    seen = _seen_from(house, node, column)
+    fits = [
+        there for there, (off, _) in seen.items() if _turn(off) == clause.turn and house.spots[there] == clause.first
+    ]
+    walk = [node]
+    if len(fits) != 1:
+        return walk, column
+    onward = fits[0]
+    while True:
+        column = seen[onward][1]
+        walk.append(onward)
+        if house.spots[onward] == clause.last:
+            return walk, column
+        seen = _seen_from(house, onward, column)
+        ahead = {there: abs(off) for there, (off, _) in seen.items() if _turn(off) == AHEAD and there not in walk}
+        if not ahead:
+            return walk, column
+        onward = min(ahead, key=lambda there: ahead[there])
+
+
+def _seen_from(house: ProceduralHouse, node: int, column: int) -> dict[int, tuple[float, int]]:
+    """Each neighbour's direction as seen by the camera, rad, to the right, and the camera's heading after the move there."""
+    own = house.graph.candidates
+    count = int((own.node[node] >= 0).sum())
+    off = wrap(own.heading[node, :count] - column * STEP)
+    columns = own.view[node, :count] % COLUMNS
+    return dict(zip(own.node[node, :count].tolist(), zip(off.tolist(), columns.tolist(), strict=True), strict=True))
+
+
+def _turns_of(house: ProceduralHouse, path: Sequence[int], at: int, column: int) -> list[str]:
+    """Directions of the moves of a path from its node number `at` on."""
+    turns = []
+    for here, there in pairwise(path[at:]):
+        off, column_after = _seen_from(house, here, column)[there]
+        turns.append(_turn(off))
+        column = column_after
+    return turns
+
+
+def _turn(off: float) -> str:
+    if abs(off) <= _AHEAD_UP_TO:
+        return AHEAD
+    if abs(off) > _SIDE_UP_TO:
+        return BACK
+    return RIGHT if off > 0 else LEFT
+
+
+def _common_moves(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many moves two walks from the same node have in common before they part."""
+    same = [left == right for left, right in zip(one, other, strict=False)]
+    return (same.index(False) if False in same else len(same)) - 1
+
+
+# ---------------------------------------------------------------------- English
+
+_TURNS = {
+    AHEAD: (
+        "go straight", "walk forward", "head straight ahead", "proceed ahead", "move forward", "advance", "keep walking", "stride on",
+    ),
+    RIGHT: (
+        "turn right and go", "go right", "take a right", "make a right turn", "head to your right", "bear right", "veer right",
+        "swing right",
+    ),
+    BACK: (
+        "turn around and go", "go back", "turn back", "head back", "double back", "retrace your steps", "return", "reverse direction",
+    ),
+    LEFT: (
+        "turn left and go", "go left", "take a left", "make a left turn", "head to your left", "bear left", "veer left", "swing left",
+    ),
+}  # fmt: skip
+_TO = ("to", "up to", "towards", "over to")
+_ON = (
+    "and keep on to", "and continue to", "and carry on until you reach", "and stay on course as far as", "and past it to",
+    "and beyond it to", "and follow that line through to", "and do not stop before",
+)  # fmt: skip
+_SPOTS = (
+    "the {colour} {thing} in the {room}", "the {room} with the {colour} {thing}", "the {room} by the {colour} {thing}",
+    "the {room} near the {colour} {thing}", "the {room} beside the {colour} {thing}", "the {colour} {thing} inside the {room}",
+)  # fmt: skip
+_DOORS = (
+    "the door between {one} and {other}", "the doorway from {one} to {other}", "the doorway that joins {one} and {other}",
+    "the opening between {one} and {other}", "the entrance that connects {one} and {other}", "the passage from {one} to {other}",
+)  # fmt: skip
+_THEN = (
+    "then", "next", "after that", "once there", "from there", "now", "afterwards", "as soon as you arrive", "having done so",
+    "when you have passed it", "at this point", "following that",
+)  # fmt: skip
+_ENDS = (
+    "Stop there.", "Wait there.", "That is the place to stop.", "You have arrived.", "Stop.", "Halt here.", "This is your goal.",
+    "Remain there.", "Finish here.",
+)  # fmt: skip
+_ASKS = (
+    "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",
+    "I see {spot}. Is it near?", "Am I close?", "Can you help me?", "I am lost. How do I get there?",
+)  # fmt: skip
+_FOUND = (
+    "It is in that room.",
+    "You will find the {target} there.",
+    "The {target} is right there.",
+    "Look for the {target}.",
+)
+_MORE = (
+    "It is farther on.",
+    "Then ask me again.",
+    "The {target} is not there yet.",
+    "You are getting closer.",
+    "Keep looking.",
+)
+
+
+def tell(clauses: Sequence[Clause], rng: np.random.Generator, *, ends: bool = True) -> str:
+    """Clauses as English.
+
+    Args:
+        clauses: What to say, in this order; at least one.
+        rng: Chooses among synonyms.
+        ends: Whether the text says to stop at the end.
+    """
+    sentences: list[str] = []
+    for k, clause in enumerate(clauses):
+        words = f"{_pick(rng, _TURNS[clause.turn])} {_pick(rng, _TO)} {describe(clause.first, rng)}"
+        if clause.last != clause.first:
+            words += f" {_pick(rng, _ON)} {describe(clause.last, rng)}"
+        if k == 0:
+            sentences.append(words)
+        elif rng.random() < 0.4:
+            sentences[-1] += f", then {words}"
+        else:
+            sentences.append(f"{_pick(rng, _THEN)}, {words}" if rng.random() < 0.7 else words)
+    text = " ".join(f"{each[0].upper()}{each[1:]}." for each in sentences)
+    return f"{text} {_pick(rng, _ENDS)}" if ends else text
+
+
+def describe(spot: Spot, rng: np.random.Generator) -> str:
+    """A viewpoint as English."""
+    if spot.thing is None:
+        one, other = spot.rooms if rng.random() < 0.5 else spot.rooms[::-1]
+        return _pick(rng, _DOORS).format(one=one, other=other)
+    colour, thing = spot.thing
+    return _pick(rng, _SPOTS).format(room=spot.rooms[0], colour=colour, thing=thing)
+
+
+def ask(spot: Spot, rng: np.random.Generator) -> str:
+    """What somebody who is lost asks at a viewpoint."""
+    return _pick(rng, _ASKS).format(spot=describe(spot, rng))
+
+
+def answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
+    """What somebody who knows the way answers; `arrives` says whether the thing is at the end of the clauses."""
+    return f"{tell(clauses, rng, ends=False)} {_pick(rng, _FOUND if arrives else _MORE).format(target=target)}"
+
+
+def all_words() -> tuple[str, ...]:
+    """Every word and mark that these texts can have, in the order of the alphabet."""
+    phrases = [
+        *_TO,
+        *_ON,
+        *_SPOTS,
+        *_DOORS,
+        *_THEN,
+        *_ENDS,
+        *_ASKS,
+        *_FOUND,
+        *_MORE,
+        *(each for turns in _TURNS.values() for each in turns),
+    ]
+    fields = dict.fromkeys(("colour", "thing", "room", "one", "other", "spot", "target"), "")
+    texts = [phrase.format(**fields) for phrase in phrases]
+    return tuple(
+        sorted(
+            {word for text in (*texts, *ROOM_TYPES, HALLWAY, *THINGS, *COLOURS, ",", ".") for word in split_words(text)}
+        )
+    )
+
+
+def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:
+    return choices[int(rng.integers(len(choices)))]

@@ -1,0 +1,97 @@
+"""Small worlds for Q-learning whose right answers are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+
+from memenvs.agents import EpisodeDQN
+
+
+class Ring(gym.Env):
+    """States 0, 1, 2 as one-hot vectors; action 1 goes on to the next, action 0 stays. The reward is `REWARDS[state][action]`.
+
+    Args:
+        length: Steps of an episode.
+        terminates: Whether nothing comes after the last step; else only the clock ends the episode.
+    """
+
+    REWARDS = ((0.0, 1.0), (0.5, -1.0), (0.25, 2.0))
+    observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, length: int = 8, terminates: bool = False) -> None:
+        self.length, self.terminates = length, terminates
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.state, self.t = 0, 0
+        return self._observe(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        reward = self.REWARDS[self.state][action]
+        self.state = (self.state + action) % 3
+        self.t += 1
+        over = self.t == self.length
+        return self._observe(), reward, over and self.terminates, over and not self.terminates, {}
+
+    def _observe(self) -> np.ndarray:
+        return np.eye(3, dtype=np.float32)[self.state]
+
+
+class Steps(gym.Env):
+    """Four steps that cannot be influenced, seen as one-hot vectors; the reward of each is `REWARDS[step][action]`. Then all is over."""
+
+    REWARDS = ((1.0, 0.0), (0.0, 2.0), (-1.0, 0.0), (1.0, 3.0))
+    observation_space = spaces.Box(0.0, 1.0, (5,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.t = 0
+        return np.eye(5, dtype=np.float32)[0], {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        reward = self.REWARDS[self.t][action]
+        self.t += 1
+        return np.eye(5, dtype=np.float32)[self.t], reward, self.t == 4, False, {}
+
+
+class Cue(gym.Env):
+    """The first observation says which of two actions is right in the last step; the clock is seen, the cue is not seen again.
+
+    Reward 1 for the right last action, -1 for the wrong one, 0 in between. Episodes end after a random 5 to 7 steps, announced in the last one.
+    """
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.right, self.left = int(self.np_random.integers(2)), int(self.np_random.integers(5, 8))
+        return np.array([2 * self.right - 1, 0], np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.left -= 1
+        over = self.left == 0
+        reward = (1.0 if action == self.right else -1.0) if over else 0.0
+        return np.array([0, self.left == 1], np.float32), reward, over, False, {}
+
+
+def copies(env: Any, n: int = 4, **settings: Any) -> VecEnv:
+    return DummyVecEnv([lambda: Monitor(env(**settings))] * n)
+
+
+def q_learner(env: VecEnv, policy: dict[str, Any] | None = None, **settings: Any) -> EpisodeDQN:
+    """A learner without memory and with a linear network, so that Q of one-hot observations is a table."""
+    base = {
+        "learning_rate": 0.02, "capacity": 32, "episode_steps": 8, "updates_per_collect": 50, "batch_size": 16, "decisions": 4,
+        "gamma": 0.5, "n_step": 1, "target_rate": 0.1, "final_epsilon": 1.0,
+    }  # fmt: skip
+    kwargs = policy or {"memory": "none", "net_arch": []}
+    return EpisodeDQN("MemoryPolicy", env, policy_kwargs=kwargs, seed=0, device="cpu", **(base | settings))

@@ -1,0 +1,374 @@
+"""Checkpoints: exact resumption, no pickle, whole or not there, errors that name the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import Tensor
+
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.algorithms.checkpoint import MEMBERS, check_run
+from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
+from tests.processes import run_python
+
+ROLLOUT = N * STEPS
+RESUME = """
+import sys, torch
+from memenvs.agents import PartialUpdatePPO
+from tests.agents.learners import darkroom
+torch.set_num_threads(1)
+folder, steps, *names = sys.argv[1:]
+for name in names:
+    model = PartialUpdatePPO.load(f"{folder}/{name} half", darkroom(), device="cpu")
+    model.learn(int(steps), reset_num_timesteps=False)
+    model.save(f"{folder}/{name} resumed")
+"""
+
+
+def settings(memory: str) -> dict[str, Any]:
+    return {"memory_kwargs": {"depth_dropout": 0.3}} if memory == "relic" else {}  # so that every generator is in use
+
+
+def damaged(path: Path, **members: bytes | None) -> Path:
+    """A copy with some members replaced ("config" for config.json, ...), or left out."""
+    other = path.with_name("damaged")
+    names = {name.split(".")[0]: name for name in MEMBERS}
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for stem, name in names.items():
+            data = members[stem] if stem in members else source.read(name)
+            if data is not None:
+                target.writestr(name, data)
+    return other
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    learner("lstm").learn(N * SEGMENT).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+# ------------------------------------------------------------------ going on
+
+
+def test_resuming_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
+    names = ("lstm", "relic")
+    for name in names:
+        half = learner(name, **settings(name)).learn(2 * ROLLOUT)
+        assert half.at_rollout_boundary
+        half.save(tmp_path / f"{name} half")
+        learner(name, **settings(name)).learn(4 * ROLLOUT).save(tmp_path / f"{name} whole")
+    done = run_python("-c", RESUME, str(tmp_path), str(2 * ROLLOUT), *names)
+    assert done.returncode == 0, done.stderr
+    for name in names:
+        whole, resumed = (tmp_path / f"{name} {kind}" for kind in ("whole", "resumed"))
+        assert whole.read_bytes() == resumed.read_bytes(), name
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_resuming_in_this_process(memory: str, tmp_path: Path) -> None:
+    whole = learner(memory, **settings(memory)).learn(2 * ROLLOUT)
+    learner(memory, **settings(memory)).learn(ROLLOUT).save(tmp_path / "model")
+    resumed = PartialUpdatePPO.load(tmp_path / "model", darkroom(), device="cpu")
+    assert resumed.num_timesteps == ROLLOUT
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+    assert whole.num_timesteps == resumed.num_timesteps
+    assert list(whole.ep_info_buffer or []) == list(resumed.ep_info_buffer or [])
+
+
+def test_resuming_where_trials_end_with_the_rollout(tmp_path: Path) -> None:
+    def env() -> Any:
+        return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
+
+    whole = learner("relic", env=env()).learn(2 * ROLLOUT)
+    learner("relic", env=env()).learn(ROLLOUT).save(tmp_path / "model")
+    resumed = PartialUpdatePPO.load(tmp_path / "model", env(), device="cpu")
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def test_resuming_single_environments(tmp_path: Path) -> None:
+    def env() -> Any:
+        kwargs: dict[str, Any] = {"size": 3, "max_episode_steps": 5}
+        return DummyVecEnv([lambda: gym.make("memenvs/Darkroom-v0", **kwargs)] * N)
+
+    whole = learner("lstm", env=env()).learn(2 * ROLLOUT)
+    learner("lstm", env=env()).learn(ROLLOUT).save(tmp_path / "model")
+    resumed = PartialUpdatePPO.load(tmp_path / "model", env(), device="cpu")
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))
+
+
+def test_settings_can_change_at_load(saved: Path) -> None:
+    model = PartialUpdatePPO.load(saved, darkroom(), device="cpu", learning_rate=0.5, ent_coef=0.25)
+    assert (model.config.learning_rate, model.config.ent_coef) == (0.5, 0.25)
+    assert model.config.n_steps == STEPS
+    with pytest.raises(TypeError, match="unknown setting 'learning_rat'"):
+        PartialUpdatePPO.load(saved, device="cpu", learning_rat=0.5)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_acts_the_same_without_an_environment(memory: str, tmp_path: Path) -> None:
+    model = learner(memory).learn(ROLLOUT)
+    model.save(tmp_path / "model")
+    loaded = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    observation = {"position": np.array([1.0, 2.0], np.float32), "reward": np.array([1.0], np.float32)}
+    states: list[Any] = [None, None]
+    for _ in range(6):
+        actions = []
+        for i, each in enumerate((model, loaded)):
+            action, states[i] = each.predict(observation, states[i])
+            actions.append(int(action))
+        assert actions[0] == actions[1]
+    for key, value in states[0].items():
+        assert torch.equal(value, states[1][key])
+
+
+# ------------------------------------------------------------------ the file
+
+
+def test_the_file_holds_json_and_safetensors_only(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        assert archive.namelist() == list(MEMBERS)
+        for name in MEMBERS:
+            data = archive.read(name)
+            assert isinstance(json.loads(data), dict) if name.endswith(".json") else load_tensors(data)
+
+
+def test_equal_learners_give_equal_bytes(saved: Path) -> None:
+    learner("lstm").learn(N * SEGMENT).save(saved.with_name("again"))
+    assert saved.read_bytes() == saved.with_name("again").read_bytes()
+    model = PartialUpdatePPO.load(saved, device="cpu")
+    assert torch.equal(weights(model), weights(learner("lstm").learn(N * SEGMENT)))
+
+
+def test_an_interrupted_save_leaves_the_old_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = saved.read_bytes()
+
+    def fail(*args: Any) -> None:
+        raise OSError("the disk is full")
+
+    for owner, name in ((os, "replace"), (Path, "write_bytes")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, fail)
+            with pytest.raises(OSError, match="the disk is full"):
+                learner("none").save(saved)
+        assert saved.read_bytes() == before
+        assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    learner("none").save(str(tmp_path / "a" / "b" / "model.zip"))
+    assert (tmp_path / "a" / "b" / "model.zip").is_file()
+
+
+# ------------------------------------------------------------------ what cannot be loaded
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*nothing"):
+        PartialUpdatePPO.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_file_that_was_cut_short(saved: Path, share: float) -> None:
+    data = saved.read_bytes()
+    saved.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(ValueError, match=r"model: not a whole checkpoint .*cut short"):
+        PartialUpdatePPO.load(saved)
+
+
+def test_flipped_bytes(saved: Path) -> None:
+    data = bytearray(saved.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    saved.write_bytes(data)
+    with pytest.raises(ValueError, match="model: not a whole checkpoint"):
+        PartialUpdatePPO.load(saved)
+
+
+def test_files_of_others(saved: Path) -> None:
+    PPO("MlpPolicy", "CartPole-v1", device="cpu").save(saved.with_name("peer.zip"))
+    with pytest.raises(ValueError, match=r"peer.zip: a checkpoint.* must have .*'config.json' is missing"):
+        PartialUpdatePPO.load(saved.with_name("peer.zip"))
+    for content in (b"[1, 2]", b"{", b"\xff\xfe", b"3"):
+        with pytest.raises(ValueError, match="damaged: "):
+            PartialUpdatePPO.load(damaged(saved, config=content))
+
+
+def test_members_that_do_not_fit(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        config = json.loads(archive.read("config.json"))
+
+    def changed(**changes: Any) -> Path:
+        return damaged(saved, config=json.dumps(config | changes).encode())
+
+    with pytest.raises(ValueError, match=r"damaged: a checkpoint.* must have .*'optimizer.safetensors' is missing"):
+        PartialUpdatePPO.load(damaged(saved, optimizer=None))
+    with pytest.raises(ValueError, match="damaged: its tensors cannot be read"):
+        PartialUpdatePPO.load(damaged(saved, policy=b"nothing"))
+    with pytest.raises(ValueError, match="damaged: format must be 1, got 99"):
+        PartialUpdatePPO.load(changed(format=99))
+    with pytest.raises(
+        ValueError, match=r"damaged: config.json has a setting that this version does not know, 'new_setting'"
+    ):
+        PartialUpdatePPO.load(changed(config=config["config"] | {"new_setting": 1}))
+    with pytest.raises(ValueError, match=r"damaged: config.json: n_epochs must be a whole number, got '2'"):
+        PartialUpdatePPO.load(changed(config=config["config"] | {"n_epochs": "2"}))
+    with pytest.raises(ValueError, match="damaged: algorithm must be 'PartialUpdatePPO', got 'Other'"):
+        PartialUpdatePPO.load(changed(algorithm="Other"))
+    partial = {key: value for key, value in config.items() if key != "action_space"}
+    with pytest.raises(ValueError, match=r"damaged: config.json lacks 'action_space'"):
+        PartialUpdatePPO.load(damaged(saved, config=json.dumps(partial).encode()))
+    other = config["policy_kwargs"] | {"memory_kwargs": {"hidden_dim": 9}}
+    for state, message in ((b"{}", "state.json lacks 'num_timesteps'"), (b"[", "state.json is not JSON")):
+        with pytest.raises(ValueError, match=f"damaged: {message}"):
+            PartialUpdatePPO.load(damaged(saved, state=state))
+    with pytest.raises(ValueError, match=r"damaged: generators\.safetensors: does not fit .* 'sampling' is missing"):
+        PartialUpdatePPO.load(damaged(saved, generators=save_tensors({})))
+    nothing = save_tensors({"sampling": torch.zeros_like(torch.Generator().get_state())})
+    with pytest.raises(ValueError, match=r"damaged: generators\.safetensors: 'sampling' is no state of a generator"):
+        PartialUpdatePPO.load(damaged(saved, generators=nothing))
+    with pytest.raises(
+        ValueError, match=r"damaged: policy\.safetensors: does not fit the policy, 'memory\..*' must be"
+    ):
+        PartialUpdatePPO.load(changed(policy_kwargs=other))
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"memory": "gru"}, r"'memory\.network\.weight_ih_l0' must be .* \(24, \d+\), got .*; of policy_kwargs, memory was"),
+        ({"net_arch": [8]}, r"'mlp_extractor\..*' is missing; of policy_kwargs, net_arch was given otherwise than it is saved"),
+        ({"previous_action_dim": 0}, r"of policy_kwargs, previous_action_dim was given otherwise"),
+        (
+            {"memory_kwargs": {"hidden_dim": 8}, "features_extractor_kwargs": {"widths": {"position": 3}}},
+            r"'features_extractor\..*' is missing; of policy_kwargs, features_extractor_kwargs was given otherwise",
+        ),
+        ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*; of policy_kwargs, memory was"),
+        ({"nets": 3}, r"model: .*unknown setting 'nets' of MemoryPolicy; .*; of policy_kwargs, nets was"),
+    ],
+)  # fmt: skip
+def test_weights_of_another_policy(saved: Path, policy: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PartialUpdatePPO.load(saved, device="cpu", policy_kwargs=policy)
+
+
+def test_settings_newer_than_the_file_have_their_defaults(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        config = json.loads(archive.read("config.json"))
+    assert config["config"].pop("prefix_window") == 256
+    older = damaged(saved, config=json.dumps(config).encode())
+    model = PartialUpdatePPO.load(older, device="cpu")
+    assert model.config.prefix_window == 256
+    check_run(older, PartialUpdatePPO, model.config, {"memory": "lstm"}, N)
+    with pytest.raises(ValueError, match="damaged: is of another run: prefix_window must be 8, got 256"):
+        check_run(older, PartialUpdatePPO, replace(model.config, prefix_window=8), {}, N)
+
+
+def test_moments_of_the_optimiser_that_do_not_fit(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        moments = load_tensors(archive.read("optimizer.safetensors"))
+    largest = max(moments, key=lambda name: moments[name].numel())
+    shape = tuple(moments[largest].shape)
+
+    def changed(**changes: Tensor) -> Path:
+        return damaged(saved, optimizer=save_tensors(moments | changes))
+
+    for value, got in (
+        (torch.zeros(3), r"torch\.float32 \(3,\)"),
+        (torch.zeros(shape, dtype=torch.float64), "float64"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"damaged: optimizer\.safetensors: .* '{largest}' must be .*, got .*{got}"
+        ):
+            PartialUpdatePPO.load(changed(**{largest: value}), device="cpu")
+    with pytest.raises(ValueError, match=r"optimizer\.safetensors: .* '0\.step' must be .*, got .*int64"):
+        PartialUpdatePPO.load(changed(**{"0.step": torch.zeros((), dtype=torch.int64)}), device="cpu")
+    for name in ("99.exp_avg", "x.exp_avg", "0.exp_avg_cube"):
+        with pytest.raises(ValueError, match=rf"optimizer\.safetensors: .* has no '{name}'"):
+            PartialUpdatePPO.load(changed(**{name: torch.zeros(1)}), device="cpu")
+    part = save_tensors({name: value for name, value in moments.items() if name != "0.exp_avg"})
+    with pytest.raises(ValueError, match=r"optimizer\.safetensors: .* '0\.exp_avg' is missing"):
+        PartialUpdatePPO.load(damaged(saved, optimizer=part), device="cpu")
+
+
+def test_a_subclass_is_another_algorithm(saved: Path) -> None:
+    class Other(PartialUpdatePPO):
+        pass
+
+    with pytest.raises(ValueError, match="model: algorithm must be 'Other', got 'PartialUpdatePPO'"):
+        Other.load(saved)
+
+
+def test_broken_weights_do_not_replace_a_good_file(saved: Path) -> None:
+    before = saved.read_bytes()
+    model = PartialUpdatePPO.load(saved, device="cpu")
+    with torch.no_grad():
+        model.policy.critic.bias.fill_(float("nan"))
+    with pytest.raises(
+        ValueError, match=r"not written, weights must be finite, .* 'critic\.bias' after 32 env.* 1 updates"
+    ):
+        model.save(saved)
+    assert saved.read_bytes() == before
+
+
+def test_a_file_of_another_kind_of_device_draws_anew(saved: Path) -> None:
+    """A generator of a GPU has a state of 16 bytes; the actions then follow from the seed."""
+    with zipfile.ZipFile(saved) as archive:
+        generators = load_tensors(archive.read("generators.safetensors"))
+    other = damaged(saved, generators=save_tensors(generators | {"sampling": torch.zeros(16, dtype=torch.uint8)}))
+    states = [PartialUpdatePPO.load(other, device="cpu").policy.generator.get_state() for _ in range(2)]
+    assert torch.equal(*states)
+    assert torch.equal(states[0], learner("lstm").policy.generator.get_state())
+
+
+def test_other_spaces(saved: Path) -> None:
+    with pytest.raises(ValueError, match=r"model: observation_space must be that of the file, Dict.*, got Box"):
+        PartialUpdatePPO.load(saved, make_vec_env("CartPole-v1", 1))
+    larger = make_vec_env("memenvs/Darkroom-v0", N, size=4)
+    with pytest.raises(ValueError, match="model: observation_space must be that of the file"):
+        PartialUpdatePPO.load(saved, larger)
+
+
+def test_other_numbers_of_environments(saved: Path) -> None:
+    model = PartialUpdatePPO.load(saved, darkroom(2), device="cpu")
+    model.learn(2 * STEPS, reset_num_timesteps=False)
+    assert model.rollout_buffer.actions.shape == (2, STEPS)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("memory", ["lstm", "relic"])
+def test_an_environment_can_be_set_later(memory: str, count: int, tmp_path: Path) -> None:
+    learner(memory).learn(ROLLOUT).save(tmp_path / "model")
+    model = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    model.set_env(darkroom(count, seed=5))
+    before = weights(model)
+    model.learn(count * STEPS, reset_num_timesteps=False)
+    assert model.num_timesteps == ROLLOUT + count * STEPS
+    assert model.rollout_buffer.actions.shape == (count, STEPS)
+    assert not torch.equal(weights(model), before)
+    model.set_env(darkroom(2, seed=6))  # also after it has learned elsewhere
+    model.learn(2 * STEPS, reset_num_timesteps=False)
+    assert model.rollout_buffer.trial_start[:, 0].all()
+
+
+def test_an_environment_that_does_not_fit_is_not_set(saved: Path) -> None:
+    model = PartialUpdatePPO.load(saved, device="cpu")
+    with pytest.raises(ValueError, match=r"observation_space must be Dict.*, got Box"):
+        model.set_env(make_vec_env("CartPole-v1", 2))
+    with pytest.raises(ValueError, match="force_reset must be True"):
+        model.set_env(darkroom(), force_reset=False)
+    assert model.env is None

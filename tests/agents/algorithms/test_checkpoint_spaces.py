@@ -1,0 +1,87 @@
+"""Spaces, images and the user's own networks in checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import Tensor
+
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.algorithms.spaces import space_from_json, space_to_json
+
+SPACES = [
+    spaces.Discrete(4),
+    spaces.Discrete(4, start=2),
+    spaces.MultiDiscrete([2, 3], start=[1, 0]),
+    spaces.MultiBinary(3),
+    spaces.Box(0, 255, (4, 5, 3), np.uint8),
+    spaces.Box(np.array([-1.0, -np.inf, 0.1], np.float32), np.array([1.0, np.inf, 0.3], np.float32)),
+    spaces.Box(-np.inf, np.inf, (2, 2), np.float64),
+    spaces.Dict({"b": spaces.Discrete(3), "a": spaces.Box(-1.0, 1.0, (2,), np.float32)}),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_spaces_are_rebuilt(space: spaces.Space) -> None:
+    assert space_from_json(json.loads(json.dumps(space_to_json(space)))) == space
+
+
+def test_spaces_that_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="space must be a Box, Discrete"):
+        space_to_json(spaces.Text(5))
+    with pytest.raises(ValueError, match="unknown kind of space 'Text'"):
+        space_from_json({"kind": "Text"})
+
+
+class Tripled(BaseFeaturesExtractor):
+    """One of the user's own."""
+
+    def __init__(self, observation_space: spaces.Space) -> None:
+        super().__init__(observation_space, features_dim=12)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return observations.repeat(1, 3)
+
+
+def test_own_features_extractors_are_passed_again(tmp_path: Path) -> None:
+    env = make_vec_env("CartPole-v1", 1)
+    policy = {"memory": "none", "features_extractor_class": Tripled}
+    PartialUpdatePPO("MemoryPolicy", env, policy_kwargs=policy, device="cpu").save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"unknown features_extractor_class 'Tripled'; choose from .* or pass a class"):
+        PartialUpdatePPO.load(tmp_path / "model", device="cpu")
+    again = {"features_extractor_class": Tripled}
+    assert PartialUpdatePPO.load(tmp_path / "model", device="cpu", policy_kwargs=again).policy.features_dim == 12
+
+
+class Pictures(gym.Env):
+    """Images with their channels last."""
+
+    observation_space = spaces.Box(0, 255, (36, 36, 3), np.uint8)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        return self.observation_space.low, {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        return self.observation_space.low, 0.0, True, False, {}
+
+
+def test_images_are_turned_at_load_as_at_the_start(tmp_path: Path) -> None:
+    policy = {
+        "memory": "none",
+        "features_extractor_class": "NatureCNN",
+        "features_extractor_kwargs": {"features_dim": 8},
+    }
+    model = PartialUpdatePPO("MemoryPolicy", Pictures(), n_steps=4, policy_kwargs=policy, device="cpu").learn(4)
+    model.save(tmp_path / "model")
+    loaded = PartialUpdatePPO.load(tmp_path / "model", Pictures(), device="cpu")
+    loaded.learn(4, reset_num_timesteps=False)
+    action, _ = loaded.predict(Pictures.observation_space.low)
+    assert action in (0, 1)

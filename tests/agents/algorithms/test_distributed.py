@@ -1,0 +1,178 @@
+"""Two processes on the CPU against one process with all the environments, and against what happens when one of them fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from memenvs.agents import PartialUpdatePPO
+from memenvs.agents.__main__ import main
+from memenvs.agents.algorithms.distributed import Processes, launched
+from memenvs.agents.experiments.train import CHECKPOINT, METRICS, check_config
+from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
+from tests.agents.learners import gradients, learner
+from tests.processes import Python, run_python
+
+RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
+TWO = Processes(0, 2)  # for what is checked before the first message
+ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def one() -> PartialUpdatePPO:
+    """One process with four environments, after one optimiser step."""
+    return one_step(4, None)
+
+
+@pytest.fixture(scope="module")
+def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes have left behind, the second of which killed itself at the end."""
+    folder = tmp_path_factory.mktemp("two")
+    save_file({key: value.contiguous() for key, value in rollout_of(one).items()}, folder / "rollout.safetensors")
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
+    command = ("-m", "tests.agents.algorithms.two_processes", str(folder))
+    started = [Python(*command, environ={**ALONE, **shared, "RANK": rank, "LOCAL_RANK": rank}) for rank in ("0", "1")]
+    done = [process.wait() for process in started]
+    assert [each.returncode for each in done] == [0, -signal.SIGKILL], "\n".join(each.stderr for each in done)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> list[dict[str, Any]]:
+    """What each of them has noted."""
+    return [json.loads((folder / f"found.{rank}.json").read_text()) for rank in (0, 1)]
+
+
+def test_gradient_is_that_of_one_process_with_the_same_batch(one, folder, found):
+    expected = gradients(one)
+    assert torch.linalg.vector_norm(expected) == pytest.approx(0.1, rel=1e-3)  # the clip is active
+    for rank in (0, 1):
+        gradient = load_file(folder / f"gradient.{rank}.safetensors")["gradient"]
+        torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-6)
+    logged = {key: value for key, value in one.logger.name_to_value.items() if key.startswith("train/")}
+    assert logged["train/grad_norm"] > 0.5
+    for key in set(logged) - {"train/approx_kl_full"}:  # that one is measured after the step
+        assert found[0]["logged"][key] == found[1]["logged"][key] == pytest.approx(logged[key], rel=1e-4, abs=1e-6), key
+
+
+def test_weights_are_the_same_bit_for_bit(folder, found):
+    first, second = (load_file(folder / f"weights.{rank}.safetensors")["weights"] for rank in (0, 1))
+    assert torch.equal(first, second)
+    assert [each["steps"] for each in found] == [192, 192]
+    # the last of 6 updates: the cosine from 1e-2 to 1e-4 after 160 of 192 steps
+    expected = 1e-4 + 0.5 * (1e-2 - 1e-4) * (1.0 + np.cos(np.pi * 160 / 192))
+    assert [each["learning_rate"] for each in found] == pytest.approx([expected] * 2)
+
+
+def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(found):
+    assert found[0]["loss"] == found[1]["loss"]
+    assert (
+        "must be finite, got policy_gradient_loss nan, value_loss nan, grad_norm nan in update 7," in found[0]["loss"]
+    )
+    assert [each["kept"] for each in found] == [True, True]
+
+
+def test_a_callback_of_one_process_stops_all(found):
+    # the second one asked in its second segment; the first was through with that, 8 steps in 4 environments each
+    assert [each["stopped"] for each in found] == [64, 64]
+
+
+def test_logs_are_about_the_episodes_of_all(found):
+    assert found[0]["episodes"] != found[1]["episodes"]
+    expected = np.mean(found[0]["episodes"] + found[1]["episodes"])
+    assert [each["mean"] for each in found] == pytest.approx([expected] * 2)
+
+
+def test_accelerate_is_imported_only_if_it_is_needed(found):
+    assert [each["imported"] for each in found] == [False, False]
+
+
+def test_each_process_has_its_part_of_the_environments(folder, found):
+    assert [each["whole"] for each in found] == ["", ""]
+    with zipfile.ZipFile(folder / "whole" / CHECKPOINT) as archive:
+        config = json.loads(archive.read("config.json"))
+        states = [json.loads(archive.read(name)) for name in ("state.json", "state.1.json")]
+        samplers = [archive.read(name) for name in ("generators.safetensors", "generators.1.safetensors")]
+    assert (config["n_envs"], config["processes"]) == (4, 2)
+    assert [state["trials"]["seed"] for state in states] == [[0, 1], [2, 3]]
+    assert [state["num_timesteps"] for state in states] == [384, 384]
+    assert states[0]["order_rng"] != states[1]["order_rng"]
+    assert samplers[0] != samplers[1]
+    steps = [line.split(",")[0] for line in (folder / "whole" / METRICS).read_text().splitlines() if "ep_len" in line]
+    assert steps == ["64", "128", "192", "256", "320", "384"]  # each update once
+
+
+def test_a_folder_is_for_one_launch_at_a_time(folder, found):
+    message = f"{folder / 'whole'} is in use by another process"
+    assert found[0]["taken"] == f"RuntimeError: {message}"
+    assert found[1]["taken"] == f"RuntimeError: stopped with process 0 (of 0 ... 1): {message}"
+
+
+def test_nan_in_one_process_stops_all_and_leaves_the_last_good_checkpoint(folder, found):
+    message = "rewards must be finite, got [nan nan] after 280 environment steps and 4 updates"
+    assert found[1]["broken"] == f"ValueError: {message}"
+    assert found[0]["broken"] == f"RuntimeError: stopped with process 1 (of 0 ... 1): {message}"
+    good = PartialUpdatePPO.load(folder / "broken.0.zip", device="cpu")
+    assert good.num_timesteps == 256
+    assert all(bool(torch.isfinite(each).all()) for each in good.policy.parameters())
+
+
+def test_a_run_goes_on_with_the_same_bits(folder, found):
+    assert [each["mended"] for each in found] == ["", ""]
+    assert (folder / "broken" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
+
+
+def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, found):
+    assert found[0]["killed"].startswith(
+        "RuntimeError: process 0 (of 0 ... 1) has lost the others: one of them has ended"
+    )
+    assert "--resume goes on from the last checkpoint" in found[0]["killed"]
+    assert (folder / "killed" / CHECKPOINT).read_bytes() != (folder / "whole" / CHECKPOINT).read_bytes()
+    launcher = ["torch.distributed.run", "--nproc_per_node", "2", "--master_port", free_port()]
+    resume = [*RESUME, "--out", str(folder / "killed"), "--no-evaluate", "--json"]
+    done = run_python("-m", *launcher, "-m", "agents", *resume, environ={**ALONE, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"run": str(folder / "killed"), "steps": 384}  # printed by the first only
+    assert (folder / "killed" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
+
+
+def test_another_number_of_processes_is_refused_but_evaluates(folder, capsys):
+    assert main([*RESUME, "--out", str(folder / "whole")]) == 2
+    assert "number of processes must be that of the file, 2, to go on learning, got 1" in capsys.readouterr().err
+    assert main(["evaluate", str(folder / "whole"), "--steps", "32", "--trials", "2", "--name", "two", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
+
+
+def test_what_cannot_be_split_is_named():
+    with pytest.raises(ValueError, match="n_envs must be divisible by the number of processes, 2, got 7"):
+        check_config(replace(RUN, n_envs=7), TWO)
+    with pytest.raises(ValueError, match="batch_size must be divisible by the number of processes, 2, got 3"):
+        check_config(replace(RUN, ppo=replace(RUN.ppo, batch_size=3)), TWO)
+    with pytest.raises(ValueError, match="batch_size must be divisible by the number of processes, 2, got 3"):
+        learner(batch_size=3, processes=TWO)
+
+
+def test_a_launcher_that_starts_one_process_of_several_is_named(monkeypatch):
+    assert launched().count == 1
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
+    assert launched().count == 1  # `accelerate launch --num_processes 1`
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    with pytest.raises(ValueError, match="accelerate launch has started one process of several"):
+        launched()

@@ -1,0 +1,444 @@
+"""Q-learning from episodes: what is collected and kept, learning against acting, and what must not change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from torch import Tensor
+
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
+from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.policies.acting import Acted
+from tests.agents.algorithms.q_worlds import Cue, Ring, copies, q_learner
+from tests.agents.learners import MEMORIES, darkroom, weights
+from tests.agents.memory.test_poses import Walk
+
+
+def test_exploration() -> None:
+    """Uniform until the replay is full (4 iterations of 4 x 8 steps), then down to 0.1 over a quarter of the rest."""
+    seen: dict[int, float] = {}
+
+    class Watch(BaseCallback):
+        def _on_rollout_start(self) -> None:
+            assert isinstance(self.model, EpisodeDQN)
+            seen[self.num_timesteps] = self.model.epsilon
+
+        def _on_step(self) -> bool:
+            return True
+
+    model = q_learner(copies(Ring), capacity=16, final_epsilon=0.1, exploration=0.25, updates_per_collect=1)
+    model.learn(4 * 32 + 16 * 32, Watch())
+    assert model.filled_at == 4 * 32
+    assert model._n_updates == 1 + 16  # the first when it was full
+    assert list(seen) == [32 * i for i in range(20)]
+    expected = [1.0] * 5 + [1.0 - 0.9 * i / 4 for i in (1, 2, 3)] + [0.1] * 12
+    assert list(seen.values()) == pytest.approx(expected)
+
+
+def test_uniform_and_softmax_actions() -> None:
+    """Action 1 has a Q higher by 2: of the actions drawn from softmax(Q) 88 % are 1."""
+    for epsilon, share in ((0.0, 1 / (1 + np.exp(-2))), (1.0, 0.5), (0.5, 0.25 + 0.5 / (1 + np.exp(-2)))):
+        model = q_learner(
+            copies(Ring, 64),
+            capacity=64,
+            final_epsilon=epsilon,
+            batch_size=1,
+            updates_per_collect=1,
+            learning_rate=1e-12,
+        )
+        model.learn(64 * 8)
+        with torch.no_grad():
+            model.policy.actor.linear.weight.zero_()
+            model.policy.actor.linear.bias.copy_(torch.tensor([0.0, 2.0]))
+        model.num_timesteps = model._total_timesteps = 10**6  # exploration is over
+        _, callback = model._setup_learn(1, reset_num_timesteps=False)
+        assert model._collect(model.env, callback)  # type: ignore[arg-type]
+        taken = model.replay.actions(torch.arange(64), torch.arange(8).expand(64, -1)).float().mean()
+        assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
+
+
+def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the actions are uniform ones in the place of the policy's: acting and learning see what the environment was given."""
+    policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}
+    model = q_learner(copies(Ring), policy, capacity=4, batch_size=1, final_epsilon=0.5, updates_per_collect=1)
+    model.learn(4 * 8)
+    model.num_timesteps = model._total_timesteps = 10**6  # exploration is over
+    _, callback = model._setup_learn(1, reset_num_timesteps=False)
+    env, act = model.env, model.policy.act
+    assert env is not None
+    step, given, acted = env.step, [], []
+
+    def watched_step(moves: np.ndarray) -> Any:
+        given.append(torch.as_tensor(moves))
+        return step(moves)
+
+    def watched_act(*args: Any) -> Acted:
+        acted.append(act(*args))
+        return acted[-1]
+
+    monkeypatch.setattr(env, "step", watched_step)
+    monkeypatch.setattr(model.policy, "act", watched_act)
+    assert model._collect(env, callback)
+    done = torch.stack(given, 1)
+    assert not torch.equal(torch.stack([each.actions for each in acted], 1), done)
+    before = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + done[:, :-1]], 1)
+    assert torch.equal(torch.stack([each.previous for each in acted], 1), before)
+    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous, before)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_replay_holds_all_poses_of_an_episode(frozen: bool) -> None:
+    """That of the last observation too, which no action follows; six episodes, of which the last two took the places of the first."""
+    shown: list[list[np.ndarray]] = []
+
+    class Watched(Walk):
+        def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+            shown.append([])
+            return super().reset(**kwargs)
+
+        def _observe(self) -> dict[str, np.ndarray]:
+            observation = super()._observe()
+            shown[-1].append(observation["pose"])
+            return observation
+
+    policy = {"memory": "sm-pooling", "memory_kwargs": {"dim": 8, "capacity": 4}, "freeze_features": frozen}
+    model = q_learner(
+        copies(Watched, 1), policy, capacity=4, episode_steps=11, batch_size=1, updates_per_collect=1, final_epsilon=0.1
+    )
+    model.learn(6 * 11)
+    played = [torch.as_tensor(np.stack(poses)) for poses in shown if len(poses) == 12]
+    held = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).where["pose"]
+    assert torch.equal(held, torch.stack([played[episode] for episode in (4, 5, 2, 3)]))
+
+
+def remembering(memory: str, **policy: Any) -> EpisodeDQN:
+    """A learner in a small Darkroom, with memory and weights that matter, that has played its episodes."""
+    kwargs = {
+        "memory": memory,
+        "memory_kwargs": MEMORIES[memory],
+        "features_extractor_kwargs": {"widths": {"position": 8}},
+    }
+    env = darkroom(6, horizon=6, episodes=1)
+    model = q_learner(env, kwargs | policy, capacity=12, batch_size=6, updates_per_collect=3, final_epsilon=0.1)
+    shake(model)
+    return model.learn(6 * 6 * 4)
+
+
+def shake(model: EpisodeDQN) -> None:
+    """Makes every weight matter."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in model.policy.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "full": {}, "single": {"single_steps": True}, "frozen": {"freeze_features": True}
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_decisions_are_learned_as_they_are_acted(memory: str, kind: str) -> None:
+    compare_with_acting(remembering(memory, **KINDS[kind]))
+
+
+@pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_decisions_of_scene_memories_are_learned_as_they_are_acted(memory: str, kind: str) -> None:
+    heads = {"heads": 2} if memory.startswith("smt") else {}
+    policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | KINDS[kind]
+    model = q_learner(copies(Walk), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
+    shake(model)
+    model.learn(4 * 11 * 5)
+    assert model._n_updates == 9
+    compare_with_acting(model)
+
+
+def compare_with_acting(model: EpisodeDQN) -> None:
+    """Q values of some steps, all episodes at once, against those of acting through one episode after the other."""
+    policy, replay = model.policy, model.replay
+    length = int(replay.lengths[0])
+    rows, at = torch.arange(12), torch.stack([torch.randperm(length + 1)[:4] for _ in range(12)])
+    with torch.no_grad():
+        learned = model.q_values(policy, rows, at)
+        for row in range(12):
+            here = torch.tensor([row])
+            steps = replay.read(here, torch.arange(length + 1)[None])
+            state, acted = policy.initial_state(1, max_steps=length + 2), []
+            for t in range(length + 1):
+                if steps.embeddings is not None:
+                    features = steps.embeddings[:, t].float()
+                else:
+                    assert isinstance(steps.observations, dict)
+                    features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
+                start = torch.tensor([t == 0])
+                where = {key: value[:, t] for key, value in steps.where.items()}
+                distribution, _, state = policy.step(features, state, start, start, where)
+                acted.append(distribution.log_probs[0])  # type: ignore[attr-defined]
+                if t < length:
+                    state = policy.remember_action(state, replay.actions(here, torch.tensor([[t]]))[:, 0])
+            torch.testing.assert_close(learned[row].log_softmax(-1), torch.stack(acted)[at[row]], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_single_steps_see_no_other_step(single: bool) -> None:
+    model = remembering("gru", single_steps=single)
+    rows, at = torch.arange(12), torch.full((12, 1), 3)
+    with torch.no_grad():
+        before = model.q_values(model.policy, rows, at)
+        model.replay._stores["observation.position"][:, :3] += 1
+        same = torch.equal(model.q_values(model.policy, rows, at), before)
+    assert same == single
+    observation = model.env.reset()  # type: ignore[union-attr]
+    _, state = model.predict(observation)
+    noisy = {key: value + torch.randn(value.shape) if key == "hidden" else value for key, value in state.items()}
+    nowhere = np.zeros(6, bool)
+    first, second = (
+        model.predict(observation, each, nowhere, deterministic=True)[1]["hidden"] for each in (state, noisy)
+    )
+    assert torch.equal(first, second) == single
+
+
+def test_every_environment_plays_one_whole_episode() -> None:
+    """Episodes of 5 to 7 steps side by side; what is played while waiting for the longest is not kept."""
+    model = q_learner(copies(Cue, 8), capacity=24, updates_per_collect=1)
+    model.learn(8 * 7 * 20)
+    replay = model.replay
+    assert set(replay.lengths.tolist()) == {5, 6, 7}
+    assert replay.terminated.all()
+    for row, length in enumerate(replay.lengths.tolist()):
+        steps = replay.read(torch.tensor([row]), torch.arange(length + 1)[None]).observations[0]  # type: ignore[index]
+        assert steps[:, 1].tolist() == [0.0] * (length - 1) + [1.0, 0.0]
+        assert abs(float(steps[0, 0])) == 1.0
+        assert not steps[1:, 0].any()
+        right = (int(steps[0, 0]) + 1) // 2
+        done = int(replay.actions(torch.tensor([row]), torch.tensor([[length - 1]])))
+        assert replay._stores["reward"][row].tolist() == [0.0] * (length - 1) + [1.0 if done == right else -1.0] + [
+            0.0
+        ] * (8 - length + 1)
+
+
+def test_stopping_in_the_middle_keeps_whole_episodes_only() -> None:
+    class Stop(BaseCallback):
+        def _on_step(self) -> bool:
+            return self.num_timesteps % 100 != 0
+
+    model = q_learner(copies(Ring), updates_per_collect=1)
+    model.learn(10_000, Stop())
+    assert model.num_timesteps == 100  # in the fourth iteration of 32
+    assert model.at_rollout_boundary is False
+    assert (model.replay.lengths > 0).sum() == 12
+    model.learn(32 * 8, reset_num_timesteps=False)
+    assert model.at_rollout_boundary
+    assert (model.replay.lengths > 0).sum() == 32
+    assert set(model.replay.lengths.tolist()) == {8}
+
+
+def test_steps_that_do_not_fill_the_replay_are_said_to_teach_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    model = q_learner(copies(Ring), updates_per_collect=1)  # 4 environments, 8 steps an episode, room for 32 of them
+    with pytest.warns(
+        UserWarning, match=r"nothing was learned: 100 steps .* has 16 of 32 episodes and needs up to 256 steps"
+    ):
+        model.learn(100)
+    model.learn(192, reset_num_timesteps=False)
+    assert (model.filled_at, recwarn.list) == (256, [])
+
+
+def test_the_critic_is_left_alone() -> None:
+    model = q_learner(copies(Ring), updates_per_collect=1)
+    before = model.policy.critic.weight.clone()
+    model.learn(32 * 8 + 32)
+    assert torch.equal(model.policy.critic.weight, before)
+    assert model.policy.critic.weight.grad is None
+
+
+@pytest.mark.parametrize("memory", ["none", "relic"])
+def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
+    policy = {"memory": memory, "memory_kwargs": MEMORIES[memory]}
+
+    class Save(BaseCallback):
+        def _on_rollout_start(self) -> None:
+            assert isinstance(self.model, EpisodeDQN)
+            if self.num_timesteps == 180:
+                self.model.save(tmp_path / "model.zip")
+                self.model.save_replay_buffer(tmp_path / "replay")
+
+        def _on_step(self) -> bool:
+            return True
+
+    whole = q_learner(darkroom(6, horizon=6, episodes=1), policy, **settings).learn(360, Save())
+    resumed = EpisodeDQN.load(tmp_path / "model.zip", darkroom(6, horizon=6, episodes=1), device="cpu")
+    assert (resumed.num_timesteps, resumed._n_updates, resumed.filled_at) == (180, 12, 72)
+    resumed.load_replay_buffer(tmp_path / "replay")
+    resumed.learn(180, reset_num_timesteps=False)
+    assert torch.equal(weights(whole), weights(resumed))  # type: ignore[arg-type]
+    for name, value in whole.kept_tensors().items():
+        assert torch.equal(value, resumed.kept_tensors()[name]), name
+    for name, store in whole.replay._stores.items():
+        assert torch.equal(store, resumed.replay._stores[name]), name
+    whole.save(tmp_path / "whole.zip")
+    resumed.save(tmp_path / "resumed.zip")
+    assert (tmp_path / "whole.zip").read_bytes() == (tmp_path / "resumed.zip").read_bytes()
+    with pytest.raises(ValueError, match="must be the replay of environment step 360, got that of 180"):
+        resumed.load_replay_buffer(tmp_path / "replay")
+    with pytest.raises(ValueError, match="algorithm must be 'PartialUpdatePPO', got 'EpisodeDQN'"):
+        PartialUpdatePPO.load(tmp_path / "whole.zip")
+
+
+@pytest.mark.parametrize("reset_num_timesteps", [True, False])
+def test_a_learner_without_its_episodes_collects_them_first(reset_num_timesteps: bool, tmp_path: Path) -> None:
+    env = darkroom(6, horizon=6, episodes=1)
+    learned = q_learner(env, {"memory": "none"}, capacity=12, batch_size=6, updates_per_collect=3).learn(180)
+    assert learned.filled_at == 72 and learned._n_updates > 0
+    learned.save(tmp_path / "model.zip")
+    loaded = EpisodeDQN.load(tmp_path / "model.zip", darkroom(6, horizon=6, episodes=1), device="cpu")
+    with pytest.warns(
+        UserWarning, match="nothing was learned: .* have not filled the replay, which has 6 of 12 episodes"
+    ):
+        loaded.learn(36, reset_num_timesteps=reset_num_timesteps)
+    assert loaded.filled_at == -1 and loaded.epsilon == 1.0
+    for name, value in learned.policy.state_dict().items():
+        assert torch.equal(value, loaded.policy.state_dict()[name]), name
+    loaded.learn(72, reset_num_timesteps=False)
+    assert loaded.filled_at == loaded.num_timesteps - 36 and loaded._n_updates == learned._n_updates + 6
+
+
+def encoder_of(model: EpisodeDQN) -> dict[str, Tensor]:
+    parts = ("features_extractor.", "previous_action.")
+    return {name: value.clone() for name, value in model.policy.state_dict().items() if name.startswith(parts)}
+
+
+def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
+    first = remembering("lstm", single_steps=True)
+    first.save(tmp_path / "first.zip")
+    frozen = {"freeze_features": True, "freeze_previous_action": True}
+    kwargs = {
+        "memory": "relic",
+        "memory_kwargs": MEMORIES["relic"],
+        "features_extractor_kwargs": {"widths": {"position": 8}},
+    }
+    second = q_learner(
+        darkroom(6, horizon=6, episodes=1), kwargs | frozen, capacity=12, batch_size=6, updates_per_collect=5, final_epsilon=0.1
+    )  # fmt: skip
+    second.load_features(tmp_path / "first.zip")
+    given = encoder_of(first)
+    assert len(given) == 3  # a layer, and the embedding of the action before
+    others = weights(second).clone()  # type: ignore[arg-type]
+    second.learn(6 * 6 * 6)
+    assert second._n_updates == 25
+    for name, value in encoder_of(second).items():
+        assert torch.equal(value, given[name]), name
+        assert torch.equal(second.kept_tensors()[f"target.{name}"], given[name]), name
+    assert not torch.equal(weights(second), others)  # type: ignore[arg-type]
+    assert sorted(second.replay._stores) == ["action", "embedding", "reward"]
+    assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"features_extractor_kwargs": {"widths": {"position": 4}}}, r"'features_extractor.*' must be .*\(4, .*got .*\(8, "),
+        ({"features_extractor_kwargs": {}}, "which has no 'features_extractor.parts.position.1.bias'"),
+        ({"previous_action_dim": 4}, r"'previous_action.weight' must be torch.float32 \(6, 4\), got .* \(6, 16\)"),
+        ({"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}}, "class must be 'CombinedExtractor', got 'DictEncoder'"),
+    ],
+)  # fmt: skip
+def test_weights_of_another_encoder_are_named(policy: dict[str, Any], message: str, tmp_path: Path) -> None:
+    remembering("gru").save(tmp_path / "first.zip")
+    kwargs = {
+        "memory": "lstm",
+        "memory_kwargs": MEMORIES["lstm"],
+        "features_extractor_kwargs": {"widths": {"position": 8}},
+    }
+    model = q_learner(darkroom(6, horizon=6, episodes=1), kwargs | policy)
+    before = weights(model).clone()  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=rf"first\.zip: weights of another encoder: .*{message}"):
+        model.load_features(tmp_path / "first.zip")
+    assert torch.equal(weights(model), before)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        model.load_features(tmp_path / "nowhere.zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("capacity", 0, "capacity must be at least 1, got 0"),
+        ("decisions", 0, "decisions must be at least 1, got 0"),
+        ("n_step", 0, "n_step must be at least 1, got 0"),
+        ("batch_size", 1001, r"batch_size must be at most capacity \(1000\), got 1001"),
+        ("gamma", 1.5, r"gamma must be in \[0, 1\], got 1.5"),
+        ("target_rate", 0.0, r"target_rate must be in \(0, 1\], got 0.0"),
+        ("exploration", 2.0, r"exploration must be in \(0, 1\], got 2.0"),
+        ("reward_scale", 0.0, "reward_scale must be > 0, got 0.0"),
+        ("temperature", 0.0, "temperature must be > 0, got 0.0"),
+        ("min_reward", float("-inf"), "min_reward must be finite, got -inf"),
+        ("precision", "float16", "unknown precision 'float16'"),
+    ],
+)
+def test_wrong_settings_are_named(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DQNConfig(**{name: value})
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(TypeError, match=r"unknown setting 'n_steps'; choose from .* Did you mean 'n_step'\?"):
+        q_learner(copies(Ring), n_steps=3)
+    with pytest.raises(ValueError, match="capacity must be at least the number of environments, 4, got 3"):
+        q_learner(copies(Ring), capacity=3, batch_size=1)
+    with pytest.raises(
+        ValueError, match="episode_steps must be at least the 6 steps of the environment's episodes, got 5"
+    ):
+        q_learner(darkroom(2, horizon=6, episodes=1), episode_steps=5)
+    with pytest.raises(ValueError, match=r"episodes must end within episode_steps \(7\) steps, got one that goes on"):
+        q_learner(copies(Ring), episode_steps=7).learn(100)
+    with pytest.raises(ValueError, match="EpisodeDQN learns in one process, got a launch of 2"):
+        EpisodeDQN("MemoryPolicy", copies(Ring), processes=Processes(0, 2), policy_kwargs={"memory": "none"})
+
+
+def test_rewards_and_weights_that_are_not_finite_stop_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = q_learner(copies(Ring), updates_per_collect=1, final_epsilon=0.0)
+    model.learn(32 * 8)
+    before = model.policy.actor.linear.weight.clone()
+    with torch.no_grad():
+        model.target.actor.linear.weight.fill_(float("inf"))
+    with pytest.raises(ValueError, match=r"loss and gradient must be finite, got loss .* in update 2, after 256 env"):
+        model.train()
+    assert torch.equal(model.policy.actor.linear.weight, before)
+    monkeypatch.setattr(Ring, "REWARDS", ((float("nan"),) * 2,) * 3)
+    with pytest.raises(ValueError, match=r"rewards must be finite, got .nan nan nan nan. after 256 environment steps"):
+        model.learn(1000, reset_num_timesteps=False)
+
+
+def test_it_goes_on_in_another_environment() -> None:
+    model = q_learner(
+        darkroom(4, horizon=5, episodes=1), {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}, updates_per_collect=1
+    )
+    model.learn(4 * 5 * 10)
+    model.set_env(darkroom(6, horizon=8, episodes=3))  # trials of several episodes: each is one of its own
+    model.learn(6 * 8 * 4, reset_num_timesteps=False)
+    assert set(model.replay.lengths.tolist()) == {5, 8}
+    assert model.policy.resets_with_episode
+    with pytest.raises(ValueError, match="episode_steps must be at least the 9"):
+        model.set_env(darkroom(4, horizon=9, episodes=1))
+    assert model.n_envs == 6
+
+
+def test_any_gymnasium_environment_by_its_name() -> None:
+    model = EpisodeDQN(
+        "MemoryPolicy", "CartPole-v1", capacity=4, episode_steps=500, batch_size=2, decisions=4, updates_per_collect=2, seed=0,
+        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}, device="cpu",
+    )  # fmt: skip
+    model.learn(300)
+    assert model._n_updates > 0
+    action, state = model.predict(model.env.reset())  # type: ignore[union-attr]
+    assert action.shape == (1,)
+    assert state["cell"].shape == (1, 1, 8)
+    with pytest.raises(ValueError, match="episode_steps must be at least the 500"):
+        q_learner(make_vec_env("CartPole-v1", 1, seed=0))

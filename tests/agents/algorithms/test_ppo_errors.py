@@ -1,0 +1,127 @@
+"""What partial-update PPO refuses, and what it says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from tests.agents.learners import (
+    SEGMENT,
+    STEPS,
+    N,
+    act,
+    act_next,
+    darkroom,
+    learner,
+    weights,
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_steps": 1}, "n_steps must be at least 2"),
+        ({"n_steps": 10, "n_updates": 3}, r"n_updates must divide n_steps \(10\), got 3"),
+        ({"n_epochs": 0}, "n_epochs must be at least 1"),
+        ({"gamma": 1.5}, r"gamma must be in \[0, 1\], got 1.5"),
+        ({"clip_range": 0.0}, "clip_range must be > 0"),
+        ({"warmup_steps": -1}, "warmup_steps must be at least 0"),
+        ({"prefix_grad": "some"}, "unknown prefix_grad 'some'; choose from .*'full', 'detach', 'window'"),
+        ({"prefix_grad": 3}, "unknown prefix_grad 3; choose from"),
+        ({"gamma": math.nan}, "gamma must be finite, got nan"),
+        ({"final_learning_rate": math.inf}, "final_learning_rate must be finite, got inf"),
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PPOConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_steps", "128", "n_steps must be a whole number, got '128'"),
+        ("n_steps", 128.0, "n_steps must be a whole number, got 128.0"),
+        ("n_epochs", True, "n_epochs must be a whole number, got True"),
+        (
+            "n_epochs",
+            np.int64(4),
+            r"n_epochs must be a whole number, got np\.int64\(4\)",
+        ),  # could not be written as JSON
+        ("gamma", True, "gamma must be a number, got True"),
+        ("clip_range", None, "clip_range must be a number, got None"),
+        ("clip_range_vf", "0.2", "clip_range_vf must be a number or None, got '0.2'"),
+        ("normalize_advantage", 1, "normalize_advantage must be true or false, got 1"),
+        ("reset_each_rollout", 0, "reset_each_rollout must be true or false or None, got 0"),
+    ],
+)
+def test_settings_of_wrong_types(name: str, value: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        PPOConfig(**{name: value})
+
+
+def test_whole_numbers_are_numbers() -> None:
+    assert PPOConfig(gamma=1, clip_range_vf=None) == PPOConfig(gamma=1.0, clip_range_vf=None)
+
+
+def test_unknown_settings_list_the_choices() -> None:
+    with pytest.raises(TypeError, match=r"unknown setting 'n_step'; choose from .*'n_steps'"):
+        learner("none", n_step=3)
+    with pytest.raises(ValueError, match=r"unknown memory 'lstmm'; choose from .*'lstm'"):
+        PartialUpdatePPO("MemoryPolicy", darkroom(), policy_kwargs={"memory": "lstmm"}, device="cpu")
+
+
+def test_broken_weights_are_named() -> None:
+    model = act(learner("none"))
+    with torch.no_grad():
+        model.policy.critic.bias.fill_(float("nan"))
+    with pytest.raises(
+        ValueError, match=r"policy's outputs must be finite.*after 32 environment steps and 0 upd.*learning_rate"
+    ):
+        act_next(model)
+
+
+def test_rewards_must_be_finite() -> None:
+    env = darkroom()
+    model = learner("none", env=env)
+    step = env.step_wait
+    env.step_wait = lambda: (lambda o, r, d, i: (o, r + np.float32("nan"), d, i))(*step())
+    with pytest.raises(ValueError, match=r"rewards must be finite, got .* after 0 environment steps and 0 updates"):
+        model.learn(1)
+
+
+def test_loss_and_gradient_must_be_finite() -> None:
+    """Returns whose squares are beyond float32: the update stops before it touches the weights, and says when."""
+    model = act(learner("lstm"), 2, train=True)
+    before = weights(model)
+    model.rollout_buffer.rewards[:, SEGMENT] = 1e30
+    with pytest.raises(
+        ValueError, match=r"must be finite, got value_loss inf.* in update 2, after 64 environment steps; lower"
+    ):
+        model.train()
+    assert torch.equal(weights(model), before)
+
+
+@pytest.mark.parametrize("memory", ["lstm", "relic"])
+def test_the_observation_after_the_last_step_needs_a_position(memory: str) -> None:
+    """Episodes have 5 steps; the value of what the clock cut off is asked at a sixth."""
+    tight = {"memory_kwargs": {"max_episode_steps": 5}} if memory == "relic" else {}
+    learner(memory, **tight).learn(N * STEPS)
+    if memory == "relic":
+        message = (
+            "max_episode_steps of the memory must be above the 5 of the environment with bootstrap_truncated .*, got 5"
+        )
+        with pytest.raises(ValueError, match=message):
+            learner(memory, bootstrap_truncated=True, **tight)
+        with pytest.raises(ValueError, match=r"must be above the 500 of the environment .*, got 5"):
+            learner(memory, env=make_vec_env("CartPole-v1", 1), bootstrap_truncated=True, **tight)
+        model = learner(memory, bootstrap_truncated=True, memory_kwargs={"max_episode_steps": 6})
+        with pytest.raises(ValueError, match=r"must be above the 6 of the environment .*, got 6"):
+            model.set_env(darkroom(horizon=6))
+        tight = {"memory_kwargs": {"max_episode_steps": 6}}
+    learner(memory, bootstrap_truncated=True, **tight).learn(N * STEPS)

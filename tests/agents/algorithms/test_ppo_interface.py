@@ -1,0 +1,188 @@
+"""Partial-update PPO as a Stable-Baselines3 algorithm: spaces, callbacks, evaluation, and what its peer computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.torch_layers import CombinedExtractor, NatureCNN
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
+from tests.agents.learners import (
+    MEMORIES,
+    SEGMENT,
+    STEPS,
+    N,
+    act,
+    darkroom,
+    learner,
+    weights,
+)
+
+# ------------------------------------------------------------------ spaces
+
+
+class Noise(gym.Env):
+    """Random observations, rewards for large actions; episodes of 6 steps."""
+
+    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space) -> None:
+        self.observation_space, self.action_space = observation_space, action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        self.steps += 1
+        return self.observation_space.sample(), float(np.sum(action)), False, self.steps >= 6, {}
+
+
+VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
+IMAGE = spaces.Box(0, 255, (36, 36, 3), np.uint8)
+DICT = spaces.Dict({"image": IMAGE, "vector": VECTOR, "kind": spaces.Discrete(4), "flags": spaces.MultiBinary(2)})
+COMBINED = {"features_extractor_class": CombinedExtractor, "features_extractor_kwargs": {"cnn_output_dim": 8}}
+SPACES = {
+    "vector, Box": (VECTOR, spaces.Box(-0.1, 0.1, (2,), np.float32), {}),
+    "vector, MultiDiscrete": (VECTOR, spaces.MultiDiscrete([2, 3]), {}),
+    "vector, Discrete from 5": (VECTOR, spaces.Discrete(3, start=5), {}),
+    "float64": (spaces.Box(-1.0, 1.0, (3,), np.float64), spaces.Discrete(2), {}),
+    "number": (spaces.Discrete(5), spaces.Discrete(2), {}),
+    "image": (IMAGE, spaces.Discrete(2), {"features_extractor_class": NatureCNN, "features_extractor_kwargs": {"features_dim": 8}}),
+    "dict": (DICT, spaces.Discrete(2), {"features_extractor_kwargs": {"image_dim": 8, "widths": {"vector": 4}}}),
+    "dict, CombinedExtractor": (DICT, spaces.MultiDiscrete([2, 2]), COMBINED),
+    "dict, frozen": (DICT, spaces.Discrete(2), {"freeze_features": True, "features_extractor_kwargs": {"image_dim": 8}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_spaces(name: str) -> None:
+    observations, actions, policy = SPACES[name]
+    env = DummyVecEnv([lambda: Noise(observations, actions)] * 2)
+    model = learner(
+        "relic", env=env, n_steps=16, n_updates=2, policy_kwargs=policy, learning_rate=1e-3
+    )  # fmt: skip
+    act(model)
+    distribution, values, taken = model.evaluate(torch.arange(2), 0, 8)
+    held = model.rollout_buffer
+    torch.testing.assert_close(distribution.log_prob(taken), held.log_probs[:, :8], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(values, held.values[:, :8], atol=1e-4, rtol=1e-4)
+    before = weights(model)
+    model.learn(2 * 2 * 16)
+    assert not torch.equal(before, weights(model))
+    action, _ = model.predict(env.reset(), deterministic=True)
+    assert all(actions.contains(a) for a in (action.astype(actions.dtype)))
+    if policy.get("freeze_features"):
+        frozen = model.policy.features_extractor
+        assert held.embeddings is not None
+        assert held.embeddings.dtype == torch.bfloat16
+        assert held.observations is None
+        assert not any(parameter.requires_grad for parameter in frozen.parameters())
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.MultiBinary(3), spaces.Box(-1.0, 1.0, (2, 2), np.float32), spaces.MultiDiscrete([[2, 2]])]
+)
+def test_spaces_that_are_not_supported(space: spaces.Space) -> None:
+    with pytest.raises((ValueError, AssertionError), match="action space"):
+        learner("none", env=DummyVecEnv([lambda: Noise(VECTOR, space)]))
+
+
+# ------------------------------------------------------------------ Stable-Baselines3 around it
+
+
+class StopAt(BaseCallback):
+    """Stops after some calls."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.left = calls
+
+    def _on_step(self) -> bool:
+        assert len(self.locals["infos"]) == self.training_env.num_envs
+        self.left -= 1
+        return self.left >= 0
+
+
+def test_a_callback_can_stop_and_learning_can_go_on() -> None:
+    model = learner("relic")
+    model.learn(10**6, StopAt(SEGMENT + 3))  # in the middle of the second segment
+    assert model.num_timesteps == N * (SEGMENT + 4)
+    assert model.at_rollout_boundary
+    model.learn(2 * N * STEPS, reset_num_timesteps=False)
+    assert model.num_timesteps == N * (SEGMENT + 4) + 2 * N * STEPS
+    assert model.at_rollout_boundary
+    assert [info["trial_id"] for info in model.env.reset_infos] == [2] * N
+
+
+def test_learning_in_pieces_is_learning_at_once() -> None:
+    whole, pieces = learner("relic"), learner("relic")
+    whole.learn(2 * N * STEPS)
+    for i in range(2 * STEPS // SEGMENT):
+        pieces.learn(N * SEGMENT, reset_num_timesteps=i == 0)
+    assert torch.equal(weights(whole), weights(pieces))
+
+
+def test_callbacks_of_stable_baselines(tmp_path: Any) -> None:
+    model = learner("relic", n_epochs=1)
+    callbacks = [
+        EvalCallback(darkroom(2), n_eval_episodes=4, eval_freq=STEPS, best_model_save_path=str(tmp_path / "best"), verbose=0),
+        CheckpointCallback(STEPS, str(tmp_path / "kept")),
+    ]  # fmt: skip
+    model.learn(2 * N * STEPS, callbacks)
+    assert np.isfinite(callbacks[0].last_mean_reward)  # type: ignore[attr-defined]
+    PartialUpdatePPO.load(tmp_path / "best" / "best_model", device="cpu")
+    PartialUpdatePPO.load(tmp_path / "kept" / f"rl_model_{N * STEPS}_steps.zip", device="cpu")
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_evaluate_policy_runs(memory: str) -> None:
+    model = learner(memory)
+    returns, lengths = evaluate_policy(model, darkroom(2, seed=0), n_eval_episodes=4, return_episode_rewards=True)
+    assert lengths == [5] * 4
+    assert all(0 <= value <= 5 for value in returns)
+
+
+def test_advantages_equal_those_of_stable_baselines() -> None:
+    env = make_vec_env("CartPole-v1", 2, seed=0)
+    ours = PartialUpdatePPO(
+        "MemoryPolicy", env, n_steps=64, n_updates=1, policy_kwargs={"memory": "none"}, seed=0, device="cpu"
+    )
+    act(ours)
+    peer = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu").rollout_buffer
+    held = ours.rollout_buffer
+    for t in range(64):
+        peer.add(
+            np.zeros((2, 4)), np.zeros((2, 1)), held.rewards[:, t].numpy(), held.episode_start[:, t].numpy(),
+            held.values[:, t], held.log_probs[:, t],
+        )  # fmt: skip
+    peer.compute_returns_and_advantage(ours._last_values, ours._episode_start.numpy())
+    advantages, returns = held.advantages(0, 64, ours._last_values, ours._episode_start, 0.99, 0.95)
+    np.testing.assert_allclose(advantages, peer.advantages.T, atol=1e-4)
+    np.testing.assert_allclose(returns, peer.returns.T, atol=1e-4)
+
+
+def test_learn_needs_an_environment(tmp_path: Any) -> None:
+    learner("none").save(tmp_path / "model")
+    with pytest.raises(RuntimeError, match="learn was called without an environment"):
+        PartialUpdatePPO.load(tmp_path / "model", device="cpu").learn(1)
+
+
+def test_the_state_knows_the_action_taken() -> None:
+    model = act(learner("lstm"))
+    assert model._state is not None
+    assert torch.equal(model._state[PREVIOUS_ACTION], model.rollout_buffer.actions[:, SEGMENT - 1] + 1)
+    assert torch.equal(model.rollout_buffer.previous[:, 1:5], model.rollout_buffer.actions[:, :4] + 1)
+    assert not model.rollout_buffer.previous[:, 5].any()  # an episode of 5 steps is over

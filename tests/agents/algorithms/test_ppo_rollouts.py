@@ -1,0 +1,149 @@
+"""How partial-update PPO goes through trials: when a rollout begins one, what is credited, and the learning rate on the way."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
+
+from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from tests.agents.learners import (
+    ROWS,
+    SEGMENT,
+    STEPS,
+    N,
+    act,
+    act_next,
+    learner,
+    positions,
+)
+
+
+def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
+    model = learner("relic")
+    model.learn(3 * N * STEPS)
+    assert [info["trial_id"] for info in model.env.reset_infos] == [2] * N
+    assert bool(model.rollout_buffer.trial_start[:, 0].all())
+    assert not model.rollout_buffer.trial_start[:, 1:].any()
+    assert model.rollout_buffer.previous[:, 0].tolist() == [0] * N
+
+
+def test_a_trial_that_just_began_is_not_thrown_away() -> None:
+    env = make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=STEPS)
+    model = learner("relic", env=env)
+    model.learn(3 * N * STEPS)
+    assert [info["trial_id"] for info in env.reset_infos] == [3] * N  # ended by themselves; nothing was skipped
+    assert model._trials_are_fresh()
+
+
+def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:
+    env = make_vec_env("CartPole-v1", N, seed=0)
+    model = PartialUpdatePPO(
+        "MemoryPolicy", env, n_steps=8, n_updates=1, batch_size=2, seed=0, device="cpu",
+        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
+    )  # fmt: skip
+    _, callback = model._setup_learn(10**6)
+    for _ in range(4):
+        assert model.collect_rollouts(env, callback, model.rollout_buffer, 8)
+        distribution, values, actions = model.evaluate(ROWS, 0, 8)
+        held = positions(model, 0, 8)
+        torch.testing.assert_close(distribution.log_prob(actions), held["log_probs"], atol=1e-5, rtol=0)
+        torch.testing.assert_close(values, held["values"], atol=1e-5, rtol=1e-5)
+    assert not model.rollout_buffer.trial_start[:, 0].all()
+
+
+def test_what_cannot_go_on_for_ever_must_be_reset() -> None:
+    with pytest.raises(
+        ValueError, match="reset_each_rollout must be True with n_updates 3 and memory 'lstm', got False"
+    ):
+        learner("lstm", reset_each_rollout=False).learn(1)
+    with pytest.raises(ValueError, match="reset_each_rollout must be True with n_updates 1 and memory 'relic'"):
+        learner("relic", reset_each_rollout=False, n_updates=1).learn(1)
+    learner("lstm", reset_each_rollout=False, n_updates=1).learn(2 * N * STEPS)
+
+
+def test_trials_are_seen_through_wrappers_of_the_environment() -> None:
+    class Pictures(gym.Env):
+        """Two episodes a trial, images with their channels last."""
+
+        observation_space = spaces.Box(0, 255, (36, 36, 3), np.uint8)
+        action_space = spaces.Discrete(2)
+        episode = -1
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+            self.episode, self.steps = self.episode + 1, 0
+            return self.observation_space.low, {"trial_start": self.episode % 2 == 0}
+
+        def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+            self.steps += 1
+            return self.observation_space.low, 0.0, self.steps == 3, False, {}
+
+    env = DummyVecEnv([Pictures])
+    small = {"features_extractor_class": "NatureCNN", "features_extractor_kwargs": {"features_dim": 4}}
+    model = PartialUpdatePPO(
+        "MemoryPolicy", env, n_steps=12, n_updates=1, device="cpu", seed=0,
+        policy_kwargs={"memory": "gru", "memory_kwargs": {"hidden_dim": 4}, **small},
+    )  # fmt: skip
+    assert isinstance(model.env, VecTransposeImage)
+    model.learn(12)
+    assert model._has_trials
+    assert model.rollout_buffer.trial_start[0].nonzero()[:, 0].tolist() == [0, 6]
+    assert model.rollout_buffer.episode_start[0].nonzero()[:, 0].tolist() == [0, 3, 6, 9]
+
+
+def test_truncated_episodes_are_credited_by_hand() -> None:
+    """B8: by default the clock is an end like any other; with the option, gamma times the value of the last observation is added."""
+    plain, model = (learner("lstm", bootstrap_truncated=flag) for flag in (False, True))
+    act(plain)
+    seen: list[float] = []
+    original = model._truncated_values
+
+    def watch(dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
+        state = {key: value.clone() for key, value in model._state.items()}
+        values = original(dones, infos)
+        for i in np.flatnonzero(dones).tolist():
+            last = {key: torch.as_tensor(value)[None] for key, value in infos[i]["terminal_observation"].items()}
+            row = {key: value[i : i + 1] for key, value in state.items()}
+            never = torch.zeros(1, dtype=torch.bool)
+            with torch.no_grad():
+                seen.append(float(model.policy.step(model.policy.features(last), row, never, never)[1]))
+            assert values[i] == pytest.approx(seen[-1], abs=1e-6)
+        assert not values[~dones].any()
+        return values
+
+    model._truncated_values = watch  # type: ignore[method-assign]
+    act(model)
+    assert len(seen) == N  # one episode of 5 steps each in a segment of 8
+    extra = model.rollout_buffer.rewards - plain.rollout_buffer.rewards
+    np.testing.assert_allclose(extra[:, 4], 0.99 * np.array(seen), atol=1e-6)
+    assert not extra[:, [t for t in range(STEPS) if t != 4]].any()
+    held, expected = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
+    assert torch.equal(held, expected)  # looking at the last observation leaves no trace in the memory
+
+
+def test_learning_rate_by_hand() -> None:
+    config = PPOConfig(learning_rate=2.0, warmup_steps=100, final_learning_rate=0.5)
+    assert config.learning_rate_at(0, 1100) == pytest.approx(0.002)
+    assert config.learning_rate_at(50, 1100) == pytest.approx(2.0 * (0.001 + 0.999 * 0.5))
+    assert config.learning_rate_at(100, 1100) == pytest.approx(2.0)
+    assert config.learning_rate_at(600, 1100) == pytest.approx(1.25)
+    assert config.learning_rate_at(350, 1100) == pytest.approx(0.5 + 0.75 * (1 + math.cos(math.pi / 4)))
+    assert config.learning_rate_at(1100, 1100) == pytest.approx(0.5)
+    assert config.learning_rate_at(5000, 1100) == pytest.approx(0.5)
+    assert PPOConfig(learning_rate=2.0, warmup_steps=10).learning_rate_at(10**6, 100) == 2.0
+
+
+def test_learning_rate_lags_by_one_update() -> None:
+    model = act(learner("none", learning_rate=1.0, warmup_steps=1000))
+    for k in range(3):
+        model.train()
+        rate = model.policy.optimizer.param_groups[0]["lr"]
+        assert rate == pytest.approx(0.001 + 0.999 * k * N * SEGMENT / 1000)
+        if k < 2:
+            act_next(model)

@@ -1,0 +1,130 @@
+"""Targets and losses of `EpisodeDQN`: optimal values of small tasks, and updates worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents import EpisodeDQN
+from tests.agents.algorithms.q_worlds import Ring, Steps, copies, q_learner
+
+
+def table(model: EpisodeDQN, states: int) -> np.ndarray:
+    """What the actor gives for one-hot observations, (states, actions)."""
+    policy = model.policy
+    with torch.no_grad():
+        return policy.actor.linear(policy.features(torch.eye(states))).numpy()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.25])
+def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end(temperature: float) -> None:
+    """The clock ends episodes after 8 steps, but their last observation has the value of what would have come."""
+    model = q_learner(copies(Ring), temperature=temperature)
+    model.learn(32 * 8 + 640)
+    optimal = np.zeros((3, 2))
+    for _ in range(100):
+        optimal = np.array([[Ring.REWARDS[s][a] + 0.5 * optimal[(s + a) % 3].max() for a in (0, 1)] for s in range(3)])
+    np.testing.assert_allclose(temperature * table(model, 3), optimal, atol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (3, 0.1)])
+def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
+    """The replay has all 16 sequences of four actions, which do not influence the steps: rewards before the bootstrap are means."""
+    model = q_learner(copies(Steps), n_step=n, reward_scale=scale, capacity=16, batch_size=16, target_rate=0.5)
+    replay, yes = model.replay, torch.ones(16, dtype=torch.bool)
+    rows, reward = replay.begin(16), np.array(Steps.REWARDS)
+    for t in range(4):
+        actions = (torch.arange(16) >> t) % 2
+        replay.add(rows, yes, t, torch.eye(5)[t].expand(16, -1), {}, actions, torch.as_tensor(reward[t])[actions])
+    replay.end(rows, 4, torch.eye(5)[4].expand(16, -1), {}, yes)
+    for _ in range(500):
+        model._update()
+    value = np.zeros((8, 2))  # 0 from step 4 on: all is over
+    for t in reversed(range(4)):
+        later = sum(0.5**k * reward[t + k].mean() for k in range(1, n) if t + k < 4)
+        value[t] = scale * (reward[t] + later) + 0.5**n * value[t + n].max()
+    np.testing.assert_allclose(table(model, 5)[:4], value[:4], atol=1e-3)
+
+
+@pytest.mark.parametrize("low", [None, -0.5])
+def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
+    """Each of the n rewards by itself, before it is scaled; the replay keeps what there was."""
+    model = q_learner(
+        copies(Ring, 1, length=2), capacity=1, batch_size=1, decisions=2, n_step=2, gamma=1.0, reward_scale=0.5,
+        min_reward=low, learning_rate=1e-12, updates_per_collect=1,
+    )  # fmt: skip
+    replay, state, yes = model.replay, torch.eye(3), torch.ones(1, dtype=torch.bool)
+    rows = replay.begin(1)
+    for t, reward in enumerate((1.0, -1.0)):
+        replay.add(rows, yes, t, state[[t]], {}, torch.tensor([1]), torch.tensor([reward]))
+    replay.end(rows, 2, state[[2]], {}, yes)
+    with torch.no_grad():
+        model.policy.actor.linear.weight.zero_()
+        model.policy.actor.linear.bias.zero_()
+    second = -1.0 if low is None else low
+    targets = 0.5 * np.array([1.0 + second, second])
+    assert model._update()[0].item() == pytest.approx((0.5 * targets**2).mean())
+    assert replay._stores["reward"][0, :2].tolist() == [1.0, -1.0]
+
+
+def test_a_double_q_target_worked_by_hand() -> None:
+    """One episode of the ring, whose two networks disagree on which action is best."""
+    model = q_learner(
+        copies(Ring, 1, length=2),
+        capacity=1,
+        batch_size=1,
+        decisions=2,
+        n_step=1,
+        learning_rate=1e-12,
+        updates_per_collect=1,
+    )
+    model.learn(2)  # one episode of uniform actions, one update
+    model.replay._stores["action"][0, :2] = torch.tensor([1, 1])
+    model.replay._stores["reward"][0, :2] = torch.tensor([1.0, -1.0])
+    model.replay._stores["observation"][0, :3] = torch.eye(3)  # states 0, 1 and 2
+    with torch.no_grad():
+        for policy, values in (
+            (model.policy, [[0.0, 0.5], [3.0, 2.0], [1.0, 4.0]]),
+            (model.target, [[9.0, 9.0], [5.0, 6.0], [7.0, 8.0]]),
+        ):
+            policy.actor.linear.weight.copy_(torch.tensor(values).T)
+            policy.actor.linear.bias.zero_()
+    loss, q, norm = model._update().tolist()
+    # Of state 1 the policy likes action 0, which the target network gives 5; of state 2 action 1, 8.
+    errors = np.array([0.5 - (1.0 + 0.5 * 5.0), 2.0 - (-1.0 + 0.5 * 8.0)])  # -3, -1
+    assert loss == pytest.approx(((abs(errors[0]) - 0.5) + 0.5 * errors[1] ** 2) / 2)
+    assert q == pytest.approx((0.5 + 2.0) / 2)
+    # Huber's slope is at most 1: gradients -1 / 2 and -1 / 2, each on a weight of its own and both on the bias of action 1
+    assert norm == pytest.approx(np.sqrt(0.5**2 + 0.5**2 + 1.0))
+
+
+def test_only_steps_that_there_are_get_a_loss() -> None:
+    """Episodes of one and two steps with two decisions each: the one that is missing is made up by the first step, which must not count twice."""
+    model = q_learner(
+        copies(Ring, 2), capacity=2, batch_size=2, decisions=2, gamma=0.0, learning_rate=1e-12, updates_per_collect=1
+    )
+    replay, state, yes = model.replay, torch.eye(3), torch.ones(2, dtype=torch.bool)
+    rows, action = replay.begin(2), torch.tensor([1, 1])
+    replay.add(rows, yes, 0, state[[0, 1]], {}, action, torch.tensor([1.5, 0.75]))
+    replay.end(rows[:1], 1, state[[0]], {}, yes[:1])
+    replay.add(rows[1:], yes[1:], 1, state[[2]], {}, action[1:], torch.tensor([1.0]))
+    replay.end(rows[1:], 2, state[[0]], {}, yes[1:])
+    with torch.no_grad():
+        model.policy.actor.linear.weight.copy_(torch.tensor([[0.0, 0.5], [0.0, 0.25], [0.0, 0.75]]).T)
+        model.policy.actor.linear.bias.zero_()
+    loss, q, _ = model._update().tolist()
+    errors = np.array([0.5 - 1.5, 0.25 - 0.75, 0.75 - 1.0])  # each at most 1: the loss is half its square
+    assert loss == pytest.approx((0.5 * errors**2).mean())
+    assert q == pytest.approx((0.5 + 0.25 + 0.75) / 3)
+
+
+def test_the_target_network_follows() -> None:
+    model = q_learner(copies(Ring), target_rate=0.25, updates_per_collect=1, capacity=4, batch_size=4)
+    assert torch.equal(model.target.actor.linear.weight, model.policy.actor.linear.weight)
+    model.learn(4 * 8)
+    before = model.target.actor.linear.weight.clone()
+    model._update()
+    expected = 0.75 * before + 0.25 * model.policy.actor.linear.weight
+    torch.testing.assert_close(model.target.actor.linear.weight, expected)
+    assert not torch.equal(before, expected)

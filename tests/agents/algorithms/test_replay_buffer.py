@@ -1,0 +1,206 @@
+"""The replay of episodes, against episodes whose every number tells where it belongs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from memenvs.agents.algorithms.replay_buffer import EpisodeReplay
+
+SPACE = spaces.Dict(
+    {
+        "depth": spaces.Box(0.0, np.inf, (2, 3, 1), np.float32),
+        "semantic": spaces.Box(0, 40, (2, 3), np.uint8),
+        "far": spaces.Box(-np.inf, np.inf, (1,), np.float64),
+    }
+)
+CPU = torch.device("cpu")
+
+
+def make(capacity: int = 3, **settings: Any) -> EpisodeReplay:
+    return EpisodeReplay(capacity, 6, settings.pop("space", spaces.Box(-1e6, 1e6, (1,), np.float32)), CPU, **settings)
+
+
+def play(
+    replay: EpisodeReplay, numbers: list[int], lengths: list[int], terminated: list[bool] | None = None
+) -> torch.Tensor:
+    """Episodes side by side. Episode e at step t is seen as 100 e + t, acts (e + t) % 2 and is paid 10 e + t."""
+    rows, e = replay.begin(len(numbers)), torch.tensor(numbers)
+    length = torch.tensor(lengths)
+    over = torch.tensor(terminated or [True] * len(numbers))
+    for t in range(max(lengths)):
+        now = t < length
+        replay.add(rows, now, t, (100.0 * e + t)[:, None], {}, (e + t) % 2, 10.0 * e + t)
+        ended = length == t + 1
+        if ended.any():
+            replay.end(rows[ended], t + 1, (100.0 * e + t + 1)[ended][:, None], {}, over[ended])
+    return rows
+
+
+def seen(replay: EpisodeReplay, row: int) -> list[float]:
+    """Everything that is seen of the episode in a row, its last observation too."""
+    at = torch.arange(int(replay.lengths[row]) + 1)[None]
+    observations = replay.read(torch.tensor([row]), at).observations
+    assert isinstance(observations, torch.Tensor)
+    return observations[0, :, 0].tolist()
+
+
+def test_the_oldest_episodes_go_first() -> None:
+    replay = make()
+    assert play(replay, [1, 2], [3, 2]).tolist() == [0, 1]
+    assert not replay.is_full
+    assert play(replay, [3, 4], [2, 1]).tolist() == [2, 0]  # 4 takes the place of 1
+    assert replay.is_full
+    assert [seen(replay, row) for row in range(3)] == [[400, 401], [200, 201, 202], [300, 301, 302]]
+    assert play(replay, [5], [1]).tolist() == [1]
+
+
+def test_forgotten_episodes_give_their_rows_back() -> None:
+    replay = make()
+    play(replay, [1, 2, 3], [1, 1, 1])
+    rows = replay.begin(2)
+    assert replay.lengths.tolist() == [0, 0, 1]
+    replay.forget(rows)
+    assert not replay.is_full
+    drawn = replay.draw(1, 4, np.random.default_rng(0))
+    assert drawn.rows.tolist() == [2]
+    assert play(replay, [4], [1]).tolist() == [0]
+
+
+def test_draws_are_uniform_and_without_replacement() -> None:
+    replay, rng = make(4), np.random.default_rng(0)
+    play(replay, [1, 2, 3, 4], [6, 6, 2, 5])
+    counts, rounds = np.zeros((4, 6)), 4000
+    for _ in range(rounds):
+        drawn = replay.draw(2, 3, rng)
+        assert len(set(drawn.rows.tolist())) == 2
+        for row, at, given in zip(drawn.rows.tolist(), drawn.at, drawn.given, strict=True):
+            steps = at[given].tolist()
+            assert len(set(steps)) == len(steps) == min(3, int(replay.lengths[row]))
+            assert at[~given].tolist() == [0] * (3 - len(steps))
+            counts[row, steps] += 1
+    lengths = replay.lengths.numpy()
+    expected = np.where(np.arange(6) < lengths[:, None], 0.5 * np.minimum(3, lengths)[:, None] / lengths[:, None], 0.0)
+    assert np.all(np.abs(counts / rounds - expected) < 0.04), counts / rounds  # 5 standard deviations
+    assert (counts[expected == 0] == 0).all()
+
+
+def test_what_was_done_before_a_step() -> None:
+    replay = make()
+    play(replay, [1, 2], [4, 2])
+    at = torch.tensor([[0, 1, 4], [2, 0, 1]])
+    steps = replay.read(torch.tensor([0, 1]), at)
+    assert steps.previous.tolist() == [[0, 1 + 1, 1 + 0], [1 + 1, 0, 1 + 0]]  # actions of e = 1: 1 0 1 0, of e = 2: 0 1
+    assert steps.where == {}
+    assert steps.embeddings is None
+    assert replay.actions(torch.tensor([0, 1]), torch.tensor([[0, 3], [0, 1]])).tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_returns(terminated: bool) -> None:
+    """Rewards of the episode are 10, 11, 12, 13; worked by hand for n = 3 and a discount of 0.5."""
+    replay = make()
+    play(replay, [1], [4], [terminated])
+    total, then, discount = replay.returns(torch.tensor([0]), torch.tensor([[0, 1, 2, 3]]), 3, 0.5)
+    assert total.tolist() == [[10 + 5.5 + 3, 11 + 6 + 3.25, 12 + 6.5, 13]]
+    assert then.tolist() == [[3, 4, 4, 4]]
+    after = 0.0 if terminated else 1.0
+    assert discount.tolist() == [[0.125, 0.125 * after, 0.25 * after, 0.5 * after]]
+
+
+def test_observations_in_the_types_of_their_space() -> None:
+    replay, rng = make(space=SPACE, asked=["pose"]), np.random.default_rng(0)
+    depth = rng.uniform(0.1, 5.0, (2, 2, 3, 1)).astype(np.float32)
+    depth[0, 0] = 0.0
+    depth[1, 1] = 40.0
+    views = {
+        "depth": torch.as_tensor(depth),
+        "semantic": torch.as_tensor(rng.integers(0, 41, (2, 2, 3), np.uint8)),
+        "far": torch.tensor([[1e300], [np.pi]], dtype=torch.float64),
+    }
+    pose = torch.tensor([[1.0, 2.0, 3.0], [-4.0, 5.0, -0.5]])
+    rows = replay.begin(2)
+    yes = torch.ones(2, dtype=torch.bool)
+    replay.add(rows, yes, 0, views, {"pose": pose}, torch.zeros(2, dtype=torch.int64), torch.zeros(2))
+    replay.end(rows, 1, views, {"pose": -pose}, yes)
+    steps = replay.read(rows, torch.tensor([[0, 1]] * 2))
+    assert isinstance(steps.observations, dict)
+    for t in range(2):
+        got = {key: value[:, t] for key, value in steps.observations.items()}
+        assert torch.equal(got["semantic"], views["semantic"])
+        assert torch.equal(got["far"], views["far"])
+        assert {key: value.dtype for key, value in got.items()} == {key: value.dtype for key, value in views.items()}
+        assert (got["depth"] - views["depth"].clamp(max=32.767)).abs().max() < 0.000501
+        assert torch.equal(got["depth"] == 0, views["depth"] == 0)
+        assert torch.equal(steps.where["pose"][:, t], pose * (1 - 2 * t))
+    assert replay.nbytes == 3 * 7 * (6 * 2 + 6 + 8 + 12 + 8 + 4)  # 2 bytes for a depth
+
+
+def test_embeddings_take_the_place_of_observations() -> None:
+    replay = make(space=SPACE, embedding_dim=2)
+    embeddings = torch.tensor([[1.0, 0.3]])
+    rows, yes = replay.begin(1), torch.ones(1, dtype=torch.bool)
+    replay.add(rows, yes, 0, embeddings, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
+    replay.end(rows, 1, 2 * embeddings, {}, yes)
+    steps = replay.read(rows, torch.tensor([[0, 1]]))
+    assert steps.observations is None
+    assert torch.equal(steps.embeddings, torch.stack([embeddings, 2 * embeddings], 1).bfloat16())  # type: ignore[arg-type]
+    assert replay.nbytes == 3 * 7 * (2 * 2 + 8 + 4)
+
+
+def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
+    replay, other = make(4), make(4)
+    play(replay, [1, 2, 3], [6, 5, 2], [True, False, True])
+    play(replay, [4, 5], [3, 4], [False, True])
+    replay.save(tmp_path / "replay", 7)
+    play(other, [9, 8, 7, 6], [6, 6, 6, 6])
+    other.load(tmp_path / "replay", 7)
+    assert (other.next, other.lengths.tolist(), other.terminated.tolist()) == (
+        1,
+        [4, 5, 2, 3],
+        [True, False, True, False],
+    )
+    for name, store in replay._stores.items():
+        assert torch.equal(store, other._stores[name]), name
+    assert play(replay, [6], [1]).tolist() == play(other, [6], [1]).tolist()
+    first, second = (each.draw(3, 2, np.random.default_rng(1)) for each in (replay, other))
+    assert torch.equal(first.at, second.at)
+    replay.save(tmp_path / "replay", 7)
+    assert [file.name for file in tmp_path.iterdir()] == ["replay"]  # nothing temporary is left
+
+
+def test_broken_and_foreign_files_are_named(tmp_path: Path) -> None:
+    replay, file = make(), tmp_path / "replay"
+    play(replay, [1, 2], [6, 5])
+    replay.save(file, 7)
+    whole = file.read_bytes()
+    for size in (0, 5, 100, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"replay: not a whole replay \(.*\); was it cut short\?"):
+            make().load(file, 7)
+    file.write_bytes(whole)
+    before = make()
+    for other, stamp, message in (
+        (before, 8, "must be the replay of environment step 8, got that of 7"),
+        (make(4), 7, "must be of 4 episodes of at most 6 steps, got 3 of at most 6"),
+        (
+            make(asked=["pose"]),
+            7,
+            r"must have \['action', 'lengths', 'observation', 'pose', .*got \['action', 'lengths', 'obs",
+        ),
+        (
+            make(space=spaces.Box(0, 1, (2,), np.float32)),
+            7,
+            r"'observation' must be \(\(13, 2\), .*float32\), got \(\(13, 1\)",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            other.load(file, stamp)
+    assert before.lengths.tolist() == [0, 0, 0]
+    with pytest.raises(FileNotFoundError, match=r"no file .* with a replay"):
+        replay.load(tmp_path / "nowhere", 7)

@@ -1,0 +1,387 @@
+"""Learning to predict: runs that go on where they were killed, several processes, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from memenvs.agents.__main__ import main
+from memenvs.agents.algorithms import archive
+from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate
+from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
+from memenvs.agents.experiments.supervised_runs import evaluate_supervised, make_learner, make_model, trained_model
+from memenvs.agents.experiments.train import algorithm, check_config, train_run
+from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, ballet_prediction
+from memenvs.retention import STRATEGIES, retained
+from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
+from tests.processes import Python
+
+
+def run_of(folder: Path, config: RunConfig = ALLOCATED) -> RunDirectory:
+    """A run, new or there."""
+    return RunDirectory(folder, None if (folder / "config.json").exists() else config)
+
+
+def logged(run: RunDirectory) -> dict[str, list[tuple[int, float]]]:
+    return {name: points for name, points in run.metrics().items() if not name.startswith("time/")}
+
+
+def test_killed_run_ends_with_the_same_bits(tmp_path, monkeypatch):
+    """Killed in the middle of a stretch between two checkpoints, after a validation that is not in a checkpoint."""
+    with run_of(tmp_path / "whole") as whole:
+        train_run(whole, quiet=True)
+        expected = logged(whole)
+    step = SupervisedLearner.step
+
+    def die(self: SupervisedLearner) -> dict[str, float]:
+        if self.num_timesteps == 7:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(SupervisedLearner, "step", die)
+    with run_of(tmp_path / "killed") as killed, pytest.raises(KeyboardInterrupt):
+        train_run(killed, quiet=True)
+    monkeypatch.setattr(SupervisedLearner, "step", step)
+    with run_of(tmp_path / "killed") as killed:
+        learner = train_run(killed, quiet=True)
+        assert logged(killed) == expected
+    assert learner.num_timesteps == 12
+    assert (tmp_path / "killed" / CHECKPOINT).read_bytes() == (tmp_path / "whole" / CHECKPOINT).read_bytes()
+
+
+def test_metrics_and_evaluation_have_what_is_asked(tmp_path):
+    with run_of(tmp_path) as run:
+        train_run(run, quiet=True)
+        names = set(run.metrics())
+        result = evaluate_supervised(run, episodes=40)
+        again = evaluate_supervised(run, episodes=40, name=None)
+    assert {"train/loss", "train/accuracy", "train/q_loss", "validation/accuracy_mvfo", "time/seconds"} <= names
+    assert result == again == json.loads((tmp_path / "evaluation.json").read_text())
+    agent = result["agent"]["metrics"]
+    shares = [agent[f"q_lifo_{strategy}"]["mean"] for strategy in ("fifo", "lifo", "lvfo", "mvfo")]
+    assert sum(shares) == pytest.approx(1)
+    assert 0 <= agent["accuracy"]["mean"] <= 1
+    assert 0.125 < result["ideal"]["metrics"]["accuracy"]["mean"] <= 1
+
+
+def test_evaluation_is_apart_from_training_and_the_same_for_all():
+    first, second = make_model(SMALL), make_model(replace(SMALL, seed=5))
+    keys = [first.sample(3, np.random.default_rng([part, 0, 0]), None).episodes.key for part in (0, 1)]
+    assert not set(keys[0]) & set(keys[1])
+    assert evaluate(first, 20)["kept"].tolist() == evaluate(second, 20)["kept"].tolist()
+    assert evaluate(first, 20)["kept"].all()
+
+
+def test_ideal_is_1_where_the_strategy_fits_and_below_where_it_does_not():
+    fits, other = (make_model(with_overrides(SMALL, [("policy.strategy", name)])) for name in ("fifo", "lifo"))
+    assert evaluate(fits, 50, ideal=True)["accuracy"].min() == 1
+    assert evaluate(other, 200, ideal=True)["accuracy"].mean() < 0.3
+
+
+@pytest.mark.parametrize(("memory", "low", "high"), [("t-fifo", 0.4, 0.8), ("t-fifo+a", 1, 1), ("sat-fifo", 1, 1)])
+def test_ideal_of_the_next_room_needs_places_or_moves(memory, low, high):
+    settings = {"memory": memory, "dim": 16, "layers": 1, "mlp_dim": 16}
+    model = make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
+    assert low <= evaluate(model, 100, ideal=True)["accuracy"].mean() <= high
+
+
+def test_learner_learns_one_batch_by_heart():
+    learner = SupervisedLearner(make_model(SMALL), SupervisedConfig(batch_size=8, learning_rate=3e-3), 100)
+    batch = learner.model.sample(8, np.random.default_rng(0), 0)
+    learner.model.sample = lambda *_: batch  # type: ignore[method-assign]
+    losses = [learner.step()["loss"] for _ in range(60)]
+    assert losses[-1] < 0.1 < losses[0]
+
+
+def test_learning_rate_rises_and_falls():
+    config = SupervisedConfig(learning_rate=1.0, final_learning_rate=0.0, warmup_steps=3)
+    rates = [config.learning_rate_at(step, 100) for step in (0, 1, 3, 50, 100)]
+    np.testing.assert_allclose(rates, [0.25, 0.5 * 0.99, 0.97, 0.5, 0.0])
+    assert SupervisedConfig(learning_rate=1.0).learning_rate_at(70, 100) == 1.0
+
+
+def test_mixed_precision_is_near_and_not_the_same():
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        learner = make_learner(with_overrides(SMALL, [("supervised.precision", precision)]))
+        losses.append(learner.step()["loss"])
+        assert all(each.dtype == torch.float32 for each in learner.model.parameters())
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch, where):
+    with run_of(tmp_path) as run:
+        loss = AllocatedBallet.loss
+        batches = iter(range(100))
+
+        def broken(self, batch):
+            value, log = loss(self, batch)
+            if next(batches) == 8:
+                if where == "loss":
+                    return value * float("nan"), log
+                value.register_hook(lambda gradient: gradient * float("inf"))
+            return value, log
+
+        monkeypatch.setattr(AllocatedBallet, "loss", broken)
+        with pytest.raises(ValueError, match=f"{where} must be finite, got .* in step 8"):
+            train_run(run, quiet=True)
+        model = trained_model(run)
+        assert all(bool(each.isfinite().all()) for each in model.parameters())
+        monkeypatch.setattr(AllocatedBallet, "loss", loss)
+        assert train_run(run, quiet=True).num_timesteps == 12
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    learner = make_learner(SMALL)
+    learner.save(tmp_path / "a.zip", {})
+    with torch.no_grad():
+        learner.model.model.head.bias[0] = float("nan")
+    before = (tmp_path / "a.zip").read_bytes()
+    with pytest.raises(ValueError, match=r"weights must be finite, got NaN or infinity in 'model\.head\.bias'"):
+        learner.save(tmp_path / "a.zip", {})
+    assert (tmp_path / "a.zip").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("supervised.batch_size", 16, r"is of another run: config\.batch_size must be 16, got 8"),
+        ("policy.dim", 16, r"is of another run: policy\.dim must be 16, got 32"),
+        ("policy.strategy", "lifo", r"is of another run: policy\.strategy must be lifo, got fifo"),
+        ("seed", 1, "is of another run: seed must be 1, got 0"),
+    ],
+)
+def test_checkpoint_of_another_run_is_refused(tmp_path, name, value, message):
+    file = tmp_path / CHECKPOINT
+    with run_of(tmp_path, SMALL) as run:
+        train_run(run, quiet=True)
+    changed = with_overrides(SMALL, [(name, value)])
+    (tmp_path / "config.json").write_text(json.dumps(changed.to_json()))
+    with run_of(tmp_path) as run, pytest.raises(ValueError, match=message):
+        train_run(run, quiet=True)
+    assert file.exists()
+
+
+def test_checkpoint_of_another_width_is_refused(tmp_path):
+    learner = make_learner(SMALL)
+    learner.save(tmp_path / CHECKPOINT, {})
+    (tmp_path / "config.json").write_text(json.dumps(with_overrides(SMALL, [("policy.dim", 16)]).to_json()))
+    with run_of(tmp_path) as run, pytest.raises(ValueError, match=r"does not fit the policy, 'model\..*' must be"):
+        trained_model(run)
+
+
+def test_sentences_of_another_encoder_are_refused(tmp_path):
+    told = with_overrides(ALLOCATED, [("policy.allocation.told", "text")])
+    make_learner(told).save(tmp_path / CHECKPOINT, {})
+    other = with_overrides(told, [("policy.allocation.encoder", {"features_dim": 64})])
+    (tmp_path / "config.json").write_text(json.dumps(other.to_json()))
+    with (
+        run_of(tmp_path) as run,
+        pytest.raises(ValueError, match=r"was trained on sentences of 1024 numbers .* got an encoder of 64"),
+    ):
+        trained_model(run)
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.9])
+def test_cut_checkpoint_is_named(tmp_path, kept):
+    learner, file = make_learner(SMALL), tmp_path / CHECKPOINT
+    learner.save(file, {})
+    data = file.read_bytes()
+    file.write_bytes(data[: int(kept * len(data))])
+    with pytest.raises(ValueError, match="not a whole checkpoint"):
+        learner.load(file, {})
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        learner.load(tmp_path / "none.zip", {})
+
+
+def test_checkpoints_of_other_learners_are_told_apart(tmp_path):
+    learner, file = make_learner(SMALL), tmp_path / CHECKPOINT
+    archive.write(file, {"config.json": b'{"format": 1}', "state.json": b"{}"})
+    with pytest.raises(ValueError, match=r"must have .*'model\.safetensors' is missing"):
+        learner.load(file, {})
+    with pytest.raises(ValueError, match="must be of an agent that acts"):
+        algorithm(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("n_envs", 8)], "n_envs must be left out of a run that learns to predict, got 8"),
+        (
+            [("env", "memenvs/Darkroom-v0")],
+            "env must be one that can be learned by prediction, got 'memenvs/Darkroom-v0'",
+        ),
+        ([("policy.strategi", "fifo")], "unknown setting 'strategi' of a ballet model"),
+        ([("policy.allocation", {})], "strategy must be left out where it is chosen"),
+        ([("supervised.batch_size", 0)], "batch_size must be at least 1, got 0"),
+        ([("supervised.learning_rate", 0.0)], "learning_rate must be > 0"),
+        ([("eval_kwargs", {"schedule": "walk"})], "unknown schedule 'walk'"),
+    ],
+)
+def test_wrong_settings_are_known_before_a_run(pairs, message):
+    with pytest.raises(ValueError, match=message):
+        check_config(with_overrides(SMALL, pairs))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("rate", 0.0, "rate must be > 0"),
+        ("told", "number", "unknown told 'number'"),
+        ("split", 3, "split must be an integer of 0 to 2, got 3"),
+        ("epsilon", 1.0, "unknown setting 'epsilon' of allocation"),
+    ],
+)
+def test_wrong_allocation_is_named(name, value, message):
+    told = [("policy.allocation.told", "text")] if name == "split" else []
+    with pytest.raises(ValueError, match=message):
+        make_model(with_overrides(ALLOCATED, [*told, (f"policy.allocation.{name}", value)]))
+
+
+@pytest.mark.parametrize(("name", "value"), [("split", 1), ("encoder", {"features_dim": 64})])
+def test_what_is_about_words_needs_words(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be left out where told is 'task', got {value}"):
+        make_model(with_overrides(ALLOCATED, [(f"policy.allocation.{name}", value)]))
+
+
+def test_own_dance_and_allocation_do_not_go_together():
+    settings = {"layers": 2, "own_layers": 1, "capacity": 9, "allocation": {}}
+    with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
+        make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"), [("FIFO", {"memory": "dnc-first"}), ("MultiTask", {"capacity": None}), ("Next", {})]
+)
+def test_where_everything_is_kept_there_is_no_strategy_to_choose(task, settings):
+    with pytest.raises(
+        ValueError, match=r"allocation must be left out where all visits are kept, got \{\} with memory"
+    ):
+        ballet_prediction(f"memenvs/RoomBallet-{task}-v0", {}, {**settings, "allocation": {}})
+
+
+def test_only_a_visit_can_be_known_to_be_kept():
+    settings = {"layers": 1, "capacity": 9, "allocation": {"only_kept": True}}
+    with pytest.raises(
+        ValueError, match="only_kept must be False in a task that asks about rooms and not about a visit, got True"
+    ):
+        make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
+
+
+def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
+    model = make_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
+    assert isinstance(model, AllocatedBallet)
+    batch = model.sample(16, np.random.default_rng(0), 0)
+    episodes = batch.episodes
+    kept = np.array(
+        [
+            retained(episodes.visit_place[b : b + 1], STRATEGIES[batch.strategies[b]], 9)[0, episodes.query_visit[b]]
+            for b in range(16)
+        ]
+    )
+    assert 0 < kept.sum() < 16
+    losses, _ = model._answer(batch)
+    q = model.allocator(batch.tasks).detach()[torch.arange(16), torch.from_numpy(batch.strategies)]
+    wrong = ((-losses.detach() - q) ** 2).mean()
+    total, log = model.loss(batch)
+    assert total.item() == pytest.approx((losses[torch.from_numpy(kept)].sum() / 16 + 0.1 * wrong).item(), rel=1e-5)
+    assert log["q_loss"] == pytest.approx(wrong.item(), rel=1e-5)
+
+
+def test_exploration_is_for_learning_only():
+    model = make_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
+    assert isinstance(model, AllocatedBallet)
+    best = model.allocator.best(model.held_out[:, 0]).numpy()
+    explored, late, greedy = (model.sample(4000, np.random.default_rng(1), step) for step in (0, 100, None))
+    np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task])
+    for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):
+        assert (batch.strategies == best[batch.episodes.task]).mean() == pytest.approx(share, abs=0.03)
+
+
+def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
+    """In a batch whose answers are known by heart: the loss is that of both, the accuracy that of the answers."""
+    model = make_model(
+        with_overrides(
+            SMALL,
+            [
+                ("env", "memenvs/RoomBallet-Next-v0"),
+                ("policy", {"dim": 32, "layers": 2, "mlp_dim": 32, "own_layers": 1}),
+            ],
+        )
+    )
+    batch = model.sample(6, np.random.default_rng(0), 0)
+    episodes = batch.episodes
+    ring = [0, 1, 2, 5, 8, 7, 6, 3]
+    for room, label, dances in zip(episodes.query_place, episodes.label, episodes.room_dance, strict=True):
+        assert label == dances[ring[(ring.index(room) + 1) % 8]]
+    own = [dances[room] for room, dances in zip(episodes.query_place, episodes.room_dance, strict=True)]
+    answers, of_dancer = (each.detach().log_softmax(1).numpy() for each in model.model.answers(episodes))
+    loss, log = model.loss(batch)
+    answered, told = -answers[range(6), episodes.label].mean(), -of_dancer[range(6), own].mean()
+    assert loss.item() == pytest.approx(answered + told, rel=1e-5)
+    assert log["answer_loss"] == pytest.approx(answered, rel=1e-5)
+    assert log["accuracy"] == (answers.argmax(1) == episodes.label).mean()
+    assert log["own_accuracy"] == (of_dancer.argmax(1) == own).mean()
+    with torch.no_grad():
+        scores = model.scores(batch)
+    np.testing.assert_array_equal(scores["accuracy"], answers.argmax(1) == episodes.label)
+    np.testing.assert_allclose(scores["loss"].mean(), answered, rtol=1e-5)
+
+
+def test_command_line(tmp_path, capsys):
+    changes = ["--total_steps", "4", "--eval_trials", "20", "--supervised.validation_episodes", "10"]
+    assert main(["train", "ballet-smoke", "--out", str(tmp_path / "run"), *changes]) == 0
+    assert "agent    accuracy: " in capsys.readouterr().out
+    assert main(["evaluate", str(tmp_path / "run"), "--trials", "10", "--name", "other", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "run" / "other.json").read_text())
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert "right answers" not in (page := (tmp_path / "run" / "report.html").read_text())  # it is in the picture
+    assert "accuracy_kept" in page and "<img" in page
+    capsys.readouterr()
+    for command in (["evaluate", "--steps", "3"], ["evaluate", "--demonstrations", "3"], ["probe"], ["walks"]):
+        assert main([command[0], str(tmp_path / "run"), *command[1:]]) == 2
+        assert "acts" in (error := capsys.readouterr().err) or "act;" in error
+
+
+def test_two_processes_learn_what_one_does(tmp_path):
+    """Gradients of a batch that two share, and a whole run, against one process; both have the same weights bit for bit."""
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        port = found.getsockname()[1]
+    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    started = [
+        Python(
+            *("-m", "tests.agents.algorithms.supervised_processes", str(tmp_path)),
+            environ={**os.environ, **variables, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    assert [process.wait().returncode for process in started] == [0, 0]
+    alone = make_learner(ALLOCATED)
+    model = alone.model
+    assert isinstance(model, BalletPrediction)
+    loss, _ = model.loss(model.sample(8, np.random.default_rng(0), 0))
+    loss.backward()
+    gradients = [load_file(tmp_path / f"gradient.{rank}.safetensors") for rank in range(2)]
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            assert torch.equal(gradients[0][name], gradients[1][name])
+            size = float(parameter.grad.abs().max())
+            torch.testing.assert_close(gradients[0][name], parameter.grad, rtol=1e-3, atol=1e-4 * size + 1e-7)
+    with RunDirectory(tmp_path / "run") as run, run_of(tmp_path / "alone") as single:
+        train_run(single, quiet=True)
+        for name, points in logged(single).items():
+            if name.startswith("validation/"):
+                np.testing.assert_allclose(np.array(run.metrics()[name]), points, atol=0.02, err_msg=name)

@@ -1,0 +1,246 @@
+"""The visual encoder: network, weights that come with the package, features in place of pictures."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from safetensors.torch import load, save_file
+from torch import nn
+
+from memenvs.agents import PartialUpdatePPO, PPOConfig, TrialVecEnv, make_vec_env
+from memenvs.agents.encoders import DictEncoder, FrozenEncoder, VisualEncoder, load_encoder, make_encoder, save_encoder
+from memenvs.agents.encoders.presence import draw_pictures
+from memenvs.agents.encoders.pretraining import find_present
+from memenvs.agents.encoders.visual import GRID, STRIPS, WEIGHTS
+from memenvs.houses.worlds import make_world
+from tests.agents.pictures import SMALL, noise
+from tests.rollouts import same
+
+
+@pytest.fixture
+def network() -> VisualEncoder:
+    """Random weights, with statistics of normalisation that are not those of a new network."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        encoder = VisualEncoder()
+    for _ in range(2):
+        encoder(noise(4))
+    return encoder.eval()
+
+
+# ---------------------------------------------------------------------- network
+
+
+def test_shapes_and_size(network):
+    features = network(noise(3))
+    assert features.shape == (3, VisualEncoder.features_dim) == (3, 256)
+    assert network.present(features).shape == (3, 20)
+    assert 1.5e6 < sum(parameter.numel() for parameter in network.parameters()) < 2e6
+
+
+def test_pooling_by_hand():
+    cells = torch.randn(2, GRID, GRID, 64, generator=torch.Generator().manual_seed(0))
+    pooled = VisualEncoder.pool(cells).reshape(2, STRIPS, 64)
+    for strip in range(STRIPS):
+        columns = cells[:, :, 2 * strip : 2 * strip + 2].reshape(2, 2 * GRID, 64)
+        assert torch.equal(pooled[:, strip], columns.max(1).values)
+
+
+def test_a_picture_shows_what_any_strip_shows(network):
+    features = torch.rand(2, 256, generator=torch.Generator().manual_seed(0))
+    head = network.presence
+    for row, logits in zip(features, network.present(features), strict=True):
+        by_strip = torch.stack([head.weight @ strip + head.bias for strip in row.reshape(STRIPS, 64)])
+        torch.testing.assert_close(logits, by_strip.max(0).values)
+
+
+def test_strips_go_from_left_to_right():
+    strips = VisualEncoder.pool(torch.arange(8.0).view(1, 1, 8, 1).expand(1, 8, 8, 64)).view(STRIPS, 64)
+    assert strips[:, 0].tolist() == [1.0, 3.0, 5.0, 7.0]
+
+
+def test_larger_pictures_are_averaged(network):
+    small = noise(2)
+    large = small.repeat_interleave(2, 1).repeat_interleave(2, 2)
+    torch.testing.assert_close(network(large), network(small))
+
+
+def test_wrong_pictures_are_named(network):
+    for wrong in (noise(1).float(), noise(1)[0], noise(1).permute(0, 3, 1, 2)):
+        with pytest.raises(ValueError, match=r"images must be uint8 \(B, H, W, 3\), got"):
+            network(wrong)
+
+
+# ---------------------------------------------------------------------- weights
+
+
+def test_saved_and_loaded(tmp_path, network):
+    save_encoder(network, tmp_path / "weights.safetensors")
+    loaded = load_encoder(tmp_path / "weights.safetensors")
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in loaded.modules())
+    assert not loaded.training
+    assert not any(parameter.requires_grad for parameter in loaded.parameters())
+    assert any(isinstance(module, nn.BatchNorm2d) for module in network.modules())  # the original is left as it was
+    torch.testing.assert_close(loaded(noise(4)), network(noise(4)), atol=2e-3, rtol=2e-2)
+    assert (tmp_path / "weights.safetensors").stat().st_size < 4_000_000
+
+
+def test_broken_weights_are_named(tmp_path, network):
+    path = tmp_path / "weights.safetensors"
+    with pytest.raises(FileNotFoundError, match="no weights at"):
+        load_encoder(path)
+    save_encoder(network, path)
+    tensors = load(path.read_bytes())
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="was it cut short"):
+        load_encoder(path)
+    save_file({**tensors, "presence.bias": torch.zeros(19)}, path)
+    with pytest.raises(ValueError, match=r"presence.bias must be \(20,\), got \(19,\)"):
+        load_encoder(path)
+    save_file({name: value for name, value in tensors.items() if name != "presence.bias"} | {"x": torch.zeros(1)}, path)
+    with pytest.raises(ValueError, match=r"1 are missing \['presence.bias'\], 1 are unknown \['x'\]"):
+        load_encoder(path)
+
+
+def test_weights_come_with_the_package():
+    settings = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    patterns = settings["tool"]["setuptools"]["package-data"]["memenvs.agents"]
+    assert any(WEIGHTS.match(f"agents/{pattern}") for pattern in patterns)
+    assert WEIGHTS.stat().st_size < 4_000_000
+
+
+def test_the_encoder_knows_what_it_sees_in_homes_that_it_has_never_seen():
+    drawn = draw_pictures(make_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
+    found, there = find_present(load_encoder(), drawn.images), drawn.present
+    assert there.sum() > 200
+    assert 2 * (found & there).sum() / (found.sum() + there.sum()) > 0.75  # blind guesses reach 0.2
+
+
+# ---------------------------------------------------------------------- features in place of pictures
+
+
+def test_frozen_encoder(network):
+    encoder = FrozenEncoder(network.train(), "cpu")
+    images = noise(3, 64)
+    features = encoder(images.numpy())
+    assert features.dtype == np.float16
+    np.testing.assert_array_equal(features, network(images).to(torch.float16).numpy())
+    assert not network.training  # now in evaluation mode, for good
+    assert not any(parameter.requires_grad for parameter in network.parameters())
+    two, one = encoder.replace(
+        [{"rgb": images[:2].numpy(), "gps": np.ones((2, 2))}, {"rgb": images[2:].numpy(), "gps": np.zeros((1, 2))}]
+    )
+    assert list(two) == ["gps", "visual"]
+    np.testing.assert_allclose(np.concatenate([two["visual"], one["visual"]]), features, atol=1e-3)
+    assert one["gps"].tolist() == [[0.0, 0.0]]
+
+
+def test_spaces(network):
+    encoder = FrozenEncoder(network, "cpu")
+    pictures, gps = spaces.Box(0, 255, (64, 64, 3), np.uint8), spaces.Box(-1, 1, (2,))
+    space = encoder.space(spaces.Dict({"rgb": pictures, "gps": gps}))
+    assert space == spaces.Dict({"gps": gps, "visual": spaces.Box(-np.inf, np.inf, (256,), np.float16)})
+    for wrong in (pictures, spaces.Dict({"gps": gps}), spaces.Dict({"rgb": gps})):
+        with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
+            encoder.space(wrong)
+    with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'vc1'\]"):
+        make_encoder("resnet")
+
+
+def test_features_stand_where_pictures_were():
+    plain = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, **SMALL)
+    coded = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, encoder="cnn", encoder_kwargs={"device": "cpu"}, **SMALL)
+    assert isinstance(coded, TrialVecEnv)
+    assert set(coded.observation_space.spaces) == {"gps", "goal", "visual"}
+    encoder = load_encoder()
+
+    def expect(seen: dict[str, np.ndarray], features: dict[str, np.ndarray]) -> None:
+        seen, features = dict(seen), dict(features)
+        images = torch.as_tensor(seen.pop("rgb")).reshape(-1, 32, 32, 3)
+        own = features.pop("visual")
+        np.testing.assert_allclose(own.reshape(-1, 256), encoder(images).numpy(), atol=5e-3, rtol=5e-3)
+        assert same(seen, features)
+
+    expect(plain.reset(), coded.reset())
+    rng, ended = np.random.default_rng(0), 0
+    for _ in range(10):
+        actions = rng.integers(6, size=3)
+        (seen, reward, done, infos), (features, *others) = plain.step(actions), coded.step(actions)
+        expect(seen, features)
+        for i in np.flatnonzero(done).tolist():
+            ended += 1
+            expect(infos[i].pop("terminal_observation"), others[2][i].pop("terminal_observation"))
+        assert all(same(a, b) for a, b in zip(infos, others[2], strict=True))
+        np.testing.assert_array_equal(reward, others[0])
+        np.testing.assert_array_equal(done, others[1])
+    assert ended > 3
+    assert coded.observation_space.spaces["visual"].contains(features["visual"][0])
+
+
+def test_encoders_need_our_ids_and_pictures():
+    with pytest.raises(ValueError, match="encoder must be None for 'CartPole-v1'"):
+        make_vec_env("CartPole-v1", 1, encoder="cnn")
+    with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
+        make_vec_env("memenvs/Darkroom-v0", 1, encoder="cnn")
+
+
+def test_a_policy_learns_from_features():
+    env = make_vec_env("memenvs/ExtObjNav-v0", 2, seed=0, encoder="cnn", **SMALL)
+    model = PartialUpdatePPO(
+        "MemoryPolicy",
+        env,
+        PPOConfig(n_steps=8, n_updates=2, batch_size=2),
+        policy_kwargs={
+            "memory_kwargs": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "max_episode_steps": 4},
+            "features_extractor_kwargs": {"widths": {"visual": 16, "goal": 8, "gps": 4}, "rectified": ["visual"]},
+        },
+        seed=0,
+        device="cpu",
+    )
+    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    model.learn(16)
+    stored = model.rollout_buffer.observations
+    assert isinstance(stored, dict)
+    assert stored["visual"].dtype == torch.float16
+    assert stored["visual"].shape == (2, 8, 256)
+    assert stored["visual"].abs().sum() > 0
+    assert "rgb" not in stored
+    changed = {name for name, value in model.policy.state_dict().items() if not torch.equal(value, before[name])}
+    assert "features_extractor.parts.visual.1.weight" in changed
+
+
+def test_rectified_layer():
+    space = spaces.Dict({"visual": spaces.Box(-1, 1, (3,)), "gps": spaces.Box(-1, 1, (2,))})
+    encoder = DictEncoder(space, widths={"visual": 4, "gps": 5}, rectified=["visual"])
+    values = {"visual": torch.randn(6, 3), "gps": torch.randn(6, 2)}
+    parts = encoder(values).split([5, 4] if next(iter(encoder.parts)) == "gps" else [4, 5], 1)
+    gps, visual = parts if next(iter(encoder.parts)) == "gps" else parts[::-1]
+    layer: Any = encoder.parts["visual"]
+    torch.testing.assert_close(visual, (values["visual"] @ layer[1].weight.T + layer[1].bias).clamp(min=0))
+    assert (visual == 0).any()
+    assert (gps < 0).any()
+    with pytest.raises(ValueError, match="unknown key 'goal' in rectified"):
+        DictEncoder(space, widths={"visual": 4}, rectified=["goal"])
+
+
+def test_a_policy_refuses_features_of_another_encoder(tmp_path, network):
+    env = make_vec_env("memenvs/ExtObjNav-v0", 2, seed=0, encoder="cnn", **SMALL)
+    memory = {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "max_episode_steps": 4}
+    policy = {"memory_kwargs": memory}
+    model = PartialUpdatePPO("MemoryPolicy", env, PPOConfig(n_steps=8), policy_kwargs=policy, seed=0, device="cpu")
+    model.save(tmp_path / "model.zip")
+    PartialUpdatePPO.load(tmp_path / "model.zip", env, "cpu")
+    save_encoder(network, tmp_path / "weights.safetensors")
+    weights = {"weights": tmp_path / "weights.safetensors"}
+    other = make_vec_env("memenvs/ExtObjNav-v0", 2, seed=0, encoder="cnn", encoder_kwargs=weights, **SMALL)
+    message = "encoder must be the one that was learned with, of weights [0-9a-f]{16}, got one of weights [0-9a-f]{16}"
+    with pytest.raises(ValueError, match=message):
+        PartialUpdatePPO.load(tmp_path / "model.zip", other, "cpu")
+    with pytest.raises(ValueError, match=message):
+        model.set_env(other)

@@ -1,0 +1,327 @@
+"""Attention of a relic memory: the weights against whole sequences in float64, the patterns on matrices made by hand, the map."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.__main__ import main
+from memenvs.agents.experiments.attention_figures import goals_figure
+from memenvs.agents.experiments.attention_probe import (
+    Recording,
+    attention_weights,
+    describe_heads,
+    describe_uniform,
+    probe_run,
+    record,
+)
+from memenvs.agents.experiments.config import with_overrides
+from memenvs.agents.experiments.train import RunDirectory, train_run
+from memenvs.agents.memory import StepInputs
+from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
+from memenvs.agents.presets import find_preset
+from tests.agents.learners import darkroom, learner
+
+STEPS, STARTS = 13, (0, 4, 5, 9)
+
+
+def relic(**settings: Any) -> RelicMemory:
+    """Large random weights in float64."""
+    config = RelicConfig(
+        layers=2, heads=2, dim=8, mlp_dim=12, max_episode_steps=STEPS, cache_dtype="float64", **settings
+    )
+    memory = RelicMemory(8, config).to(torch.float64).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in memory.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return memory
+
+
+def sequence() -> StepInputs:
+    start, trial = torch.zeros(1, STEPS, dtype=torch.bool), torch.zeros(1, STEPS, dtype=torch.bool)
+    start[0, list(STARTS)] = trial[0, 0] = True
+    embedding = torch.randn(1, STEPS, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return StepInputs(embedding, start, trial)
+
+
+def by_definition(memory: RelicMemory, x: StepInputs) -> Tensor:
+    """Attention of all steps at once, (layers, heads, T, sinks + T), with a dense mask; the article's equations."""
+    config = memory.config
+    width, sinks = config.head_dim, 0 if config.sink == "none" else 1
+    episode = x.episode_start[0].cumsum(0)
+    since = torch.tensor([t - max(s for s in STARTS if s <= t) for t in range(STEPS)])
+    h = x.embedding[0] + memory.positions[1 + since]
+    sees = torch.ones(STEPS, STEPS, dtype=torch.bool).tril()
+    if not config.inter_episode:
+        sees &= episode[:, None] == episode
+    if config.sink == "token":
+        assert memory.sink_token is not None
+        h = torch.cat([(memory.sink_token + memory.positions[0])[None], h])
+        episode = torch.cat([torch.zeros(1, dtype=episode.dtype), episode])
+        sees = torch.nn.functional.pad(sees, (0, 0, 1, 0))  # the token sees nothing but itself
+    sees = torch.nn.functional.pad(sees, (sinks, 0), value=True)
+    turn = torch.polar(
+        torch.ones(()).double(), episode[:, None] * 10_000.0 ** (-2 * torch.arange(width // 2).double() / width)
+    )
+    found = []
+    for block in memory.blocks:
+        normed = h / (h.square().mean(-1, keepdim=True) + 1e-6).sqrt() * block.attention_norm.weight
+        q, k, v = (normed @ block.qkv.weight.T).view(len(h), 3, 2, width).permute(1, 2, 0, 3)
+        if config.inter_episode:
+            q, k = (torch.complex(*z.chunk(2, -1)) * turn for z in (q, k))
+            q, k = (torch.cat([z.real, z.imag], -1) for z in (q, k))
+        if sinks and config.sink != "token":
+            zero = torch.zeros(2, width).double()
+            front = (zero if each is None else each for each in (block.sink_key, block.sink_value))
+            k, v = (torch.cat([each[:, None], z], 1) for each, z in zip(front, (k, v), strict=True))
+        scores = (q @ k.transpose(1, 2) / width**0.5).masked_fill(~sees, -torch.inf)
+        weights = scores.softmax(-1)
+        found.append(weights[:, -STEPS:])
+        h = h + block.attention_out((weights @ v).transpose(0, 1).flatten(1))
+        h = h + block.mlp(h)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("inter_episode", [True, False])
+@pytest.mark.parametrize("sink", get_args(Sink))
+@torch.no_grad()
+def test_weights_are_those_of_the_whole_sequence(sink: str, inter_episode: bool) -> None:
+    memory, x = relic(sink=sink, inter_episode=inter_episode), sequence()
+    expected = by_definition(memory, x)
+    state = memory.initial_state(1)
+    for t in range(STEPS):
+        step = x.steps(t, t + 1)
+        before = {key: value.clone() for key, value in state.items()}
+        got = attention_weights(memory, step, state)
+        assert all(torch.equal(state[key], value) for key, value in before.items())
+        torch.testing.assert_close(got, expected[:, :, t, : memory.sinks + t + 1], atol=1e-12, rtol=0)
+        _, state = memory.step(step, state)
+
+
+@torch.no_grad()
+def test_a_trial_that_begins_has_no_past() -> None:
+    memory, x = relic(), sequence()
+    state = memory.initial_state(1)
+    for t in range(5):
+        _, state = memory.step(x.steps(t, t + 1), state)
+    again = StepInputs(x.embedding[:, :1], x.episode_start[:, :1], x.trial_start[:, :1])
+    fresh = attention_weights(memory, again, memory.initial_state(1))
+    assert fresh.shape == (2, 2, 2)
+    torch.testing.assert_close(attention_weights(memory, again, state), fresh, atol=1e-15, rtol=0)
+
+
+# ------------------------------------------------------------------ patterns
+
+
+EPISODES = np.repeat([0, 1, 2], 4)
+
+
+def recording(*heads: Any, sinks: int = 1) -> Recording:
+    """One layer; each head is a function from the step to its attention, of which the rest goes to the sink."""
+    weights = {}
+    for t in range(12):
+        rows = np.stack([head(t) for head in heads])
+        weights[t] = np.concatenate([1.0 - rows.sum(1, keepdims=True), rows], 1)[None]
+    return Recording(sinks, EPISODES, np.zeros((12, 3)), weights, {})
+
+
+def on(t: int, **places: float) -> np.ndarray:
+    """Attention of step t: "s3" is step 3; steps that are not there yet get nothing."""
+    row = np.zeros(t + 1)
+    for place, mass in places.items():
+        if int(place[1:]) <= t:
+            row[int(place[1:])] = mass
+    return row
+
+
+def own(t: int) -> np.ndarray:
+    inside = EPISODES[: t + 1] == EPISODES[t]
+    return 0.9 * inside / inside.sum()
+
+
+def back(t: int) -> np.ndarray:
+    return on(t, **{f"s{t - 4}": 0.8}) if t >= 4 else on(t, **{f"s{t}": 0.3})
+
+
+def test_each_pattern_by_hand() -> None:
+    heads = describe_heads(
+        recording(
+            lambda t: on(t, s0=0.05),
+            own,
+            back,
+            lambda t: on(t, s1=0.6, s2=0.2),
+            lambda t: 0.5 * own(t) + 0.5 * back(t),
+            lambda t: back(t) if t >= 4 else on(t, s0=0.05),
+            lambda t: np.full(t + 1, 0.6 / (t + 1)),
+        )
+    )
+    patterns = [
+        "all-on-sink",
+        "intra-episode",
+        "inter-episode",
+        "episode-invariant",
+        "mixed",
+        "inter-episode",
+        "uniform",
+    ]
+    assert [head.pattern for head in heads] == patterns
+    assert [(head.layer, head.head) for head in heads] == [(0, i) for i in range(7)]
+    assert [head.sink_at_first for head in heads] == [False] * 5 + [True, False]
+    sink, inside, look_back, same, half, late, even = heads
+    assert (sink.sink, sink.sink_first, sink.sink_later) == pytest.approx((0.95,) * 3)
+    assert (inside.own, inside.earlier, inside.sink) == pytest.approx((1.0, 0.0, 0.1))
+    assert (look_back.own, look_back.earlier, look_back.sink_later) == pytest.approx((0.0, 1.0, 0.2))
+    assert look_back.sink_first == pytest.approx(0.7)
+    # Of 40 pairs, the 8 with step 1 overlap by 0.75 (it does not see step 2 yet), the others wholly; step 0 sees none of the two.
+    assert same.invariance == pytest.approx((8 * 0.75 + 32) / 40)
+    assert look_back.invariance == pytest.approx(4 / 48)  # step t of the first episode and step t + 4
+    assert (half.own, half.earlier) == pytest.approx((0.45 / 0.85, 0.4 / 0.85))
+    assert (late.sink_first, late.sink_later) == pytest.approx((0.95, 0.2))
+    # Step t of the later episodes has t + 1 steps: "back" is on one of them, "own" on those of its episode.
+    assert look_back.evenness == pytest.approx(np.mean([1 / (t + 1) for t in range(4, 12)]))
+    assert inside.evenness == pytest.approx(np.mean([(t % 4 + 1) / (t + 1) for t in range(4, 12)]))
+    assert even.evenness == pytest.approx(1.0)
+    assert even.earlier == pytest.approx(np.mean([4 * (t // 4) / (t + 1) for t in range(4, 12)]))
+
+
+def test_uniform_attention_by_hand() -> None:
+    weights = {t: np.eye(t + 2)[:1][None].repeat(2, 1) for t in (1, 3, 5)}  # all on the sink: only the shape counts
+    found = describe_uniform(Recording(1, np.array([0, 0, 0, 1, 1, 1]), np.zeros((6, 3)), weights, {}))
+    assert found.pattern == "uniform"
+    assert found.sink == pytest.approx((1 / 3 + 1 / 5 + 1 / 7) / 3)
+    assert found.sink_later == pytest.approx((1 / 5 + 1 / 7) / 2)
+    inside, outside = 1 / 5 + 3 / 7, 3 / 5 + 3 / 7
+    assert (found.own, found.earlier) == pytest.approx((inside / (inside + outside), outside / (inside + outside)))
+    assert found.invariance == pytest.approx((2 / 4 + 2 / 6) / 2)  # steps 1 and 3, 1 and 5
+
+
+def test_figures_name_what_they_show() -> None:
+    picture, pixels, episodes = np.zeros((8, 8, 3), np.uint8), np.zeros((3, 2)), np.array([0, 0, 1])
+    # the first head does not heed the goal, the second does with a quarter of its attention
+    goals = {
+        "a": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.5, 0.25, 0.25]]]),
+        "b": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.0, 0.75, 0.25]]]),
+    }
+    figure = goals_figure(picture, pixels, episodes, goals)
+    assert "layer 0, head 1;\n25.0% of its attention moves" in figure.get_suptitle()
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["looking for a", "looking for b"]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["attention to steps of earlier episodes", "to steps of this episode"]
+
+
+def test_invariance_by_hand() -> None:
+    def of(early: list[float], late: list[float], episodes: list[int]) -> float:
+        rows = {1: np.array([[[0.0, *early]]]), 3: np.array([[[0.0, *late]]])}
+        return describe_heads(Recording(1, np.array(episodes), np.zeros((4, 3)), rows, {}))[0].invariance
+
+    assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(0.3 + 0.5)
+    assert of([0.2, 0.2], [0.1, 0.2, 0.1, 0.1], [0, 0, 1, 1]) == pytest.approx(
+        0.2 + 0.4
+    )  # scaled: 0.5, 0.5 and 0.2, 0.4, 0.2, 0.2
+    assert of([1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0, 0, 1, 1]) == 0.0
+    assert of([0.5, 0.5], [0.3, 0.5, 0.1, 0.1], [0, 0, 0, 0]) == 0.0  # of one episode
+    assert of([0.04, 0.04], [0.5, 0.5, 0.0, 0.0], [0, 0, 1, 1]) == 0.0  # nearly everything is on the sink
+    with pytest.raises(ValueError, match="at least one step"):
+        describe_heads(Recording(1, np.array([0]), np.zeros((1, 3)), {}, {}))
+
+
+# ------------------------------------------------------------------ trials
+
+
+def test_recording_does_not_change_what_is_done() -> None:
+    ways = []
+    for at in ((), range(17)):
+        policy = learner("relic", seed=3).policy
+        policy.resets_with_episode = False
+        made = record(policy, darkroom(1, seed=4), 17, at, layout=2)
+        assert list(made.weights) == list(at)
+        assert made.episodes.tolist() == [t // 5 for t in range(17)]
+        for t, weights in made.weights.items():
+            assert weights.shape == (2, 2, 1 + t + 1)
+            np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
+        ways.append(made.poses)
+    np.testing.assert_array_equal(*ways)
+    assert len(np.unique(ways[0], axis=0)) > 2
+
+
+def house() -> Any:
+    settings = {"rooms": (2, 2), "num_objects": (3, 4), "obs_mode": "symbolic", "trial_episodes": None}
+    settings |= {"categories": [14, "013_apple", 3]}
+    return make_vec_env("memenvs/ExtObjNav-v0", 1, seed=3, max_episode_steps=8, **settings)
+
+
+def test_each_goal_is_shown_after_the_trial() -> None:
+    policy = learner("relic", env=house()).policy
+    policy.resets_with_episode = False
+    made = record(policy, house(), 6, [5])
+    assert list(made.goals) == ["005_tomato_soup_can", "013_apple", "017_orange"]
+    assert all(goal.shape == (2, 2, 1 + 7) for goal in made.goals.values())
+    assert not np.allclose(made.goals["013_apple"], made.goals["017_orange"], atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [lambda: darkroom(1, seed=0), house])
+def test_poses_lie_where_the_map_shows_them(make: Any) -> None:
+    """The red disc of the last pose has its middle there."""
+    env = make()
+    env.reset()
+    for _ in range(6):
+        env.step(env.oracle_actions())
+        pose = env.env.task.info()["pose"]
+        picture = env.env.task.draw_map(0, pose).astype(int)
+        column, row = env.env.task.map_pixels(0, pose)[0].round().astype(int)
+        red, green, blue = picture[row, column]
+        assert red > 200 and max(green, blue) < 90, (red, green, blue)
+
+
+def test_what_cannot_be_recorded() -> None:
+    with pytest.raises(ValueError, match="memory must be 'relic' to have its attention recorded, got 'lstm'"):
+        record(learner("lstm").policy, darkroom(1), 3, [0])
+    policy = learner("relic").policy
+    with pytest.raises(ValueError, match="env must be one environment, got 2"):
+        record(policy, darkroom(2), 3, [0])
+    with pytest.raises(ValueError, match="the trial must go on for 12 steps, it ended after 10"):
+        record(policy, darkroom(1, episodes=2), 12, [0])
+
+
+def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 1), ("eval_trials", 1)])
+    with RunDirectory(tmp_path / "run", config) as run:
+        assert isinstance(train_run(run, quiet=True), PartialUpdatePPO)
+    arguments = [
+        "probe",
+        str(tmp_path / "run"),
+        "--steps",
+        "40",
+        "--count",
+        "9",
+        "--layout",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main([*arguments, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result == json.loads((tmp_path / "out" / "attention.json").read_text())
+    assert result["steps"] == [0, 5, 10, 15, 20, 24, 29, 34, 39]
+    assert result["episodes"] == [0, 0, 0, 0, 1, 1, 1, 2, 2]
+    assert [(head["layer"], head["head"]) for head in result["heads"]] == [(0, 0), (0, 1)]
+    with Image.open(tmp_path / "out" / "attention.png") as picture:
+        assert picture.size[0] > 400
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("layer 0 head 0: ")
+    assert lines[2].startswith("for comparison: uniform ")
+    assert lines[-1].endswith("attention.png")
+    with (
+        RunDirectory(tmp_path / "run") as run,
+        pytest.raises(ValueError, match="count must be an integer of at least 1, got 0"),
+    ):
+        probe_run(run, tmp_path / "out", count=0)

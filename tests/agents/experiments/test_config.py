@@ -1,0 +1,126 @@
+"""Settings of runs: presets, what is changed by name, and refusals that name the setting."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.train import check_config
+from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets.smt import SMT_PRESETS
+
+SMALL = find_preset("ci-smoke")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json(name):
+    config = find_preset(name)
+    assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name not in SMT_PRESETS])
+def test_presets_can_be_made(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = find_preset(name)
+    if config.encoder_from is not None:  # a second stage, up to its first, which is not there
+        with pytest.raises(FileNotFoundError, match=f"there is none at {config.encoder_from.format(seed=0)};"):
+            check_config(config)
+        config = replace(config, encoder_from=None)
+    if config.env_kwargs.get("features", "").endswith(".tsv"):  # of images, which are not there
+        with pytest.raises(
+            FileNotFoundError, match=r"no file 'ResNet-152-places365.tsv' with features|real data|no data"
+        ):
+            check_config(config)
+        config = with_overrides(config, [("env_kwargs.features", "none")])
+    try:
+        check_config(config)
+    except FileNotFoundError as error:
+        if config.env_kwargs.get("world") != "mp3d":
+            raise
+        pytest.skip(f"real data that is not here: {error}")
+
+
+def test_an_evaluation_sees_the_end_of_an_episode():
+    """Where instructions got longer its steps have to as well."""
+    changes = [("env_kwargs.legs", 2), ("env_kwargs.max_tokens", 240)]
+    with pytest.raises(ValueError, match="eval_steps must be at least the 30 steps that an episode may take, got 15"):
+        check_config(with_overrides(find_preset("vln-smoke"), changes))
+    check_config(with_overrides(find_preset("vln-smoke"), [*changes, ("eval_steps", 30)]))
+
+
+def test_overrides_change_only_what_they_name():
+    config = with_overrides(SMALL, [("ppo.n-epochs", 2), ("env_kwargs.size", 6), ("policy.memory_kwargs.layers", 3)])
+    assert config.ppo == replace(SMALL.ppo, n_epochs=2)
+    assert config.env_kwargs == {**SMALL.env_kwargs, "size": 6}
+    assert config.policy["memory_kwargs"] == {**SMALL.policy["memory_kwargs"], "layers": 3}
+    assert config.seed == SMALL.seed
+
+
+def test_overrides_are_checked_together():
+    """What one allows may depend on another, in whatever order they come."""
+    config = find_preset("coverage-smoke-smt")
+    pairs = [("dqn.capacity", 4), ("dqn.batch_size", 2)]
+    for given in (pairs, pairs[::-1]):
+        changed = with_overrides(config, given).dqn
+        assert changed is not None and (changed.capacity, changed.batch_size) == (4, 2)
+    with pytest.raises(ValueError, match=r"batch_size must be at most capacity \(4\), got 8"):
+        with_overrides(config, pairs[:1])
+    both = with_overrides(SMALL, [("env_kwargs", {"size": 3}), ("env_kwargs.max_episode_steps", 5)])
+    assert both.env_kwargs == {"size": 3, "max_episode_steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("ppo.n_epoch", 2, r"unknown setting 'n_epoch'; choose from .*\. Did you mean 'n_epochs'\?"),
+        ("seeds", 2, "unknown setting 'seeds'"),
+        ("n_envs", 0, "n_envs must be at least 1, got 0"),
+        ("ppo.gamma", 2.0, r"gamma must be in \[0, 1\], got 2.0"),
+        ("ppo.prefix_grad", "half", "unknown prefix_grad 'half'"),
+        ("score.mean", 1, "unknown setting 'score.mean'"),
+        ("ppo", 1, "unknown setting 'ppo'"),
+    ],
+)
+def test_wrong_overrides_are_named(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        with_overrides(SMALL, [(name, value)])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_envs", "many", "n_envs must be a whole number, got 'many'"),
+        ("total_steps", 1e6, "total_steps must be a whole number, got 1000000.0"),
+        ("env_kwargs", "x", "env_kwargs must be a dict, got 'x'"),
+        ("eval_all_layouts", 1, "eval_all_layouts must be true or false, got 1"),
+        ("ppo.gamma", "x", "gamma must be a number, got 'x'"),
+    ],
+)
+def test_overrides_of_wrong_types_are_named(name, value, message):
+    with pytest.raises(TypeError, match=message):
+        with_overrides(SMALL, [(name, value)])
+
+
+def test_settings_of_wrong_types_are_named():
+    with pytest.raises(TypeError, match="n_envs must be a whole number, got True"):
+        RunConfig(n_envs=True)
+    with pytest.raises(TypeError, match=r"ppo must be PPOConfig or None, got \{\}"):
+        RunConfig(ppo={})
+
+
+def test_unknown_preset_has_the_nearest():
+    for name, nearest in (
+        ("darkrom", "darkroom"),
+        ("coverage-laptop-stm", "coverage-laptop-smt"),
+        ("roaming", "roaming-laptop-encoder"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"unknown preset '{name}'; the nearest of \d+ are \[.*'{nearest}'.*lists all$"
+        ) as error:
+            find_preset(name)
+        assert len(str(error.value)) < 400
+    with pytest.raises(ValueError, match=r"unknown preset '\?{4}'; the nearest of .*'demo'"):
+        find_preset("????")

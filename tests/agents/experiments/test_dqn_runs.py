@@ -1,0 +1,446 @@
+"""Runs that learn from a replay: two stages, validation, and going on after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
+from memenvs.agents.__main__ import main
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.train import (
+    BEST,
+    CHECKPOINT,
+    VALIDATION,
+    RunDirectory,
+    check_config,
+    evaluate_run,
+    evaluation_env,
+    make_evaluator,
+    train_run,
+    trained_policy,
+)
+from memenvs.agents.experiments.trial_evaluator import RandomPolicy, TrialEvaluator
+from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
+from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.exploration.env import Exploration
+from memenvs.exploration.site import Site
+from memenvs.houses.worlds import make_world
+from tests.exploration.toys import ToyWorld
+from tests.processes import run_python
+
+SMALL = RunConfig(
+    env="memenvs/Darkroom-v0", env_kwargs={"size": 4, "max_episode_steps": 8, "trial_episodes": 1}, n_envs=8, total_steps=8 * 8 * 14,
+    threads=1, device="cpu", policy={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}, eval_steps=8, eval_trials=8,
+    checkpoint_rollouts=3, validation_trials=8, validation_kwargs={"split": "test"},
+    dqn=DQNConfig(capacity=32, episode_steps=8, updates_per_collect=5, batch_size=8, decisions=4, learning_rate=0.01),
+)  # fmt: skip
+
+KILLED = """
+import os, sys
+from memenvs.agents.experiments.train import RunCallback, RunDirectory, train_run
+save = RunCallback._on_rollout_start
+def die(self):
+    save(self)
+    if self.model.num_timesteps >= int(sys.argv[2]):
+        os.kill(os.getpid(), 9)
+RunCallback._on_rollout_start = die
+with RunDirectory(sys.argv[1]) as run:
+    train_run(run, quiet=True)
+"""
+
+
+def kill(folder: Path, step: int) -> None:
+    """Goes on with a run in another process, which is killed before it has made so many steps."""
+    assert run_python("-c", KILLED, str(folder), str(step)).returncode == -9
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was not stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    with RunDirectory(folder, SMALL) as run:
+        model = train_run(run, quiet=True)
+    assert (model.num_timesteps, model._n_updates) == (896, 55)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed_early(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run killed while its replay was filled; to be copied."""
+    folder = tmp_path_factory.mktemp("killed")
+    RunDirectory(folder, SMALL).close()
+    kill(folder, 4 * 64)
+    assert [file.name for file in folder.glob("replay_*")] == ["replay_192.safetensors"]
+    return folder
+
+
+def test_a_run_killed_twice_ends_with_the_same_bits(whole: Path, killed_early: Path, tmp_path: Path) -> None:
+    """Once while the replay is filled, once while it is learned from; checkpoints are every 3 iterations of 64 steps."""
+    killed = shutil.copytree(killed_early, tmp_path / "killed")
+    kill(killed, 11 * 64)
+    assert [file.name for file in killed.glob("replay_*")] == ["replay_576.safetensors"]
+    with RunDirectory(whole) as run:
+        expected = run.metrics()
+    with RunDirectory(killed) as run:
+        train_run(run, quiet=True)
+        resumed = run.metrics()
+    for name in (CHECKPOINT, BEST):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    for name, points in expected.items():
+        assert name.startswith("time/") or resumed[name] == points, name
+    assert not list(killed.glob("replay_*"))  # what is finished needs no replay
+    assert [step for step, _ in resumed[VALIDATION]] == [384, 576, 768, 896]  # when there was an update before
+
+
+def test_a_replay_that_is_missing_or_cut_short(killed_early: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(killed_early, tmp_path / "killed")
+    file = folder / "replay_192.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-100])
+    with (
+        RunDirectory(folder) as run,
+        pytest.raises(ValueError, match=r"replay_192.safetensors: not a whole replay .*cut sho"),
+    ):
+        train_run(run, quiet=True)
+    file.unlink()
+    with (
+        RunDirectory(folder) as run,
+        pytest.raises(FileNotFoundError, match=r"no file '.*replay_192.safetensors' with a replay"),
+    ):
+        train_run(run, quiet=True)
+    file.write_bytes(content)
+    with RunDirectory(folder) as run:
+        assert train_run(run, quiet=True).num_timesteps == 896
+
+
+def test_the_best_checkpoint_in_validation_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([1.0, 3.0, 2.0, 2.5])
+    play = TrialEvaluator.run
+
+    def scored(self: Any, policy: Any) -> Any:
+        results = play(self, policy)
+        results.metrics["return"][:] = next(scores)
+        return results
+
+    with RunDirectory(tmp_path, SMALL) as run:
+        with monkeypatch.context() as patched:
+            patched.setattr(TrialEvaluator, "run", scored)
+            last = train_run(run, quiet=True)
+        assert run.metrics()[VALIDATION] == [(384, 1.0), (576, 3.0), (768, 2.0), (896, 2.5)]
+        best = EpisodeDQN.load(tmp_path / BEST, device="cpu")
+        assert best.num_timesteps == 576
+        for policy in (trained_policy(run, 0), trained_policy(run, 0, BEST)):
+            assert torch.equal(policy.actor.linear.weight, best.policy.actor.linear.weight)
+        latest = trained_policy(run, 0, CHECKPOINT)
+        assert torch.equal(latest.actor.linear.weight, last.policy.actor.linear.weight)
+        assert not torch.equal(latest.actor.linear.weight, best.policy.actor.linear.weight)
+
+
+def test_validation_changes_nothing_of_learning(whole: Path, tmp_path: Path) -> None:
+    """With and without it, the same bits."""
+    with RunDirectory(tmp_path, replace(SMALL, validation_trials=0)) as run:
+        train_run(run, quiet=True)
+    assert (whole / CHECKPOINT).read_bytes() == (tmp_path / CHECKPOINT).read_bytes()
+    assert not (tmp_path / BEST).exists()
+
+
+def test_ppo_is_validated_too(tmp_path: Path) -> None:
+    ppo = PPOConfig(n_steps=16, n_updates=2, n_epochs=1)
+    with RunDirectory(tmp_path, replace(SMALL, dqn=None, ppo=ppo, checkpoint_rollouts=2, total_steps=128 * 5)) as run:
+        train_run(run, quiet=True)
+        assert [step for step, _ in run.metrics()[VALIDATION]] == [256, 512, 640]
+        assert (tmp_path / BEST).is_file()
+
+
+def test_validation_and_evaluation_have_splits_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[str] = []
+    play = TrialEvaluator.run
+
+    def watched(self: TrialEvaluator, policy: Any, *progress: Any) -> Any:
+        played.append(self.env.get_attr("task")[0].config.split)
+        return play(self, policy, *progress)
+
+    monkeypatch.setattr(TrialEvaluator, "run", watched)
+    config = replace(SMALL, eval_kwargs={"split": "all"}, total_steps=8 * 8 * 6)
+    with RunDirectory(tmp_path, config) as run:
+        model = train_run(run, quiet=True)
+        evaluate_run(run)
+    assert isinstance(model, EpisodeDQN) and model.env is not None
+    assert model.env.get_attr("task")[0].config.split == "train"
+    assert len(played) > 1 and played == ["test"] * (len(played) - 1) + ["all"]
+
+
+@pytest.mark.parametrize("learner", ["dqn", "ppo"])
+def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From softmax(Q / temperature) or PPO's own distribution, here the same in all states; it does not take the best one each time."""
+    config = replace(SMALL, policy={"memory": "none", "net_arch": []}, validation_trials=0, total_steps=8 * 8 * 5)
+    if learner == "dqn":
+        config = with_overrides(config, [("dqn.temperature", 0.5)])
+    else:
+        config = replace(config, dqn=None, ppo=PPOConfig(n_steps=16, n_updates=2, n_epochs=1))
+    outputs = torch.tensor([0.0, 1.0, 2.0, -1.0, 0.5])
+    moves: list[int] = []
+    begin_step = TrialVecEnv.step_async
+
+    def watched(self: TrialVecEnv, actions: np.ndarray) -> None:
+        moves.extend(actions.tolist())
+        begin_step(self, actions)
+
+    with RunDirectory(tmp_path, config) as run:
+        model = train_run(run, quiet=True)
+        assert isinstance(model, EpisodeDQN | PartialUpdatePPO)
+        with torch.no_grad():
+            model.policy.actor.linear.weight.zero_()
+            model.policy.actor.linear.bias.copy_(outputs)
+        model.save(tmp_path / CHECKPOINT)
+        if isinstance(model, EpisodeDQN):
+            at = torch.zeros(1, 1, dtype=torch.int64)
+            outputs = model.q_values(model.policy, at[0], at)[0, 0].detach() / 0.5
+        monkeypatch.setattr(TrialVecEnv, "step_async", watched)
+        evaluate_run(run, eval_trials=64)
+    taken = np.bincount(moves, minlength=5) / len(moves)
+    assert len(moves) == 64 * 8
+    np.testing.assert_allclose(taken, outputs.softmax(-1), atol=0.08)  # 3.6 standard deviations
+
+
+def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    few = ["--eval_trials", "2", "--dqn.capacity", "8", "--dqn.updates_per_collect", "2", "--json"]
+    short = ["--total_steps", "600", "--validation_trials", "0", "--no-evaluate"]
+    assert main(["train", "coverage-smoke-encoder", "--out", str(first), *few, *short]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 600
+    short = ["--total_steps", "1000", "--checkpoint_rollouts", "2"]
+    began = ["train", "coverage-smoke-smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
+    assert main(began) == 0
+    result = json.loads(capsys.readouterr().out)["evaluation"]
+    assert {"cells", "collisions", "return"} <= set(result["agent"]["metrics"])
+    assert (second / "validation.png").is_file()
+    assert "validation" in (second / "report.html").read_text()
+    with RunDirectory(first) as one, RunDirectory(second) as two:
+        given, taken = (trained_policy(run, 0).state_dict() for run in (one, two))
+        latest = trained_policy(two, 0, CHECKPOINT).state_dict()
+        assert evaluate_run(two, eval_trials=2).metrics["cells"].shape == (2, 1)
+    encoder = [name for name in given if name.startswith(("features_extractor.", "previous_action."))]
+    assert len(encoder) == 7  # three layers with their biases, and the embedding of the action before
+    for name in encoder:
+        assert torch.equal(given[name], taken[name]), name
+        assert torch.equal(given[name], latest[name]), name
+    assert main([*began, "--resume"]) == 0  # it is finished
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--encoder_from", "null"], "encoder_from must be the run or checkpoint whose encoder is taken over where policy.freeze_fea"),
+        ([], "encoder_from must be the run or checkpoint of a first stage, there is none at runs/coverage-smoke-encoder-0; train it"),
+        (["--total_steps", "800"], "total_steps must be above 800, which filling the replay can take (16 episodes of dqn.episode"),
+        (["--n_envs", "17"], "dqn.capacity must be at least n_envs, 17, got 16"),
+        (["--ppo.n_epochs", "2"], "'ppo.n_epochs' cannot be set: this run learns with dqn"),
+        (["--dqn.n_steps", "2"], "unknown setting 'n_steps'; choose from"),
+        (["--env_kwargs.max_episode_steps", "60", "--eval_steps", "60"], "episode_steps must be at least the 60 steps of the environment's episodes"),
+        (["--policy.memory_kwargs.capacity", "0"], "capacity must be an integer of at least 1, got 0"),
+        (["--validation_kwargs.split", "validate"], "unknown split 'validate'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(
+    changes: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "coverage-smoke-smt", *changes]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
+    first = with_overrides(SMALL, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
+    with RunDirectory(tmp_path / "first", first) as run:
+        train_run(run, quiet=True)
+    second = with_overrides(
+        SMALL, [("policy.freeze_features", True), ("policy.features_extractor_kwargs", {"widths": {"position": 4}})]
+    )
+    for source in (tmp_path / "first", tmp_path / "first" / CHECKPOINT):
+        wrong = replace(second, encoder_from=str(source))
+        with pytest.raises(
+            ValueError, match=r"first/.*\.zip: weights of another encoder: .* must be torch.float32 \(4"
+        ):
+            check_config(wrong)
+        with (
+            RunDirectory(tmp_path / f"second-{source.name}", wrong) as run,
+            pytest.raises(ValueError, match="weights of another enc"),
+        ):
+            train_run(run, quiet=True)
+        right = with_overrides(wrong, [("policy.features_extractor_kwargs", {"widths": {"position": 8}})])
+        check_config(right)
+    with RunDirectory(tmp_path / "second", right) as run:
+        train_run(run, quiet=True)
+    third = replace(right, encoder_from=str(tmp_path / "second"))
+    with pytest.raises(
+        ValueError, match=r"second/best.zip: must be of a learner that has learned its encoder, a first stage"
+    ):
+        check_config(third)
+
+
+def test_a_run_has_one_learner() -> None:
+    with pytest.raises(ValueError, match="ppo must be None where dqn is given: one of them learns, got both"):
+        RunConfig(ppo=PPOConfig(), dqn=DQNConfig())
+    assert RunConfig().ppo == PPOConfig()
+    assert RunConfig(dqn=DQNConfig()).ppo is None
+    with pytest.raises(ValueError, match=r"'dqn.gamma' cannot be set: this run learns with ppo"):
+        with_overrides(RunConfig(), [("dqn.gamma", 0.5)])
+    assert with_overrides(SMALL, [("dqn.gamma", 0.5)]).dqn == replace(SMALL.dqn, gamma=0.5)  # type: ignore[type-var]
+
+
+def test_a_checkpoint_of_another_learner(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, replace(SMALL, dqn=None, ppo=PPOConfig(n_steps=16, n_updates=2))) as run:
+        train_run(run, quiet=True)
+    text = json.dumps(SMALL.to_json())
+    (tmp_path / "config.json").write_text(text)
+    with (
+        RunDirectory(tmp_path) as run,
+        pytest.raises(ValueError, match="is of another run: algorithm must be 'EpisodeDQN', got 'Par"),
+    ):
+        train_run(run, quiet=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------- presets
+
+
+def test_every_task_has_every_method_in_both_sizes() -> None:
+    assert set(SMT_PRESETS) <= set(PRESETS)
+    for task in TASKS:
+        for size in ("laptop", "paper-like"):
+            encoder = f"{task}-{size}-encoder"
+            assert find_preset(encoder).policy["single_steps"]
+            for method in METHODS:
+                config = find_preset(f"{task}-{size}-{method}")
+                assert config.encoder_from == f"runs/{encoder}-{{seed}}"
+                assert config.policy["freeze_features"]
+                assert config.policy["freeze_previous_action"]
+
+
+def test_the_articles_size_learns_in_both_stages(tmp_path: Path) -> None:
+    """Its networks, memory and precision, in smaller pictures and with hardly any updates."""
+    short = [
+        ("env_kwargs.image_size", [12, 16]), ("env_kwargs.max_episode_steps", 6), ("eval_steps", 6), ("total_steps", 36), ("n_envs", 2),
+        ("dqn.episode_steps", 6), ("dqn.capacity", 4), ("dqn.batch_size", 2), ("dqn.decisions", 4), ("dqn.updates_per_collect", 1),
+        ("validation_trials", 0), ("device", "cpu"), ("threads", 1),
+    ]  # fmt: skip
+    first = with_overrides(find_preset("search-paper-like-encoder"), short)
+    with RunDirectory(tmp_path / "first", first) as run:
+        train_run(run, quiet=True)
+    second = with_overrides(find_preset("search-paper-like-smt"), [*short, ("encoder_from", str(tmp_path / "first"))])
+    with RunDirectory(tmp_path / "second", second) as run:
+        model = train_run(run, quiet=True)
+    assert isinstance(model, EpisodeDQN) and model._n_updates == 2
+    assert model.config.precision == "bfloat16" and model.policy.memory.config.dim == 128
+    begun = EpisodeDQN.load(tmp_path / "first" / CHECKPOINT, device="cpu").policy.state_dict()
+    own = model.policy.state_dict()
+    resnet = [name for name in own if name.startswith("features_extractor.")]
+    assert resnet and all(torch.equal(own[name], begun[name]) for name in resnet)  # frozen
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SMT_PRESETS if "encoder" in name or name.startswith("coverage-laptop")]
+)
+def test_presets_can_be_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First stages as they are, second stages up to their first stage, which is not there."""
+    monkeypatch.chdir(tmp_path)
+    config = find_preset(name)
+    if config.encoder_from is None:
+        check_config(config)
+        return
+    for seed in (0, 3):  # each seed has a first stage of its own
+        with pytest.raises(
+            FileNotFoundError, match=re.escape(f"there is none at {config.encoder_from.format(seed=seed)};")
+        ):
+            check_config(replace(config, seed=seed))
+    check_config(with_overrides(config, [("encoder_from", None), ("policy.freeze_features", False)]))
+    assert not os.listdir(tmp_path)
+
+
+def test_methods_differ_in_their_memory_only() -> None:
+    """And pooling in its step size."""
+    for task in TASKS:
+        base = find_preset(f"{task}-laptop-smt")
+        for method in METHODS:
+            config = find_preset(f"{task}-laptop-{method}")
+            policy = {
+                key: value for key, value in config.policy.items() if key not in ("memory", "memory_kwargs", "net_arch")
+            }
+            same = {key: value for key, value in base.policy.items() if key in policy}
+            assert policy == same
+            step_size = 3e-3 if method == "sm-pooling" else 1e-3
+            expected = with_overrides(base, [("dqn.learning_rate", step_size)])
+            assert replace(config, policy={}) == replace(expected, policy={})
+
+
+def test_presets_train_validate_and_evaluate_in_other_homes() -> None:
+    for name, (_, config) in SMT_PRESETS.items():
+        parts = [config.env_kwargs | changes for changes in ({}, config.validation_kwargs, config.eval_kwargs)]
+        assert [part["split"] for part in parts] == ["train", "validation", "test"], name
+        homes = [make_world(part["world"], split=part["split"])._seeds for part in parts]  # type: ignore[attr-defined]
+        assert len(set().union(*homes)) == sum(map(len, homes)) == 156 + 39 + 46, name
+
+
+def test_evaluation_of_presets_is_in_each_home_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one preset the evaluation is played, in episodes of one step and with an empty room in the place of each home."""
+    for name, (_, config) in SMT_PRESETS.items():
+        if "smoke" not in name:  # which only shows that everything runs
+            assert (config.eval_all_layouts, config.eval_trials) == (True, 10 * 46), name
+    room = Site.of(0, ToyWorld().home(0))
+    monkeypatch.setattr(Exploration, "_find_site", lambda self, number: room)
+    short = [("env_kwargs.max_episode_steps", 1), ("eval_steps", 1)]
+    config = with_overrides(find_preset("coverage-laptop-smt"), short)
+    env = evaluation_env(config, config.n_envs, 1)
+    results = make_evaluator(config, env).run(RandomPolicy(env.action_space))
+    env.close()
+    assert np.bincount(results.layouts).tolist() == [10] * 46
+
+
+def test_collection_rates_of_the_specification() -> None:
+    """New episodes every so many updates: 32 / 500, 1 / 500 as the article can be read, 64 / 200.
+
+    If one is played at a time and ends early there are more updates.
+    """
+    rates = {"coverage-paper-like-smt": (32, 500), "coverage-literal-smt": (1, 500), "coverage-fast-smt": (64, 200)}
+    for name, rate in rates.items():
+        config = find_preset(name)
+        assert config.dqn is not None
+        assert (config.n_envs, config.dqn.updates_per_collect) == rate
+        stated = (config.dqn.capacity, config.dqn.batch_size, config.dqn.learning_rate, config.dqn.episode_steps)
+        assert stated == (1000, 64, 5e-4, 500)
+        unstated = (
+            config.dqn.gamma,
+            config.dqn.n_step,
+            config.dqn.target_rate,
+            config.dqn.decisions,
+            config.dqn.max_grad_norm,
+        )
+        assert unstated == (0.99, 3, 1e-3, 32, 10.0)
+        waves = -(-config.dqn.capacity // config.n_envs)
+        updates = (config.total_steps // (config.n_envs * 500) - waves) * config.dqn.updates_per_collect
+        assert updates == 200_000
+    rewards = {"roaming": (0.25, 1.0, None), "coverage": (0.1, 0.2, None), "search": (0.1, 1.0, -0.2)}
+    for task, stated in rewards.items():
+        for size, rate in (("laptop", 0.01), ("paper-like", 0.001)):
+            dqn = find_preset(f"{task}-{size}-smt").dqn
+            assert dqn is not None
+            assert (dqn.temperature, dqn.reward_scale, dqn.min_reward) == stated
+            assert dqn.target_rate == rate

@@ -1,0 +1,166 @@
+"""Sweeps: what waits for what, what is not done again, and what happens when a run fails or the user stops."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import RunDirectory, refusal
+from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
+from memenvs.agents.presets import find_preset
+
+ROOT = Path(__file__).parents[3]
+CONFIG = find_preset("darkroom")
+
+
+def leave(run: RunDirectory, quiet: bool) -> None:
+    """Writes how it was called; refuses to begin before the run whose weights it begins with has ended."""
+    source = run.config.encoder_from
+    assert source is None or (Path(source) / "done.json").exists()
+    time.sleep(0.2 if source is None else 0)
+    with (run.path / "done.json").open("a") as file:
+        file.write(str(quiet))
+
+
+def fail(run: RunDirectory, quiet: bool) -> None:
+    raise ValueError(f"no luck with {run.config.seed}")
+
+
+def begins_with(folder: Path) -> RunConfig:
+    return replace(CONFIG, encoder_from=str(folder))
+
+
+def sweep(runs: dict[Path, SweepRun], *arguments: str) -> list[Path]:
+    parser = argparse.ArgumentParser()
+    return run_sweep(parser, sweep_options(parser, "runs", list(arguments)), runs)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_waits_for_the_one_it_begins_with_and_is_not_done_again(tmp_path, capsys, jobs):
+    first, second, other = (tmp_path / name for name in ("first", "second", "other"))
+    runs = {
+        first: SweepRun(CONFIG, leave, ()),  # nothing is shown of it
+        second: SweepRun(begins_with(first), leave, ("done.json",)),
+        other: SweepRun(CONFIG, leave, ("done.json",)),
+    }
+    assert sweep(runs, "--jobs", str(jobs)) == [second, other]
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(printed[:3]) == sorted(f"trained: {folder}" for folder in runs)
+    assert printed[3:] == [f"done: {second}", f"done: {other}"]
+    assert (other / "done.json").read_text() == str(jobs > 1)  # one alone shows its progress
+    assert sweep(runs, "--jobs", str(jobs)) == [second, other]
+    assert "trained" not in capsys.readouterr().out  # nor the first, which nobody waits for
+    assert (other / "done.json").read_text() == (second / "done.json").read_text() == str(jobs > 1)
+
+
+def test_show_does_nothing(tmp_path, capsys):
+    done, missing = tmp_path / "done", tmp_path / "missing"
+    runs = {folder: SweepRun(CONFIG, leave, ("done.json",)) for folder in (done, missing)}
+    with pytest.raises(SystemExit, match="2"):
+        sweep(runs, "--show", "--out", "there")
+    assert "--show: no run in there is done" in capsys.readouterr().err
+    sweep({done: runs[done]})
+    assert sweep(runs, "--show") == [done] and not missing.exists()
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
+    bad, waits, waits_too, good = (tmp_path / name for name in ("bad", "waits", "waits_too", "good"))
+    runs = {
+        bad: SweepRun(replace(CONFIG, seed=7), fail, ("done.json",)),
+        waits: SweepRun(begins_with(bad), leave, ("done.json",)),
+        waits_too: SweepRun(begins_with(waits), leave, ("done.json",)),
+        good: SweepRun(CONFIG, leave, ("done.json",)),
+    }
+    with pytest.raises(RuntimeError) as error:
+        sweep(runs)
+    assert str(error.value).splitlines() == [
+        "3 of 4 runs failed",
+        f"{bad}: ValueError: no luck with 7",
+        f"{waits}: begins with the weights of {bad}",
+        f"{waits_too}: begins with the weights of {waits}",
+    ]
+    assert "no luck" in str(error.value.__cause__)
+    assert capsys.readouterr().out.splitlines() == [f"failed: {bad}", f"trained: {good}"]
+    assert not waits.exists() and sweep({good: runs[good]}, "--show") == [good]
+
+
+def test_bad_options_and_runs_of_other_settings_are_refused(tmp_path, capsys):
+    runs = {tmp_path / "a": SweepRun(CONFIG, leave, ("done.json",))}
+    with pytest.raises(SystemExit, match="2"):
+        sweep(runs, "--jobs", "0")
+    assert "--jobs: must be >= 1, got 0" in capsys.readouterr().err and not (tmp_path / "a").exists()
+    with pytest.raises(SystemExit, match="2"):
+        sweep(runs, "--seeds", "3", "-1")
+    assert "--seeds: must be >= 0, got -1" in capsys.readouterr().err and not (tmp_path / "a").exists()
+    sweep(runs)
+    with pytest.raises(SystemExit, match="2"):
+        sweep({tmp_path / "a": SweepRun(replace(CONFIG, seed=1), leave, ("done.json",))})
+    assert "holds another run: seed is 0 there" in capsys.readouterr().err
+
+
+def test_smoke_has_one_seed_in_a_folder_of_its_own():
+    options = sweep_options(argparse.ArgumentParser(), "runs/x", ["--smoke", "--seeds", "4", "5"])
+    assert options.out == Path("runs/x/smoke") and options.seeds == [4]
+
+
+STOPPED = """
+import argparse, signal, time
+from pathlib import Path
+from memenvs.agents.presets import find_preset
+from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
+
+def work(run, quiet):
+    (run.path / "began").touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+    parser = argparse.ArgumentParser()
+    options = sweep_options(parser, "runs")
+    run_sweep(parser, options, {options.out / f"{k}": SweepRun(find_preset("darkroom"), work, ("x",)) for k in range(3)})
+"""
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "kill"])
+def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
+    (tmp_path / "script.py").write_text(STOPPED)
+    with subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+        stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            while not (tmp_path / "runs" / "0" / "began").exists():
+                assert process.poll() is None
+                time.sleep(0.05)
+            if how == "Ctrl-C":
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            else:
+                process.kill()  # and none of those it has begun
+            _, printed = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode not in (0, None) and (b"KeyboardInterrupt" in printed) == (how == "Ctrl-C")
+    folder = tmp_path / "runs" / "0"
+    for _ in range(100):  # a process that is told to end takes its time
+        if refusal({folder: CONFIG}) is None:
+            break
+        time.sleep(0.05)
+    assert refusal({folder: CONFIG}) is None  # nobody holds it any more
+    assert list((tmp_path / "runs").iterdir()) == [folder]
+
+
+def test_mean_and_error_over_runs():
+    assert percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 5.8"  # 10 / sqrt(3)
+    assert mean_and_error(np.array([7.25])) == "7.2"
+    mean, error = over_seeds(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    assert mean.tolist() == [2.0, 2.0] and error.tolist() == [1.0, 0.0]

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
+from memenvs.agents.memory import StepInputs
+from memenvs.agents.vec_env import make_vec_env
+from memenvs.darkroom.env import goal_cells
+from tests.agents.learners import darkroom as small_darkroom
+from tests.agents.learners import learner
+
+
+def darkroom(count: int = 4, **kwargs):
+    settings = {"size": 4, "max_episode_steps": 8, "trial_episodes": None, "split": "all", **kwargs}
+    return make_vec_env("memenvs/Darkroom-v0", count, seed=0, **settings)
+
+
+def test_oracle_scores_what_the_goal_allows():
+    env = darkroom()
+    results = TrialEvaluator(env, 24, 16, layouts=range(16)).run(OraclePolicy(env))
+    goals = goal_cells("all", 4)
+    # After |x| + |y| moves it stands on the goal and is paid on the step that arrives and all later ones; at the start it is paid at once.
+    expected = np.array([8 - max(0, x + y - 1) for x, y in goals])
+    assert results.layouts.tolist() == list(range(16))
+    assert results.metrics["return"].tolist() == np.repeat(expected[:, None], 3, 1).tolist()
+    assert (results.metrics["length"] == 8).all()
+    curve = results.curve("return")
+    assert curve.mean == pytest.approx([expected.mean()] * 3)
+    assert curve.stderr == pytest.approx([expected.std(ddof=1) / 4] * 3)
+    assert curve.count.tolist() == [16] * 3
+
+
+def test_only_what_measures_an_episode_is_a_metric():
+    env = darkroom()
+    assert set(TrialEvaluator(env, 8, 4).run(OraclePolicy(env)).metrics) == {"return", "length", "num_steps", "success"}
+    env = make_vec_env(
+        "memenvs/ExtObjNav-v0", 1, seed=0, rooms=(2, 2), num_objects=(3, 4), obs_mode="symbolic", max_episode_steps=5
+    )
+    assert set(TrialEvaluator(env, 5, 1).run(RandomPolicy(env.action_space)).metrics) == {
+        "return", "length", "num_steps", "success", "geodesic", "spl", "spl_fixed", "soft_spl", "path_length", "collisions",
+        "path_failures",
+    }  # fmt: skip
+
+
+def test_more_trials_than_environments_and_unfinished_episodes():
+    env = darkroom(3)
+    results = TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1))
+    assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
+
+
+@pytest.mark.parametrize("trial_episodes", [None, 1])
+def test_progress_rises_to_one(trial_episodes):
+    """Also where a trial ends long before its steps do, and the last wave is larger than what is left to play."""
+    env, shares = darkroom(3, trial_episodes=trial_episodes), []
+    TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1), shares.append)
+    assert shares == sorted(shares) and shares[-1] == 1.0
+    assert shares[0] == pytest.approx(3 / 20 / 7)
+
+
+class Always:
+    """A policy of one action."""
+
+    def __init__(self, action: int) -> None:
+        self.action = action
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        return np.full(len(episode_start), self.action), state
+
+
+def test_which_trials_are_played_does_not_depend_on_the_policy(monkeypatch):
+    """Who drives into walls has several trials in the time that one takes who turns on the spot."""
+    env = make_vec_env("memenvs/Coverage-v0", 2, seed=0, world="suncg_style", obs_mode="scan", max_episode_steps=150)
+    begun: list[tuple[int, str, list[float]]] = []
+    reset, shortest = env.reset, []
+
+    def recorded():
+        observation = reset()
+        begun.extend((info["trial_id"], info["scene_id"], info["start"].tolist()) for info in env.reset_infos)
+        return observation
+
+    monkeypatch.setattr(env, "reset", recorded)
+    for action in (0, 1):
+        results = TrialEvaluator(env, 150, 6, layouts=range(6)).run(Always(action))
+        shortest.append(results.metrics["length"].min())
+    assert shortest[0] < 75 and shortest[1] == 150
+    assert begun[:6] == begun[6:] and len(begun) == 12
+
+
+def test_trials_end_where_the_environment_ends_them():
+    env = darkroom(2, trial_episodes=2)
+    results = TrialEvaluator(env, 40, 2).run(RandomPolicy(env.action_space, 1))
+    assert results.metrics["return"].shape == (2, 2)
+
+
+def test_curve_by_hand():
+    values = np.array([[1.0, 2.0, 3.0], [3.0, 4.0, np.nan], [5.0, 0.0, np.nan], [7.0, 2.0, np.nan]])
+    results = TrialResults({"score": values}, np.array([0, 0, 1, 1]), {})
+    complete = results.curve("score")
+    assert complete.mean.tolist() == [4.0, 2.0]
+    assert complete.stderr == pytest.approx([np.sqrt(20 / 3) / 2, np.sqrt(8 / 3) / 2])
+    assert complete.stderr_clustered == pytest.approx([2.0, 1.0])  # means of the layouts: 2, 6 and 3, 1
+    everything = results.curve("score", complete=False)
+    assert everything.mean.tolist() == [4.0, 2.0, 3.0]
+    assert everything.count.tolist() == [4, 4, 1]
+    with pytest.raises(ValueError, match="unknown metric 'nope'; choose from"):
+        results.curve("nope")
+
+
+def test_a_memory_is_emptied_between_trials_only():
+    """The state that a policy gets back is None exactly at the first step of each wave."""
+    fresh: list[bool] = []
+
+    class Spy(RandomPolicy):
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            fresh.append(state is None)
+            actions, _ = super().predict(observation, state, episode_start, deterministic)
+            return actions, 1
+
+    env = darkroom(2)
+    TrialEvaluator(env, 20, 4).run(Spy(env.action_space, 0))
+    assert fresh == [t == 0 for _ in range(2) for t in range(20)]
+
+
+def house(count: int):
+    settings = {"rooms": (2, 2), "num_objects": (3, 4), "obs_mode": "symbolic", "trial_episodes": None}
+    return make_vec_env("memenvs/ExtObjNav-v0", count, seed=3, max_episode_steps=30, **settings)
+
+
+@pytest.mark.parametrize("make", [darkroom, house])
+def test_demonstrations_are_what_the_oracle_does(make):
+    """In the home, episodes of the two environments end at different steps."""
+    env = make(2)
+    shown = TrialEvaluator(env, 40, 2, demonstrations=2).run(RandomPolicy(env.action_space, 0))
+    env = make(2)
+    oracle = TrialEvaluator(env, 100, 2).run(OraclePolicy(env))
+    assert set(shown.demonstrated) == set(shown.metrics) == set(oracle.metrics)
+    for name, values in oracle.metrics.items():
+        np.testing.assert_array_equal(shown.demonstrated[name], values[:, :2], name)
+    assert shown.metrics["return"][:, 0].mean() < oracle.metrics["return"][:, 2].mean()
+    played = np.nansum(shown.metrics["length"], 1)
+    assert (played <= 40).all()
+    assert (played > 40 - env.env.max_episode_steps).all()  # the steps of the policy come after the demonstrations
+    assert shown.to_json()["demonstrations"]["return"] == oracle.metrics["return"][:, :2].mean(0).tolist()
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm", "relic"])
+def test_demonstrations_are_remembered_as_if_fed_by_hand(memory):
+    """Two demonstrations of 5 steps: what the memory holds is what its own steps give for the oracle's observations and actions."""
+    model = learner(memory)
+    policy = model.policy
+    policy.resets_with_episode = False
+    states = []
+
+    class Spy:
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            states.append(None if state is None else {key: value.clone() for key, value in state.items()})
+            return model.predict(observation, state, episode_start, deterministic)
+
+        def remember_moves(self, state, moves):
+            return model.remember_moves(state, moves)
+
+    env = small_darkroom(seed=7)
+    TrialEvaluator(env, 1, env.num_envs, demonstrations=2).run(Spy())
+    assert len(states) == 11
+
+    env = small_darkroom(seed=7)
+    env.set_options({"new_trial": True})
+    observation, memory_state = env.reset(), policy.memory.initial_state(env.num_envs)
+    previous = torch.zeros(env.num_envs, dtype=torch.int64)
+    for t in range(10):
+        moves = env.oracle_actions()
+        starts = torch.full((env.num_envs, 1), t % 5 == 0)
+        with torch.no_grad():
+            x = policy.features({key: torch.as_tensor(value) for key, value in observation.items()})
+            if memory != "none":
+                x = torch.cat([x, policy.previous_action.weight[torch.where(starts[:, 0], 0, previous)]], -1)
+            trial = torch.full_like(starts, t == 0)
+            _, memory_state = policy.memory.step(StepInputs(x[:, None], starts, trial), memory_state)
+        previous = torch.as_tensor(moves) + 1
+        observation, *_ = env.step(moves)
+    assert len(set(previous.tolist())) > 1 or int(previous[0]) != 0
+    for key, value in memory_state.items():
+        assert torch.equal(states[10][key], value), key
+    if memory != "none":
+        assert torch.equal(states[10]["previous_action"], previous)
+
+
+def test_demonstrations_need_an_oracle_and_room():
+    with pytest.raises(
+        ValueError, match="demonstrations must be 0 for an environment without oracle_actions, got 1 for a Dum"
+    ):
+        TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, demonstrations=1)
+    env = darkroom(2, trial_episodes=2)
+    with pytest.raises(ValueError, match="trials must go on after their 3 demonstrations, one ended after 2 episodes"):
+        TrialEvaluator(env, 40, 2, demonstrations=3).run(RandomPolicy(env.action_space))
+
+
+def test_an_environment_without_trials_is_refused():
+    env = make_vec_env("CartPole-v1", 2)
+    with pytest.raises(ValueError, match="env must have trials to be evaluated by episode of the trial"):
+        TrialEvaluator(env, 5, 2).run(RandomPolicy(env.action_space))
+    model = learner("lstm", env=env, n_updates=1, credit_across_episodes=True, shuffle_episodes=False)
+    with pytest.raises(ValueError, match="credit_across_episodes must be False for an environment without trials"):
+        model.learn(64)
+
+
+def test_pictures_show_the_first_and_the_last_episode():
+    env = darkroom()
+    results = TrialEvaluator(env, 24, 4, pictures=True).run(OraclePolicy(env))
+    assert list(results.pictures) == ["episode 1", "episode 3"]
+    assert results.pictures["episode 1"].shape == (320, 320, 3)
+    with pytest.raises(ValueError, match="pictures needs a TrialVecEnv"):
+        TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, pictures=True)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"n_steps": 0}, "n_steps"),
+        ({"n_trials": 0}, "n_trials"),
+        ({"layouts": []}, "layouts"),
+        ({"demonstrations": -1}, "demonstrations must be an integer of at least 0, got -1"),
+        ({"demonstrations": 1.0}, "demonstrations must be an integer of at least 0, got 1.0"),
+    ],
+)
+def test_wrong_settings_are_named(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})

@@ -1,0 +1,294 @@
+"""ReLIC's baselines through the learner: memories carried on over the rollouts of a trial, credit across episodes, single episodes.
+
+The defects of the release (ReLIC specification, B14 to B17) are named where a test would fail with them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv
+from torch import Tensor
+
+from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
+from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
+from memenvs.agents.memory import State
+from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
+from tests.agents.learners import N, darkroom, learner, weights
+
+CHUNK, HORIZON, TRIAL = 8, 5, 16  # episodes end at 5, 10, 15 and 16: within chunks
+CARRIED = ["lstm", "trxl"]
+ROWS = torch.arange(N)
+
+
+def carried(memory: str, **settings: Any) -> PartialUpdatePPO:
+    """A learner whose rollouts are half a trial."""
+    env = make_vec_env(
+        "memenvs/Darkroom-v0", N, size=3, max_episode_steps=HORIZON, trial_episodes=None, trial_steps=TRIAL
+    )
+    base = {"n_steps": CHUNK, "n_updates": 1, "reset_each_rollout": False}
+    model = learner(memory, env=env, **base | settings)
+    model._setup_learn(10**6)
+    return model
+
+
+def collect(model: PartialUpdatePPO) -> None:
+    callback = model._init_callback(None)
+    assert model.collect_rollouts(model.env, callback, model.rollout_buffer, model.config.n_steps)
+
+
+def copied(state: State | None) -> State:
+    assert state is not None
+    return {key: value.clone() for key, value in state.items() if key != PREVIOUS_ACTION}
+
+
+def assert_acted_as_learned(model: PartialUpdatePPO) -> None:
+    """What the training pass computes is what was computed when acting."""
+    distribution, values, actions = model.evaluate(ROWS, 0, CHUNK)
+    held = model.rollout_buffer
+    torch.testing.assert_close(distribution.log_prob(actions), held.log_probs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(values, held.values, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("memory", CARRIED)
+def test_training_passes_see_the_memory_that_acting_saw(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B15: with a memory of zeros in gradient passes, ratios are wrong before the first optimiser step."""
+    model = carried(memory)
+    for _ in range(5):
+        collect(model)
+        assert_acted_as_learned(model)
+        model.train()
+    collect(model)  # the second half of a trial
+    monkeypatch.setattr(model, "_carried_state", lambda rows: None)
+    with pytest.raises(AssertionError):
+        assert_acted_as_learned(model)
+
+
+@pytest.mark.parametrize("memory", CARRIED)
+def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
+    """B14: the memory outlives episodes, a trial has all its chunks, and the next trial has another layout and an empty memory."""
+    model = carried(memory)
+    layouts = []
+    for chunk in range(6):
+        collect(model)
+        buffer = model.rollout_buffer
+        first_half = chunk % 2 == 0
+        assert buffer.trial_start.nonzero().tolist() == ([[i, 0] for i in range(N)] if first_half else [])
+        starts = {0, 5} if first_half else {2, 7}
+        assert buffer.episode_start[0].nonzero()[:, 0].tolist() == sorted(starts)
+        layouts.append([info["layout_id"] for info in model.env.reset_infos])
+        values = [buffer.values.clone()]
+        for forgets_at in (
+            "trial",
+            "episode",
+        ):  # the same steps, from an empty memory at each start of a trial or episode
+            begins = buffer.trial_start if forgets_at == "trial" else buffer.episode_start
+            values.append(values_of(model, begins))
+        same = torch.isclose(values[0], values[1], atol=1e-5)
+        assert bool(same.all()) is first_half  # zero after a change of layout; carried into the second half
+        assert not torch.allclose(values[0], values[2], atol=1e-5)  # survives the end of an episode
+        model.train()
+    trials = [info["trial_id"] for info in model.env.reset_infos]
+    assert trials == [3] * N  # three whole trials were played; none was cut or repeated
+    assert len({tuple(each) for each in layouts}) > 1
+
+
+def values_of(model: PartialUpdatePPO, trial_start: Tensor) -> Tensor:
+    """Values of the buffer's steps, acted through from an empty memory."""
+    policy, buffer = model.policy, model.rollout_buffer
+    state, values = policy.initial_state(N), []
+    with torch.no_grad():
+        for t in range(CHUNK):
+            assert isinstance(buffer.observations, dict)
+            features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
+            _, value, state = policy.step(features, state, buffer.episode_start[:, t], trial_start[:, t])
+            state = policy.remember_action(state, buffer.actions[:, t])
+            values.append(value)
+    return torch.stack(values, 1)
+
+
+@pytest.mark.parametrize("memory", CARRIED)
+def test_the_memory_is_rebuilt_after_an_update(memory: str) -> None:
+    """B15: the chunk is run again, from the memory that it began with, by the new weights."""
+    model = carried(memory)
+    for _ in range(2):
+        begun = copied(model._state) if model._state is not None else None
+        collect(model)
+        stale = copied(model._state)
+        model.train()
+        x, _ = model._inputs(ROWS, 0, CHUNK)
+        with torch.no_grad():
+            _, expected = model.policy.memory(x, begun)  # (None in the first chunk: nothing came before)
+        fresh = copied(model._state)
+        assert expected is not None
+        for key, value in expected.items():
+            torch.testing.assert_close(fresh[key], value, atol=1e-5, rtol=1e-5)
+        assert any(not torch.allclose(fresh[key].double(), stale[key].double(), atol=1e-6) for key in fresh)
+
+
+@pytest.mark.parametrize("memory", CARRIED)
+def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
+    """B16: one worker begins a trial in the middle of a chunk; its memory, and no other, is emptied at that step."""
+    model = carried(memory)
+    collect(model)
+    model.env.env_method("new_trial", indices=[2])  # from its next episode on
+    state = {key: value.clone() for key, value in (model._state or {}).items()}
+    collect(model)
+    buffer = model.rollout_buffer
+    assert buffer.trial_start.nonzero().tolist() == [[2, 2]]
+    assert_acted_as_learned(model)
+    policy, values = model.policy, []
+    with torch.no_grad():
+        for t in range(CHUNK):
+            if t == 2:  # an empty memory for worker 2 by hand
+                empty = policy.initial_state(N)
+                for key, value in state.items():
+                    value[2] = empty[key][2]
+            assert isinstance(buffer.observations, dict)
+            features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
+            never = torch.zeros(N, dtype=torch.bool)
+            _, value, state = policy.step(features, state, buffer.episode_start[:, t], never)
+            state = policy.remember_action(state, buffer.actions[:, t])
+            values.append(value)
+    torch.testing.assert_close(buffer.values, torch.stack(values, 1), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("memory", CARRIED)
+def test_between_two_trials_a_run_resumes_exactly(memory: str, tmp_path: Path) -> None:
+    kwargs = {"memory_kwargs": {"dropout": 0.2}} if memory == "trxl" else {}
+    whole, first = (carried(memory, **kwargs) for _ in range(2))
+    whole.learn(2 * N * TRIAL)
+    first.learn(N * TRIAL)
+    first.save(tmp_path / "model.zip")
+    second = PartialUpdatePPO.load(tmp_path / "model.zip", carried(memory).env, "cpu")
+    second.learn(N * TRIAL, reset_num_timesteps=False)
+    assert not torch.equal(weights(first), weights(second))
+    assert torch.equal(weights(whole), weights(second))
+
+
+class Cue(gym.Env):
+    """A cue in the first observation of a trial; every later step pays 1 for the action of that number. Episodes of 2 steps, trials of 8."""
+
+    observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
+    action_space = spaces.Discrete(3)
+    steps = 8
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        observation = np.zeros(3, np.float32)
+        begins = self.steps >= 8
+        if begins:
+            self.steps, self.cue = 0, int(self.np_random.integers(3))
+            observation[self.cue] = 1.0
+        return observation, {"trial_start": begins}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        paid = float(self.steps > 1 and action == self.cue)
+        return np.zeros(3, np.float32), paid, self.steps % 2 == 0, False, {}
+
+
+@pytest.mark.parametrize("memory", CARRIED)
+def test_what_an_earlier_chunk_held_is_learned_and_used(memory: str) -> None:
+    """B17: the baselines do learn to use what they saw episodes and chunks ago; with B14 or B15 half of the steps would be guesses."""
+    env = DummyVecEnv([Cue] * 32)
+    kwargs = {
+        "lstm": {"hidden_dim": 16},
+        "trxl": {"layers": 1, "heads": 2, "dim": 16, "mlp_dim": 16, "memory_length": 8},
+    }
+    model = PartialUpdatePPO(
+        "MemoryPolicy", env, n_steps=4, n_updates=1, batch_size=16, learning_rate=1e-2, reset_each_rollout=False,
+        credit_across_episodes=memory == "lstm", max_grad_norm=0.5, seed=0, device="cpu",
+        policy_kwargs={"memory": memory, "memory_kwargs": kwargs[memory]},
+    )  # fmt: skip
+    model.learn(200 * 32 * 4)
+    paid = []
+    for _ in range(10):
+        collect(model)
+        if not model.rollout_buffer.trial_start.any():  # second halves of trials: the cue was in the chunk before
+            paid.append(float(model.rollout_buffer.rewards.mean()))
+    assert len(paid) == 5
+    assert np.mean(paid) > 0.9  # a third for guesses
+
+
+def test_credit_across_episodes_by_hand() -> None:
+    """RL2: only the start of a trial stops the flow."""
+    spec = (spaces.Box(-1.0, 1.0, (1,), np.float32), spaces.Discrete(2), torch.device("cpu"))
+    buffer = TrialRolloutBuffer(1, 4, *spec)
+    buffer.rewards[0] = torch.tensor([1.0, 2.0, 4.0, 8.0])
+    buffer.values[0] = torch.tensor([0.5, 1.0, 1.5, 2.0])
+    buffer.episode_start[0] = torch.tensor([True, True, False, True])
+    buffer.trial_start[0] = torch.tensor([True, False, False, True])
+    last = torch.tensor([10.0]), torch.tensor([False])
+    got, returns = buffer.advantages(0, 4, *last, 0.5, 0.5, True)
+    a3 = 8 + 0.5 * 10 - 2
+    a2 = 4 - 1.5  # a trial begins at step 3
+    a1 = 2 + 0.5 * 1.5 - 1 + 0.25 * a2
+    a0 = 1 + 0.5 * 1.0 - 0.5 + 0.25 * a1  # an episode begins at step 1: credit flows on
+    torch.testing.assert_close(got[0], torch.tensor([a0, a1, a2, a3]))
+    torch.testing.assert_close(returns, got + buffer.values)
+    cut, _ = buffer.advantages(0, 4, *last, 0.5, 0.5)
+    torch.testing.assert_close(cut[0], torch.tensor([1 - 0.5, a1, a2, a3]))
+
+
+def test_credit_at_the_end_of_a_chunk_goes_on_in_the_same_trial() -> None:
+    """The value after the chunk counts at the end of an episode, and does not at the end of the trial."""
+    model = carried("lstm", credit_across_episodes=True, gae_lambda=0.0, n_steps=5)
+    seen: list[Tensor] = []
+    original = model._optimise
+    model._optimise = lambda rows, begin, end, targets: seen.append(targets) or original(rows, begin, end, targets)  # type: ignore[method-assign]
+    for chunk in range(4):  # steps 0 ... 5, 5 ... 10, 10 ... 15, then one step of this trial and four of the next
+        collect(model)
+        assert bool(model._episode_start.all()) is (chunk < 3)
+        held = model.rollout_buffer
+        rewards, values = held.rewards.clone(), held.values.clone()
+        after = torch.cat([values[:, 1:], model._last_values[:, None]], 1)
+        if chunk == 3:
+            after[:, 0] = 0.0
+        seen.clear()
+        model.train()
+        torch.testing.assert_close(seen[0][..., 2], rewards + 0.99 * after - values, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [{"n_updates": 4}, {"bootstrap_truncated": True, "n_updates": 1}])
+def test_credit_across_episodes_needs_their_order(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="credit_across_episodes must be False with bootstrap_truncated and where"):
+        PPOConfig(credit_across_episodes=True, **wrong)
+    PPOConfig(credit_across_episodes=True, n_updates=4, shuffle_episodes=False)
+
+
+@pytest.mark.parametrize(
+    ("full", "expected"), [(True, [(0, 8), (8, 16), (0, 24)]), (False, [(0, 8), (8, 16), (16, 24)])]
+)
+def test_without_a_full_update_every_step_is_learned_from_once(full: bool, expected: list[tuple[int, int]]) -> None:
+    model = learner("relic", full_update=full, n_epochs=1, batch_size=N)
+    seen: list[tuple[int, int]] = []
+    original = model._optimise
+    model._optimise = lambda rows, begin, end, targets: (  # type: ignore[method-assign]
+        seen.append((begin, end)) or original(rows, begin, end, targets)
+    )
+    model.learn(2 * N * 24)
+    assert seen == expected * 2
+
+
+def test_single_episodes() -> None:
+    """Transformer-SE: each episode has its own layout, nothing is cut, and outputs are those of the episode alone."""
+    env = darkroom(horizon=6, episodes=1)
+    kwargs = {"inter_episode": False}
+    model = learner("relic", env=env, memory_kwargs=kwargs, full_update=False, shuffle_episodes=False)
+    model.learn(2 * N * 24)
+    assert [info["trial_id"] for info in env.reset_infos] == [8] * N  # 4 episodes of 6 steps in each of two rollouts
+    buffer = model.rollout_buffer
+    assert torch.equal(buffer.trial_start, buffer.episode_start)
+    distribution, values, _ = model.evaluate(ROWS, 0, 24)
+    for begin in range(0, 24, 6):
+        x, _ = model._inputs(ROWS, begin, begin + 6)
+        alone, value = model.policy.heads(model.policy.memory(x)[0])
+        torch.testing.assert_close(distribution.log_probs[:, begin : begin + 6], alone.log_probs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(values[:, begin : begin + 6], value, atol=1e-5, rtol=1e-5)

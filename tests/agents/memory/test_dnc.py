@@ -1,0 +1,298 @@
+"""The differentiable neural computer against one written from the published equations, cell by cell."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory import StepInputs
+from memenvs.agents.memory.dnc import DNCConfig, DNCMemory, DNCReader, Linked, Written, allocation, look_up
+
+B, T, D = 2, 9, 3
+SMALL: dict[str, Any] = {"hidden_dim": 4, "cells": 5, "cell_dim": 3, "read_heads": 2}
+
+
+def make(**kwargs: Any) -> DNCMemory:
+    memory = DNCMemory(D, DNCConfig(**{**SMALL, **kwargs})).double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in memory.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.8)
+    return memory
+
+
+def inputs() -> StepInputs:
+    generator = torch.Generator().manual_seed(1)
+    start = torch.zeros(B, T, dtype=torch.bool)
+    start[:, 0] = start[1, 5] = True
+    return StepInputs(torch.randn(B, T, D, generator=generator, dtype=torch.float64), start, start.clone())
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+
+def oneplus(x: Any) -> Any:
+    return 1 + np.log(1 + np.exp(x))
+
+
+class Computer:
+    """One sequence of Graves et al. (2016), Methods, with an LSTM of one layer as controller; names as there."""
+
+    def __init__(self, module: DNCMemory) -> None:
+        self.c = module.config
+        self.weights = {name: value.detach().numpy() for name, value in module.named_parameters()}
+        n, w, r = self.c.cells, self.c.cell_dim, self.c.read_heads
+        self.h, self.s = np.zeros(self.c.hidden_dim), np.zeros(self.c.hidden_dim)
+        self.M, self.L = np.zeros((n, w)), np.zeros((n, n))
+        self.u, self.w_w, self.p = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.w_r, self.r = np.zeros((r, n)), np.zeros((r, w))
+
+    def content(self, key: np.ndarray, strength: float) -> np.ndarray:
+        def cosine(a: np.ndarray, b: np.ndarray) -> float:
+            product = math.sqrt((a**2).sum()) * math.sqrt((b**2).sum())
+            return float(a @ b) / (product + 1e-6)
+
+        return softmax(np.array([strength * cosine(key, row) for row in self.M]))
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        weights, n, w, r = self.weights, self.c.cells, self.c.cell_dim, self.c.read_heads
+        chi = np.concatenate([x, *self.r])
+        gates = weights["controller.weight_ih"] @ chi + weights["controller.bias_ih"]
+        gates = gates + weights["controller.weight_hh"] @ self.h + weights["controller.bias_hh"]
+        i, f, g, o = np.split(gates, 4)
+        self.s = sigmoid(f) * self.s + sigmoid(i) * np.tanh(g)
+        self.h = sigmoid(o) * np.tanh(self.s)
+        xi = list(weights["interface.weight"] @ self.h + weights["interface.bias"])
+
+        def take(count: int) -> np.ndarray:
+            taken, xi[:] = np.array(xi[:count]), xi[count:]
+            return taken
+
+        read_keys = [take(w) for _ in range(r)]
+        read_strengths = [oneplus(x) for x in take(r)]
+        write_key, write_strength = take(w), oneplus(take(1)[0])
+        erase, vector = sigmoid(take(w)), take(w)
+        free = sigmoid(take(r))
+        g_a, g_w = sigmoid(take(1)[0]), sigmoid(take(1)[0])
+        modes = [softmax(take(3)) for _ in range(r)] if self.c.links else [np.array([0, 1, 0])] * r
+        assert xi == []
+
+        psi = np.ones(n)
+        for head in range(r):
+            psi = psi * (1 - free[head] * self.w_r[head])
+        self.u = (self.u + self.w_w - self.u * self.w_w) * psi
+        order = sorted(range(n), key=lambda cell: self.u[cell])
+        a = np.zeros(n)
+        for j in range(n):
+            a[order[j]] = (1 - self.u[order[j]]) * math.prod(self.u[order[i]] for i in range(j))
+        c_w = self.content(write_key, write_strength)
+        self.w_w = g_w * (g_a * a + (1 - g_a) * c_w)
+        self.M = self.M * (1 - np.outer(self.w_w, erase)) + np.outer(self.w_w, vector)
+
+        L = np.zeros((n, n))
+        for i in range(n):
+            for j in range(n):
+                if i != j:
+                    L[i, j] = (1 - self.w_w[i] - self.w_w[j]) * self.L[i, j] + self.w_w[i] * self.p[j]
+        self.L, self.p = L, (1 - self.w_w.sum()) * self.p + self.w_w
+        for head in range(r):
+            f, b = self.L @ self.w_r[head], self.L.T @ self.w_r[head]
+            c_r = self.content(read_keys[head], read_strengths[head])
+            self.w_r[head] = modes[head][0] * b + modes[head][1] * c_r + modes[head][2] * f
+        self.r = self.w_r @ self.M
+        return np.concatenate([self.h, *self.r])
+
+
+@pytest.mark.parametrize("checkpoint", [None, 4])
+@pytest.mark.parametrize("links", [True, False])
+def test_dnc_by_its_equations(links: bool, checkpoint: int | None) -> None:
+    memory, x = make(links=links, checkpoint=checkpoint), inputs()
+    features, state = memory(x)
+    for row in range(B):
+        for t in range(T):
+            if x.trial_start[row, t]:
+                plain = Computer(memory)
+            expected = plain.step(x.embedding[row, t].numpy())
+            np.testing.assert_allclose(features[row, t].detach(), expected, atol=1e-9)
+        for name, value in {"memory": plain.M, "usage": plain.u, "written": plain.w_w, "read": plain.w_r}.items():
+            np.testing.assert_allclose(state[name][row].detach(), value, atol=1e-9)
+        if links:
+            np.testing.assert_allclose(state["link"][row].detach(), plain.L, atol=1e-9)
+            np.testing.assert_allclose(state["precedence"][row].detach(), plain.p, atol=1e-9)
+    assert ("link" in state) == links
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_recomputing_changes_no_gradient(links: bool) -> None:
+    x = inputs()
+    x.embedding.requires_grad_()
+    gradients = []
+    for checkpoint in (None, 1, 4, T):
+        memory = make(links=links, checkpoint=checkpoint)
+        features, _ = memory(x)
+        weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=torch.float64).view_as(features)
+        gradients.append(torch.autograd.grad((features * weight).sum(), [x.embedding, *memory.parameters()]))
+    for others in gradients[1:]:
+        for one, other in zip(gradients[0], others, strict=True):
+            torch.testing.assert_close(other, one, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_gradients_are_those_of_the_function(links: bool) -> None:
+    memory, start = make(links=links, cells=3, read_heads=1), torch.tensor([[True, False, False]])
+    x = torch.randn(1, 3, D, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
+    torch.autograd.gradcheck(lambda x: memory(StepInputs(x, start, start))[0], x)
+
+
+def test_the_compiled_scan_gives_what_the_steps_give() -> None:
+    """float32 on a CPU takes it; float64 goes step by step in autograd."""
+    torch.manual_seed(0)
+    plain = DNCMemory(5, DNCConfig(hidden_dim=6, cells=7, cell_dim=4, read_heads=3, links=False)).double()
+    compiled = copy.deepcopy(plain).float()
+    start = torch.zeros(3, 8, dtype=torch.bool)
+    x = torch.randn(3, 8, 5, dtype=torch.float64)
+    state = {name: 0.3 * torch.rand_like(value) for name, value in plain.initial_state(3).items()}
+    state["memory"][0, 2] = 0.0  # a cell without a direction
+    found = []
+    for memory, dtype in ((plain, torch.float64), (compiled, torch.float32)):
+        inputs = [each.to(dtype).requires_grad_() for each in (x, *state.values())]
+        features, after = memory(StepInputs(inputs[0], start, start), dict(zip(state, inputs[1:], strict=True)))
+        outcome = torch.cat([each.flatten() for each in (features, *(after[name] for name in state))])
+        weighted = outcome @ torch.linspace(-1.0, 2.0, len(outcome), dtype=dtype)
+        found.append([outcome, *torch.autograd.grad(weighted, [*inputs, *memory.parameters()])])
+    assert all(bool(each.ne(0).any()) for each in found[0])
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected.float(), atol=2e-5, rtol=1e-4)
+
+
+def test_writes_and_links_by_hand() -> None:
+    def double(*numbers: Any) -> Tensor:
+        return torch.tensor([numbers], dtype=torch.float64, requires_grad=True)
+
+    ones = torch.ones(1, 2, 2, dtype=torch.float64, requires_grad=True)
+    arguments = ones, double(1.0, 0.5), double(1.0, 0.0), double(3.0, 4.0)
+    torch.testing.assert_close(Written.apply(*arguments), double([3.0, 5.0], [2.0, 3.0]).detach(), rtol=0, atol=0)
+    torch.autograd.gradcheck(Written.apply, arguments)
+
+    link, precedence, one = torch.zeros(1, 3, 3, dtype=torch.float64), double(0.0, 0.0, 0.0), torch.eye(3).double()
+    for cell in (1, 0, 2):
+        link = Linked.apply(link, precedence, one[None, cell])
+        precedence = one[None, cell]
+    expected = torch.zeros(3, 3, dtype=torch.float64)
+    expected[0, 1] = expected[2, 0] = 1.0  # 0 was written right after 1, and 2 right after 0
+    torch.testing.assert_close(link[0], expected, rtol=0, atol=0)
+    again = Linked.apply(link, precedence, one[None, 1])
+    expected[0, 1], expected[1, 2] = 0.0, 1.0  # what was written before 1's second time is forgotten
+    torch.testing.assert_close(again[0], expected, rtol=0, atol=0)
+    link = torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    arguments = link, torch.rand_like(link[0, :2]), torch.rand_like(link[0, :2])
+    torch.autograd.gradcheck(Linked.apply, [each.requires_grad_() for each in arguments])
+
+
+def test_free_cells_by_hand() -> None:
+    usage = torch.tensor([[0.5, 1.0, 0.0, 0.5], [1.0, 0.2, 0.4, 0.9], [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    expected = torch.tensor(
+        [
+            [0.0, 0.0, 1.0, 0.0],  # one is free, and takes all
+            [0.0, 0.8, 0.2 * 0.6, 0.2 * 0.4 * 0.1],
+            [1.0, 0.0, 0.0, 0.0],  # all are: the first
+            [0.0, 0.0, 0.0, 0.0],  # none is
+        ]
+    )
+    torch.testing.assert_close(allocation(usage), expected)
+
+
+def test_similar_cells_by_hand() -> None:
+    memory = torch.tensor([[[2.0, 0.0], [0.0, 3.0], [0.0, 0.0], [-1.0, 0.0]]])
+    keys = torch.tensor([[[5.0, 0.0], [0.0, 0.0]]])
+    weights = look_up(memory, keys, torch.tensor([[math.log(2.0), 7.0]]))
+    cosines = torch.tensor([1.0, 0.0, 0.0, -1.0])  # whatever the lengths; 0 to an empty cell
+    expected = torch.stack([2**cosines / (2**cosines).sum(), torch.full((4,), 0.25)])
+    torch.testing.assert_close(weights[0], expected, atol=1e-5, rtol=0)
+
+
+def test_sizes_of_the_article() -> None:
+    config = DNCConfig()
+    memory = DNCMemory(128, config)
+    assert memory.interface.out_features == 4 * 128 + 3 * 128 + 5 * 4 + 3 == 919
+    assert memory.output_dim == 128 + 4 * 128
+    state = memory.initial_state(2)
+    assert state["memory"].shape == (2, 288, 128) and state["link"].shape == (2, 288, 288)
+    assert sum(p.numel() for p in memory.controller.parameters()) == 4 * 128 * (128 + 4 * 128 + 128 + 2)
+    assert DNCMemory(128, DNCConfig(links=False)).interface.out_features == 919 - 3 * 4
+
+
+def test_autocast_leaves_the_precision_of_the_cells() -> None:
+    memory, x = make().float(), inputs()
+    x = StepInputs(x.embedding.float(), x.episode_start, x.trial_start)
+    expected, _ = memory(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        features, state = memory(x)
+    torch.testing.assert_close(features, expected, rtol=0, atol=0)
+    assert {value.dtype for value in state.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_where_the_task_is_heard(links: bool) -> None:
+    config = DNCConfig(**SMALL, links=links)
+    generator = torch.Generator().manual_seed(5)
+    tokens, query, task = (torch.randn(B, *shape, generator=generator) for shape in ((T, D), (D,), (4,)))
+    readers = {how: DNCReader(D, 4, how, config) for how in ("first", "every")}
+    for reader in readers.values():
+        answer = reader(tokens, query, task)
+        assert answer.shape == (B, reader.output_dim) == (B, 4 + 2 * 3)
+        assert not torch.equal(answer, reader(tokens, query, task + 1))
+    project = readers["first"].project
+    assert project is not None
+    expected = torch.cat([project(task)[:, None], tokens, query[:, None]], 1)
+    start = torch.zeros(B, T + 2, dtype=torch.bool)
+    start[:, 0] = True
+    features, _ = readers["first"].memory(StepInputs(expected, start, start))
+    torch.testing.assert_close(readers["first"](tokens, query, task), features[:, -1])
+    expected = torch.cat([torch.cat([tokens, query[:, None]], 1), task[:, None].expand(B, T + 1, 4)], -1)
+    features, _ = readers["every"].memory(StepInputs(expected, start[:, :-1], start[:, :-1]))
+    torch.testing.assert_close(readers["every"](tokens, query, task), features[:, -1])
+    with pytest.raises(ValueError, match=r"unknown task 'last'; choose from \['first', 'every'\]"):
+        DNCReader(D, 4, "last", config)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_sharpened_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: bool) -> None:
+    for is_sharp, least, most in [(False, 0.0, 0.3), (True, 0.8, 1.0)]:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            memory = DNCMemory(64, DNCConfig(hidden_dim=64, cells=12, cell_dim=32, read_heads=2, links=links))
+            if is_sharp:
+                memory.sharpen()
+            start = torch.zeros(48, 10, dtype=torch.bool)
+            with torch.no_grad():
+                _, state = memory(StepInputs(torch.randn(48, 10, 64), start, start))
+        share, cell = state["written"].max(1)
+        assert least <= share.mean() <= most
+        found = state["read"].argmax(2) == cell[:, None]
+        assert (found.float().mean() > 0.9) == is_sharp
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cells": 0}, "cells must be an integer of at least 1, got 0"),
+        ({"read_heads": 0}, "read_heads must be an integer of at least 1, got 0"),
+        ({"checkpoint": 0}, "checkpoint must be an integer of at least 1 or None, got 0"),
+        ({"reset_on": "never"}, "unknown reset_on 'never'"),
+    ],
+)
+def test_wrong_settings_of_dnc_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DNCConfig(**settings)

@@ -1,0 +1,130 @@
+"""FRMQN and cut gradients against loops written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.memory import Memory, StepInputs, make_memory
+from memenvs.agents.memory.frmqn import FRMQNMemory
+
+B, T, D, DIM = 2, 14, 5, 6
+
+
+def make(name: str = "frmqn", **kwargs: Any) -> Memory:
+    """A small memory in float64 that reads something, other than when learning begins."""
+    torch.manual_seed(0)
+    memory = make_memory(name, D, **({"dim": DIM} if name == "frmqn" else {"hidden_dim": DIM}), **kwargs).double()
+    if isinstance(memory, FRMQNMemory):
+        for layer in (memory.memory, memory.output):
+            nn.init.normal_(layer.weight, std=0.4)
+    return memory
+
+
+def inputs() -> StepInputs:
+    generator = torch.Generator().manual_seed(1)
+    start = torch.zeros(B, T, dtype=torch.bool)
+    start[:, 0] = True
+    start[1, 9] = True
+    return StepInputs(torch.randn(B, T, D, generator=generator, dtype=torch.float64), start, start.clone())
+
+
+def lstm(cell: nn.LSTMCell, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """One step of a long short-term memory, gate by gate."""
+    sums = cell.weight_ih @ x + cell.bias_ih + cell.weight_hh @ h + cell.bias_hh
+    i, f, g, o = sums.chunk(4)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+@pytest.mark.parametrize("capacity", [1, 3, T])
+def test_frmqn_by_its_equations(capacity: int) -> None:
+    memory, x = make(capacity=capacity), inputs()
+    assert isinstance(memory, FRMQNMemory)
+    x.embedding.requires_grad_()
+    features, _ = memory(x)
+    key, value = memory.memory.weight.chunk(2)
+    plain = []
+    for row in range(B):
+        for t in range(T):
+            if x.trial_start[row, t]:
+                begin = t
+                h = c = read = torch.zeros(DIM, dtype=torch.float64)
+            psi = memory.fusion(x.embedding[row])
+            h, c = lstm(memory.network, torch.cat([psi[t], read]), h, c)
+            before = range(max(begin, t - capacity), t)
+            read = torch.zeros(DIM, dtype=torch.float64)
+            if len(before) > 0:
+                weights = torch.stack([h @ (key @ psi[i]) for i in before]).softmax(0)
+                read = sum((w * (value @ psi[i]) for w, i in zip(weights, before, strict=True)), read)
+            g = memory.output.weight @ h + read
+            plain.append(torch.cat([g[: DIM // 2], g[DIM // 2 :].clamp(min=0)]))
+    expected = torch.stack(plain).view(B, T, DIM)
+    torch.testing.assert_close(features, expected, atol=1e-10, rtol=0)
+    weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=torch.float64).view_as(features)
+    leaves = [x.embedding, *memory.parameters()]
+    gradients = [torch.autograd.grad((each * weight).sum(), leaves) for each in (features, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+
+
+def test_frmqn_begins_as_an_lstm() -> None:
+    torch.manual_seed(0)
+    memory, x = make_memory("frmqn", D, dim=DIM), inputs()
+    assert isinstance(memory, FRMQNMemory)
+    network, cell = nn.LSTM(DIM, DIM, batch_first=True), memory.network
+    with torch.no_grad():
+        network.weight_ih_l0.copy_(cell.weight_ih[:, :DIM])  # of psi; the rest hears what was read
+        network.weight_hh_l0.copy_(cell.weight_hh)
+        network.bias_ih_l0.copy_(cell.bias_ih)
+        network.bias_hh_l0.copy_(cell.bias_hh)
+        embedding = x.embedding[:1].float()
+        hidden, _ = network(memory.fusion(embedding))
+        found, _ = memory(StepInputs(embedding, x.episode_start[:1], x.trial_start[:1]))
+    expected = torch.cat([hidden[..., : DIM // 2], hidden[..., DIM // 2 :].relu()], -1)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("bptt", [None, 1, 5])
+@pytest.mark.parametrize("capacity", [1, 4, 100])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_the_compiled_sequence_is_the_loop(capacity: int, bptt: int | None, goes_on: bool) -> None:
+    """In float32 on a CPU a sequence is one function; in float64 it goes step by step."""
+    loop, x = make(capacity=capacity, bptt=bptt), inputs()
+    compiled = make(capacity=capacity, bptt=bptt).float()
+    found = []
+    for memory in (loop, compiled):
+        embedding = x.embedding.to(memory.fusion.weight.dtype).requires_grad_()
+        state, starts = None, x.trial_start
+        if goes_on:
+            _, state = memory(StepInputs(embedding.detach(), starts, starts), memory.initial_state(B))
+            starts = starts & (torch.arange(T) > 0)
+        features, after = memory(StepInputs(embedding, starts, starts), state)
+        weight = torch.linspace(-1.0, 1.0, features.numel(), dtype=features.dtype).view_as(features)
+        gradients = torch.autograd.grad((features * weight).sum(), [embedding, *memory.parameters()])
+        found.append([features, *gradients, *({} if after is None else after).values()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(other.double(), one.double(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"), [("lstm", {}), ("gru", {"layers": 2}), ("frmqn", {"capacity": 1})], ids=str
+)
+@pytest.mark.parametrize("bptt", [1, 4, T])
+def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any], bptt: int) -> None:
+    """A feature hears of the steps of its stretch alone; FRMQN reads one step more, which is no recurrence."""
+    memory, x = make(name, bptt=bptt, **kwargs), inputs()
+    x.embedding.requires_grad_()
+    features, _ = memory(x)
+    uncut, _ = make(name, **kwargs)(x)
+    torch.testing.assert_close(features, uncut, atol=1e-12, rtol=0)
+    for t in (T - 1, 0, 3, 4, 8):
+        (gradient,) = torch.autograd.grad(features[0, t].sum(), x.embedding, retain_graph=True)
+        reached = gradient[0].abs().sum(-1).nonzero()[:, 0].tolist()
+        begin = t // bptt * bptt
+        if name == "frmqn":  # at the first step of a stretch it reads what the step before put into the memory
+            begin = max(0, begin - 1)
+        assert reached == list(range(begin, t + 1))

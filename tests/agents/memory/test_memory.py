@@ -1,0 +1,283 @@
+"""What every registered memory must do."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from memenvs.agents.memory import MEMORIES, Memory, State, StepInputs, make_memory
+
+B, T, D = 3, 23, 10
+SMALL_READER = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
+SMALL = {
+    "none": {},
+    "gru": {"hidden_dim": 6, "layers": 2},
+    "lstm": {"hidden_dim": 6, "layers": 2},
+    "relic": {
+        "layers": 3,
+        "heads": 2,
+        "dim": 8,
+        "mlp_dim": 12,
+        "sink": "kv",
+        "cache_dtype": "float64",
+        "max_episode_steps": T,
+    },
+    "trxl": {"layers": 3, "heads": 2, "dim": 8, "mlp_dim": 12, "memory_length": 8},
+    "smt": {"dim": 8, "heads": 2, "capacity": 2 * T, "tau": (1.0, 10.0)},
+    "smt-factorized": {"dim": 8, "heads": 2, "capacity": T, "n_centres": 4},
+    "smt-causal": {"dim": 8, "heads": 2, "capacity": T},
+    "sm-pooling": {"dim": 8},
+    "frmqn": {"dim": 8, "capacity": T},
+    "t-fifo": SMALL_READER,
+    "t-fifo+a": SMALL_READER,
+    "sat-fifo": {**SMALL_READER, "n_places": 3},
+    "sat-fifo-th": {**SMALL_READER, "n_places": 3, "chunk": 4, "top_k": 9},
+    "sat-pm": {**SMALL_READER, "n_places": 3},
+    "sat-pm-ph": {**SMALL_READER, "n_places": 3, "chunk": 4, "top_k": 9},
+    "dnc": {"hidden_dim": 6, "cells": 5, "cell_dim": 4, "read_heads": 2},
+}
+VARIANTS = [
+    *[(name, {}) for name in MEMORIES],
+    ("lstm", {"reset_on": "episode"}),
+    ("relic", {"inter_episode": False}),
+    *[("relic", {"sink": sink}) for sink in ("none", "token", "k0v0", "kv0", "k0v")],
+    ("trxl", {"memory_length": 2 * T, "layers": 1}),
+    ("lstm", {"bptt": 4}),
+    ("smt", {"capacity": 1}),
+    ("smt", {"capacity": 6, "time": "sinusoidal", "tau": 1.0, "reset_on": "episode"}),
+    ("smt", {"encoder": False, "time": "none", "tau": 1.0}),
+    ("smt", {"encoder": False, "capacity": 6, "rectified": True}),
+    ("smt", {"rectified": True}),
+    ("smt-factorized", {"capacity": 6}),
+    ("smt-factorized", {"centres": "window"}),
+    ("smt-factorized", {"centres": "static"}),
+    ("smt-factorized", {"rectified": True, "reset_on": "episode"}),
+    ("smt-causal", {"capacity": 6, "layers": 3}),
+    ("smt-causal", {"reset_on": "episode"}),
+    ("sm-pooling", {"capacity": 6}),
+    ("frmqn", {"capacity": 1, "reset_on": "episode"}),
+    ("frmqn", {"capacity": 6, "bptt": 4}),
+    ("t-fifo", {"capacity": 1}),
+    ("t-fifo", {"time_index": "age", "query_codes": False, "reset_on": "episode"}),
+    ("t-fifo", {"time_index": "slot", "capacity": 5}),
+    ("t-fifo+a", {"time_index": "mod32", "capacity": 6}),
+    *[("sat-fifo", {"capacity": 5, "strategy": strategy}) for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota")],
+    ("sat-fifo", {"capacity": 6, "strategy": "mvfo", "time_index": "slot", "place_code": "learned1d"}),
+    ("sat-fifo", {"n_places": 6, "columns": 3, "place_code": "sine2d", "query_codes": False}),
+    ("sat-fifo-th", {"capacity": 9, "strategy": "lvfo", "top_k": 2}),
+    ("sat-fifo-th", {"capacity": 7, "strategy": "lifo", "top_k": 2, "time_index": "age"}),
+    ("sat-pm", {"capacity": 7, "n_places": 6, "columns": 3, "place_code": "learned2d"}),
+    ("sat-pm-ph", {"capacity": 10, "top_k": 2, "reset_on": "episode"}),
+    ("sat-pm-ph", {"capacity": 8, "strategy": "mvfo", "chunk": 2, "top_k": 3}),
+    ("dnc", {"links": False, "checkpoint": 8, "reset_on": "episode"}),
+]
+STARTS = {
+    "one trial": ({0}, {0}),
+    "episodes": ({0, 5, 6, 14}, {0}),
+    "trials": ({0, 4, 9, 16, 20}, {0, 9, 20}),
+    "trials of single steps": ({0, 1, 2, 3, 22}, {0, 1, 2, 22}),
+    "goes on": ({7}, set()),
+}
+
+
+def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
+    """A small memory in float64 with weights large enough that everything matters."""
+    memory = make_memory(name, D, **{**SMALL[name], **kwargs}).double().eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in memory.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.4)
+    return memory
+
+
+def inputs(starts: str | list[str], seed: int = 1) -> StepInputs:
+    generator = torch.Generator().manual_seed(seed)
+    episode, trial = torch.zeros(B, T, dtype=torch.bool), torch.zeros(B, T, dtype=torch.bool)
+    for row, name in enumerate([starts] * B if isinstance(starts, str) else starts):
+        for flags, where in zip((episode, trial), STARTS[name], strict=True):
+            flags[row, list(where)] = True
+    embedding, pose = (torch.randn(B, T, width, generator=generator, dtype=torch.float64) for width in (D, 3))
+    place, move = (torch.randint(high, (B, T), generator=generator) for high in (3, 5))
+    return StepInputs(embedding, episode, trial, 3.0 * pose, place, move)
+
+
+def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, State]:
+    features = []
+    for t in range(x.embedding.shape[1]):
+        feature, state = memory.step(x.steps(t, t + 1), state)
+        features.append(feature)
+    return torch.stack(features, dim=1), state
+
+
+ALL_STARTS = [*STARTS, ["one trial", "trials", "goes on"], ["episodes", "trials of single steps", "trials"]]
+
+
+@pytest.mark.parametrize("starts", ALL_STARTS, ids=str)
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
+def test_steps_equal_the_sequence(name: str, kwargs: dict, starts: str | list[str]) -> None:
+    memory, x = make(name, **kwargs), inputs(starts)
+    with torch.no_grad():
+        expected, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=2))
+        assert expected.shape == (B, T, memory.output_dim)
+        whole, _ = memory(x, None)
+        torch.testing.assert_close(whole, expected, atol=1e-6, rtol=0)
+        for last in (1, 7, T):
+            part, _ = memory(x, None, last=last)
+            torch.testing.assert_close(part, expected[:, T - last :], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("starts", ALL_STARTS, ids=str)
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
+def test_chunks_equal_the_sequence(name: str, kwargs: dict, starts: str | list[str], gradient: bool) -> None:
+    memory, x = make(name, **kwargs), inputs(starts)
+    expected, _ = one_by_one(memory, x, memory.initial_state(B))
+    state: State | None = memory.initial_state(B, max_steps=3)
+    with torch.set_grad_enabled(gradient):
+        parts = []
+        for begin, end in ((0, 4), (4, 5), (5, 15), (15, 20)):
+            part, state = memory(x.steps(begin, end), state)
+            parts.append(part)
+        part, state = memory(x.steps(20, 22), state, last=1)
+        assert state is not None
+        tail, _ = one_by_one(memory, x.steps(22, T), state)  # acting goes on where learning stopped
+    got = torch.cat([*parts, part, tail], dim=1)
+    torch.testing.assert_close(got, torch.cat([expected[:, :20], expected[:, 21:]], dim=1), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
+def test_no_step_sees_the_future(name: str, kwargs: dict) -> None:
+    memory = make(name, **kwargs)
+
+    def features(x: StepInputs) -> Tensor:
+        if hasattr(memory, "generator"):
+            memory.generator = torch.Generator().manual_seed(3)
+        return memory(x, None)[0]
+
+    for starts in ALL_STARTS:
+        x = inputs(starts)
+        for training in (False, True):
+            memory.train(training)
+            whole = features(x)
+            for j in (1, 9, 22):
+                changed = copy.deepcopy(x)
+                changed.embedding[:, j] += 1
+                other = features(changed)
+                torch.testing.assert_close(whole[:, :j], other[:, :j], atol=0, rtol=0)
+                assert name == "relic" or not torch.equal(whole[:, j], other[:, j])
+
+
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
+def test_a_start_in_mid_sequence_equals_a_fresh_one(name: str, kwargs: dict) -> None:
+    memory, x = make(name, **kwargs), inputs("trials")
+    whole, _ = memory(x, None)
+    for begin, end in ((9, 20), (20, T)):
+        fresh, _ = memory(x.steps(begin, end), None)
+        torch.testing.assert_close(whole[:, begin:end], fresh, atol=1e-12, rtol=0)
+        used = one_by_one(memory, x.steps(0, begin), memory.initial_state(B))[1]
+        again, _ = one_by_one(memory, x.steps(begin, end), used)
+        torch.testing.assert_close(again, fresh, atol=1e-12, rtol=0)
+
+
+REACHING = [
+    (name, kwargs)
+    for name, kwargs in VARIANTS
+    if name not in ("none", "sm-pooling") and "capacity" not in kwargs and "bptt" not in kwargs
+]
+
+
+@pytest.mark.parametrize(("name", "kwargs"), REACHING, ids=str)
+def test_gradient_reaches_the_oldest_step_that_counts(name: str, kwargs: dict) -> None:
+    memory, x = make(name, **kwargs), inputs(["one trial", "trials", "episodes"])
+    x.embedding.requires_grad_()
+    features, _ = memory(x, None, last=1)
+    features.sum().backward()
+    reached = (x.embedding.grad.abs().sum(-1) > 0).int().argmax(1).tolist()
+    by_episode = kwargs.get("reset_on") == "episode" or kwargs.get("inter_episode") is False
+    assert reached == ([0, 20, 14] if by_episode else [0, 20, 0])
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_rows_of_a_state_stand_alone(name: str) -> None:
+    memory, x = make(name), inputs(["one trial", "trials", "goes on"])
+    expected, _ = one_by_one(memory, x, memory.initial_state(B))
+    _, state = one_by_one(memory, x.steps(0, 11), memory.initial_state(B))
+    order = torch.tensor([2, 0])
+    state = {key: value[order] for key, value in state.items()}
+    later = x.steps(11, T)
+    later = StepInputs(**{each.name: getattr(later, each.name)[order] for each in dataclasses.fields(later)})
+    got, _ = one_by_one(memory, later, state)
+    torch.testing.assert_close(got, expected[order, 11:], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_chosen_steps_equal_the_sequence(name: str) -> None:
+    memory, x = make(name), inputs(["one trial", "trials", "episodes"])
+    x.embedding.requires_grad_()
+    at = torch.tensor([[22, 0, 7, 7], [8, 9, 22, 1], [14, 13, 5, 2]])
+    whole, _ = memory(x, None)
+    got = memory.decide(x, at)
+    expected = torch.stack([whole[row, at[row]] for row in range(B)])
+    torch.testing.assert_close(got, expected, atol=1e-9, rtol=0)
+    weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
+    leaves = [x.embedding, *memory.parameters()]
+    gradients = [torch.autograd.grad((each * weight).sum(), leaves, materialize_grads=True) for each in (got, expected)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm"])
+@pytest.mark.parametrize("reset_on", ["trial", "episode"])
+def test_packed_recurrence_equals_a_loop_of_cells(name: str, reset_on: str) -> None:
+    memory, x = make(name, layers=1, reset_on=reset_on), inputs(["one trial", "trials", "episodes"])
+    cell = {"gru": nn.GRUCell, "lstm": nn.LSTMCell}[name](D, 6).double()
+    cell.load_state_dict({key.removesuffix("_l0"): value for key, value in memory.network.state_dict().items()})
+    resets = x.trial_start if reset_on == "trial" else x.episode_start
+    hidden = [torch.zeros(B, 6, dtype=torch.float64) for _ in memory.parts]
+    expected = []
+    for t in range(T):
+        hidden = [value * ~resets[:, t, None] for value in hidden]
+        out = cell(x.embedding[:, t], tuple(hidden) if name == "lstm" else hidden[0])
+        hidden = list(out) if name == "lstm" else [out]
+        expected.append(hidden[0])
+    features, state = memory(x, None)
+    torch.testing.assert_close(features, torch.stack(expected, 1), atol=1e-12, rtol=0)
+    for part, value in zip(memory.parts, hidden, strict=True):
+        torch.testing.assert_close(state[part][:, 0], value, atol=1e-12, rtol=0)
+    grads = []
+    for loss in (features.square().sum(), torch.stack(expected, 1).square().sum()):
+        grads.append(torch.autograd.grad(loss, memory.network.weight_hh_l0 if len(grads) == 0 else cell.weight_hh)[0])
+    torch.testing.assert_close(grads[0], grads[1], atol=1e-10, rtol=0)
+
+
+def test_registry() -> None:
+    assert list(MEMORIES) == list(SMALL)
+    assert all(MEMORIES.values())
+    with pytest.raises(
+        ValueError,
+        match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'dnc'\]\. Did you mean 'lstm'\?",
+    ):
+        make_memory("lstn", 4)
+    with pytest.raises(
+        ValueError,
+        match=r"unknown setting 'heads' of the memory 'gru'; choose from \['hidden_dim', 'layers', 'reset_on', 'bptt'\]",
+    ):
+        make_memory("gru", 4, heads=2)
+    with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):
+        make_memory("none", 4, heads=2)
+    with pytest.raises(ValueError, match=r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"):
+        make_memory("gru", 4, reset_on="never")
+
+
+def test_wrong_inputs_are_named() -> None:
+    memory, x = make("lstm"), inputs("one trial")
+    with pytest.raises(ValueError, match=r"embedding must be \(B, T, 10\) with T >= 1, got \(3, 23, 9\)"):
+        memory(StepInputs(x.embedding[..., :9], x.episode_start, x.trial_start), None)
+    with pytest.raises(ValueError, match=r"trial_start must be bool \(3, 23\), got torch.int64"):
+        memory(StepInputs(x.embedding, x.episode_start, x.trial_start.long()), None)
+    with pytest.raises(ValueError, match=r"last must be between 1 and the number of steps \(23\), got 24"):
+        memory(x, None, last=24)

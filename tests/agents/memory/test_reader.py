@@ -1,0 +1,292 @@
+"""The reader against the equations written out: keys and values for every token, every chunk read and then weighted."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory.chunking import Chunks, chunks_by_key, chunks_by_place, chunks_by_time
+from memenvs.agents.memory.reader import MemoryLayer, MemoryReader, Tokens
+
+B, N, D, HEADS, K = 3, 14, 8, 2, (11, 14, 4)
+
+
+def reader(layers: int = 2, seed: int = 0) -> MemoryReader:
+    torch.manual_seed(seed)
+    made = MemoryReader(D, layers, HEADS, mlp_dim=6).double()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+def summed(seed: int = 1, mask: bool = True) -> Tokens:
+    generator = torch.Generator().manual_seed(seed)
+    tables = tuple(torch.randn(k, D, generator=generator, dtype=torch.float64, requires_grad=True) for k in K)
+    rows = tuple(torch.randint(k, (B, N), generator=generator) for k in K)
+    held = torch.rand(B, N, generator=generator) < 0.7
+    return Tokens(tables=tables, rows=rows, mask=held if mask else None)
+
+
+def dense(tokens: Tokens) -> Tokens:
+    """The same tokens, made."""
+    parts = [table[rows] for table, rows in zip(tokens.tables, tokens.rows, strict=True)]
+    return Tokens(values=torch.stack(parts).sum(0), mask=tokens.mask)
+
+
+def test_built_tokens_by_hand() -> None:
+    tables = (torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]]))
+    rows = (torch.tensor([[0, 1, 1]]), torch.tensor([[1, 0, 1]]))
+    mask = torch.tensor([[True, False, True]])
+    made = Tokens(torch.tensor([[[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]]), tables, rows, mask).built()
+    assert made.tables == () and made.mask is mask and made.values is not None
+    assert made.values.tolist() == [[[31.5, 42.0], [13.0, 24.5], [33.0, 44.0]]]
+    without = Tokens(tables=tables, rows=rows).built().values
+    assert without is not None and without.tolist() == [[[31.0, 42.0], [13.0, 24.0], [33.0, 44.0]]]
+
+
+def attend_plainly(q: Tensor, k: Tensor, v: Tensor, heads: int) -> Tensor:
+    """Of one query (D,) to L keys (L, D), head by head."""
+    parts = []
+    for h in range(heads):
+        part = slice(h * D // heads, (h + 1) * D // heads)
+        weights = (k[:, part] @ q[part] / math.sqrt(D // heads)).softmax(0)
+        parts.append(weights @ v[:, part])
+    return torch.cat(parts)
+
+
+def layer_plainly(layer: MemoryLayer, query: Tensor, memory: Tensor, chunks: list[list[int]], top_k: int) -> Tensor:
+    """Equations of one layer for one sequence.
+
+    Args:
+        layer: The layer.
+        query: float, (Q, D).
+        memory: float, (N, D).
+        chunks: Tokens of each chunk.
+        top_k: Chunks to read.
+    """
+    x = layer.local_norm(query)
+    q, k, v = layer.local_query(x), layer.local_key(x), layer.local_value(x)
+    query = query + layer.local_mix(torch.stack([attend_plainly(each, k, v, HEADS) for each in q]))
+    x = layer.read_norm(query)
+    heard = []
+    for each in x:
+        relevance = []
+        for chunk in chunks:
+            summary = memory[chunk].sum(0) / (len(chunk) + 1e-5)
+            relevance.append(layer.relevance_query(each) @ layer.relevance_key(summary) / math.sqrt(D))
+        chosen = sorted(range(len(chunks)), key=lambda c: -relevance[c].item())[:top_k]
+        weights = torch.stack([relevance[c] for c in chosen]).softmax(0)
+        total = torch.zeros(D, dtype=query.dtype)
+        for weight, c in zip(weights, chosen, strict=True):
+            frames = memory[chunks[c]]
+            inner = attend_plainly(layer.query(each), layer.key(frames), layer.value(frames), HEADS)
+            total = total + weight * layer.mix(inner)
+        heard.append(total)
+    query = query + torch.stack(heard)
+    return query + layer.mlp[2](torch.relu(layer.mlp[0](layer.mlp_norm(query))))
+
+
+def read_plainly(
+    made: MemoryReader, query: Tensor, tokens: Tokens, chunks: list[list[list[int]]], top_k: int
+) -> Tensor:
+    memory = dense(tokens).values if tokens.values is None else tokens.values
+    assert memory is not None
+    rows = []
+    for b in range(B):
+        row = query[b]
+        for layer in made.layers:
+            row = layer_plainly(layer, row, memory[b], chunks[b], top_k)
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def held_tokens(tokens: Tokens) -> list[list[int]]:
+    mask = torch.ones(B, N, dtype=torch.bool) if tokens.mask is None else tokens.mask
+    return [torch.nonzero(row)[:, 0].tolist() for row in mask]
+
+
+def assert_same(got: Tensor, expected: Tensor, leaves: list[Tensor]) -> None:
+    torch.testing.assert_close(got, expected, atol=1e-9, rtol=1e-9)
+    weight = torch.linspace(-1.0, 2.0, got.numel(), dtype=got.dtype).view_as(got)
+    one, other = (
+        torch.autograd.grad((each * weight).sum(), leaves, allow_unused=True, retain_graph=True)
+        for each in (got, expected)
+    )
+    for ours, theirs, leaf in zip(one, other, leaves, strict=True):
+        ours, theirs = (torch.zeros_like(leaf) if each is None else each for each in (ours, theirs))
+        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("mask", [True, False])
+def test_flat_read_equals_chunks_of_one_token(queries: int, mask: bool) -> None:
+    made, tokens = reader(), summed(mask=mask)
+    query = torch.randn(B, queries, D, dtype=torch.float64, requires_grad=True)
+    chunks = [[[i] for i in row] for row in held_tokens(tokens)]
+    expected = read_plainly(made, query, tokens, chunks, top_k=N)
+    leaves = [query, *tokens.tables, *made.parameters()]
+    assert_same(made(query, tokens), expected, leaves)
+    assert_same(made(query, dense(tokens)), expected, leaves)
+
+
+LAYOUTS = {
+    "time": lambda held, places: [[row[i : i + 3] for i in range(0, len(row), 3)] for row in held],
+    "place": lambda held, places: [
+        [
+            run[i : i + 3]
+            for p in range(K[2])
+            for run in [[j for j in row if places[b, j] == p]]
+            for i in range(0, len(run), 3)
+        ]
+        for b, row in enumerate(held)
+    ],
+}
+
+
+@pytest.mark.parametrize("top_k", [2, 100])
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_hierarchical_read(layout: str, queries: int, top_k: int) -> None:
+    made, tokens = reader(), summed()
+    assert tokens.mask is not None
+    places = tokens.rows[2]
+    query = torch.randn(B, queries, D, dtype=torch.float64, requires_grad=True)
+    expected = read_plainly(made, query, tokens, LAYOUTS[layout](held_tokens(tokens), places), top_k)
+    chunks = chunks_by_time(tokens.mask, 3) if layout == "time" else chunks_by_place(places, tokens.mask, 3)
+    leaves = [query, *tokens.tables, *made.parameters()]
+    assert_same(made(query, tokens, chunks, top_k), expected, leaves)
+    assert_same(made(query, dense(tokens), chunks, top_k), expected, leaves)
+
+
+def test_queries_alone_learn_as_one_by_one() -> None:
+    """Of tables only, which have a backward pass by hand: answers and gradients are those of the same tokens made, one query at a time."""
+    made, tokens, queries = reader(layers=3), summed(), 4
+    generator = torch.Generator().manual_seed(3)
+    query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64, requires_grad=True)
+    mask = torch.rand(B, queries, N, generator=generator) < 0.5
+    mask[0, 1] = False  # nothing in memory
+    rows = (tokens.rows[0], torch.randint(K[1], (B, queries, N), generator=generator), tokens.rows[2])
+    got = made(query, Tokens(tables=tokens.tables, rows=rows, mask=mask), alone=True)
+    one_by_one = [
+        made(
+            query[:, q : q + 1],
+            dense(Tokens(tables=tokens.tables, rows=(rows[0], rows[1][:, q], rows[2]), mask=mask[:, q])),
+        )
+        for q in range(queries)
+    ]
+    assert_same(got, torch.cat(one_by_one, 1), [query, *tokens.tables, *made.parameters()])
+
+
+def test_masks_and_rows_of_a_query_are_its_own() -> None:
+    """Queries alone, with a mask and rows for each, are as many sequences."""
+    made, tokens, queries = reader(), summed(), 5
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64)
+    mask = torch.rand(B, queries, N, generator=generator) < 0.5
+    rows = (*tokens.rows[:2], torch.randint(K[2], (B, queries, N), generator=generator))
+    values = torch.randn(B, N, D, generator=generator, dtype=torch.float64)
+    everything = torch.ones(B, N, dtype=torch.bool)
+    for chunks in (None, chunks_by_time(everything, 4)):
+        got = made(query, Tokens(values, tokens.tables, rows, mask), chunks, 2, alone=True)
+        for q in range(queries):
+            own = (*rows[:2], rows[2][:, q])
+            expected = made(query[:, q : q + 1], Tokens(values, tokens.tables, own, mask[:, q]), chunks, 2)
+            torch.testing.assert_close(got[:, q : q + 1], expected, atol=1e-12, rtol=0)
+
+
+def test_fewer_chunks_than_are_asked_for_and_no_token_at_all() -> None:
+    made, tokens = reader(), summed()
+    query = torch.randn(B, 1, D, dtype=torch.float64, requires_grad=True)
+    held = torch.zeros(B, N, dtype=torch.bool)
+    held[0, 3] = held[1, 2] = held[1, 9] = True  # one token, two, none
+    few = Tokens(tables=tokens.tables, rows=tokens.rows, mask=held)
+    chunks = chunks_by_time(held, 1)
+    assert chunks.index.shape == (B, 2, 1)
+    assert made(query, few, chunks, 9).isfinite().all()
+    torch.testing.assert_close(made(query, few, chunks, 9)[:2], made(query, few)[:2])
+    for read in (made(query, few), made(query, few, chunks, 9)):
+        empty = made(query[2:], Tokens(values=torch.zeros(1, 1, D, dtype=torch.float64)))
+        torch.testing.assert_close(read[2:], empty)  # only the bias is heard
+        (gradient,) = torch.autograd.grad(read.sum(), query)
+        assert gradient.isfinite().all()
+
+
+def test_attention_can_be_read_out() -> None:
+    made, tokens = reader(layers=3), summed()
+    assert tokens.mask is not None
+    query = torch.randn(B, 2, D, dtype=torch.float64)
+    for chunks in (None, chunks_by_time(tokens.mask, 3)):
+        seen = made.attention(query, tokens, chunks, top_k=2)
+        assert seen.shape == (3, B, 2, N)
+        torch.testing.assert_close(seen.sum(-1), torch.ones(3, B, 2, dtype=torch.float64))
+        assert not seen[:, ~tokens.mask[:, None].expand(B, 2, N)].any()
+        assert chunks is None or ((seen > 0).sum(-1) <= 6).all()
+    layer = made.layers[0]  # a layer hears what its weights say: the values' and the output's maps of the weighted mean
+    flat = query.flatten(0, 1)
+    x = layer.read_norm(flat + layer._local(layer.local_norm(flat), (B, 2), alone=False))
+    values = dense(tokens).values
+    assert values is not None
+    expected = layer.mix(layer.value(made.attention(query, tokens)[0] @ values))
+    torch.testing.assert_close(layer._read_flat(x, tokens)[0].unflatten(0, (B, 2)), expected)
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_sharpened_relevances_by_their_equation(alike: bool) -> None:
+    """<A q + a, f B m> / sqrt(D), with B = A where keys are made as queries are."""
+    torch.manual_seed(0)
+    made = MemoryReader(D, 2, HEADS, mlp_dim=6).double()
+    before = {name: value.clone() for name, value in made.state_dict().items()}
+    made.sharpen(3.0, alike)
+    query, token = torch.randn(D, dtype=torch.float64), torch.randn(D, dtype=torch.float64)
+    for k, layer in enumerate(made.layers):
+        key = before[f"layers.{k}.relevance_{'query' if alike else 'key'}.weight"]
+        expected = layer.relevance_query(query) @ (3.0 * key @ token) / math.sqrt(D)
+        torch.testing.assert_close(layer._asking(query) @ token, expected)
+    changed = [name for name, value in made.state_dict().items() if not torch.equal(value, before[name])]
+    assert changed == [f"layers.{k}.relevance_key.weight" for k in range(2)]
+
+
+def test_numbers_of_parameters() -> None:
+    made = MemoryReader()
+    assert [sum(p.numel() for p in layer.parameters()) for layer in made.layers] == [198_144] * 4
+    assert sum(p.numel() for p in made.parameters()) == 792_576
+    layer = made.layers[0]
+    of = {name: sum(p.numel() for p in part.parameters()) for name, part in layer.named_children()}
+    local = sum(of[name] for name in of if name.startswith("local"))
+    neurons = of["mlp_norm"] + of["mlp"]
+    assert (local, sum(of.values()) - local - neurons, neurons) == (65_920, 98_944, 33_280)
+
+
+def test_chunks_by_hand() -> None:
+    held = torch.tensor([[1, 1, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]], dtype=torch.bool)
+    places = torch.tensor([[0, 1, 0, 1, 1, 0, 1], [3, 3, 3, 3, 2, 2, 2]])
+
+    def lists(chunks: Chunks) -> list[list[list[int]]]:
+        rows = zip(chunks.index, chunks.mask, strict=True)
+        return [[index[mask].tolist() for index, mask in zip(*row, strict=True)] for row in rows]
+
+    assert lists(chunks_by_time(held, 2)) == [[[0, 1], [3, 4], [5, 6]], [[3, 4], [], []]]
+    assert lists(chunks_by_place(places, held, 2)) == [[[0, 5], [1, 3], [4, 6]], [[4], [3], []]]
+    assert lists(chunks_by_place(places, held, 10)) == [[[0, 5], [1, 3, 4, 6]], [[4], [3]]]
+    full = torch.ones(1, 64, dtype=torch.bool)
+    assert chunks_by_time(full, 32).index.shape == (1, 2, 32)  # no empty chunk after a full one
+    assert lists(chunks_by_key(torch.tensor([[9, 2, 9, 2]]), full[:, :4], 2)) == [[[1, 3], [0, 2]]]
+    assert lists(chunks_by_time(torch.zeros(1, 4, dtype=torch.bool), 2)) == [[[]]]
+
+
+def test_what_is_wrong_is_named() -> None:
+    with pytest.raises(ValueError, match=r"heads must divide dim \(10\), got 4"):
+        MemoryReader(10, heads=4)
+    with pytest.raises(ValueError, match="layers must be an integer of at least 1, got 0"):
+        MemoryReader(layers=0)
+    with pytest.raises(ValueError, match=r"tokens must have values or tables, .* got no values, 0 tables and 0 rows"):
+        Tokens()
+    with pytest.raises(
+        ValueError, match=r"tokens must have .* rows for each table, got no values, 1 tables and 0 rows"
+    ):
+        Tokens(tables=(torch.zeros(2, 2),))
+    with pytest.raises(ValueError, match="chunk must be an integer of at least 1, got 0"):
+        chunks_by_time(torch.ones(1, 2, dtype=torch.bool), 0)

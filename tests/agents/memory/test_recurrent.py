@@ -1,0 +1,40 @@
+"""The LSTM that is not cut at its resets against the one that is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory import StepInputs, make_memory
+from memenvs.agents.memory.recurrent import RecurrentMemory
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("chance", [0.05, 0.5, 1.0])
+def test_forgetting_steps_equal_pieces(
+    chance: float, layers: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    memory = make_memory("lstm", 3, hidden_dim=5, layers=layers).to(dtype)
+    starts = torch.rand(4, 31, generator=generator) < chance
+    starts[0] = False  # goes on without a reset
+    embedding = torch.randn(4, 31, 3, generator=generator, dtype=dtype)
+    past = {key: torch.randn(4, layers, 5, generator=generator, dtype=dtype) for key in ("hidden", "cell")}
+    probe = torch.randn(4, 31, 5, generator=generator, dtype=dtype)
+
+    def run() -> list[Tensor]:
+        leaves = [embedding.clone().requires_grad_(), *(value.clone().requires_grad_() for value in past.values())]
+        state = dict(zip(past, leaves[1:], strict=True))
+        features, after = memory(StepInputs(leaves[0], starts, starts), state)
+        assert after is not None
+        total = (features * probe).sum() + sum((value**2).sum() for value in after.values())
+        assert isinstance(total, Tensor)
+        gradients = torch.autograd.grad(total, [*leaves, *memory.parameters()])
+        return [features, *after.values(), *gradients]
+
+    compiled = run()
+    monkeypatch.setattr(type(memory), "_run_pieces", RecurrentMemory._run_pieces)
+    for got, expected in zip(compiled, run(), strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-4 if dtype is torch.float32 else 1e-11, rtol=1e-5)

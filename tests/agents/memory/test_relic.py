@@ -1,0 +1,306 @@
+"""ReLIC's memory against its definition."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory import StepInputs, make_memory
+from memenvs.agents.memory.attention import attend
+from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
+
+B, T, D = 2, 19, 8
+SINKS = get_args(Sink)
+EPISODES = (0, 4, 5, 13)
+
+
+def make(dtype: torch.dtype = torch.float64, scale: float = 0.4, **kwargs: object) -> RelicMemory:
+    cache_dtype = str(dtype).removeprefix("torch.")
+    settings = {
+        "layers": 2,
+        "heads": 2,
+        "dim": D,
+        "mlp_dim": 12,
+        "max_episode_steps": T,
+        "cache_dtype": cache_dtype,
+        **kwargs,
+    }
+    memory = RelicMemory(D, RelicConfig(**settings)).to(dtype).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in memory.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=dtype) * scale)
+    return memory
+
+
+def inputs(episodes: tuple[int, ...] = EPISODES, steps: int = T, dtype: torch.dtype = torch.float64) -> StepInputs:
+    episode, trial = torch.zeros(B, steps, dtype=torch.bool), torch.zeros(B, steps, dtype=torch.bool)
+    episode[:, list(episodes)] = True
+    trial[:, 0] = True
+    embedding = torch.randn(B, steps, D, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
+    return StepInputs(embedding, episode, trial)
+
+
+def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor]:
+    """Features (B, T, D) and cached keys and values (B, layers, 2, heads, T, width), one query at a time; one trial, no dropout."""
+    config = memory.config
+    width, heads = config.head_dim, config.heads
+    caches, features = [], []
+    for row in range(B):
+        index, since, run = [], [], 0
+        for t in range(x.embedding.shape[1]):
+            run = 0 if x.episode_start[row, t] else run + 1
+            index.append(int(x.episode_start[row, : t + 1].sum()))
+            since.append(run)
+        h = torch.stack([x.embedding[row, t] + memory.positions[1 + since[t]] for t in range(len(since))])
+        if config.sink == "token":
+            h = torch.cat([(memory.sink_token + memory.positions[0])[None], h])
+            index = [0, *index]
+        cache = []
+        for block in memory.blocks:
+
+            def norm(z: Tensor, weight: Tensor) -> Tensor:
+                return z / (z.square().mean(-1, keepdim=True) + 1e-6).sqrt() * weight
+
+            q, k, v = (
+                (norm(h, block.attention_norm.weight) @ block.qkv.weight.T).view(len(h), 3, heads, width).unbind(1)
+            )
+            if config.inter_episode:
+                pairs = torch.arange(width // 2, dtype=h.dtype)
+                turn = torch.polar(
+                    torch.ones(1, dtype=h.dtype),
+                    torch.tensor(index, dtype=h.dtype)[:, None] * 10_000 ** (-2 * pairs / width),
+                )
+                for z in (q, k):
+                    turned = torch.complex(z[..., : width // 2], z[..., width // 2 :]) * turn[:, None]
+                    z.data = torch.cat([turned.real, turned.imag], dim=-1).data
+            heard = torch.zeros_like(q)
+            for i in range(len(h)):
+                for head in range(heads):
+                    seen = [j for j in range(i + 1) if config.inter_episode or index[j] == index[i] or index[j] == 0]
+                    weight = (k[seen, head] @ q[i, head] / math.sqrt(width)).exp()
+                    total, value = weight.sum(), weight @ v[seen, head]
+                    if config.sink not in ("none", "token"):
+                        key = block.sink_key[head] if block.sink_key is not None else torch.zeros_like(q[i, head])
+                        extra = (key @ q[i, head] / math.sqrt(width)).exp()
+                        total = total + extra  # zero key: the 1 of softmax-one
+                        value = value + (extra * block.sink_value[head] if block.sink_value is not None else 0)
+                    heard[i, head] = value / total
+            h = h + heard.flatten(1) @ block.attention_out.weight.T
+            gate, up = (norm(h, block.mlp_norm.weight) @ block.gate_up.weight.T).chunk(2, dim=-1)
+            curve = 0.5 * gate * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
+            h = h + (curve * up) @ block.down.weight.T
+            cache.append(torch.stack([k, v]).transpose(1, 2))
+        out = norm(h, memory.norm.weight) @ memory.output.weight.T + memory.output.bias
+        features.append(out[-x.embedding.shape[1] :])
+        caches.append(torch.stack(cache))
+    return torch.stack(features), torch.stack(caches)
+
+
+def act(memory: RelicMemory, x: StepInputs, max_steps: int | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    state, features = memory.initial_state(B, max_steps=max_steps), []
+    for t in range(x.embedding.shape[1]):
+        feature, state = memory.step(x.steps(t, t + 1), state)
+        features.append(feature)
+    return torch.stack(features, 1), state
+
+
+@pytest.mark.parametrize("inter_episode", [True, False])
+@pytest.mark.parametrize("sink", SINKS)
+@torch.no_grad()
+def test_features_and_cache_follow_the_definition(sink: str, inter_episode: bool) -> None:
+    memory, x = make(sink=sink, inter_episode=inter_episode), inputs()
+    features, cache = by_definition(memory, x)
+    torch.testing.assert_close(memory(x, None)[0], features, atol=1e-10, rtol=0)
+    acted, state = act(memory, x)
+    torch.testing.assert_close(acted, features, atol=1e-10, rtol=0)
+    slots = T + (sink == "token")
+    torch.testing.assert_close(
+        state["cache"][..., memory.sinks + T - slots : memory.sinks + T, :], cache, atol=1e-10, rtol=0
+    )
+    assert state["length"].tolist() == [T] * B
+    assert state["episode_index"].tolist() == [len(EPISODES)] * B
+    assert state["episode_step"].tolist() == [T - EPISODES[-1]] * B
+
+
+@pytest.mark.parametrize("inter_episode", [True, False])
+@pytest.mark.parametrize("sink", SINKS)
+@torch.no_grad()
+def test_float32_cache_parity(sink: str, inter_episode: bool) -> None:
+    """In float32 the forward pass runs in compiled loops where heads are 8 wide."""
+    kwargs = {"sink": sink, "inter_episode": inter_episode, "heads": 1}
+    memory, x = make(torch.float32, 0.2, **kwargs), inputs(dtype=torch.float32)
+    expected = memory(x, None)[0]
+    acted, state = act(memory, x)
+    torch.testing.assert_close(acted, expected, atol=1e-5, rtol=0)
+    filled_features, filled = memory.prefill(x, memory.initial_state(B, max_steps=1))
+    torch.testing.assert_close(filled_features, expected, atol=1e-5, rtol=0)
+    used = memory.sinks + T
+    torch.testing.assert_close(filled["cache"][..., :used, :], state["cache"][..., :used, :], atol=1e-5, rtol=0)
+    twin = make(torch.float64, 0.2, **kwargs)
+    twin.load_state_dict(memory.state_dict())
+    torch.testing.assert_close(twin(inputs(), None)[0].float(), expected, atol=1e-5, rtol=0)
+
+
+def test_sink_identities() -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 6, 4, generator=generator, dtype=torch.float64) for _ in range(3))
+    zero = torch.zeros(1, 1, 1, 4, dtype=torch.float64)
+    got = attend(q, torch.cat([zero, k], 2), torch.cat([zero, v], 2), causal=True)
+    weight = (q @ k.transpose(-1, -2) / 2).exp().tril()
+    torch.testing.assert_close(got, weight @ v / (1 + weight.sum(-1, keepdim=True)), atol=1e-12, rtol=0)
+    strong = torch.cat([k.new_tensor([1e3, 0, 0, 0]).view(1, 1, 1, 4), k], 2)
+    q = torch.cat([torch.ones_like(q[..., :1]), q[..., 1:]], dim=-1)
+    torch.testing.assert_close(
+        attend(q, strong, torch.cat([zero, v], 2), causal=True), torch.zeros_like(q), atol=1e-12, rtol=0
+    )
+
+    x, k0v0 = inputs(), make(sink="k0v0")
+    for sink in ("kv", "kv0", "k0v"):
+        memory = make(sink=sink)
+        missing, _ = memory.load_state_dict(k0v0.state_dict(), strict=False)
+        with torch.no_grad():
+            for name in missing:
+                memory.get_parameter(name).zero_()
+        torch.testing.assert_close(memory(x, None)[0], k0v0(x, None)[0], atol=1e-12, rtol=0)
+
+
+def test_without_inter_episode_attention_each_episode_stands_alone() -> None:
+    memory, x = make(inter_episode=False), inputs()
+    whole = memory(x, None)[0]
+    for begin, end in zip(EPISODES, (*EPISODES[1:], T), strict=True):
+        alone = memory(x.steps(begin, end), None)[0]
+        torch.testing.assert_close(whole[:, begin:end], alone, atol=1e-12, rtol=0)
+
+
+def test_too_long_an_episode_is_refused() -> None:
+    memory = make(max_episode_steps=8)
+    assert memory(inputs((0, 8, 16)), None)[0].isfinite().all()
+    with pytest.raises(ValueError, match=r"at most max_episode_steps \(8\) steps, got 9"):
+        memory(inputs((0, 9, 17)), None)
+
+
+@pytest.mark.parametrize(
+    ("sink", "extra"), [("none", 0), ("token", 256), ("k0v0", 0), ("kv0", 1024), ("k0v", 1024), ("kv", 2048)]
+)
+def test_parameter_counts(sink: str, extra: int) -> None:
+    memory = RelicMemory(256, RelicConfig(sink=sink))
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in memory.named_children()}
+    sinks = sum(p.numel() for name, p in memory.named_parameters() if "sink" in name)
+    assert sinks == extra
+    assert counts["blocks"] - (0 if sink == "token" else sinks) == 4_196_352
+    assert counts["norm"] == 256
+    assert counts["output"] == 65_792
+    assert memory.positions.numel() == 512 * 256
+    assert all(bool((p == 0).all()) for name, p in memory.named_parameters() if "sink" in name)
+
+
+@torch.no_grad()
+def test_refresh() -> None:
+    memory, x = make(sink="kv"), inputs()
+    _, state = act(memory, x.steps(0, 12))
+    before = {key: value.clone() for key, value in state.items()}
+    _, state = memory.prefill(x.steps(0, 12), state, last=1)  # the same weights: nothing changes
+    for key, value in before.items():
+        torch.testing.assert_close(state[key], value, atol=1e-12, rtol=0)
+    for parameter in memory.parameters():
+        parameter.mul_(1.3)
+    _, state = memory.prefill(x.steps(0, 12), state, last=5)
+    feature, _ = memory.step(x.steps(12, 13), state)
+    torch.testing.assert_close(feature, memory(x.steps(0, 13), None)[0][:, -1], atol=1e-12, rtol=0)
+
+
+@torch.no_grad()
+def test_prefill_in_parts() -> None:
+    memory, x = make(), inputs()
+    expected = memory(x, None)[0]
+    for last in (None, 1, 4):
+        state = memory.initial_state(B, max_steps=T)
+        cache, parts = state["cache"], []
+        for begin in range(0, T, 5):
+            features, state = memory.prefill(x.steps(begin, min(T, begin + 5)), state, last=last)
+            parts.append(features)
+        assert state["cache"] is cache  # written in place
+        if last is None:
+            torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=1e-12, rtol=0)
+        else:
+            torch.testing.assert_close(parts[-1], expected[:, T - last :], atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("inter_episode", [True, False])
+@pytest.mark.parametrize("last", [None, 3])
+def test_long_passes_keep_less_and_give_the_same_gradients(
+    last: int | None, inter_episode: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, kept = [], []
+    for long_steps in (T, T - 1):
+        monkeypatch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
+        memory, x = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train(), inputs()
+        memory.generator.manual_seed(0)
+        saved: dict[int, int] = {}
+
+        def keep(tensor: Tensor, saved: dict[int, int] = saved) -> Tensor:
+            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            features = memory(x, None, last)[0]
+        kept.append(sum(saved.values()))
+        features.square().sum().backward()
+        results.append([features, *(p.grad for p in memory.parameters() if p.grad is not None)])
+    assert len(results[0]) == len(results[1]) > 10
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=0)
+    assert kept[1] < 0.6 * kept[0]
+
+
+def test_no_gradient_through_a_cached_past() -> None:
+    memory, x = make(sink="kv"), inputs()
+    x.embedding.requires_grad_()
+    _, state = memory.prefill(x.steps(0, 10), memory.initial_state(B))
+    memory(x.steps(10, T), state)[0].sum().backward()
+    touched = x.embedding.grad.abs().sum(-1) > 0
+    assert touched[:, 10:].all()
+    assert not touched[:, :10].any()
+    assert memory.blocks[0].sink_key.grad.abs().sum() > 0
+
+
+def test_depth_dropout() -> None:
+    memory, x = make(depth_dropout=0.5).train(), inputs()
+    whole = memory.eval()(x, None)[0]
+    memory.train().generator.manual_seed(4)
+    kept = memory.generator.get_state()
+    first = memory(x, None)[0]
+    assert not torch.equal(first, memory(x, None)[0])
+    memory.generator.set_state(kept)
+    torch.testing.assert_close(memory(x, None)[0], first, atol=0, rtol=0)
+    torch.testing.assert_close(act(memory, x)[0], whole, atol=1e-12, rtol=0)
+    torch.testing.assert_close(memory.prefill(x, memory.initial_state(B))[0], whole, atol=1e-12, rtol=0)
+
+    skipping = make(depth_dropout=1 - 1e-9).train()
+    bare = x.embedding + skipping.positions[1 + torch.tensor([0, 1, 2, 3, 0, *range(8), *range(6)])]
+    torch.testing.assert_close(skipping(x, None)[0], skipping.output(skipping.norm(bare)), atol=1e-12, rtol=0)
+
+
+def test_settings_are_checked() -> None:
+    for kwargs, message in (
+        ({"sink": "vk"}, "unknown sink 'vk'; choose from 'none', 'token'"),
+        ({"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
+        ({"layers": 0}, "layers must be at least 1, got 0"),
+        ({"depth_dropout": 1.0}, r"depth_dropout must be in \[0, 1\), got 1.0"),
+        ({"cache_dtype": "int8"}, "unknown cache_dtype 'int8'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_memory("relic", 8, **kwargs)
+
+
+@torch.no_grad()
+def test_a_narrow_cache_is_close() -> None:
+    memory, x = make(torch.float32, 0.2, cache_dtype="bfloat16"), inputs(dtype=torch.float32)
+    acted, state = act(memory, x, max_steps=T)
+    assert state["cache"].dtype == torch.bfloat16
+    torch.testing.assert_close(acted, memory(x, None)[0], atol=0.05, rtol=0)

@@ -1,0 +1,290 @@
+"""Memories of tokens against a plain loop: which steps are there, what their tokens are, what the reader makes of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory import Memory, StepInputs, make_memory, token_memory
+from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
+from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_rows
+from memenvs.agents.memory.reader import Tokens
+from memenvs.agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory
+from memenvs.agents.memory.token_memory import TokenMemory
+from memenvs.retention import retained
+
+B, T, D = 2, 26, 6
+SMALL = {"dim": 8, "layers": 2, "heads": 2, "mlp_dim": 6}
+
+
+def make(name: str, **kwargs: Any) -> TokenMemory:
+    torch.manual_seed(0)
+    kwargs = {**SMALL, **({"n_places": 4} if name.startswith("sat") else {}), **kwargs}
+    made = make_memory(name, D, **kwargs).double()
+    assert isinstance(made, TokenMemory)
+    return made
+
+
+def inputs(steps: int = T, seed: int = 1) -> StepInputs:
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.zeros(B, steps, dtype=torch.bool)
+    start[:, 0] = True
+    start[1:, 9:10] = True
+    embedding = torch.randn(B, steps, D, generator=generator, dtype=torch.float64)
+    place, move = (torch.randint(high, (B, steps), generator=generator) for high in (4, 5))
+    return StepInputs(embedding, start, start.clone(), place=place, move=move)
+
+
+def code(n: int) -> Tensor:
+    """[sin, ..., cos, ...] of n, the equation as it is written."""
+    angles = [n * 10_000.0 ** (-2 * j / 8) for j in range(4)]
+    return torch.tensor([math.sin(a) for a in angles] + [math.cos(a) for a in angles], dtype=torch.float64)
+
+
+def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
+    """A loop over decisions, each with its own list of tokens."""
+    config: Any = memory.config
+    rows = []
+    for row in range(B):
+        decisions = []
+        for now in range(T):
+            begin = max(t for t in range(now + 1) if x.trial_start[row, t])
+            places = None if x.place is None else x.place[row, begin : now + 1]
+            walk = np.zeros((1, now + 1 - begin), int)
+            if isinstance(memory, SpatialMemory):
+                assert places is not None
+                walk = places.numpy()[None]
+            held = retained(walk, getattr(config, "strategy", "fifo"), config.capacity, n_places=4)[0]
+            numbers = np.flatnonzero(held).tolist()
+
+            def when(number: int, numbers: list[int] = numbers, newest: int = now - begin) -> Tensor:
+                kinds = {"step": number, "age": newest - number, "mod32": number % token_memory.CLOCK}
+                return code(kinds.get(config.time_index, sum(other > number for other in numbers)))
+
+            def where(number: int, places: Tensor | None = places) -> Tensor:
+                if not isinstance(memory, SpatialMemory):
+                    return torch.zeros(8, dtype=torch.float64)
+                assert places is not None
+                return memory.place_code.table()[places[number]]
+
+            seen = memory.embed(x.embedding[row, begin : now + 1])
+            told = [seen[number] + when(number) + where(number) for number in numbers]
+            if isinstance(memory, MoveMemory):
+                assert x.move is not None
+                moves = {number: int(x.move[row, begin + number]) for number in numbers}
+                told += [memory.move.weight[moves[n]] + when(n) for n in numbers if moves[n] < 4]
+            query = seen[-1]
+            if config.query_codes:
+                query = query + (code(0) if config.time_index == "slot" else when(now - begin)) + where(now - begin)
+            chunks = None
+            if isinstance(memory, ChunkedMemory):
+                # a step's chunk is settled as it comes, so chunks are those of all steps of the trial without those that left
+                everything = torch.ones(1, now + 1 - begin, dtype=torch.bool)
+                assert places is not None
+                by_place = type(memory).__name__.startswith("Place")
+                whole = (
+                    chunks_by_place(places[None], everything, config.chunk)
+                    if by_place
+                    else chunks_by_time(everything, config.chunk)
+                )
+                told = list(seen + torch.stack([when(n) + where(n) for n in range(len(seen))]))
+                chunks = whole
+            mask = None if chunks is None else torch.as_tensor(held)[None]
+            heard = Tokens(torch.stack(told)[None], mask=mask)
+            decisions.append(memory.reader(query[None, None], heard, chunks, getattr(config, "top_k", 1))[0, 0])
+        rows.append(torch.stack(decisions))
+    return torch.stack(rows)
+
+
+VARIANTS = [
+    ("t-fifo", {}),
+    ("t-fifo", {"capacity": 5, "time_index": "age", "query_codes": False}),
+    ("t-fifo+a", {"capacity": 6}),
+    ("sat-fifo", {"time_index": "slot"}),
+    ("sat-fifo", {"capacity": 6, "strategy": "mvfo", "place_code": "learned2d", "columns": 2}),
+    ("sat-fifo", {"capacity": 6, "strategy": "lifo"}),
+    ("sat-fifo-th", {"capacity": 9, "chunk": 3, "top_k": 2, "time_index": "age"}),
+    ("sat-pm", {"capacity": 8, "time_index": "mod32"}),
+    ("sat-pm-ph", {"capacity": 13, "chunk": 2, "top_k": 3}),
+]
+
+
+@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
+def test_equals_a_loop_over_decisions(name: str, kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_memory, "CLOCK", 7)  # it starts again within the T steps
+    memory, x = make(name, **kwargs), inputs()
+    x.embedding.requires_grad_()
+    got, expected = memory(x)[0], plainly(memory, x)
+    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)  # tables of codes are of single precision
+    leaves = [x.embedding, *memory.parameters()]
+    weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
+    one, other = (
+        torch.autograd.grad((each * weight).sum(), leaves, materialize_grads=True) for each in (got, expected)
+    )
+    for ours, theirs in zip(one, other, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sat-fifo", "sat-pm-ph"])
+def test_decisions_in_many_parts_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, x = make(name, capacity=8), inputs()
+    x.embedding.requires_grad_()
+    results = []
+    for at_once in (1 << 22, 300):
+        monkeypatch.setattr(token_memory, "NUMBERS_AT_ONCE", at_once)
+        features, _ = memory(x)
+        gradients = torch.autograd.grad(
+            features.square().sum(), [x.embedding, *memory.parameters()], materialize_grads=True
+        )
+        results.append([features, *gradients])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-10, rtol=0)
+
+
+def test_without_a_capacity_place_queues_change_nothing() -> None:
+    one, other, x = make("sat-pm"), make("sat-fifo"), inputs()
+    torch.testing.assert_close(one(x)[0], other(x)[0], atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "lifo", "lvfo", "mvfo", "quota"])
+def test_attention_goes_to_what_is_kept(strategy: str) -> None:
+    """Layer by layer, and summed up by place: what is drawn of the memory."""
+    memory, x = make("sat-fifo", capacity=7, strategy=strategy), inputs()
+    assert x.place is not None
+    seen = memory.attention(x, torch.tensor([[T - 1]] * B))
+    assert seen.shape == (2, B, 1, T)
+    torch.testing.assert_close(seen.sum(-1), torch.ones(2, B, 1, dtype=torch.float64))
+    kept = retained(x.place[:1].numpy(), strategy, 7, n_places=4)[0]
+    assert torch.equal(seen[0, 0, 0] > 0, torch.as_tensor(kept))
+    assert not seen[:, 1, :, :9].any()  # of the trial before
+
+
+def test_strategies_of_rows_can_be_chosen() -> None:
+    """What an allocator does: each sequence of a batch has its own strategy, held in the state."""
+    x = inputs()
+    memory = make("sat-fifo", capacity=5)
+    state = memory.initial_state(B)
+    state["strategy"] = torch.tensor([1, 3])
+    got, after = memory(x, state)
+    assert after is not None
+    for row, strategy in enumerate(("lifo", "mvfo")):
+        own = make("sat-fifo", capacity=5, strategy=strategy)
+        torch.testing.assert_close(got[row], own(x)[0][row], atol=1e-12, rtol=0)
+    assert after["strategy"].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(("capacity", "bounded"), [(5, True), (None, False)])
+def test_a_bounded_state_keeps_its_size(capacity: int | None, bounded: bool) -> None:
+    memory, state = make("sat-pm-ph", capacity=capacity), None
+    assert memory.bounded is bounded
+    state = memory.initial_state(B)
+    sizes = set()
+    for part in range(6):
+        x = inputs(60 if part == 3 else 7, seed=part)
+        never = torch.zeros_like(x.trial_start)
+        _, state = memory.prefill(StepInputs(x.embedding, never, never, place=x.place), state)
+        sizes.add(tuple(value.shape for value in state.values()))
+    assert (len(sizes) == 1) is bounded
+
+
+def test_an_older_state_stays_what_it_was() -> None:
+    memory, x = make("sat-fifo", capacity=4, strategy="mvfo"), inputs()
+    expected, _ = memory(x, memory.initial_state(B))
+    _, state = memory.prefill(x.steps(0, 12), memory.initial_state(B))
+    newer = state
+    for t in range(12, T):
+        _, newer = memory.step(x.steps(t, t + 1), newer)
+    again, _ = memory(x.steps(12, T), state)
+    torch.testing.assert_close(again, expected[:, 12:], atol=1e-10, rtol=0)
+
+
+# ------------------------------------------------------------------ codes
+
+
+def test_sinusoid_by_hand() -> None:
+    got = sinusoid(torch.tensor([0, 3]).double(), 4)
+    expected = [[0, 0, 1, 1], [math.sin(3), math.sin(0.03), math.cos(3), math.cos(0.03)]]
+    torch.testing.assert_close(got, torch.tensor(expected, dtype=torch.float64))
+    torch.testing.assert_close(sinusoid(torch.arange(50), 128).norm(dim=1), torch.full((50,), 8.0))
+
+
+def test_place_codes() -> None:
+    line = PlaceCode("sine1d", 8, 8).table()
+    torch.testing.assert_close(line, sinusoid(torch.arange(8), 8))
+    torch.testing.assert_close(line, PlaceCode("sine1d", 12, 8).table()[:8])  # more places, the same codes
+    grid, entries = PlaceCode("sine2d", 6, 8, columns=3).table(), sinusoid(torch.arange(5), 8)
+    torch.testing.assert_close(grid[4], (entries[1] + entries[3 + 1]) / 2)  # column 1, row 1
+    torch.testing.assert_close(grid[2], (entries[2] + entries[3 + 0]) / 2)
+    counts = {("learned1d", None): 9 * 8, ("learned2d", 3): 6 * 8, ("sine1d", None): 0, ("sine2d", 3): 0}
+    for (kind, columns), count in counts.items():
+        made = PlaceCode(kind, 9, 8, columns)  # type: ignore[arg-type]
+        assert sum(p.numel() for p in made.parameters()) == count
+        assert made.table().unique(dim=0).shape == (9, 8)
+
+
+def test_times_by_hand() -> None:
+    held = torch.tensor([[True, False, True, True, True]])
+    places = torch.tensor([[2, 2, 0, 2, 0]])
+    assert time_rows("step", held).tolist() == [[0, 1, 2, 3, 4]]
+    assert time_rows("age", held).tolist() == [[4, 3, 2, 1, 0]]
+    assert time_rows("slot", held).tolist() == [[3, 0, 2, 1, 0]]
+    assert time_rows("mod32", torch.ones(1, 70, dtype=torch.bool))[0, [31, 32, 65]].tolist() == [31, 0, 1]
+    # by place: 0 and 3 of place 2, which came first, then 2 and 4 of place 0
+    assert time_rows("slot", held, places, torch.tensor([True])).tolist() == [[3, 0, 1, 2, 0]]
+    both = time_rows("slot", held.expand(2, -1), places.expand(2, -1), torch.tensor([False, True]))
+    assert both.tolist() == [[3, 0, 2, 1, 0], [3, 0, 1, 2, 0]]
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "message"),
+    [
+        ("t-fifo", {"capacity": 0}, "capacity must be an integer of at least 1 or None, got 0"),
+        ("t-fifo", {"dim": 9}, "dim must be even, got 9"),
+        ("t-fifo", {"heads": 3}, r"heads must divide dim \(8\), got 3"),
+        ("t-fifo", {"strategy": "lifo"}, "unknown setting 'strategy' of the memory 't-fifo'"),
+        ("t-fifo", {"time_index": "rank"}, "unknown time_index 'rank'; choose from"),
+        ("t-fifo+a", {"moves": 0}, "moves must be an integer of at least 1, got 0"),
+        ("sat-fifo", {"strategy": "mvof"}, r"unknown strategy 'mvof'; .* Did you mean 'mvfo'\?"),
+        ("sat-fifo", {"n_places": 0}, "n_places must be an integer of at least 1, got 0"),
+        (
+            "sat-fifo",
+            {"place_code": "sine2d"},
+            r"columns must divide n_places \(4\) with place_code 'sine2d', got None",
+        ),
+        ("sat-fifo", {"columns": 2}, "columns must be None with place_code 'sine1d', got 2"),
+        ("sat-pm", {"capacity": 3}, r"capacity must be at least n_places \(4\) with the strategy 'quota', got 3"),
+        ("sat-pm-ph", {"chunk": 0}, "chunk must be an integer of at least 1, got 0"),
+        ("sat-fifo-th", {"top_k": 0}, "top_k must be an integer of at least 1, got 0"),
+    ],
+)
+def test_wrong_settings_are_named(name: str, kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(name, **kwargs)
+
+
+def test_wrong_places_and_moves_are_named() -> None:
+    memory, x = make("sat-fifo"), inputs()
+    assert x.place is not None
+    assert x.move is not None
+    flags = x.episode_start, x.trial_start
+    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, as many as the table has \(n_places\), got 4"):
+        memory(StepInputs(x.embedding, *flags, place=x.place + 1))
+    with pytest.raises(ValueError, match=r"place must be 0 \.\.\. 3, .*, got -1"):
+        check_places(torch.tensor([0, -1]), 4)
+    with pytest.raises(ValueError, match=r"place must be int64 \(2, 26\), got None"):
+        memory(StepInputs(x.embedding, *flags))
+    with pytest.raises(ValueError, match=r"place must be int64 \(2, 26\), got torch.int32 \(2, 26\)"):
+        memory(StepInputs(x.embedding, *flags, place=x.place.int()))
+    moving: Memory = make("t-fifo+a")
+    with pytest.raises(ValueError, match=r"move must be 0 \.\.\. 3, or 4 for none, got 5"):
+        moving(StepInputs(x.embedding, *flags, move=x.move.clamp(min=4) + 1))
+    with pytest.raises(ValueError, match=r"move must be int64 \(2, 26\), got None"):
+        moving(StepInputs(x.embedding, *flags))

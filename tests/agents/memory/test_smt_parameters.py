@@ -1,0 +1,67 @@
+"""How many parameters the networks of the Scene Memory Transformer have, derived from their sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from torch import nn
+
+from memenvs.agents.policies.memory_policy import MemoryPolicy
+
+#: Three images of 64 features each, the pose, and three actions.
+OBSERVATIONS = spaces.Dict(
+    {"images": spaces.Box(-1.0, 1.0, (3 * 64,), np.float32), "pose": spaces.Box(-9.0, 9.0, (3,), np.float32)}
+)
+POSE = 5 * 16 + 16  # FC
+ACTION = 3 * 16 + 16  # FC of one-hot actions: the bias is the row of "none"
+FUSION = (3 * 64 + 16 + 16) * 128 + 128  # FC
+ATT_BLOCK = 4 * 128 * 128 + 2 * (128 + 128) + (128 * 128 + 128)  # queries, keys, values, output; two norms; FC
+HEAD = (128 * 128 + 128) + (128 * 3 + 3)  # FC 128 and FC of the actions
+
+
+def count(*modules: nn.Module) -> int:
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+def policy(memory: str, **kwargs: Any) -> MemoryPolicy:
+    return MemoryPolicy(
+        OBSERVATIONS, spaces.Discrete(3), lambda _: 1e-3, memory=memory, memory_kwargs=kwargs, activation="relu",
+        net_arch={"pi": [128], "vf": []}, previous_action_dim=16,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("memory", "kwargs", "expected"),
+    [
+        ("smt", {}, POSE + FUSION + 2 * ATT_BLOCK),
+        ("smt", {"encoder": False}, POSE + FUSION + ATT_BLOCK),
+        ("smt", {"tau": [1.0, 10.0, 100.0]}, POSE + 2 * 16 + FUSION + 2 * ATT_BLOCK),
+        ("smt-factorized", {}, POSE + FUSION + 3 * ATT_BLOCK),
+        ("smt-factorized", {"centres": "static"}, POSE + FUSION + 3 * ATT_BLOCK + 100 * 128),
+        ("sm-pooling", {}, POSE + FUSION),
+        # without poses: FC, keys and values, LSTM of [psi, read] with two biases, map of the hidden state (the pose would be a feature)
+        ("frmqn", {}, 208 * 128 + 128 + 2 * 128 * 128 + 4 * (3 * 128 * 128 + 2 * 128) + 128 * 128 + 3 * 128),
+        (
+            "smt-causal",
+            {},
+            208 * 128 + 128 + 2 * (ATT_BLOCK + 2 * 4 * 128 + 8 * 3),
+        ),  # a point and a sharpness for each head
+    ],
+    ids=str,
+)
+def test_parameters(memory: str, kwargs: dict[str, Any], expected: int) -> None:
+    made = policy(memory, **kwargs)
+    assert count(made.memory) == expected
+    assert count(made.previous_action) == ACTION
+    assert count(made.mlp_extractor, made.actor) == HEAD
+
+
+def test_the_two_published_sums() -> None:
+    """About 211,000 and 294,000 without image networks."""
+    for memory, blocks, expected in (("smt", 2, 210_979), ("smt-factorized", 3, 293_539)):
+        made = policy(memory)
+        assert POSE + ACTION + FUSION + blocks * ATT_BLOCK + HEAD == expected
+        assert count(made.memory, made.previous_action, made.mlp_extractor, made.actor) == expected

@@ -1,0 +1,78 @@
+"""The log of the newest steps against lists."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory.base import State
+from memenvs.agents.memory.step_log import append, empty_log, view_log
+
+
+class Lists:
+    """What a log should show: the newest steps of each row since its last reset."""
+
+    def __init__(self, rows: int, capacity: int) -> None:
+        self.rows: list[list[float]] = [[] for _ in range(rows)]
+        self.capacity = capacity
+
+    def append(self, values: Tensor, resets: Tensor) -> None:
+        for row, (kept, news, starts) in enumerate(zip(self.rows, values.tolist(), resets.tolist(), strict=True)):
+            for value, start in zip(news, starts, strict=True):
+                kept = [*([] if start else kept), value[0]]
+            self.rows[row] = kept[-self.capacity :]
+
+
+def pairs(values: Tensor) -> Tensor:
+    """What the tensor "b" holds beside "a", (B, 3, T, 2)."""
+    return torch.stack([torch.cat([k * values, -values], -1) for k in range(3)], 1)
+
+
+def shown(state: State, capacity: int) -> list[list[float]]:
+    seen, live = view_log(state, capacity)
+    assert seen["a"].shape[1] == int(live.max())
+    assert torch.equal(seen["b"], pairs(seen["a"]))
+    return [row[len(row) - n :, 0].tolist() for row, n in zip(seen["a"], live.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 5, 40])
+@pytest.mark.parametrize("chance", [0.0, 0.1, 0.6])
+def test_the_log_equals_lists(chance: float, capacity: int) -> None:
+    generator = torch.Generator().manual_seed(capacity)
+    state, lists = empty_log(3, capacity, {"a": (1,), "b": (3, 2)}, torch.zeros(())), Lists(3, capacity)
+    old: list[tuple[State, list[list[float]]]] = []
+    for steps in [1, 1, 4, 1, 1, 13, 1, 2, 1, 1, 1, 30, *[1] * 12]:
+        values = torch.randn(3, steps, 1, generator=generator)
+        resets = torch.rand(3, steps, generator=generator) < chance
+        asked = append(state, {"a": values + 9, "b": pairs(values)}, resets, capacity)
+        assert asked["a"].shape == state["a"].shape  # asked for a value only; the state before stays as it was
+        old.append((state, shown(state, capacity)))
+        state = append(state, {"a": values, "b": pairs(values)}, resets, capacity)
+        lists.append(values, resets)
+        assert shown(state, capacity) == lists.rows
+        for before, then in old[-3:]:
+            assert shown(before, capacity) == then
+
+
+def test_rows_of_different_states_make_a_state() -> None:
+    capacity = 4
+    generator = torch.Generator().manual_seed(0)
+    states, lists = [], Lists(3, capacity)
+    for row, steps in enumerate((2, 7, 5)):
+        state, alone = empty_log(1, capacity, {"a": (1,), "b": (3, 2)}, torch.zeros(())), Lists(1, capacity)
+        for _ in range(steps):
+            value = torch.randn(1, 1, 1, generator=generator)
+            never = torch.zeros(1, 1, dtype=torch.bool)
+            state = append(state, {"a": value, "b": pairs(value)}, never, capacity)
+            alone.append(value, never)
+        states.append(state)
+        lists.rows[row] = alone.rows[0]
+    together = {key: torch.cat([state[key] for state in states]) for key in states[0]}
+    assert shown(together, capacity) == lists.rows
+    for steps in (1, 3, 1):
+        values = torch.randn(3, steps, 1, generator=generator)
+        resets = torch.zeros(3, steps, dtype=torch.bool)
+        together = append(together, {"a": values, "b": pairs(values)}, resets, capacity)
+        lists.append(values, resets)
+        assert shown(together, capacity) == lists.rows

@@ -1,0 +1,184 @@
+"""Transformer-XL against its definition."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from memenvs.agents.memory import StepInputs, make_memory
+from memenvs.agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
+
+B, T, D = 2, 17, 8
+TRIALS = (0, 10)
+
+
+def make(scale: float = 0.4, **kwargs: object) -> TransformerXLMemory:
+    settings = {"layers": 2, "heads": 2, "dim": D, "mlp_dim": 12, "memory_length": 4, **kwargs}
+    memory = TransformerXLMemory(D, TransformerXLConfig(**settings)).double().eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in memory.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * scale)
+    return memory
+
+
+def inputs(trials: tuple[int, ...] = TRIALS, episodes: tuple[int, ...] = ()) -> StepInputs:
+    trial = torch.zeros(B, T, dtype=torch.bool)
+    trial[:, list(trials)] = True
+    episode = trial.clone()
+    episode[:, list(episodes)] = True
+    embedding = torch.randn(B, T, D, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return StepInputs(embedding, episode, trial)
+
+
+def by_definition(memory: TransformerXLMemory, x: StepInputs) -> Tensor:
+    """Features (B, T, D), one query, one head and one key at a time: content, distance and their two biases."""
+    config = memory.config
+    heads, width, reach = config.heads, config.head_dim, config.memory_length
+
+    def norm(z: Tensor, weight: Tensor) -> Tensor:
+        return z / (z.square().mean(-1, keepdim=True) + 1e-6).sqrt() * weight
+
+    def encode(distance: int) -> Tensor:
+        angles = [distance / 10_000 ** (2 * i / D) for i in range(D // 2)]
+        return torch.tensor([math.sin(a) for a in angles] + [math.cos(a) for a in angles], dtype=torch.float64)
+
+    out = []
+    for row in range(B):
+        begin = 0  # of the running trial
+        firsts = []
+        for t in range(T):
+            begin = t if x.trial_start[row, t] else begin
+            firsts.append(max(begin, t - reach))
+        h = x.embedding[row]
+        for block in memory.blocks:
+            wq, wk, wv = block.qkv.weight.view(3, heads, width, D)
+            normed = norm(h, block.attention_norm.weight)
+            heard = torch.zeros(T, heads, width, dtype=torch.float64)
+            for t in range(T):
+                for head in range(heads):
+                    q = wq[head] @ normed[t]
+                    scores, values = [], []
+                    for j in range(firsts[t], t + 1):
+                        r = block.distance.weight.view(heads, width, D)[head] @ encode(t - j)
+                        by_content = (q + block.content_bias[head, 0]) @ (wk[head] @ normed[j])
+                        scores.append((by_content + (q + block.distance_bias[head, 0]) @ r) / math.sqrt(width))
+                        values.append(wv[head] @ normed[j])
+                    heard[t, head] = torch.stack(scores).softmax(0) @ torch.stack(values)
+            h = h + heard.flatten(1) @ block.attention_out.weight.T
+            gate, up = (norm(h, block.mlp_norm.weight) @ block.gate_up.weight.T).chunk(2, dim=-1)
+            curve = 0.5 * gate * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
+            h = h + (curve * up) @ block.down.weight.T
+        out.append(norm(h, memory.norm.weight) @ memory.output.weight.T + memory.output.bias)
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize("memory_length", [1, 4, T])
+@torch.no_grad()
+def test_features_follow_the_definition(memory_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, x = make(memory_length=memory_length), inputs()
+    expected = by_definition(memory, x)
+    torch.testing.assert_close(memory(x)[0], expected, atol=1e-10, rtol=0)
+    state, acted = memory.initial_state(B), []
+    for t in range(T):
+        feature, state = memory.step(x.steps(t, t + 1), state)
+        acted.append(feature)
+    torch.testing.assert_close(torch.stack(acted, 1), expected, atol=1e-10, rtol=0)
+    monkeypatch.setattr(
+        "memenvs.agents.memory.trxl.ROWS_AT_ONCE", 5
+    )  # a long sequence, some rows of its scores at a time
+    torch.testing.assert_close(memory(x)[0], expected, atol=1e-10, rtol=0)
+    torch.testing.assert_close(memory(x, last=7)[0], expected[:, -7:], atol=1e-10, rtol=0)
+
+
+@torch.no_grad()
+def test_reach_is_layers_times_memory_length() -> None:
+    memory, x = make(layers=3, memory_length=2), inputs((0,))
+    before = memory(x)[0]
+    x.embedding[:, 4] += 1
+    moved = (memory(x)[0] - before).abs().sum(-1) > 0
+    assert moved.nonzero()[:, 1].unique().tolist() == list(range(4, 4 + 3 * 2 + 1))
+
+
+@torch.no_grad()
+def test_nothing_but_distance_tells_where_a_step_is() -> None:
+    """No episode index, no mask at episodes, no step number: what lies out of reach could be anything."""
+    memory, x = make(memory_length=3), inputs((0,))
+    whole = memory(x)[0]
+    torch.testing.assert_close(memory(inputs((0,), episodes=(5, 11)))[0], whole, atol=0, rtol=0)
+    late = memory(x.steps(4, T))[0]  # as if step 4 began the trial
+    torch.testing.assert_close(late[:, 6:], whole[:, 10:], atol=1e-12, rtol=0)
+    assert not torch.allclose(late[:, 5], whole[:, 9])
+
+
+def test_no_gradient_through_the_memory() -> None:
+    memory, x = make(memory_length=6), inputs((0,))
+    x.embedding.requires_grad_()
+    whole = memory(x)[0]
+    _, state = memory(x.steps(0, 9))
+    assert not state["hidden"].requires_grad
+    features, _ = memory(x.steps(9, T), state)
+    torch.testing.assert_close(features, whole[:, 9:], atol=1e-12, rtol=0)
+    (grad,) = torch.autograd.grad(features.sum(), x.embedding, retain_graph=True)
+    touched = grad.abs().sum(-1) > 0
+    assert touched[:, 9:].all()
+    assert not touched[:, :9].any()
+    (key_grad,) = torch.autograd.grad(features[:, 0].sum(), memory.blocks[0].qkv.weight)
+    assert key_grad[D : 2 * D].abs().sum() > 0  # keys are made of the memory with the present weights
+
+
+def test_the_state_keeps_its_size_and_the_one_before_is_left_alone() -> None:
+    memory, x = make(), inputs()
+    state = memory.initial_state(B, max_steps=1000)
+    kept = {key: value.clone() for key, value in state.items()}
+    _, after = memory.prefill(x, state)
+    assert {key: value.shape for key, value in after.items()} == {key: value.shape for key, value in kept.items()}
+    assert all(torch.equal(state[key], value) for key, value in kept.items())
+    assert after["length"].tolist() == [T - TRIALS[-1]] * B
+
+
+def test_dropout() -> None:
+    memory, x = make(dropout=0.5), inputs()
+    whole = memory(x)[0]
+    memory.train().generator.manual_seed(4)
+    kept = memory.generator.get_state()
+    first = memory(x)[0]
+    assert not torch.equal(first, memory(x)[0])
+    memory.generator.set_state(kept)
+    torch.testing.assert_close(memory(x)[0], first, atol=0, rtol=0)
+    dropped = torch.cat([memory(x)[0].flatten() for _ in range(20)]) == 0  # the last dropout is on the features
+    assert 0.45 < float(dropped.double().mean()) < 0.55
+    state, acted = memory.initial_state(B), []
+    for t in range(T):  # acting, and what is acted on, is without
+        feature, state = memory.step(x.steps(t, t + 1), state)
+        acted.append(feature)
+    torch.testing.assert_close(torch.stack(acted, 1), whole, atol=1e-12, rtol=0)
+    torch.testing.assert_close(memory.prefill(x, memory.initial_state(B))[0], whole, atol=1e-12, rtol=0)
+    still = make(0.0, dropout=0.5).train()  # all that is left is the bias of the output, which keeps its mean
+    with torch.no_grad():
+        still.output.bias.fill_(1.0)
+    assert set(still(x)[0].unique().tolist()) == {0.0, 2.0}
+
+
+def test_parameter_count() -> None:
+    """As ReLIC's 4 blocks, with a matrix for distances and two biases in each."""
+    memory = TransformerXLMemory(800, TransformerXLConfig())
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in memory.named_children()}
+    assert counts == {"input": 205_056, "blocks": 4_196_352 + 4 * (256 * 256 + 2 * 256), "norm": 256, "output": 65_792}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"memory_length": 0}, "memory_length must be at least 1, got 0"),
+        ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ({"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
+        ({"layers": 0}, "layers must be at least 1, got 0"),
+    ],
+)
+def test_settings_are_checked(kwargs: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_memory("trxl", 8, **kwargs)

@@ -1,0 +1,42 @@
+"""Small learners of `ImitationA2C`: their settings, and weights with which everything matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from memenvs.agents.mtvm.imitation import ImitationA2C
+
+SIZES = {"dim": 8, "inner": 16, "heads": 2, "critic_dim": 8}
+DRY = {"dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0}
+ENV = "memenvs/VLN-R2R-v0"
+
+
+def kwargs(folder: Path, **changes: Any) -> dict[str, Any]:
+    same = {
+        "world": "mp3d",
+        "split": "train",
+        "data_dir": str(folder),
+        "features": "none",
+        "feature_size": 4,
+        "max_tokens": 8,
+    }
+    return same | changes
+
+
+def weights(model: ImitationA2C) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.policy.parameters()])
+
+
+def sharpen(model: ImitationA2C) -> ImitationA2C:
+    """Ready to play, with weights in float64, large enough that everything matters."""
+    generator = torch.Generator().manual_seed(1)
+    model.policy.double()
+    model._setup_learn(1)
+    with torch.no_grad():
+        for each in model.policy.parameters():
+            each.add_(0.3 * torch.randn(each.shape, generator=generator, dtype=torch.float64))
+    return model

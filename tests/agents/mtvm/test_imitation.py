@@ -1,0 +1,349 @@
+"""Imitation and actor-critic in the house of `toys.py`: losses by hand, rows alone and together, what an update leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from memenvs.agents import make_vec_env
+from memenvs.agents.mtvm.imitation import ImitationA2C
+from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.mtvm.network import Look
+from memenvs.agents.mtvm.rollout import Decisions, Rollout, discounted_returns
+from tests.agents.mtvm.learners import sharpen, weights
+
+
+def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> Decisions:
+    zero = [0.0] * len(rows)
+    names = ("log_probs", "entropy", "values", "error", "agreed", "apart")
+    return Decisions(
+        rows=torch.tensor(rows),
+        rewards=torch.tensor(rewards),
+        **{name: torch.tensor(values.get(name, zero)) for name in names},
+    )
+
+
+# ---------------------------------------------------------------------- losses by hand
+
+
+def test_returns_by_hand() -> None:
+    """Row 0 stops after its second decision, row 1 is cut after its third, where the value of what follows is 8."""
+    steps = [decisions([0, 1], [1.0, 2.0]), decisions([0, 1], [4.0, 0.0]), decisions([1], [6.0])]
+    found = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
+    assert found.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
+
+
+def test_losses_by_hand(make_learner) -> None:
+    model = make_learner(2, gamma=0.5, value_coef=0.5, entropy_coef=0.01, imitation_weight=0.2)
+    steps = [
+        decisions(
+            [0, 1],
+            [1.0, 2.0],
+            log_probs=[-1.0, -2.0],
+            entropy=[0.3, 0.6],
+            values=[1.0, 0.0],
+            error=[1.0, 3.0],
+            apart=[0.1, 0.2],
+        ),
+        decisions([1], [4.0], log_probs=[-0.5], entropy=[0.9], values=[2.0], error=[2.0], apart=[0.6]),
+    ]
+    rollout = Rollout(steps, torch.tensor([0.0, 6.0]), torch.tensor([0.2, 0.4]))
+    returns = [1.0, 2 + 0.5 * 7, 7.0]
+    ahead = [returns[0] - 1, returns[1], returns[2] - 2]
+    sampled = {name: value.item() for name, value in model.losses(rollout, taught=False).items()}
+    assert sampled == pytest.approx(
+        {
+            "actor": (1.0 * ahead[0] + 2.0 * ahead[1] + 0.5 * ahead[2]) / 3,
+            "critic": 0.5 * sum(each**2 for each in ahead) / 3,
+            "entropy": -0.01 * (0.3 + 0.6 + 0.9) / 3,
+            "text_consistency": 6 * 0.3,
+            "cross_consistency": 2 * 0.3,
+        }
+    )
+    taught = {name: value.item() for name, value in model.losses(rollout, taught=True).items()}
+    assert taught["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2) and set(taught) == {
+        "error",
+        "text_consistency",
+        "cross_consistency",
+    }
+    assert set(make_learner(2, text_consistency=0.0, cross_consistency=0.0).losses(rollout, taught=True)) == {"error"}
+
+
+# ---------------------------------------------------------------------- rollouts
+
+
+def test_a_taught_rollout_is_the_teachers(make_learner) -> None:
+    """The way a-b-c-d and a stop, or e-b and a stop; who has finished has no more decisions."""
+    model = make_learner(4, env={"max_episode_steps": 5})
+    rollout = model.play(model.env, 0, taught=True)
+    played = [model.env.reset_infos[i]["trial_id"] for i in range(4)]
+    assert min(played) > 0  # those that finished first have gone on
+    lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
+    assert set(lengths) <= {2, 4} and rollout.decisions == sum(lengths)
+    ends = {i: next(s.rewards[s.rows == i].item() for s in reversed(rollout.steps) if i in s.rows) for i in range(4)}
+    assert all(reward == pytest.approx(4.0) for reward in ends.values())  # 2 + 2 nDTW of the annotated way
+    assert not rollout.last.any()
+
+
+def test_episodes_that_are_asked_for(make_learner) -> None:
+    """Ways of two and of four decisions, in any order; the trial does not matter then."""
+    model = make_learner(4)
+    world = model.env.env.task.world
+    decisions = {number: len(world.episode(number).path) for number in range(world.num_episodes)}
+    assert len(set(decisions.values())) > 1
+    for trial, asked in ((0, [0, 1, 2, 0]), (5, [2, 2, 1, 0])):
+        rollout = model.play(model.env, trial, taught=True, episodes=asked)
+        lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
+        assert lengths == [decisions[number] for number in asked]
+
+
+def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
+    """Losses of each episode, in a batch with longer and shorter ones and by itself."""
+    model = sharpen(make_learner(4))
+    rollout = model.play(model.env, 3, taught=True)
+    lengths = []
+    for i in range(4):
+        single = sharpen(make_learner(1))
+        single.env.seed(7 + i)
+        alone = single.play(single.env, 3, taught=True)
+        lengths.append(len(alone.steps))
+        own = [step for step in rollout.steps if i in step.rows]
+        assert len(own) == len(alone.steps)
+        for step, expected in zip(own, alone.steps, strict=True):
+            for name in ("error", "values", "log_probs", "entropy", "rewards"):
+                torch.testing.assert_close(
+                    getattr(step, name)[step.rows == i], getattr(expected, name), atol=1e-9, rtol=1e-7
+                )
+    assert len(set(lengths)) > 1
+
+
+def test_a_cut_episode_goes_on_with_the_critics_value(make_learner) -> None:
+    model = sharpen(make_learner(3, env={"max_episode_steps": 1}))
+    rollout = model.play(model.env, 1, taught=False)
+    stopped = rollout.steps[0].rewards.abs() >= 2
+    values = rollout.last
+    assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
+
+
+def test_the_critic_remembers_what_was_before_the_cut(make_learner) -> None:
+    """The value of what follows is that of the second decision where the clock goes on."""
+    cut, whole = (sharpen(make_learner(4, env={"max_episode_steps": limit})) for limit in (1, 5))
+    ended, goes_on = (model.play(model.env, 1, taught=False) for model in (cut, whole))
+    second = goes_on.steps[1]
+    assert len(second.rows) > 0
+    torch.testing.assert_close(ended.last[second.rows], second.values.detach().float())
+
+
+def test_the_actors_loss_does_not_teach_the_critic(make_learner) -> None:
+    values, log_probs = (torch.tensor([1.0], requires_grad=True) for _ in range(2))
+    step = replace(decisions([0], [3.0]), values=values, log_probs=log_probs)
+    make_learner(2).losses(Rollout([step], torch.zeros(1), torch.zeros(1)), taught=False)["actor"].backward()
+    assert values.grad is None and log_probs.grad is not None and log_probs.grad.item() == -2.0
+
+
+def test_sampled_rollouts_draw_their_actions(make_learner) -> None:
+    model = sharpen(make_learner(3))
+    rollouts = [model.play(model.env, 1, taught=False) for _ in range(10)]
+    assert len({rollout.steps[0].log_probs.sum().item() for rollout in rollouts}) > 1
+
+
+def test_an_update_decays_weights_and_ends_without_dropout(
+    make_learner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = make_learner(2, weight_decay=0.3)
+    assert [group["weight_decay"] for group in model.policy.optimizer.param_groups] == [0.3]
+    model.save(tmp_path / "model.zip")
+    other = ImitationA2C.load(tmp_path / "model.zip", weight_decay=0.2)
+    assert (
+        [group["weight_decay"] for group in other.policy.optimizer.param_groups] == [other.config.weight_decay] == [0.2]
+    )
+    model.learn(1)
+    assert not model.policy.training
+    before = weights(model)
+    endless = {"error": torch.tensor(float("inf"), requires_grad=True)}
+    monkeypatch.setattr(model, "losses", lambda rollout, taught: endless)
+    with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
+        model.learn(2, reset_num_timesteps=False)
+    assert torch.equal(before, weights(model))
+
+
+def test_nothing_is_inconsistent_where_nothing_is_dropped(make_learner) -> None:
+    for rate, is_zero in ((0.0, True), (0.9, False)):
+        model = sharpen(make_learner(3, word_drop=rate))
+        torch.manual_seed(1)
+        rollout = model.play(model.env, 0, taught=True)
+        apart = torch.cat([step.apart for step in rollout.steps])
+        assert bool((rollout.text_apart.abs().max() < 1e-6) == is_zero) and bool((apart.abs().max() < 1e-6) == is_zero)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -> None:
+    """And compares the two passes: its gradient reaches all layers and words. (A bias that all keys share moves no attention.)"""
+    model = sharpen(make_learner(2, network={"cross_layers": layers, "text_layers": 0}))
+    torch.manual_seed(3)
+    rollout = model.play(model.env, 0, taught=True)
+    torch.cat([step.apart for step in rollout.steps]).mean().backward()
+    for name, each in model.policy.network.cross_layers.named_parameters():
+        if each.grad is not None:
+            assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
+    moved = model.policy.network.words.weight.grad.abs().amax(1) > 1e-9
+    observations = model.env.reset()
+    heard = observations["instruction"][observations["instruction_mask"] > 0]
+    assert moved[torch.as_tensor(heard, dtype=torch.int64).unique()].all()
+
+
+def test_the_text_is_read_once_an_episode(make_learner) -> None:
+    for drops, times in ((0.0, 1), (2.0, 2)):
+        model = make_learner(3, text_consistency=drops, cross_consistency=drops)
+        read, encode = [], model.policy.network.encode
+        model.policy.network.encode = lambda tokens, keys, read=read, encode=encode: (
+            read.append(len(tokens)) or encode(tokens, keys)
+        )
+        assert len(model.play(model.env, 0, taught=True).steps) > 1
+        assert read == [3] * times
+
+
+def test_dropped_words_are_not_looked_at_in_acting(make_learner) -> None:
+    model = make_learner(2)
+    model.policy.set_training_mode(False)
+    before = torch.random.get_rng_state()
+    model.predict(model.env.reset(), deterministic=True)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+# ---------------------------------------------------------------------- updates
+
+
+def test_gradients_are_clipped_as_they_are(make_learner) -> None:
+    """Of all parameters together, the critic's too."""
+    model = sharpen(make_learner(3, max_grad_norm=0.01))
+    model.train()
+    gradients = [p.grad for p in model.policy.parameters() if p.grad is not None]
+    assert torch.cat([g.flatten() for g in gradients]).norm().item() == pytest.approx(0.01, rel=1e-3)
+    assert sum(float(p.grad.abs().sum()) for p in model.policy.network.critic.parameters()) > 0
+
+
+def test_imitation_alone_at_first(make_learner) -> None:
+    played: list[tuple[int, bool]] = []
+    model = make_learner(2, imitation_updates=2, warmup_updates=3)
+    play = model.play
+    model.play = lambda env, number, *, taught: played.append((number, taught)) or play(env, number, taught=taught)
+    model.learn(3)
+    assert played == [(0, True), (2, True), (4, True), (5, False)]
+    assert [model.config.learning_rate_at(k, 10) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
+
+
+def test_the_step_size_falls_to_the_end_of_the_run(make_learner) -> None:
+    model = make_learner(2, imitation_updates=9, warmup_updates=1, learning_rate=1e-2, final_learning_rate=2e-3)
+    rates: list[float] = []
+    step = model.policy.optimizer.step
+    model.policy.optimizer.step = lambda: rates.append(model.policy.optimizer.param_groups[0]["lr"]) or step()
+    model.learn(4)
+    assert rates == pytest.approx([5e-3, 8e-3, 6e-3, 4e-3])
+    model.learn(4, reset_num_timesteps=False)  # the second half of 8
+    assert rates[4:] == pytest.approx([6e-3, 5e-3, 4e-3, 3e-3])
+
+
+def test_it_learns_the_way_and_no_global_generator_is_touched(make_learner) -> None:
+    state = torch.random.get_rng_state()
+    model = make_learner(
+        6,
+        learning_rate=3e-3,
+        imitation_weight=1.0,
+        text_consistency=0.1,
+        cross_consistency=0.1,
+        imitation_updates=10**6,
+    )
+    first = model.play(model.env, 1000, taught=True)
+    torch.random.set_rng_state(state)
+    model.learn(40)
+    assert torch.equal(state, torch.random.get_rng_state())
+    last = model.play(model.env, 1000, taught=True)
+    errors = [float(torch.cat([step.error for step in each.steps]).mean().detach()) for each in (first, last)]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_wrong_losses_leave_the_weights(make_learner) -> None:
+    model = make_learner(2)
+    with torch.no_grad():
+        model.policy.network.critic[-1].bias.fill_(float("nan"))
+    before = model.policy.network.see.weight.clone()
+    with pytest.raises(ValueError, match="the policy's outputs must be finite, got NaN or infinity after 0"):
+        model.train()
+    assert torch.equal(before, model.policy.network.see.weight)
+
+
+def test_bfloat16_learns_too(make_learner) -> None:
+    model = make_learner(2, precision="bfloat16")
+    before = weights(model)
+    model.learn(1)
+    assert model.policy.network.see.weight.dtype == torch.float32 and not torch.equal(before, weights(model))
+
+
+def test_wrong_settings(make_learner) -> None:
+    with pytest.raises(TypeError, match="unknown setting 'clip'"):
+        make_learner(clip=1)
+    with pytest.raises(ValueError, match="an MTVMPolicy needs observations with instruction"):
+        ImitationA2C("MTVMPolicy", make_vec_env("memenvs/Darkroom-v0", 1), device="cpu")
+    with pytest.raises(
+        ValueError, match="text_positions of the network must be at least the 8 tokens of an instruction, got 4"
+    ):
+        make_learner(network={"text_positions": 4})
+    with pytest.raises(
+        ValueError, match=r"text_consistency and cross_consistency must be 0 where network\.language is False"
+    ):
+        make_learner(network={"language": False})
+    with pytest.raises(ValueError, match=r"memory_angle must be left out with history 'state'.*, got 'option'"):
+        make_learner(network={"history": "state", "memory_angle": "option"})
+    for network, message in (
+        ({"bank": 0, "memory_angle": "option"}, "memory_angle must be left out with bank 0"),
+        ({"bank": 0, "history": "observation"}, "history must be left out with bank 0"),
+        ({"bank": 0, "detach_memory": True}, "detach_memory must be False with bank 0 and history 'activation'"),
+        (
+            {"history": "observation", "detach_memory": True},
+            "detach_memory must be False with bank None and history 'observation'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_learner(network=network)
+    with pytest.raises(
+        ValueError, match=r"weight_decay is a setting of the learner \(0.01\) .*, got 0.5 in policy_kwargs"
+    ):
+        ImitationA2C("MTVMPolicy", make_learner().env, policy_kwargs={"weight_decay": 0.5})
+
+
+@pytest.mark.parametrize(("changes", "needed"), [({}, 32), ({"bank": 3}, 20), ({"history": "state"}, 18)])
+def test_room_for_what_an_episode_can_remember(make_learner, changes: dict[str, Any], needed: int) -> None:
+    """15 moves and 17 actions where the clock cuts an episode and what follows is valued."""
+    model = make_learner(4, network=changes | {"vision_positions": needed})
+    model._setup_learn(1)
+    network, decide = model.policy.network, model.policy.network.decide
+
+    def decide_to_go_on(*given: Any) -> Look:
+        look = decide(*given)
+        look.logits[:, -1] = -torch.inf
+        return look
+
+    network.decide = decide_to_go_on
+    with torch.no_grad():
+        assert bool((model.play(model.env, 0, taught=False).last != 0).all())
+    with pytest.raises(
+        ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
+    ):
+        make_learner(network=changes | {"vision_positions": needed - 1})
+
+
+def test_rates_out_of_range() -> None:
+    for name, value, message in (
+        ("word_drop", 1.5, r"word_drop must be in \[0, 1\), got 1.5"),
+        ("word_drop", 1.0, r"word_drop must be in \[0, 1\), got 1.0"),
+        ("learning_rate", 0.0, "learning_rate must be > 0, got 0.0"),
+        ("final_learning_rate", -1e-4, "final_learning_rate must be >= 0 or None, got -0.0001"),
+        ("cross_consistency", -1.0, "cross_consistency must be at least 0, got -1.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ImitationConfig(**{name: value})

@@ -1,0 +1,289 @@
+"""The policy: acting one by one, distributions, encoders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from memenvs.agents.encoders import DictEncoder
+from memenvs.agents.policies.distributions import ActionHead, Categorical, DiagonalGaussian, MultiCategorical
+from memenvs.agents.policies.memory_policy import MemoryPolicy
+from tests.agents.learners import MEMORIES, darkroom
+
+OBSERVATIONS = spaces.Dict(
+    {"position": spaces.Box(0.0, 2.0, (2,), np.float32), "reward": spaces.Box(0.0, 1.0, (1,), np.float32)}
+)
+
+
+def policy(
+    memory: str = "lstm", observations: spaces.Space = OBSERVATIONS, actions: spaces.Space | None = None, **kwargs: Any
+) -> MemoryPolicy:
+    torch.manual_seed(0)
+    kwargs = {"memory": memory, "memory_kwargs": MEMORIES[memory], **kwargs}
+    made = MemoryPolicy(observations, actions or spaces.Discrete(5), lambda _: 1e-3, **kwargs)
+    with torch.no_grad():  # the head is nearly uniform at first
+        made.actor.linear.weight.normal_()
+    return made
+
+
+def batches(steps: int, n: int, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [
+        {"position": rng.integers(3, size=(n, 2)).astype(np.float32), "reward": rng.random((n, 1), np.float32)}
+        for _ in range(steps)
+    ]
+
+
+def run(
+    made: MemoryPolicy, shown: list[dict[str, np.ndarray]], starts: np.ndarray | None = None, **kwargs: Any
+) -> np.ndarray:
+    """Most likely actions, (T, N)."""
+    state, out = None, []
+    for t, observation in enumerate(shown):
+        begun = None if starts is None else starts[t]
+        action, state = made.predict(observation, state, begun, deterministic=True, **kwargs)
+        out.append(action)
+    return np.stack(out)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_one_observation_and_a_batch(memory: str) -> None:
+    made, shown = policy(memory), batches(8, 3)
+    together = run(made, shown)
+    assert together.shape == (8, 3)
+    for i in range(3):
+        alone = run(made, [{key: value[i] for key, value in each.items()} for each in shown])
+        assert alone.shape == (8,)
+        np.testing.assert_array_equal(alone, together[:, i])
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_an_episode_empties_the_memory_unless_trials_are_known(memory: str) -> None:
+    made, shown = policy(memory), batches(4, 2)
+    starts = np.zeros((8, 2), bool)
+    starts[[0, 4]] = True
+    twice = run(made, shown + shown, starts)
+    np.testing.assert_array_equal(twice[:4], twice[4:])
+    made.resets_with_episode = False  # as a learner on an environment with trials says
+    values = []
+    for trial_starts in (False, True):
+        state = None
+        for t, observation in enumerate(shown + shown):
+            begun = np.full(2, trial_starts and t == 4)
+            _, state = made.predict(observation, state, starts[t], True, begun if t > 0 else None)
+        assert state is not None
+        features = made.features(made.obs_to_tensor(shown[0])[0])
+        with torch.no_grad():
+            values.append(
+                made.step(features, state, torch.zeros(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool))[1]
+            )
+    assert torch.equal(values[0], values[1]) is (memory == "none")
+
+
+def test_the_previous_action_is_seen_and_forgotten_with_the_episode() -> None:
+    made = policy("lstm")
+    state = made.initial_state(2)
+    no = torch.zeros(2, dtype=torch.bool)
+    features = made.features(made.obs_to_tensor(batches(1, 2)[0])[0])
+    state = made.remember_action(state, torch.tensor([4, 0]))
+    _, _, after = made.step(features, state, torch.tensor([False, True]), no)
+    assert after["previous_action"].tolist() == [5, 0]
+
+
+def test_drawn_actions_come_from_the_policy_s_generator() -> None:
+    made, shown = policy("none"), batches(1, 64)[0]
+    draws = []
+    for _ in range(2):
+        made.generator.manual_seed(3)
+        torch.rand(5)
+        draws.append(made.predict(shown)[0])
+    np.testing.assert_array_equal(*draws)
+    assert not np.array_equal(draws[0], made.predict(shown)[0])
+
+
+@pytest.mark.parametrize("part", ["actor", "critic"])
+def test_broken_weights_are_named(part: str) -> None:
+    made = policy("none")
+    with torch.no_grad():
+        for parameter in getattr(made, part).parameters():
+            parameter.fill_(float("nan"))
+    with pytest.raises(ValueError, match="policy's outputs must be finite, got NaN or infinity"):
+        made.predict(batches(1, 2)[0])
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ValueError, match="previous_action_dim must be 0 for actions in Box"):
+        policy(actions=spaces.Box(-1.0, 1.0, (2,), np.float32), previous_action_dim=8)
+    with pytest.raises(ValueError, match="unknown features_extractor_class 'Cnn'; choose from"):
+        policy(features_extractor_class="Cnn")
+    with pytest.raises(ValueError, match="use_sde must be False"):
+        policy(use_sde=True)
+    with pytest.raises(ValueError, match="unknown key 'place' in scaled; choose from"):
+        policy(features_extractor_kwargs={"scaled": ["place"]})
+    with pytest.raises(RuntimeError, match="acts through predict"):
+        policy()._predict(torch.zeros(1))
+
+
+# ------------------------------------------------------------------ distributions
+
+
+def test_categorical() -> None:
+    logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, -1e9]])
+    made = Categorical(logits)
+    expected = torch.distributions.Categorical(logits=logits)
+    actions = torch.tensor([2, 0])
+    torch.testing.assert_close(made.log_prob(actions), expected.log_prob(actions))
+    torch.testing.assert_close(made.entropy(), expected.entropy())
+    assert made.mode()[0] == 2
+    generator = torch.Generator().manual_seed(0)
+    many = Categorical(logits[:, None].expand(2, 20_000, 3)).sample(generator)
+    shares = torch.stack([(many == a).float().mean(1) for a in range(3)], 1)
+    torch.testing.assert_close(shares, logits.softmax(-1), atol=0.015, rtol=0)
+
+
+def test_multi_categorical() -> None:
+    logits = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    made = MultiCategorical(logits, (2, 3))
+    first, second = (torch.distributions.Categorical(logits=part) for part in logits.split((2, 3), -1))
+    actions = torch.tensor([[0, 2], [1, 1], [1, 0], [0, 0]])
+    torch.testing.assert_close(made.log_prob(actions), first.log_prob(actions[:, 0]) + second.log_prob(actions[:, 1]))
+    torch.testing.assert_close(made.entropy(), first.entropy() + second.entropy())
+    assert made.sample(torch.Generator()).shape == made.mode().shape == (4, 2)
+
+
+def test_diagonal_gaussian() -> None:
+    mean, log_std = torch.randn(4, 2, generator=torch.Generator().manual_seed(0)), torch.tensor([0.3, -1.0])
+    made = DiagonalGaussian(mean, log_std)
+    expected = torch.distributions.Independent(torch.distributions.Normal(mean, log_std.exp()), 1)
+    actions = mean + 0.5
+    torch.testing.assert_close(made.log_prob(actions), expected.log_prob(actions))
+    torch.testing.assert_close(made.entropy(), expected.entropy())
+    draws = DiagonalGaussian(mean[:1].expand(20_000, 2), log_std).sample(torch.Generator().manual_seed(0))
+    torch.testing.assert_close(draws.mean(0), mean[0], atol=0.05, rtol=0)
+    torch.testing.assert_close(draws.std(0), log_std.exp(), atol=0.03, rtol=0)
+
+
+def test_the_first_policy_is_nearly_uniform() -> None:
+    head = ActionHead(8, spaces.Discrete(4))
+    torch.testing.assert_close(head(torch.randn(3, 8)).log_probs.exp(), torch.full((3, 4), 0.25), atol=0.02, rtol=0)
+
+
+# ------------------------------------------------------------------ encoders
+
+
+def test_dict_encoder_by_hand() -> None:
+    space = spaces.Dict(
+        {
+            "cell": spaces.Box(np.float32([0, 2]), np.float32([4, 6]), (2,)),
+            "goal": spaces.Box(-1.0, 1.0, (3,), np.float32),
+            "reward": spaces.Box(0.0, 1.0, (1,), np.float32),
+        }
+    )
+    made = DictEncoder(space, widths={"goal": 4}, scaled=["cell"])
+    assert made.features_dim == 2 + 4 + 1
+    goal = torch.tensor([[0.1, 0.2, 0.3]])
+    out = made({"cell": torch.tensor([[3.0, 2.0]]), "goal": goal, "reward": torch.tensor([[0.5]])})
+    assert out[0, :2].tolist() == [0.5, -1.0]
+    linear: Any = made.parts["goal"][1]  # type: ignore[index]
+    torch.testing.assert_close(out[:, 2:6], goal @ linear.weight.T + linear.bias)
+    assert out[0, 6] == 0.5
+    assert not any("cell" in name for name in made.state_dict())  # bounds are known from the space
+    unbounded = spaces.Dict({"cell": spaces.Box(-np.inf, 2.0, (2,), np.float32)})
+    with pytest.raises(ValueError, match="scaled key 'cell' must be a Box with finite bounds"):
+        DictEncoder(unbounded, scaled=["cell"])
+
+
+def test_small_images_by_hand() -> None:
+    """Each output of a convolution is a sum over a 3 x 3 window, here computed without one."""
+    space = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 9, 8), np.uint8), "heading": spaces.Box(-1.0, 1.0, (2,))})
+    made = DictEncoder(space, image_dim=5)
+    assert made.features_dim == 2 + 5  # keys in alphabetical order
+    images = torch.rand(2, 3, 9, 8)
+    out = made({"rgb": images, "heading": torch.tensor([[0.6, 0.8], [1.0, 0.0]])})
+    assert out[:, :2].tolist() == torch.tensor([[0.6, 0.8], [1.0, 0.0]]).tolist()
+    first, _, second, _, _, linear, _ = made.parts["rgb"].layers  # type: ignore[union-attr, misc]
+
+    def convolved(x: Tensor, layer: Any, stride: int) -> Tensor:
+        rows, columns = ((size - 3) // stride + 1 for size in x.shape[2:])
+        windows = [
+            [x[:, :, stride * i : stride * i + 3, stride * j : stride * j + 3] for j in range(columns)]
+            for i in range(rows)
+        ]
+        sums = [[torch.einsum("bcij,ocij->bo", window, layer.weight) for window in row] for row in windows]
+        return (torch.stack([torch.stack(row, -1) for row in sums], -2) + layer.bias[:, None, None]).relu()
+
+    hidden = convolved(convolved(images, first, 2), second, 1)
+    assert hidden.shape == (2, 16, 2, 1)
+    torch.testing.assert_close(out[:, 2:], (hidden.flatten(1) @ linear.weight.T + linear.bias).relu())
+    tiny = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 9, 6), np.uint8)})
+    with pytest.raises(ValueError, match="images must have at least 7 x 7 pixels, got 9 x 6"):
+        DictEncoder(tiny)
+    for size, cnn in ((35, "SmallCNN"), (36, "NatureCNN")):
+        image = spaces.Dict({"rgb": spaces.Box(0, 255, (3, 40, size), np.uint8)})
+        assert type(DictEncoder(image).parts["rgb"]).__name__ == cnn
+
+
+def test_actions_for_the_environment() -> None:
+    box = policy("none", actions=spaces.Box(np.float32(-0.5), np.float32(0.25), (2,)))
+    np.testing.assert_array_equal(
+        box.environment_actions(torch.tensor([[-2.0, 0.1], [0.3, -0.5]])), np.float32([[-0.5, 0.1], [0.25, -0.5]])
+    )
+    shifted = policy("none", actions=spaces.Discrete(3, start=-1))
+    assert shifted.environment_actions(torch.tensor([0, 2])).tolist() == [-1, 1]
+    assert darkroom().action_space.contains(int(policy("none").environment_actions(torch.tensor([3]))[0]))
+
+
+# ---------------------------------------------------------------------- actions that there are not
+
+
+MASKED = spaces.Dict({"position": spaces.Box(0.0, 2.0, (2,), np.float32), "candidate_mask": spaces.MultiBinary(4)})
+
+
+def masked(n: int) -> dict[str, np.ndarray]:
+    """Observations of which row i has the actions 0 and 3, or 2 alone."""
+    masks = np.array([[1, 0, 0, 1], [0, 0, 1, 0]], np.int8)
+    return {"position": np.zeros((n, 2), np.float32), "candidate_mask": masks[np.arange(n) % 2]}
+
+
+def test_masked_actions_have_no_part_in_the_softmax() -> None:
+    """By hand: logits 1, 5, 2, 0 with the actions 0 and 3 are exp(1) / (exp(1) + 1) and 1 / (exp(1) + 1)."""
+    head = ActionHead(2, spaces.Discrete(4))
+    with torch.no_grad():
+        head.linear.weight.zero_()
+        head.linear.bias.copy_(torch.tensor([1.0, 5.0, 2.0, 0.0]))
+    given = head(torch.zeros(2, 2), torch.tensor([[True, False, False, True], [False, False, True, False]]))
+    p = np.exp(1) / (np.exp(1) + 1)
+    np.testing.assert_allclose(given.log_prob(torch.tensor([0, 2])).detach(), [np.log(p), 0.0], rtol=1e-6)
+    np.testing.assert_allclose(
+        given.entropy().detach(), [-p * np.log(p) - (1 - p) * np.log(1 - p), 0.0], rtol=1e-5, atol=1e-7
+    )
+    assert given.mode().tolist() == [0, 2]
+    (given.log_prob(torch.tensor([3, 2])).sum() + given.entropy().sum()).backward()
+    assert torch.isfinite(head.linear.weight.grad).all() and torch.isfinite(head.linear.bias.grad).all()
+    assert head.linear.bias.grad[1] == 0  # it was never allowed
+
+
+def test_masked_actions_are_never_drawn() -> None:
+    made, state, drawn = policy(observations=MASKED, actions=spaces.Discrete(4)), None, []
+    for _ in range(20):
+        actions, state = made.predict(masked(100), state)
+        drawn.append(actions.reshape(50, 2))
+    first, second = np.stack(drawn).reshape(-1, 2).T
+    assert set(first) == {0, 3} and set(second) == {2}
+
+
+def test_observations_that_cannot_be_learned_from() -> None:
+    words = spaces.Dict({"say": spaces.Text(5), "position": spaces.Box(0.0, 1.0, (2,), np.float32)})
+    with pytest.raises(ValueError, match="observations must be numbers, 'say' is text"):
+        policy(observations=words)
+    with pytest.raises(
+        ValueError, match="'candidate_mask' in observations must have a number for each of the Discrete"
+    ):
+        policy(observations=MASKED)
+    with pytest.raises(ValueError, match="freeze_features must be False with 'candidate_mask'"):
+        policy(observations=MASKED, actions=spaces.Discrete(4), freeze_features=True)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.darkroom.env import MOVES, Darkroom, goal_cells
+
+TEST_GOALS = [
+    (2, 5), (3, 7), (8, 1), (4, 6), (3, 9), (6, 5), (5, 8), (1, 2), (8, 8), (7, 0),
+    (8, 7), (3, 6), (2, 1), (8, 3), (0, 9), (9, 6), (6, 7), (6, 4), (4, 7), (4, 4),
+]  # fmt: skip
+
+
+def returns(split: str, policy) -> np.ndarray:
+    """Return of one episode for each goal of a split; `policy(t, env)` gives the N actions."""
+    n = len(goal_cells(split))
+    env = TrialVectorEnv(Darkroom, n, split=split, autoreset_mode="SameStep")
+    env.reset(seed=0, options=[{"layout": layout} for layout in range(n)])
+    for t in range(100):
+        _, _, _, truncated, info = env.step(policy(t, env))
+    assert truncated.all()
+    return info["final_info"]["return"]
+
+
+def sweep(t: int, env: TrialVectorEnv) -> np.ndarray:
+    """Serpentine over the board, column by column along y; stays on the goal, a goal in the start cell included."""
+    info = env.task.info()
+    x, y = info["pose"][:, :2].T
+    found = (info["pose"][:, :2] == info["goal"]).all(1)
+    up, down = (x % 2 == 0) & (y < 9), (x % 2 == 1) & (y > 0)
+    return np.where(found, 4, np.select([up, down], [2, 3], 0))
+
+
+def test_published_test_goals_in_order():
+    np.testing.assert_array_equal(goal_cells("test"), TEST_GOALS)
+    train = {tuple(cell) for cell in goal_cells("train").tolist()}
+    assert len(train) == 80
+    assert not train & set(TEST_GOALS)
+    assert len({tuple(cell) for cell in goal_cells("all").tolist()}) == 100
+
+
+@pytest.mark.parametrize(("split", "ceiling"), [("all", 91.99), ("train", 92.26), ("test", 90.90)])
+def test_ceiling_of_a_known_goal(split, ceiling):
+    scores = returns(split, lambda t, env: env.oracle_actions())
+    assert round(float(scores.mean()), 2) == ceiling
+
+
+@pytest.mark.parametrize(("split", "expected"), [("all", 51.5), ("test", 47.9)])
+def test_blind_sweep(split, expected):
+    assert round(float(returns(split, sweep).mean()), 1) == expected
+
+
+def test_random_policy():
+    rng = np.random.default_rng(0)
+    scores = [returns("all", lambda t, env: rng.integers(5, size=100)).mean() for _ in range(60)]
+    standard_error = np.std(scores) / np.sqrt(len(scores))
+    assert abs(np.mean(scores) - 1.04) < 3 * standard_error < 0.15
+
+
+def test_a_board_by_hand():
+    env = TrialEnv(Darkroom, size=3)
+    observation, info = env.reset(seed=0, options={"goal": (1, 2)})
+    assert observation["position"].tolist() == [0, 0]
+    assert observation["reward"].tolist() == [0]
+    assert info["goal"].tolist() == [1, 2]
+    rows = []
+    for action in (1, 3, 0, 2, 2, 2, 4, 1):  # the edges clip; the goal pays on every step that ends there
+        observation, reward, *_, info = env.step(action)
+        rows.append((*observation["position"].tolist(), reward, info["place"], info["success"], info["return"]))
+        assert observation["reward"].tolist() == [reward]
+        assert info["pose"].tolist() == [*observation["position"], 0]
+    assert rows == [
+        (0, 0, 0.0, 0, False, 0.0),
+        (0, 0, 0.0, 0, False, 0.0),
+        (1, 0, 0.0, 3, False, 0.0),
+        (1, 1, 0.0, 4, False, 0.0),
+        (1, 2, 1.0, 5, True, 1.0),
+        (1, 2, 1.0, 5, True, 2.0),
+        (1, 2, 1.0, 5, True, 3.0),
+        (0, 2, 0.0, 2, True, 3.0),
+    ]
+
+
+def test_the_goal_stays_over_the_trial_and_changes_with_it():
+    env = TrialEnv(Darkroom, trial_episodes=3)
+    goals = [tuple(env.reset(seed=4 if k == 0 else None)[1]["goal"]) for k in range(30)]
+    trials = [set(goals[k : k + 3]) for k in range(0, 30, 3)]
+    assert all(len(trial) == 1 for trial in trials)
+    assert len(set.union(*trials)) >= 8
+    train = {tuple(cell) for cell in goal_cells("train").tolist()}
+    assert set(goals) <= train
+
+
+def test_the_observation_does_not_tell_the_goal():
+    env = TrialVectorEnv(Darkroom, 2)
+    observation, _ = env.reset(seed=0, options=[{"goal": (9, 9)}, {"goal": (8, 8)}])
+    for action in (0, 2, 0, 2, 4):
+        for value in observation.values():
+            np.testing.assert_array_equal(value[0], value[1])
+        observation, *_ = env.step(np.full(2, action))
+
+
+def test_episodes_last_100_steps_whatever_happens():
+    env = TrialEnv(Darkroom)
+    env.reset(seed=0)
+    ends = [env.step(env.oracle_action())[2:4] for _ in range(100)]
+    assert ends == [(False, False)] * 99 + [(False, True)]
+
+
+def test_render_shows_goal_and_agent():
+    env = TrialEnv(Darkroom, render_mode="rgb_array")
+    env.reset(seed=0, options={"goal": (3, 4)})
+    before = env.render()
+    env.reset(options={"goal": (5, 5)})
+    assert before.shape == (320, 320, 3)
+    assert (env.render() != before).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"split": "val"}, r"unknown split 'val'; choose from \['train', 'test', 'all'\]"),
+        ({"size": 1}, "size must be an integer of at least 2, got 1"),
+        ({"size": "5"}, "size must be an integer of at least 2, got '5'"),
+        ({"size": 2.5}, "size must be an integer"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        TrialEnv(Darkroom, **settings)
+    with pytest.raises(TypeError, match="walls"):
+        TrialEnv(Darkroom, walls=3)
+
+
+@pytest.mark.parametrize("value", [(10, 0), (-1, 0), (1, 2, 3), (0.5, 1), "corner", 3])
+@pytest.mark.parametrize("name", ["goal", "start"])
+def test_bad_options(name, value):
+    with pytest.raises(ValueError, match=rf"option '{name}' must be two integers \(x, y\) in 0 \.\.\. 9, got"):
+        TrialEnv(Darkroom).reset(options={name: value})
+
+
+def test_moves():
+    assert MOVES.tolist() == [[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]]

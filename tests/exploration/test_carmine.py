@@ -1,0 +1,128 @@
+"""The camera's rays, its depth, and the labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from memenvs.exploration.carmine import HFOV_DEG, frame_camera, scan_camera, sense_depth
+from memenvs.exploration.counters import draw_keys
+from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_OF, with_nyu40_labels
+from memenvs.houses.classes import CLASSES
+from memenvs.houses.procedural.generator import procedural_house
+from memenvs.houses.rendering.camera import Camera
+from memenvs.houses.rendering.renderer import Renderer, render_frame
+from memenvs.houses.rendering.scene import Scene
+
+POSE = (5.0, 5.0, 1.061, 0.4, 0.0)
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return Scene.of(procedural_house(3))
+
+
+def test_rays_are_those_of_the_specification():
+    camera = frame_camera((48, 64))
+    assert camera.centre == pytest.approx((31.95, 23.95), abs=1e-12)
+    assert camera.focal == pytest.approx(57.405, abs=1e-9)
+    edges = [math.degrees(2 * math.atan(half / 574.05)) for half in (320, 240)]
+    assert edges == pytest.approx([58.3, 45.4], abs=0.05)
+    assert pytest.approx(edges[0]) == HFOV_DEG
+
+
+def test_every_tenth_pixel_of_the_sensor_and_nothing_else(scene):
+    whole = render_frame(scene, Camera(height=480, width=640, hfov_deg=HFOV_DEG), POSE)
+    for size, k in (((48, 64), 10), ((24, 32), 20)):
+        frame = render_frame(scene, frame_camera(size), POSE)
+        assert (frame.semantic == whole.semantic[::k, ::k]).mean() > 0.999
+        np.testing.assert_allclose(np.median(np.abs(frame.depth - whole.depth[::k, ::k])), 0, atol=1e-4)
+
+
+def test_a_scan_is_a_row_that_looks_down(scene):
+    across, down = scan_camera().centre
+    assert (across, math.degrees(math.atan(-down * 10 / 574.05))) == (
+        frame_camera((48, 64)).centre[0],
+        pytest.approx(8.0, abs=0.1),
+    )
+    for heading in np.linspace(0, 6, 13):
+        pose = (*POSE[:3], heading, 0.0)
+        frame, scan = render_frame(scene, frame_camera((48, 64)), pose), render_frame(scene, scan_camera(), pose)
+        assert (scan.semantic[0] == frame.semantic[32]).all()
+        np.testing.assert_allclose(scan.depth[0], frame.depth[32], rtol=1e-3)
+
+
+def test_cameras_that_the_sensor_has_not():
+    for size in ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64)):
+        with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) over a whole number.*got"):
+            frame_camera(size)
+
+
+def test_principal_points_move_the_picture(scene):
+    whole = Camera(height=48, width=64, hfov_deg=HFOV_DEG)
+    column, row = whole.centre
+    moved = Camera(height=48, width=64, hfov_deg=HFOV_DEG, principal_point=(column - 5, row - 3))
+    left, right = render_frame(scene, whole, POSE), render_frame(scene, moved, POSE)
+    assert (left.semantic[3:, 5:] == right.semantic[:-3, :-5]).mean() > 0.999
+    with pytest.raises(ValueError, match="principal_point must be None with sample_of"):
+        Camera(height=48, width=64, sample_of=(480, 640), principal_point=(1.0, 2.0))
+    with pytest.raises(ValueError, match="principal_point must be finite"):
+        Camera(principal_point=(float("nan"), 2.0))
+
+
+def test_depth_is_known_up_to_five_metres_and_noisy():
+    rng = np.random.default_rng(0)
+    true = rng.uniform(0.3, 8.0, (40, 3072)).astype(np.float32)
+    true[:, :100], true[:, 100] = 0.0, 5.0
+    true[:, 101] = np.nextafter(np.float32(5.0), np.float32(6.0))
+    measured = np.full_like(true, -1.0)
+    rows, keys = np.arange(0, 40, 2), draw_keys(rng, 40)
+    sense_depth(true, rows, keys, np.arange(40), measured)
+    assert (measured[1::2] == -1.0).all()
+    true, measured = true[rows], measured[rows]
+    is_known = (true > 0) & (true <= 5)
+    assert ((measured > 0) == is_known).all()
+    assert (measured[~is_known] == 0).all()
+    noise = (measured - true)[is_known]
+    assert noise.std() == pytest.approx(0.05, abs=0.001)
+    assert abs(noise.mean()) < 0.001
+
+
+def test_near_things_keep_a_depth():
+    measured = np.zeros((1, 4000), np.float32)
+    sense_depth(
+        np.full((1, 4000), 0.01, np.float32), np.zeros(1, int), np.ones(1, np.uint64), np.ones(1, int), measured
+    )
+    assert measured.min() > 0
+
+
+def test_noise_of_a_step_depends_on_key_and_step_alone():
+    true = np.full((3, 64), 2.0, np.float32)
+    keys = np.array([5, 5, 6], np.uint64)
+    out = np.zeros_like(true)
+    sense_depth(true, np.arange(3), keys, np.array([7, 7, 7]), out)
+    assert (out[0] == out[1]).all() and (out[0] != out[2]).mean() > 0.9
+    again = np.zeros_like(true)
+    sense_depth(true, np.arange(3), keys, np.array([7, 8, 7]), again)
+    assert (again[0] == out[0]).all() and (again[1] != out[1]).mean() > 0.9
+
+
+def test_every_class_has_a_label():
+    assert set(NYU40_OF) == set(CLASSES)
+    assert len(NYU40) == 41
+    assert [NYU40.index(name) for name in ("wall", "bed", "sofa", "table", "bookshelf")] == [1, 4, 6, 7, 10]
+    assert [NYU40.index(name) for name in ("refrigerator", "television", "bathtub", "other prop")] == [24, 25, 36, 40]
+    assert LABELS[CLASSES.index("outside")] == 0
+
+
+def test_pictures_show_the_labels_of_the_classes(scene):
+    renderer, poses = Renderer(frame_camera((48, 64)), 1), np.array([POSE])
+    classes, labels = np.zeros((1, 48, 64), np.uint8), np.zeros((1, 48, 64), np.uint8)
+    renderer.set_scene(0, scene)
+    renderer.render(poses, semantic=classes)
+    renderer.set_scene(0, with_nyu40_labels(scene))
+    renderer.render(poses, semantic=labels)
+    assert len(np.unique(classes)) >= 4
+    assert (labels == LABELS[classes]).all()

@@ -1,0 +1,143 @@
+"""The base: arcs, wheel noise, dead reckoning; and counters that the noise comes from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from memenvs.exploration.counters import QUANTILES, coarse_normals, draw_keys, normal_pair, random_word
+from memenvs.exploration.drive import (
+    AXLE_WIDTH,
+    COMMANDS,
+    FORWARD,
+    LEFT,
+    RIGHT,
+    WHEEL_RADIUS,
+    motion_sd,
+    noisy_motions,
+    reckon,
+    seen_from,
+)
+from memenvs.houses.navigation.arcs import arc_end, is_arc_free
+from memenvs.houses.navigation.occupancy import label_islands
+
+
+def test_arcs_are_what_two_wheels_roll():
+    """Against wheels that roll in many small parts."""
+    for left, right in ((3.0, 5.0), (4.0, 4.0), (-2.0, 2.0), (-6.0, 1.0)):
+        x, y, heading, parts = 1.0, -2.0, 0.7, 100_000
+        for _ in range(parts):
+            way, turn = WHEEL_RADIUS * (left + right) / 2 / parts, WHEEL_RADIUS * (right - left) / AXLE_WIDTH / parts
+            x, y = x + way * math.cos(heading + turn / 2), y + way * math.sin(heading + turn / 2)
+            heading += turn
+        end = arc_end(1.0, -2.0, 0.7, WHEEL_RADIUS * (left + right) / 2, WHEEL_RADIUS * (right - left) / AXLE_WIDTH)
+        np.testing.assert_allclose(end, (x, y, heading), atol=1e-7)
+
+
+def test_commands_are_the_wheel_rates_of_the_specification():
+    forward, turning = 3.846, 2.266  # rad/s for an action of one second
+    assert COMMANDS[FORWARD] == pytest.approx([WHEEL_RADIUS * forward, 0.0], abs=1e-4)
+    for action, sign in ((LEFT, 1), (RIGHT, -1)):
+        assert COMMANDS[action] == pytest.approx([0.0, sign * 2 * WHEEL_RADIUS * turning / AXLE_WIDTH], abs=1e-3)
+        assert COMMANDS[action, 1] == sign * math.pi / 4
+
+
+def test_eight_turns_to_the_left_are_none():
+    pose = np.array([[1.0, 2.0, 0.3]])
+    for _ in range(8):
+        reckon(pose, COMMANDS[[LEFT]])
+    np.testing.assert_allclose(pose, [[1.0, 2.0, 0.3]], atol=1e-12)
+    reckon(pose, COMMANDS[[FORWARD]])
+    np.testing.assert_allclose(pose[0, :2], [1 + 0.25 * math.cos(0.3), 2 + 0.25 * math.sin(0.3)], atol=1e-12)
+
+
+@pytest.mark.parametrize(("seconds", "way_cm", "degrees"), [(1.0, 2.30, 7.02), (0.5, 1.15, 3.51), (0.25, 0.57, 1.76)])
+def test_noise_has_the_size_of_the_specification(seconds, way_cm, degrees):
+    """Section 3.4's table, and drawn motions."""
+    way_sd, turn_sd = motion_sd(0.5, seconds)
+    assert (100 * way_sd, math.degrees(turn_sd)) == pytest.approx((way_cm, degrees), abs=0.006)
+    count = 200_000
+    for action in (FORWARD, LEFT, RIGHT):
+        motions, steps = np.zeros((count, 2)), np.arange(count) % 500
+        keys = draw_keys(np.random.default_rng(action), count)
+        noisy_motions(np.tile(COMMANDS[action], (count, 1)), WHEEL_RADIUS * 0.5 * seconds, keys, steps, motions)
+        assert motions.std(0) == pytest.approx([way_sd, turn_sd], rel=0.01)
+        assert motions.mean(0) == pytest.approx(COMMANDS[action], abs=5 * turn_sd / math.sqrt(count))
+        assert abs(np.corrcoef(motions.T)[0, 1]) < 0.01
+
+
+def test_a_turn_moves_the_robot_by_its_chord():
+    """2.24 cm at one second, 22.5 degrees to the side; a step forward ends 1.53 cm to the side."""
+    count = 100_000
+    keys, steps = draw_keys(np.random.default_rng(0), count), np.zeros(count, np.int64)
+    ends = {}
+    for action in (FORWARD, LEFT):
+        motions = np.zeros((count, 2))
+        noisy_motions(np.tile(COMMANDS[action], (count, 1)), WHEEL_RADIUS * 0.5, keys, steps, motions)
+        ends[action] = np.array([arc_end(0.0, 0.0, 0.0, *motion) for motion in motions.tolist()])
+    along = ends[LEFT][:, 0] * math.cos(math.pi / 8) + ends[LEFT][:, 1] * math.sin(math.pi / 8)
+    assert along.std() == pytest.approx(0.0224, rel=0.01)
+    assert ends[FORWARD][:, 1].std() == pytest.approx(0.0153, rel=0.02)
+
+
+def test_no_noise_is_none_at_all():
+    motions = np.ones((3, 2))
+    noisy_motions(COMMANDS, 0.0, draw_keys(np.random.default_rng(0), 3), np.zeros(3, np.int64), motions)
+    assert (motions == COMMANDS).all()
+
+
+def test_thin_things_are_not_jumped_over():
+    free = np.ones((20, 40), bool)
+    free[:, 12] = False  # 5 cm thick, from x = 0.6 m
+    free[[0, -1]], free[:, [0, -1]] = False, False
+    origin, cell = np.zeros(2), 0.05
+    for x, distance, expected in ((0.5, 0.25, False), (0.5, 0.09, True), (0.5, -0.25, True), (0.7, -0.25, False)):
+        assert is_arc_free(free.ravel(), 40, origin, cell, (x, 0.5, 0.0), distance, 0.1) is expected
+
+
+def test_no_way_leads_over_a_corner():
+    """Two rooms of cells that touch in one corner are two islands; with a cell between them they are one."""
+    free = np.zeros((20, 20), bool)
+    free[2:10, 2:10] = free[10:18, 10:18] = True
+    origin, cell, start = np.zeros(2), 0.05, (0.44, 0.44, math.pi / 4)
+    for beside, expected in (((9, 10), True), ((10, 9), True), (None, False)):
+        grid = free.copy()
+        if beside is not None:
+            grid[beside] = True
+        assert label_islands(grid)[0].max() == (0 if expected else 1)
+        for distance, end in ((0.25, expected), (0.05, True)):
+            assert is_arc_free(grid.ravel(), 20, origin, cell, start, distance, 0.0) is end
+
+
+def test_seen_from_a_pose():
+    pose, origin = np.array([[2.0, 3.0, np.pi]]), np.array([[2.0, 1.0, np.pi / 2]])
+    np.testing.assert_allclose(seen_from(pose, origin), [[2.0, 0.0, np.pi / 2]], atol=1e-12)
+
+
+def test_words_are_those_of_splitmix64():
+    """The first numbers of the published generator from seed 0."""
+    words = [int(random_word(np.uint64(0), np.uint64(k))) for k in range(3)]
+    assert words == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+
+
+def test_normal_numbers_are_normal():
+    key = draw_keys(np.random.default_rng(5), 1)[0]
+    pairs = np.array([normal_pair(key, np.uint64(k)) for k in range(50_000)])
+    assert stats.kstest(pairs.ravel(), "norm").pvalue > 0.001
+    assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.02
+    assert abs(np.corrcoef(pairs[:-1, 0], pairs[1:, 0])[0, 1]) < 0.02
+
+
+def test_coarse_normal_numbers_are_normal():
+    assert QUANTILES.std() == pytest.approx(1.0, abs=1e-6)
+    numbers = np.zeros(100_003, np.float32)
+    coarse_normals(np.uint64(77), np.uint64(10), numbers)
+    assert stats.kstest(numbers, "norm").pvalue > 0.001
+    assert numbers.std() == pytest.approx(1.0, abs=0.01)
+    assert np.abs(np.corrcoef(numbers[:100_000].reshape(-1, 4).T) - np.eye(4)).max() < 0.02
+    later = np.zeros(7, np.float32)
+    coarse_normals(np.uint64(77), np.uint64(12), later)
+    assert (later == numbers[8:15]).all()

@@ -1,0 +1,102 @@
+"""How the oracles find their way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse.csgraph import dijkstra
+
+from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
+from memenvs.exploration.planner import DIAGONAL, STRAIGHT, UNREACHABLE, cell_costs, spread_costs, turns_to, walk
+from memenvs.exploration.site import Site
+from memenvs.houses.worlds import make_world
+from tests.exploration.toys import ToyWorld
+
+
+def graph_of(costs: np.ndarray, width: int) -> csr_matrix:
+    """Steps from cell to cell; they point from where the way comes from, and the cost of a cell is paid by who enters it."""
+    free, edges = costs < UNREACHABLE, []
+    cells = np.flatnonzero(free)
+    for di, dj in itertools.product((-1, 0, 1), repeat=2):
+        to = cells + di * width + dj
+        goes = free[to] & free[cells + dj] & free[cells + di * width] & (to != cells)
+        step = (DIAGONAL if di and dj else STRAIGHT) + costs[to[goes]]
+        edges.append(np.stack([cells[goes], to[goes], step]))
+    rows, columns, values = np.concatenate(edges, 1)
+    return coo_matrix((values, (rows.astype(int), columns.astype(int))), shape=(len(costs), len(costs))).tocsr()
+
+
+def test_costs_are_those_of_the_cheapest_ways():
+    navmap = make_world("procedural", rooms=(2, 2), robot_radius=0.28).home(0).navmap
+    costs, width = cell_costs(navmap), navmap.shape[1]
+    graph = graph_of(costs, width)
+    rng = np.random.default_rng(0)
+    open_cells = np.flatnonzero(navmap.island.ravel() == 0)
+    for count in (1, 3, 400):
+        goals = np.zeros(len(costs), bool)
+        goals[rng.choice(open_cells, count, replace=False)] = True
+        expected = dijkstra(graph, indices=np.flatnonzero(goals), min_only=True)
+        for robot in rng.choice(open_cells, 5):
+            total = spread_costs(costs, width, goals, int(robot))
+            assert total[robot] == expected[robot]
+            known = total < UNREACHABLE
+            assert (total[known] >= expected[known]).all()
+            if count == 1:  # no other goal that may have been left out
+                assert (total[known] == expected[known]).all()
+                assert known[expected <= expected[robot]].all()
+
+
+def test_near_obstacles_it_costs_more():
+    navmap = ToyWorld((4.0, 4.0)).home(0).navmap
+    costs = cell_costs(navmap).reshape(navmap.shape)
+    row = costs[navmap.shape[0] // 2]
+    inside = row[row < UNREACHABLE]
+    assert inside[:4].tolist() == [30, 12, 4, 0] and inside[-4:].tolist() == [0, 4, 12, 30]
+
+
+def test_no_way_leads_to_another_island():
+    wall = ("wall", (4.0, 2.0, 1.35), (0.1, 2.0, 1.35))
+    navmap = ToyWorld(things=(wall,)).home(0).navmap
+    goals = np.zeros(navmap.free.size, bool)
+    goals[navmap.cells(np.array([[2.0, 2.0]]))] = True
+    for x, expected in ((1.0, True), (6.0, False)):
+        robot = int(navmap.cells(np.array([[x, 2.0]]))[0])
+        costs = spread_costs(cell_costs(navmap), navmap.shape[1], goals, robot)
+        assert bool(costs[robot] < UNREACHABLE) is expected
+
+
+def test_turns_to():
+    assert [turns_to(0.0, angle) for angle in (0.3, 0.5, -0.5, math.pi / 2, -3.0)] == [0, 1, -1, 2, -4]
+    assert turns_to(6.2, 0.1) == 0
+
+
+def test_the_longest_clear_run():
+    navmap = ToyWorld((8.0, 2.0)).home(0).navmap
+    assert walk(navmap, np.array([2.0, 1.0, 0.0]), None) == FORWARD
+    assert walk(navmap, np.array([7.6, 1.0, 0.0]), None) in (LEFT, RIGHT)
+    assert walk(navmap, np.array([2.0, 1.6, math.pi / 2]), None) in (LEFT, RIGHT)
+    assert walk(navmap, np.array([7.5, 1.6, math.pi / 4]), None) == LEFT  # to the far end; the right is blocked
+
+
+def test_walks_to_goals():
+    site = Site.of(0, ToyWorld((8.0, 4.0)).home(0))
+    goals = np.zeros(site.navmap.free.size, bool)
+    goals[site.navmap.cells(np.array([[6.0, 2.0]]))] = True
+    for start, action in (((2.0, 2.0, 0.0), FORWARD), ((2.0, 2.0, -1.5), LEFT), ((2.0, 2.0, 1.5), RIGHT)):
+        robot = int(site.navmap.cells(np.array([start[:2]]))[0])
+        costs = spread_costs(site.costs, site.navmap.shape[1], goals, robot)
+        assert walk(site.navmap, np.array(start), costs) == action
+
+
+def test_cells_of_the_map_that_are_left_to_cover():
+    site = Site.of(0, ToyWorld((8.0, 4.0)).home(0))
+    visited = np.zeros((64, 64), bool)
+    before = site.unvisited(visited)
+    visited[4, 6] = True  # 3.0 ... 3.5 by 2.0 ... 2.5
+    gone = before & ~site.unvisited(visited)
+    points = site.navmap.points(np.flatnonzero(gone))
+    assert points.min(0).tolist() >= [3.05, 2.05] and points.max(0).tolist() <= [3.45, 2.45]
+    assert len(points) == 64

@@ -1,0 +1,22 @@
+"""One environment for each goal, and how well policies do in them."""
+
+from __future__ import annotations
+
+from memenvs.core import TrialVectorEnv
+from memenvs.four_boxes.env import FourBoxes
+
+LEFT, RIGHT, FORWARD, STAY = range(4)
+CEILINGS = [39, 45, 45, 39]  # ReLIC's analytic optimum: blue, red, green, yellow
+
+
+def one_for_each_goal(**settings) -> TrialVectorEnv:
+    env = TrialVectorEnv(FourBoxes, 4, autoreset_mode="SameStep", **settings)
+    env.reset(seed=0, options=[{"layout": goal} for goal in range(4)])
+    return env
+
+
+def returns(env: TrialVectorEnv, policy) -> list[float]:
+    for _ in range(50):
+        _, _, _, truncated, info = env.step(policy(env))
+    assert truncated.all()
+    return info["final_info"]["return"].tolist()

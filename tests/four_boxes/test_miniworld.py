@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.four_boxes.env import FourBoxes
+from memenvs.four_boxes.room import BOX_POSITIONS
+from tests.four_boxes.rooms import CEILINGS, FORWARD, RIGHT, STAY, one_for_each_goal, returns
+
+
+@pytest.fixture
+def miniworld(request):
+    request.getfixturevalue("display")
+    return pytest.importorskip("miniworld", reason="needs miniworld: pip install 'memenvs[miniworld]'")
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_the_oracle_reaches_the_ceilings_in_miniworld():
+    env = one_for_each_goal(world="miniworld")
+    assert returns(env, lambda env: env.oracle_actions()) == CEILINGS
+    env.close()
+
+
+def reference_room(goal: int):
+    """A Miniworld environment with a single box, made as its documentation says."""
+    from miniworld.entity import Box
+    from miniworld.miniworld import MiniWorldEnv
+    from miniworld.params import DEFAULT_PARAMS
+
+    class OneBox(MiniWorldEnv):
+        def _gen_world(self) -> None:
+            self.add_rect_room(min_x=0, max_x=6, min_z=0, max_z=6)
+            radius = Box("red").radius
+            x, z = [(radius, radius), (6 - radius, radius), (6 - radius, 6 - radius), (radius, 6 - radius)][goal]
+            self.box = self.place_entity(Box("red"), pos=np.array([x, 0, z]), dir=0.0)
+            self.place_agent(pos=np.array([3.0, 0, 3.0]), dir=0.0)
+
+        def is_paid(self) -> bool:
+            gap = (self.box.pos - self.agent.pos)[[0, 2]]
+            cosine = np.dot(gap, self.agent.dir_vec[[0, 2]]) / np.linalg.norm(gap)
+            near = np.linalg.norm(gap) < self.box.radius + self.agent.radius + 1.5 * self.max_forward_step
+            return bool(near and np.degrees(np.arccos(min(1.0, cosine))) <= 30 + 1e-6)
+
+    params = DEFAULT_PARAMS.no_random()
+    params.set("forward_step", 0.7)
+    params.set("turn_step", 15)
+    return OneBox(params=params, max_episode_steps=10_000)
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_same_actions_same_poses_and_rewards_in_both_worlds():
+    """And in a third: Miniworld environments with nothing but the box that pays, one for each goal."""
+    ours = one_for_each_goal(max_episode_steps=300)
+    theirs = one_for_each_goal(max_episode_steps=300, world="miniworld")
+    references = [reference_room(goal) for goal in range(4)]
+    rng = np.random.default_rng(1)
+    num_paid, num_blocked, before = 0.0, 0, np.zeros((4, 3))
+    for _ in range(140):
+        random = rng.choice(4, 4, p=[0.15, 0.15, 0.65, 0.05])
+        actions = np.where(
+            rng.random(4) < 0.3, ours.oracle_actions(), random
+        )  # so that it is near the box now and then
+        rewards, their_rewards = ours.step(actions)[1], theirs.step(actions)[1]
+        pose, their_pose = ours.task._room.pose, theirs.task._room.pose
+        np.testing.assert_allclose(pose, their_pose, atol=1e-9)
+        np.testing.assert_array_equal(rewards, their_rewards)
+        for i, reference in enumerate(references):
+            if actions[i] != STAY:
+                reference.step(int(actions[i]))
+            x, _, z = reference.agent.pos
+            np.testing.assert_allclose(pose[i, :2], (x, -z), atol=1e-9)
+            np.testing.assert_allclose((pose[i, 2] - reference.agent.dir + 1) % (2 * np.pi), 1, atol=1e-9)
+            assert rewards[i] == reference.is_paid()
+        num_paid += rewards.sum()
+        num_blocked += ((actions == FORWARD) & (pose == before).all(1)).sum()
+        before = pose.copy()
+    assert 50 < num_paid < 500
+    assert num_blocked > 30
+    theirs.close()
+
+
+def both_views(count: int, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """What both worlds show from random poses; uint8, (count, *size, 3) each."""
+    rng = np.random.default_rng(0)
+    starts = np.column_stack(
+        [rng.uniform([0.4, -5.6], [5.6, -0.4], (4 * count, 2)), rng.uniform(0, 2 * np.pi, 4 * count)]
+    )
+    gaps = np.hypot(*np.moveaxis(starts[:, None, :2] - BOX_POSITIONS, -1, 0)).min(1)
+    starts = starts[gaps > 1.0][:count]
+    pictures = []
+    for world in ("builtin", "miniworld"):
+        env = TrialVectorEnv(FourBoxes, count, world=world, image_size=size)
+        pictures.append(env.reset(seed=0, options=[{"goal": 0, "start": start} for start in starts])[0]["rgb"])
+        env.close()
+    return pictures[0], pictures[1]
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_both_worlds_look_the_same():
+    ours, theirs = both_views(50, (60, 80))
+    # Only boxes are coloured; Miniworld's edges are smooth, and 90 of up to 213 is what a box gives that covers half of a pixel.
+    masks = [view.max(-1).astype(int) - view.min(-1) > 90 for view in (ours, theirs)]
+    both, either = masks[0] & masks[1], masks[0] | masks[1]
+    shown = either.any((1, 2))
+    assert shown.sum() > 30
+    assert (both.sum((1, 2))[shown] / either.sum((1, 2))[shown]).min() > 0.9
+    lit = [view[both].astype(int) > 60 for view in (ours, theirs)]  # which of red, green and blue: the colour's name
+    assert (lit[0] == lit[1]).all(1).mean() > 0.99
+    assert np.abs(ours.astype(int) - theirs).mean() < 8
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_both_worlds_look_the_same_to_an_agent():
+    ours, theirs = both_views(50, (25, 25))
+    assert np.abs(ours.astype(int) - theirs).mean() < 6
+    has_box = (theirs.max(-1).astype(int) - theirs.min(-1) > 60).mean((1, 2)) > 0.01
+    assert has_box.sum() > 30
+    ours, theirs = ours[has_box].astype(int), theirs[has_box].astype(int)
+    closest = np.abs(ours[:, None] - theirs[None]).mean((2, 3, 4)).argmin(1)
+    assert (closest == np.arange(len(ours))).all()  # to each picture of ours the one from the same pose is the nearest
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_another_miniworld_environment_does_not_change_the_pictures():
+    env = TrialEnv(FourBoxes, world="miniworld")
+    before = env.reset(seed=0)[0]["rgb"]
+    other = gym.make("MiniWorld-FourRooms-v0")
+    other.reset(seed=0)
+    np.testing.assert_array_equal(env.reset(seed=0)[0]["rgb"], before)
+    other.close()
+    env.close()
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_pickled_and_drawn_for_people_in_miniworld():
+    env = TrialEnv(FourBoxes, world="miniworld", render_mode="rgb_array")
+    env.reset(seed=0, options={"goal": "green"})
+    env.step(RIGHT)
+    twin = pickle.loads(pickle.dumps(env))
+    for action in (FORWARD, FORWARD, RIGHT, FORWARD):
+        left, right = env.step(action), twin.step(action)
+        np.testing.assert_array_equal(left[0]["rgb"], right[0]["rgb"])
+        np.testing.assert_array_equal(left[4]["pose"], right[4]["pose"])
+    np.testing.assert_array_equal(env.render(), twin.render())
+    assert env.render().shape == (384, 768, 3)
+    env.close()
+    twin.close()
+
+
+@pytest.mark.usefixtures("miniworld")
+def test_rollout_in_miniworld_prints_nothing_but_its_document():
+    command = [
+        sys.executable,
+        "-m",
+        "memenvs",
+        "rollout",
+        "FourBoxes-v0",
+        "--policy",
+        "oracle",
+        "--episodes",
+        "1",
+        "--json",
+    ]
+    done = subprocess.run([*command, "--kwargs", '{"world": "miniworld"}'], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["metrics"]["return"]["mean"] in CEILINGS
+
+
+def test_without_a_display():
+    if importlib.util.find_spec("miniworld") is None:  # here, too, there may be no display to import it with
+        pytest.skip("needs miniworld: pip install 'memenvs[miniworld]'")
+    environ = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
+    code = "from memenvs.core import TrialEnv; TrialEnv('memenvs.four_boxes.env:FourBoxes', world='miniworld')"
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: world 'miniworld' needs a display with OpenGL")
+    assert last.endswith("without a screen, start with: xvfb-run -a")
+
+
+def test_without_the_package():
+    code = (
+        "import sys; sys.modules['miniworld'] = None; from memenvs.core import TrialEnv; "
+        "TrialEnv('memenvs.four_boxes.env:FourBoxes', world='miniworld')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    expected = (
+        "ImportError: world 'miniworld' needs the package miniworld; install it with: pip install 'memenvs[miniworld]'"
+    )
+    assert done.stderr.splitlines()[-1] == expected

@@ -1,0 +1,251 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import scipy.sparse
+import scipy.sparse.csgraph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder
+from memenvs.houses.navigation.navmap import NavigationMap
+
+#: Radius of the disc that must fit around the middle of a cell: 0.30 m less a quarter of a cell.
+REACH = 0.3 - 0.0125
+
+
+def rectangle(x0: float, y0: float, x1: float, y1: float) -> Room:
+    return Room("other", np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], float), 0, (200, 200, 200))
+
+
+def make_house(*shapes: tuple, rooms: tuple[Room, ...] | None = None, doors: tuple[Door, ...] = ()) -> House:
+    """A 12 x 10 m room, or `rooms`, with (kind, centre, half[, yaw]) in it."""
+    builder = ShapeBuilder()
+    for kind, centre, half, *yaw in shapes:
+        builder.add(kind, centre, half, yaw=yaw[0] if yaw else 0.0)
+    return House("toy", builder.build(), rooms or (rectangle(0, 0, 12, 10),), doors, (), ("building",))
+
+
+def cluttered(seed: int) -> House:
+    rng = np.random.default_rng(seed)
+    shapes = [
+        (int(rng.integers(2)), (*rng.uniform(0, (6, 5)), 0.5), (*([rng.uniform(0.1, 0.5)] * 2), 0.5), rng.uniform(0, 6))
+        for _ in range(8)
+    ]
+    return make_house(*shapes, rooms=(rectangle(0, 0, 6, 5),))
+
+
+def test_empty_room_loses_a_radius_on_every_side():
+    navmap = NavigationMap(make_house())
+    assert navmap.area == pytest.approx(11.4 * 9.4)
+    assert len(navmap.island_areas) == 1
+    corners = np.array([[0.31, 0.31], [0.29, 5.0], [11.69, 9.69], [11.71, 5.0], [-1.0, 5.0], [40.0, 5.0]])
+    assert navmap.is_navigable(corners).tolist() == [True, False, True, False, False, False]
+
+
+def test_erosion_is_an_exact_disc_around_turned_boxes_and_cylinders():
+    yaw = 0.6
+    navmap = NavigationMap(
+        make_house((BOX, (4, 5, 0.5), (1.0, 0.25, 0.5), yaw), (CYLINDER, (9, 5, 0.5), (0.4, 0.4, 0.5)))
+    )
+    middles = navmap.points(np.arange(navmap.free.size))
+    inside = ((middles > 0.3) & (middles < (11.7, 9.7))).all(1)
+    # Dense points on both footprints stand for them; 5 mm apart.
+    u, v = np.meshgrid(np.linspace(-1, 1, 401), np.linspace(-0.25, 0.25, 101))
+    box = np.stack([4 + np.cos(yaw) * u - np.sin(yaw) * v, 5 + np.sin(yaw) * u + np.cos(yaw) * v], -1).reshape(-1, 2)
+    turns = np.linspace(0, 2 * np.pi, 800)
+    disc = np.stack([9 + 0.4 * np.cos(turns), 5 + 0.4 * np.sin(turns)], 1)
+    reference = np.minimum(scipy.spatial.cKDTree(box).query(middles)[0], scipy.spatial.cKDTree(disc).query(middles)[0])
+    reference[np.hypot(*(middles - (9, 5)).T) < 0.4] = 0.0
+    sure = np.abs(reference - REACH) > 0.004
+    assert np.array_equal(navmap.free.ravel()[inside & sure], (reference > REACH)[inside & sure])
+
+
+def test_outside_is_eroded_like_a_distance_transform():
+    corner = Room("other", np.array([[0, 0], [4, 0], [4, 2], [2, 2], [2, 4], [0, 4]], float), 0, (0, 0, 0))
+    navmap = NavigationMap(make_house(rooms=(corner,)))
+    middles = navmap.points(np.arange(navmap.free.size)).reshape(*navmap.shape, 2)
+    x, y = middles[..., 0], middles[..., 1]
+    inside = (x > 0) & (y > 0) & (x < 4) & (y < 4) & ~((x > 2) & (y > 2))
+    distance = scipy.ndimage.distance_transform_edt(inside) * navmap.cell - navmap.cell / 2
+    assert np.array_equal(navmap.free, distance > REACH - 1e-5)
+
+
+def test_low_and_high_shapes_do_not_block():
+    size = (0.5, 0.5, 0.05)
+    navmap = NavigationMap(make_house((BOX, (2, 2, 0.1), size), (BOX, (5, 2, 1.6), size), (BOX, (8, 2, 1.0), size)))
+    assert navmap.is_navigable(np.array([[2.0, 2.0], [5.0, 2.0], [8.0, 2.0]])).tolist() == [True, True, False]
+
+
+def test_islands_are_ordered_by_area_and_doors_bridge_gaps():
+    rooms = (rectangle(0, 0, 3, 4), rectangle(3.2, 0, 8, 4))
+    wall = [(BOX, (3.1, y, 1.0), (0.1, 0.75, 1.0)) for y in (0.75, 3.25)]
+    shut = NavigationMap(make_house(*wall, rooms=rooms))
+    door = Door((0, 1), (3.1, 2.0), 1.0, 2.0, math.pi / 2)
+    opened = NavigationMap(make_house(*wall, rooms=rooms, doors=(door,)))
+    sides = np.array([[1.5, 2.0], [5.0, 2.0]])
+    assert shut.islands(sides).tolist() == [1, 0]
+    assert shut.island_areas[0] > shut.island_areas[1] > 0
+    assert opened.islands(sides).tolist() == [0, 0]
+    assert opened.is_navigable(np.array([[3.1, 2.0], [3.1, 2.3]])).tolist() == [True, False]
+    places = opened.cells(np.array([[2.9, 2.0], [3.1, 2.0], [3.3, 2.0], [-0.1, 2.0]]))
+    assert opened.room.ravel()[places].tolist() == [0, 0, 1, -1]
+
+
+def test_house_without_room_for_the_robot_is_named():
+    with pytest.raises(ValueError, match="'toy' has no navigable cell"):
+        NavigationMap(make_house(rooms=(rectangle(0, 0, 0.5, 4),)))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"), [({"radius": 0}, "radius"), ({"cell": -1}, "cell"), ({"climb": 2}, "climb")]
+)
+def test_sizes_are_checked(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        NavigationMap(make_house(), **kwargs)
+
+
+def test_open_space_is_within_two_percent_of_straight():
+    navmap = NavigationMap(make_house())
+    goal = navmap.cells(np.array([[3.0, 4.0]]))
+    points = navmap.random_points(np.random.default_rng(0), 5000)
+    straight = np.hypot(*(points - navmap.points(goal)).T)
+    error = np.abs(navmap.distances(navmap.field(goal), points) - straight)
+    assert (error[straight > 0.5] / straight[straight > 0.5]).max() < 0.025
+    assert (error[straight > 2.0] / straight[straight > 2.0]).max() < 0.011
+    assert error.max() < 0.04
+    assert navmap.distances(navmap.field(goal), navmap.points(goal))[0] == pytest.approx(0, abs=1e-9)
+
+
+def test_around_a_wall_is_the_taut_string():
+    # A wall 0.2 thick from y = 0 to y = 8; a string from (3, 2) to (9, 2) bends around two corners at 0.3 m.
+    navmap = NavigationMap(make_house((BOX, (6, 4, 1), (0.1, 4, 1))))
+    ends = np.array([[3.025, 2.025], [9.025, 2.025]])
+
+    def half(x: float) -> float:
+        """Straight part to the circle around a corner and the arc up to its top."""
+        across, up = x, 8 - 2.025
+        span = math.hypot(across, up)
+        arc = 0.3 * (math.pi / 2 - (math.atan2(across, up) + math.asin(0.3 / span)))
+        return math.sqrt(span**2 - 0.3**2) + max(arc, 0.0)
+
+    exact = half(5.9 - 3.025) + 0.2 + half(9.025 - 6.1)
+    for start, end in (ends, ends[::-1]):
+        measured = navmap.distances(navmap.field(navmap.cells(start[None])), end[None])[0]
+        assert measured == pytest.approx(exact, rel=0.015)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_field_lies_between_straight_and_eight_neighbour_dijkstra(seed):
+    navmap = NavigationMap(cluttered(seed))
+    free, cell = navmap.free, navmap.cell
+    rows, columns = free.shape
+    index = np.arange(free.size).reshape(free.shape)
+    links = []
+    for di, dj in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        a = (slice(0, rows - di), slice(max(0, -dj), columns - max(0, dj)))
+        b = (slice(di, rows), slice(max(0, dj), columns - max(0, -dj)))
+        along = free[a] & free[b]
+        if di and dj:  # no corner cutting
+            along &= free[a[0], b[1]] & free[b[0], a[1]]
+        links.append((index[a][along], index[b][along], np.full(along.sum(), cell * math.hypot(di, dj))))
+    i, j, w = (np.concatenate(part) for part in zip(*links, strict=True))
+    graph = scipy.sparse.coo_matrix((w, (i, j)), shape=(free.size, free.size)).tocsr()
+    goal = navmap.cells(navmap.random_points(np.random.default_rng(seed), 1))
+    dijkstra = scipy.sparse.csgraph.dijkstra(graph, directed=False, indices=goal[0])
+    field = navmap.field(goal)
+    reachable = np.isfinite(dijkstra)
+    assert np.array_equal(np.isfinite(field), reachable)
+    assert np.array_equal(reachable, navmap.island.ravel() == 0)
+    straight = np.hypot(*(navmap.points(np.arange(free.size)) - navmap.points(goal)).T)
+    assert (field[reachable] <= dijkstra[reachable] * 1.01 + 0.05).all()  # a cell for narrow gaps
+    assert (field[reachable] >= straight[reachable] * 0.985 - 0.01).all()
+
+
+def test_field_of_several_goals_is_the_smallest_of_each():
+    navmap = NavigationMap(cluttered(1))
+    goals = navmap.cells(navmap.random_points(np.random.default_rng(3), 5))
+    each = np.min([navmap.field(goal[None]) for goal in goals], axis=0)
+    together = navmap.field(goals)
+    known = np.isfinite(each)
+    assert np.abs(together[known] - each[known]).max() < 0.03
+
+
+def test_field_refuses_blocked_goals():
+    navmap = NavigationMap(make_house())
+    with pytest.raises(ValueError, match="goals must be"):
+        navmap.field(np.array([0]))
+
+
+def test_snap_keeps_navigable_points_and_moves_others_to_the_nearest_cell():
+    navmap = NavigationMap(make_house((BOX, (6, 5, 0.5), (1, 1, 0.5))))
+    snapped = navmap.snap(np.array([[2.0, 2.0], [6.9, 5.025]]))
+    assert snapped[0].tolist() == [2.0, 2.0]
+    assert snapped[1] == pytest.approx([7.325, 5.025])
+
+
+def test_random_points_cover_the_largest_island_uniformly():
+    navmap = NavigationMap(make_house((BOX, (6, 5, 0.5), (0.1, 5, 0.5), 0.0), (BOX, (2, 5, 0.5), (2, 0.1, 0.5))))
+    points = navmap.random_points(np.random.default_rng(0), 4000)
+    assert (navmap.islands(points) == 0).all()
+    assert points.mean(0) == pytest.approx([(6.4 + 11.7) / 2, 5.0], abs=0.15)
+
+
+def test_moves_by_hand():
+    # Wall face at x = 6; a robot of 0.3 m stops at 5.7, and slides along it with the rest of its motion.
+    navmap = NavigationMap(make_house((BOX, (6.1, 5, 1), (0.1, 5, 1))))
+    start = np.array([[3.0, 5.0], [5.6, 5.0], [5.6, 5.0], [5.69, 5.0]])
+    headings = np.array([0.0, 0.0, math.pi / 4, math.pi / 2])
+    moved, collided = navmap.move(start, headings, 0.25)
+    assert moved[0] == pytest.approx([3.25, 5.0])
+    assert moved[1] == pytest.approx([5.7, 5.0], abs=0.0126)
+    assert moved[2] == pytest.approx([5.7, 5.0 + 0.25 * math.sqrt(0.5)], abs=0.0126)
+    assert moved[3] == pytest.approx([5.69, 5.25])
+    assert collided.tolist() == [False, True, True, False]
+
+
+def test_a_robot_off_the_map_stays():
+    moved, collided = NavigationMap(make_house()).move(np.array([[0.1, 5.0]]), np.zeros(1), 0.25)
+    assert moved.tolist() == [[0.1, 5.0]]
+    assert collided.tolist() == [True]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 30), headings=st.lists(st.floats(-10, 10), min_size=1, max_size=12), distance=st.floats(0, 1)
+)
+def test_sliding_never_leaves_the_island_nor_goes_further_than_asked(seed, headings, distance):
+    navmap = NavigationMap(cluttered(seed))
+    at = navmap.random_points(np.random.default_rng(seed), 20)
+    island = navmap.islands(at)
+    for heading in headings:
+        moved, collided = navmap.move(at, np.full(20, heading), distance)
+        assert np.array_equal(navmap.islands(moved), island)
+        step = np.hypot(*(moved - at).T)
+        assert (step <= distance + 1e-9).all()
+        assert step[~collided] == pytest.approx(np.full((~collided).sum(), distance))
+        at = moved
+
+
+@pytest.mark.parametrize("turn_deg", [30.0, 14.3239])
+@pytest.mark.parametrize("seed", range(3))
+def test_steering_reaches_the_goal_along_nearly_the_shortest_way(seed, turn_deg):
+    navmap, rng = NavigationMap(cluttered(seed)), np.random.default_rng(seed)
+    turn = math.radians(turn_deg)
+    for _ in range(10):
+        position, goal = navmap.random_points(rng, 2)
+        field = navmap.field(navmap.cells(goal[None]))
+        heading, walked, shortest = rng.uniform(0, 6), 0.0, navmap.distances(field, position[None])[0]
+        for _ in range(200):
+            turns, gain = navmap.steer(field, position, heading, turn, 0.25)
+            if gain < 0.01:
+                break
+            if turns:
+                heading += math.copysign(turn, turns)
+            else:
+                moved, _ = navmap.move(position[None], np.array([heading]), 0.25)
+                walked += math.dist(position, moved[0])
+                position = moved[0]
+        assert navmap.distances(field, position[None])[0] < 0.2
+        assert walked < 1.2 * shortest + 0.25

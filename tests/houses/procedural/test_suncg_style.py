@@ -1,0 +1,270 @@
+"""Homes in place of SUNCG's: what the article and the houses of its predecessors say of them, counted in all 241."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.house import CYLINDER, House
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.procedural import suncg_furnishing, suncg_tables
+from memenvs.houses.procedural.bsp_plan import Halving
+from memenvs.houses.procedural.furniture_model import draw_style
+from memenvs.houses.procedural.generator import SUNCG_SPLITS, SUNCG_STYLE, HouseConfig, procedural_house
+from memenvs.houses.worlds import make_world
+from tests.houses.procedural.test_procedural import check_connected, check_disjoint
+
+ALL = SUNCG_SPLITS["all"]
+#: As NYU40 and SUNCG count them: a computer is a television.
+TARGETS = {
+    "bed": {"bed"}, "sofa": {"sofa"}, "table": {"coffee_table", "side_table", "dining_table"},
+    "television": {"television", "computer"}, "refrigerator": {"refrigerator"}, "bookshelf": {"bookshelf"},
+}  # fmt: skip
+#: What hangs on walls or stands on furniture, or is no furniture at all.
+NO_ITEM = {
+    "building",
+    "door",
+    "window",
+    "painting",
+    "mirror",
+    "vase",
+    "kitchenware",
+    "microwave",
+    "computer",
+    "clothing",
+}
+
+
+@cache
+def home(seed: int) -> House:
+    return procedural_house(seed, SUNCG_STYLE)
+
+
+@cache
+def navmap(seed: int) -> NavigationMap:
+    return NavigationMap(home(seed), radius=0.28)
+
+
+def classes(house: House) -> list[str]:
+    return [name.partition("|")[0] for name in house.instances]
+
+
+def sides(house: House, room: int) -> np.ndarray:
+    return np.ptp(house.rooms[room].polygon, axis=0)
+
+
+def test_splits():
+    sizes = {split: len(make_world("suncg_style", split=split)) for split in ("train", "validation", "test", "all")}
+    assert sizes == {"train": 156, "validation": 39, "test": 46, "all": 241}
+    train, validation, test = (set(SUNCG_SPLITS[split]) for split in ("train", "validation", "test"))
+    assert train | validation == set(range(195)) and not train & validation
+    assert test == set(range(1000, 1046))
+    assert sorted(validation) == list(range(min(validation), 195, 5))
+    assert make_world("suncg_style", split="test").make_house(45).name == "suncg_style-1045"
+    assert len(make_world("suncg_style")) == 156
+
+
+def test_presence_of_what_is_searched_for():
+    present = np.array([[not names.isdisjoint(classes(home(s))) for names in TARGETS.values()] for s in ALL])
+    share = dict(zip(TARGETS, present.mean(0), strict=True))
+    wanted = {"bed": 0.80, "sofa": 0.93, "table": 0.96, "television": 0.76, "refrigerator": 0.80, "bookshelf": 0.67}
+    assert share == pytest.approx(wanted, abs=0.06)
+    assert present.sum(1).mean() == pytest.approx(4.93, abs=0.1)
+    assert present.sum(1).min() >= 1 and present.sum(1).max() == 6
+
+
+def test_a_class_that_a_home_is_without_is_nowhere_in_it(monkeypatch):
+    for name in TARGETS:
+        monkeypatch.setattr(suncg_furnishing, "PRESENCE", {**dict.fromkeys(TARGETS, 1.0), name: 0.0})
+        for seed in range(6):
+            found = set(classes(procedural_house(seed, SUNCG_STYLE)))
+            assert not found & TARGETS[name]
+            assert sum(not found.isdisjoint(names) for names in TARGETS.values()) >= 4
+    monkeypatch.setattr(suncg_furnishing, "PRESENCE", dict.fromkeys(TARGETS, 0.0))
+    with pytest.raises(RuntimeError, match="no home was found for seed 0"):
+        procedural_house(0, SUNCG_STYLE)
+
+
+def test_amounts():
+    """Averages of the specification: 8.5 rooms, 188 square metres, 31 items, 104 square metres to stand on."""
+    homes = [home(seed) for seed in ALL]
+    assert np.mean([house.area for house in homes]) == pytest.approx(188, abs=8)
+    assert np.median([house.area for house in homes]) == pytest.approx(190, abs=10)
+    assert min(house.area for house in homes) >= 49 and max(house.area for house in homes) <= 322
+    assert np.mean([len(house.rooms) for house in homes]) == pytest.approx(8.5, abs=0.3)
+    floor_lamps = np.mean([sum(s.centre[:, 2].min() < 0.2 for s in lamps(house)) for house in homes])
+    items = np.mean([sum(name not in NO_ITEM | {"lamp", "sink"} for name in classes(house)) for house in homes])
+    sinks = np.mean(
+        [sum(room.type == "bathroom" for room in house.rooms) for house in homes]
+    )  # the kitchen's is in the counter
+    assert items + floor_lamps + sinks == pytest.approx(31, abs=2)
+    assert np.mean([navmap(seed).area for seed in ALL]) == pytest.approx(104, abs=10)
+
+
+def lamps(house: House) -> list:
+    numbers = [k for k, name in enumerate(house.instances) if name.startswith("lamp|")]
+    return [house.shapes.take(house.shapes.instance == k) for k in numbers]
+
+
+def test_numbers_of_each_kind():
+    counts = {name: np.mean([classes(home(s)).count(name) for s in ALL]) for name in ("sofa", "bed", "refrigerator")}
+    assert counts == pytest.approx({"sofa": 1.5, "bed": 2.7, "refrigerator": 0.75}, abs=0.25)
+    of = {name: np.mean([sum(c in TARGETS[name] for c in classes(home(s))) for s in ALL]) for name in TARGETS}
+    assert of["table"] == pytest.approx(4.3, abs=0.4)
+    assert of["bookshelf"] == pytest.approx(1.6, abs=0.3)
+    assert of["television"] == pytest.approx(2.0, abs=0.4)
+
+
+def test_nearly_all_free_floor_hangs_together():
+    for seed in ALL:
+        areas = navmap(seed).island_areas
+        assert areas[0] >= 0.9 * areas.sum()
+        reached = set(navmap(seed).room[navmap(seed).island == 0].tolist()) - {-1}
+        assert reached == set(range(len(home(seed).rooms)))
+
+
+@pytest.mark.parametrize("seed", ALL[::20])
+def test_homes_are_sound(seed):
+    check_connected(home(seed))
+    check_disjoint(home(seed))
+
+
+@pytest.mark.parametrize("seed", ALL[::6])
+def test_rooms_fill_a_rectangle(seed):
+    house = home(seed)
+    size = house.bounds[1] - house.bounds[0]
+    assert np.prod(size) == pytest.approx(house.area)  # with the next line: no overlap, no gap
+    for k, room in enumerate(house.rooms):
+        assert len(room.polygon) == 4 and (sides(house, k) >= 3.0 - 1e-9).all()
+        middle = room.polygon.mean(0)
+        inside = [(p.polygon.min(0) < middle).all() and (middle < p.polygon.max(0)).all() for p in house.rooms]
+        assert inside.count(True) == 1
+    assert size.max() / size.min() <= 1.72
+
+
+def test_bathrooms_stores_and_halls_are_the_smallest_rooms():
+    small = {"bathroom", "other", "hallway"}
+    for seed in ALL:
+        areas = {kind: [] for kind in (True, False)}
+        for k, room in enumerate(home(seed).rooms):
+            areas[room.type in small].append(np.prod(sides(home(seed), k)))
+        assert not areas[True] or max(areas[True]) <= min(areas[False]) + 1e-9
+    kinds = [sorted(room.type for room in home(seed).rooms) for seed in ALL if len(home(seed).rooms) == 6]
+    assert kinds
+    assert all(k == ["bathroom", "bedroom", "bedroom", "dining_room", "kitchen", "living_room"] for k in kinds)
+
+
+def test_openings():
+    """Of 0.95 m or 1.4 to 2.4 m, in the proportion of the preset where the wall is long enough, free on both sides."""
+    doors = [door for seed in ALL for door in home(seed).doors]
+    wide = np.array([door.width > 1.2 for door in doors])
+    for door in doors:
+        assert door.width == pytest.approx(0.95) or 1.4 <= door.width <= 2.4
+    assert wide.mean() == pytest.approx(SUNCG_STYLE.passages, abs=0.06)
+    ways = [len(home(seed).doors) - (len(home(seed).rooms) - 1) for seed in ALL]
+    assert min(ways) >= 0 and np.mean(ways) > 0.3
+
+
+@pytest.mark.parametrize("seed", ALL[::6])
+def test_nothing_stands_within_08_m_of_an_opening(seed):
+    shapes = home(seed).shapes
+    bottom = shapes.centre[:, 2] - shapes.half[:, 2]
+    names = np.array(classes(home(seed)))[shapes.instance]
+    stands = (bottom < 1.5) & ~np.isin(names, ["building", "door", "window"])
+    for door in home(seed).doors:
+        along, across = np.array([np.cos(door.yaw), np.sin(door.yaw)]), np.array([-np.sin(door.yaw), np.cos(door.yaw)])
+        for row in np.flatnonzero(stands):
+            turned = abs(np.cos(shapes.yaw[row] - door.yaw)), abs(np.sin(shapes.yaw[row] - door.yaw))
+            half = (
+                turned[0] * shapes.half[row, 0] + turned[1] * shapes.half[row, 1],
+                (turned[1] * shapes.half[row, 0] + turned[0] * shapes.half[row, 1]),
+            )
+            offset = shapes.centre[row, :2] - door.centre
+            away = abs(offset @ along) - half[0] - door.width / 2, abs(offset @ across) - half[1] - 0.8
+            assert max(away) > -1e-3, (names[row], door)
+
+
+def test_doorways_have_frames_and_no_leaves():
+    for seed in ALL[:20]:
+        shapes, names = home(seed).shapes, np.array(classes(home(seed)))
+        frames = shapes.take(names[shapes.instance] == "door")
+        doors = [door for door in home(seed).doors if door.width < 1.2]
+        near = [
+            (np.hypot(*(frames.centre[:, :2] - door.centre).T) < 0.6).sum() for door in doors
+        ]  # two posts and a lintel
+        assert near == [3] * len(doors)
+
+
+def test_books_and_pillows_belong_to_what_they_lie_on():
+    found = {name for seed in ALL[:40] for name in classes(home(seed))}
+    assert not found & {"book", "pillow"}
+    assert "book" in {name for seed in range(4) for name in classes(procedural_house(seed))}
+
+
+def test_what_is_stretched_keeps_its_outline():
+    rng = np.random.default_rng(0)
+    style = draw_style(rng)
+    for name, item in suncg_tables.ITEMS.items():
+        model = item.make(rng, style)
+        other = model.stretched(1.15 * model.width, 0.9 * model.depth)
+        assert (other.width, other.depth, other.height) == (1.15 * model.width, 0.9 * model.depth, model.height)
+        for axis, factor in enumerate((1.15, 0.9)):
+            reach = [max(abs(p.centre[axis]) + p.half[axis] for p in m.parts) for m in (model, other)]
+            assert reach[1] <= factor * reach[0] + 1e-9
+            if name in ("bed", "sofa", "bookshelf", "refrigerator"):  # boxes only, up to the outline
+                assert reach[1] == pytest.approx((other.width, other.depth)[axis] / 2)
+        assert all(p.half[0] == p.half[1] for p in other.parts if p.kind == CYLINDER)
+        assert other.things == model.things and len(other.surfaces) == len(model.surfaces)
+
+
+def test_the_same_home_each_time():
+    again = procedural_house(7, SUNCG_STYLE)
+    np.testing.assert_array_equal(again.shapes.centre, home(7).shapes.centre)
+    assert again.instances == home(7).instances
+    assert again.doors == home(7).doors
+    assert home(8).instances != home(7).instances
+
+
+def test_ext_obj_nav_in_these_homes():
+    env = gym.make("memenvs/ExtObjNav-v0", world="suncg_style", split="test", obs_mode="symbolic", max_episode_steps=30)
+    observation, info = env.reset(seed=3)
+    assert info["scene_id"].startswith("suncg_style-10")
+    assert env.unwrapped.num_places == 16
+    for _ in range(30):
+        observation, _, terminated, truncated, info = env.step(env.unwrapped.oracle_action())
+        if terminated or truncated:
+            break
+    assert env.observation_space.contains(observation)
+    assert info["path_length"] > 0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"median_area": 0.0}, "median_area must be > 0 square metres, got 0"),
+        ({"room_area": -1.0}, "room_area must be > 0 square metres, got -1"),
+        ({"area_spread": -0.1}, "area_spread must be at least 0, got -0.1"),
+    ],
+)
+def test_wrong_sizes_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        Halving(**values)
+
+
+def test_more_rooms_than_there_are_types_are_refused():
+    with pytest.raises(ValueError, match=r"rooms must be a range within 1 to 16, got \(2, 17\)"):
+        HouseConfig(rooms=(2, 17), area=(50.0, 320.0), halving=Halving())
+
+
+def test_small_homes_can_be_asked_for():
+    config = HouseConfig(
+        rooms=(3, 5), area=(60.0, 100.0), furniture=(4, 18), halving=Halving(median_area=80.0), name="flat"
+    )
+    for seed in range(12):
+        house = procedural_house(seed, config)
+        assert house.name == f"flat-{seed}"
+        assert 3 <= len(house.rooms) <= 5 and 59 <= house.area <= 101

@@ -1,0 +1,364 @@
+"""ProcTHOR houses: one written out by hand, every file format, and wrong ones."""
+
+import copy
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+
+from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS, PAINTING_MATERIALS
+from memenvs.houses.house import House, ShapeBuilder, polygon_area
+from memenvs.houses.procthor.assets import ASSET_TYPES
+from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.houses.procthor.parts import Parts
+from tests.houses.procedural.plan_checks import blocked, span
+
+SIZES = {
+    "Table_1": {"type": "DiningTable", "size": [1.2, 0.75, 0.8]},
+    "Mug_1": {"type": "Mug", "size": [0.1, 0.1, 0.1]},
+    "Bat_1": {"type": "BaseballBat", "size": [0.1, 1.0, 0.1]},
+    "Strange_1": {"type": "Teleporter", "size": [0.5, 0.5, 0.5]},
+}
+
+
+def wall(name, room, start, end, **more):
+    corners = [{"x": x, "y": y, "z": z} for y in (0, 2.5) for x, z in (start, end)]
+    return {"id": name, "roomId": room, "polygon": corners, "material": {"name": "PureWhite"}, **more}
+
+
+def thing(asset, position, rotation=(0, 0, 0), **more):
+    at, turn = (dict(zip("xyz", numbers, strict=True)) for numbers in (position, rotation))
+    return {"id": asset, "assetId": asset, "position": at, "rotation": turn, **more}
+
+
+def opening(name, wall0, wall1, room0, room1, low, high):
+    hole = [{"x": low[0], "y": low[1], "z": 0}, {"x": high[0], "y": high[1], "z": 0}]
+    return {
+        "id": name, "wall0": wall0, "wall1": wall1, "room0": room0, "room1": room1, "holePolygon": hole,
+        "assetId": "Doorway_1",
+    }  # fmt: skip
+
+
+def two_rooms():
+    """A living room, x 0 to 4, and a red bedroom, x 4 to 7; both y 0 to 3 in our frame; 2.5 m high."""
+    outline = {"A": [(0, 0), (0, 3), (4, 3), (4, 0)], "B": [(4, 0), (4, 3), (7, 3), (7, 0)]}
+    types = {"A": "LivingRoom", "B": "Bedroom"}
+    rooms, walls = [], []
+    for key, corners in outline.items():
+        rooms.append({
+            "id": key, "roomType": types[key], "floorMaterial": {"name": "DarkWoodPlanks"},
+            "floorPolygon": [{"x": x, "y": 0, "z": z} for x, z in corners],
+        })  # fmt: skip
+        for i in range(4):
+            start, end = corners[i], corners[(i + 1) % 4]
+            walls.append(wall(f"wall|{key}{i}", key, start, end))
+            if (start, end) not in (((4, 3), (4, 0)), ((4, 0), (4, 3))):
+                walls.append(wall(f"wall|exterior|{key}{i}", key, end, start))
+            if key == "B":
+                walls[-1]["material"] = walls[-2]["material"] = {"name": "RedBricks"}
+    walls[0]["material"] = {"name": "PureWhite", "color": {"r": 1.0, "g": 0.5, "b": 0.0}}
+    table = thing("Table_1", (1, 0.375, 2), (0, 90, 0), children=[thing("Mug_1", (1, 0.8, 2.4))])
+    return {
+        "rooms": rooms,
+        "walls": walls,
+        "doors": [
+            opening("inner", "wall|B0", "wall|A2", "B", "A", (1, 0), (2, 2.1)),
+            opening("outer", "wall|A3", "wall|exterior|A3", "A", "A", (0.5, 0), (1.5, 2.1)),
+        ],
+        "windows": [opening("window", "wall|B2", "wall|exterior|B2", "B", "B", (0.5, 1), (1.5, 2))],
+        "objects": [table, thing("Bat_1", (6, 0.05, 1), (90, 0, 0))],
+    }
+
+
+def write(folder, *houses):
+    path = folder / "made.jsonl"
+    path.write_text("\n".join(json.dumps(house) for house in houses) + "\n")
+    (folder / "asset_sizes.json.gz").write_bytes(gzip.compress(json.dumps(SIZES).encode()))
+    return path
+
+
+def boxes(house, semantic):
+    """Rows (centre, half) of all shapes of a class, rounded."""
+    shapes = house.shapes.take(house.shapes.semantic == CLASS_INDEX[semantic])
+    return {tuple(row) for row in np.round(np.hstack([shapes.centre, shapes.half]).astype(float), 5).tolist()}
+
+
+@pytest.fixture
+def made(tmp_path) -> House:
+    return load_procthor(write(tmp_path, two_rooms()), 0)
+
+
+def test_rooms_by_hand(made):
+    assert made.name == "made-0"
+    assert [room.type for room in made.rooms] == ["living_room", "bedroom"]
+    assert [polygon_area(room.polygon) for room in made.rooms] == [12.0, 9.0]
+    assert made.bounds.tolist() == [[0, 0], [7, 3]]
+    assert made.height == 2.5
+    assert made.rooms[0].floor_material == MATERIAL_INDEX["planks"]
+    assert made.rooms[0].floor_colour == (96, 72, 56)
+
+
+def test_walls_by_hand(made):
+    """The inner wall is two layers of 0.02 m around x = 4, each in the finish of its room; a lintel is over the door."""
+    shapes = made.shapes.take(made.shapes.semantic == CLASS_INDEX["wall"])
+    inner = np.abs(shapes.centre[:, 0] - 4) < 0.02
+    rows = {
+        (round(float(x), 4), round(float(y), 5), round(float(z), 4), *(round(float(h), 5) for h in half))
+        for (x, y, z), half in zip(shapes.centre[inner], shapes.half[inner], strict=True)
+    }
+    expected = set()
+    for x in (3.99, 4.01):
+        expected |= {
+            (x, 2.50975, 1.25, 0.50975, 0.01, 1.25),  # y 2 to 3.0195
+            (x, 0.49025, 1.25, 0.50975, 0.01, 1.25),  # y -0.0195 to 1
+            (x, 1.5, 2.3, 0.5, 0.01, 0.2),  # lintel, z 2.1 to 2.5
+        }
+    assert rows == expected
+    brick = shapes.material == MATERIAL_INDEX["brick"]
+    assert brick[shapes.centre[:, 0] > 4.005].all()
+    assert not brick[shapes.centre[:, 0] < 3.995].any()
+    left = shapes.take(shapes.centre[:, 0] < 0.1)
+    assert left.colour.tolist() == [[255, 128, 0]]
+    np.testing.assert_allclose(left.half, [[1.5195, 0.02, 1.25]], atol=1e-6)
+    np.testing.assert_allclose(np.sin(left.yaw), [1], atol=1e-6)
+
+
+def test_wall_with_a_window_by_hand(made):
+    """The window's wall runs from y = 3 to 0; its hole, 0.5 to 1.5 m along it, is y 1.5 to 2.5, z 1 to 2."""
+    right = {row for row in boxes(made, "wall") if abs(row[0] - 7) < 0.01}
+    assert right == {
+        (7.0, 2.75975, 1.25, 0.25975, 0.02, 1.25),
+        (7.0, 0.74025, 1.25, 0.75975, 0.02, 1.25),
+        (7.0, 2.0, 0.5, 0.5, 0.02, 0.5),
+        (7.0, 2.0, 2.25, 0.5, 0.02, 0.25),
+    }
+    glass = made.shapes.take(made.shapes.material == MATERIAL_INDEX["glass"])
+    np.testing.assert_allclose(glass.centre, [[7, 2, 1.5]], atol=1e-6)
+    np.testing.assert_allclose(glass.half, [[0.46, 0.005, 0.46]], atol=1e-6)
+    assert [CLASSES[k] for k in glass.semantic] == ["window"]
+
+
+def test_doors_by_hand(made):
+    inner, outer = made.doors
+    assert inner.rooms == (1, 0)
+    assert inner.centre == (4.0, 1.5)
+    assert (inner.width, inner.height, inner.yaw) == pytest.approx((0.9, 2.05, math.pi / 2))
+    assert outer.rooms == (0, -1)
+    assert outer.centre == (3.0, 0.0)
+    assert math.isclose(abs(outer.yaw), math.pi)
+    panel = [row for row in boxes(made, "door") if row[2] == 1.025 and row[3] == 0.45]
+    assert panel == [(3.0, 0.0, 1.025, 0.45, 0.025, 1.025)]
+    assert not blocked(made, (4, 1.5), 0.4)
+    assert blocked(made, (3, 0), 0.01)
+
+
+def test_objects_by_hand(made):
+    """Unity's yaw of 90 degrees turns the table's right side towards -y; the mug stands on its -x half."""
+    assert made.instances == ("building", "door|1", "door|2", "window|3", "dining_table|4", "kitchenware|5", "sports|6")
+    table = made.shapes.take(made.shapes.instance == 4)
+    np.testing.assert_allclose(table.yaw, -math.pi / 2, atol=1e-6)
+    low, high = span(made, 4)
+    np.testing.assert_allclose([low, high], [(0.6, 1.4, 0), (1.4, 2.6, 0.75)], atol=1e-5)
+    np.testing.assert_allclose(span(made, 5), [(0.95, 2.35, 0.75), (1.05, 2.45, 0.85)], atol=1e-5)
+    np.testing.assert_allclose(span(made, 6), [(5.95, 0.5, 0), (6.05, 1.5, 0.1)], atol=1e-5)  # lies along y
+
+
+def test_receptacle_by_hand(made):
+    """Of the table's top, what the mug and 1 cm around it take is cut out, and strips under 0.15 m are dropped."""
+    (free,) = made.receptacles
+    assert free.instance == 4
+    assert free.centre == pytest.approx((1.0, 1.87, 0.75))
+    assert free.half == pytest.approx((0.47, 0.4))
+    assert free.yaw == pytest.approx(-math.pi / 2)
+    assert free.clearance == pytest.approx(1.75)
+
+
+def test_hovering_things_are_set_down(tmp_path):
+    house = two_rooms()
+    mug = house["objects"][0]["children"][0]
+    mug["position"]["y"] += 0.055
+    mug["children"] = [thing("Mug_1", (1, 0.955, 2.4))]
+    loaded = load_procthor(write(tmp_path, house), 0)
+    np.testing.assert_allclose([span(loaded, k)[0][2] for k in (5, 6)], [0.75, 0.85], atol=1e-5)
+
+
+def test_no_wall_between_rooms(tmp_path):
+    house = two_rooms()
+    house["doors"] = []
+    for side in house["walls"]:
+        if side["id"] in ("wall|A2", "wall|B0"):
+            side["empty"] = True
+    loaded = load_procthor(write(tmp_path, house), 0)
+    (door,) = loaded.doors
+    assert sorted(door.rooms) == [0, 1]
+    assert door.centre == pytest.approx((4, 1.5))
+    assert (door.width, door.height) == (3.0, 2.5)
+    assert not blocked(loaded, (4, 1.5), 1.4)
+
+
+def test_same_finish_is_one_box(tmp_path):
+    house = two_rooms()
+    for side in house["walls"]:
+        side["material"] = {"name": "Drywall"}
+    inner = {row for row in boxes(load_procthor(write(tmp_path, house), 0), "wall") if abs(row[0] - 4) < 0.02}
+    assert {(row[0], row[4]) for row in inner} == {(4.0, 0.02)}
+    assert len(inner) == 3
+
+
+def test_unknown_type_is_other(tmp_path):
+    house = two_rooms()
+    house["objects"] = [thing("Strange_1", (1, 0.25, 1))]
+    loaded = load_procthor(write(tmp_path, house), 0)
+    assert loaded.instances[-1].startswith("other|")
+    np.testing.assert_allclose(span(loaded, len(loaded.instances) - 1), [(0.75, 0.75, 0), (1.25, 1.25, 0.5)], atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "json", "json.gz"])
+def test_every_file_format(tmp_path, ending):
+    write(tmp_path)
+    names = two_rooms(), {**two_rooms(), "windows": []}
+    text = json.dumps(names) if ending.startswith("json.") or ending == "json" else "\n".join(map(json.dumps, names))
+    path = tmp_path / f"houses.{ending}"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+    assert count_procthor(path) == 2
+    assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
+
+
+def test_one_house_in_a_json_file_and_sizes_elsewhere(tmp_path):
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps(SIZES))
+    path = tmp_path / "house.json"
+    path.write_text(json.dumps(two_rooms()))
+    assert count_procthor(path) == 1
+    assert len(load_procthor(path, 0, asset_sizes=sizes).rooms) == 2
+
+
+def _set(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def edit(house):
+        for key in keys:
+            house = house[key]
+        if value is KeyError:
+            del house[last]
+        else:
+            house[last] = value
+
+    return edit
+
+
+FLAT = [{"x": 0, "y": 0, "z": 0}, {"x": 1, "y": 0, "z": 0}, {"x": 2, "y": 0, "z": 0}]
+BOW = [{"x": x, "y": 0, "z": z} for x, z in ((0, 0), (4, 3), (4, 0), (0, 3), (-1, 1))]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (_set("rooms", []), "rooms must be a list of at least 1"),
+        (_set("rooms", KeyError), "rooms is missing"),
+        (_set("rooms", 0, "id", 7), r"rooms\[0\].id must be a string, got 7"),
+        (_set("rooms", 0, "floorPolygon", FLAT), r"rooms\[0\].floorPolygon must be a polygon"),
+        (_set("rooms", 1, "floorPolygon", BOW), r"rooms\[1\].floorPolygon must be a polygon"),
+        (_set("rooms", 0, "floorPolygon", FLAT[:2]), r"rooms\[0\].floorPolygon must be a list of at least 3"),
+        (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
+        (_set("rooms", 0, "floorPolygon", 2, "x", "4"), r"floorPolygon\[2\].x must be a finite number, got '4'"),
+        (_set("rooms", 0, "floorMaterial", "oak"), r"rooms\[0\].floorMaterial must be a JSON object"),
+        (_set("walls", {}), "walls must be a list"),
+        (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
+        (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
+        (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
+        (_set("walls", 0, "material", "color", "g", math.inf), r"material.color.g must be a finite number, got inf"),
+        (_set("doors", []), r"doors must join all 2 rooms.* no way leads from rooms\[0\] to rooms\[1\]"),
+        (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
+        (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
+        (
+            _set("doors", 0, "holePolygon", 1, "x", 9),
+            r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.500",
+        ),
+        (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
+        (_set("windows", 0, "holePolygon", []), r"windows\[0\].holePolygon must be a list of at least 2"),
+        (
+            _set("objects", 0, "assetId", "Sofa_99"),
+            r"objects\[0\].assetId must be one of the 4 assets of .*, got 'Sofa_99'",
+        ),
+        (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
+        (_set("objects", 0, "rotation", "y", None), r"objects\[0\].rotation.y is missing"),
+        (_set("objects", 0, "position", "y", True), r"objects\[0\].position.y must be a finite number, got True"),
+        (_set("objects", "none"), "objects must be a list, got 'none'"),
+    ],
+)
+def test_wrong_houses(tmp_path, edit, message):
+    house = two_rooms()
+    edit(house)
+    path = write(tmp_path, two_rooms(), house)
+    assert load_procthor(path, 0).name == "made-0"
+    with pytest.raises(ValueError, match=message) as caught:
+        load_procthor(path, 1)
+    assert str(caught.value).startswith(f"{path}, line 2: ")
+
+
+@pytest.mark.parametrize("size", [[1, 2], [1, 0, 1], "big", [1, 1, math.nan]])
+def test_wrong_asset_sizes(tmp_path, size):
+    path = write(tmp_path, two_rooms())
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
+    with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
+        load_procthor(path, 0, asset_sizes=sizes)
+
+
+def test_wrong_files(tmp_path):
+    path = write(tmp_path, two_rooms())
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        load_procthor(tmp_path / "nothing.jsonl", 0)
+    with pytest.raises(FileNotFoundError, match="sizes"):
+        load_procthor(path, 0, asset_sizes=tmp_path / "no_sizes.json")
+    for index in (1, -1):
+        with pytest.raises(ValueError, match=f"index must be from 0 to 0, got {index}"):
+            load_procthor(path, index)
+    with pytest.raises(TypeError):
+        load_procthor(path, 0.5)
+    cases = {
+        "empty.jsonl": (b"", "holds no house"),
+        "empty.json": (b"\n", "holds no house"),
+        "list.json": (b"[]", "holds no house"),
+        "broken.jsonl": (b'{"rooms": [', "broken.jsonl, line 1: not JSON"),
+        "broken.json": (b"{", "broken.json: not JSON"),
+        "number.jsonl": (b"7", "line 1: the record must be a JSON object, got 7"),
+        "house.txt": (b"{}", "must end in .jsonl"),
+        "plain.jsonl.gz": (b"{}", "not a whole gzip file"),
+        "cut.jsonl.gz": (gzip.compress(path.read_bytes())[:300], "not a whole gzip file"),
+        "latin.jsonl": (b'{"a": "\xe9"}', "not UTF-8"),
+    }
+    for name, (content, message) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            load_procthor(tmp_path / name, 0)
+
+
+def test_count_of_an_empty_file(tmp_path):
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    assert count_procthor(tmp_path / "empty.jsonl") == 0
+
+
+def test_loading_changes_nothing(tmp_path):
+    house = two_rooms()
+    before = copy.deepcopy(house)
+    path = write(tmp_path, house)
+    first, second = load_procthor(path, 0), load_procthor(path, 0)
+    assert house == before
+    for name in ("centre", "half", "yaw", "colour", "semantic", "instance"):
+        assert np.array_equal(getattr(first.shapes, name), getattr(second.shapes, name))
+
+
+def test_paintings_show_different_things():
+    def material(asset: str) -> str:
+        builder = ShapeBuilder()
+        painting = CLASS_INDEX["painting"]
+        parts = Parts((0, 0, 1.5), (0.6, 0.02, 0.4), 0.0, asset, (), builder, painting, 1, "label", (200, 60, 60))
+        ASSET_TYPES["Painting"].form(parts)
+        return MATERIALS[builder.build().material[0]]
+
+    assert {material(f"Wall_Decor_Painting_{k}") for k in range(1, 30)} == set(PAINTING_MATERIALS)
+    assert material("Wall_Decor_Painting_3") == material("Wall_Decor_Painting_3")

@@ -1,0 +1,191 @@
+"""The real ProcTHOR houses of $MEMENVS_DATA, against the raw JSON."""
+
+import gzip
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
+from memenvs.houses.house import House, ShapeBuilder, points_in_polygon, polygon_area
+from memenvs.houses.procthor import loader
+from memenvs.houses.procthor.assets import ASSET_TYPES
+from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.houses.procthor.parts import Parts
+from memenvs.json_records import read_json, read_records
+from tests.houses.procedural.plan_checks import raster, span
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    if not os.environ.get("MEMENVS_DATA"):
+        pytest.skip("needs MEMENVS_DATA, a folder with procthor/four_room.jsonl.gz and the like")
+    return Path(os.environ["MEMENVS_DATA"]) / "procthor"
+
+
+@pytest.fixture(scope="module")
+def real(folder) -> list[tuple[dict, House]]:
+    """All houses of all files, raw and loaded; each file is read once, where `load_procthor` alone would go through it for every house."""
+    pairs = []
+    sizes = read_json(folder / "asset_sizes.json.gz")
+    for name in ("four_room", "one_room_train", "one_room_val"):
+        path = folder / f"{name}.jsonl.gz"
+        records = list(read_records(path))
+        with gzip.open(path, "rt") as file, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loader, "read_record", lambda _, index, records=records: records[index])
+            patch.setattr(loader, "read_json", lambda _: sizes)
+            pairs += [(json.loads(line), load_procthor(path, index)) for index, line in enumerate(file)]
+    return pairs
+
+
+def test_all_houses_load(folder, real):
+    assert len(real) == 614
+    alone = load_procthor(folder / "one_room_val.jsonl.gz", 7)  # with all its reading
+    assert (alone.name, alone.shapes.centre.tobytes()) == (real[521][1].name, real[521][1].shapes.centre.tobytes())
+    assert [count_procthor(folder / f"{name}.jsonl.gz") for name in ("four_room", "one_room_train", "one_room_val")] == [
+        14, 500, 100,
+    ]  # fmt: skip
+
+
+def test_numbers_of_rooms_doors_windows_and_objects(real):
+    def number(things):
+        return sum(1 + number(item.get("children") or []) for item in things)
+
+    for raw, house in real:
+        assert len(house.rooms) == len(raw["rooms"])
+        empty = [side for side in raw["walls"] if side.get("empty")]
+        assert len(house.doors) == len(raw["doors"]) + len(empty) // 2
+        assert len(house.instances) == 1 + len(raw["doors"]) + len(raw["windows"]) + number(raw["objects"])
+        assert sum(-1 in door.rooms for door in house.doors) == 1
+        assert set(house.shapes.instance.tolist()) == set(range(len(house.instances)))
+        assert house.shapes.semantic.max() < FIRST_YCB_CLASS
+
+
+def test_areas(real):
+    for raw, house in real:
+        for room, data in zip(raw["rooms"], house.rooms, strict=True):
+            x, z = (np.array([corner[key] for corner in room["floorPolygon"]]) for key in "xz")
+            shoelace = abs(sum(x[i - 1] * z[i] - x[i] * z[i - 1] for i in range(len(x)))) / 2
+            assert polygon_area(data.polygon) == pytest.approx(shoelace)
+
+
+def test_every_asset_type_is_known(folder):
+    with gzip.open(folder / "asset_sizes.json.gz") as file:
+        types = {asset["type"] for asset in json.load(file).values()}
+    assert types == set(ASSET_TYPES)
+
+
+@pytest.mark.parametrize("rests", [(), (0.3, 0.5, 0.9)])
+def test_every_asset_fills_its_box(folder, rests):
+    """Shapes of all 1653 assets lie within the bounding box and reach its sides, whatever stands on them."""
+    with gzip.open(folder / "asset_sizes.json.gz") as file:
+        sizes = json.load(file)
+    for asset, row in sizes.items():
+        kind, (width, height, depth) = ASSET_TYPES[row["type"]], row["size"]
+        size = np.array([width, depth, height])
+        builder = ShapeBuilder()
+        middle = (0.0, 0.0, height / 2)
+        colour = kind.colour(asset)
+        kind.form(Parts(middle, (width, depth, height), 0.0, asset, rests, builder, 1, 1, kind.material, colour))
+        shapes = builder.build()
+        low, high = (shapes.centre - shapes.half).min(0), (shapes.centre + shapes.half).max(0)
+        assert (low >= middle - size / 2 - 1e-4).all(), asset
+        assert (high <= middle + size / 2 + 1e-4).all(), asset
+        assert (high - low >= 0.85 * size - 1e-4).all(), asset
+
+
+def test_things_stay_in_their_boxes(folder, real):
+    """Shapes of an object are where the file has its bounding box."""
+    with gzip.open(folder / "asset_sizes.json.gz") as file:
+        sizes = json.load(file)
+    for raw, house in real[::10]:
+        first = 1 + len(raw["doors"]) + len(raw["windows"])
+        for instance, item in enumerate(flatten(raw["objects"]), start=first):
+            if max(abs(math.sin(math.radians(item["rotation"][key]))) for key in "xz") > 0.01:
+                continue
+            width, height, depth = sizes[item["assetId"]]["size"]
+            shapes = house.shapes.take(house.shapes.instance == instance)
+            yaw = -math.radians(item["rotation"]["y"])
+            np.testing.assert_allclose(np.cos(shapes.yaw - yaw), 1, atol=1e-5)
+            at = np.array([item["position"][key] for key in "xzy"])
+            at[2] += min(0.0, max(-0.0701, span(house, instance)[0][2] - at[2] + height / 2))  # set down
+            turn = np.array([(math.cos(yaw), math.sin(yaw), 0), (-math.sin(yaw), math.cos(yaw), 0), (0, 0, 1)])
+            local = (shapes.centre - at) @ turn.T
+            size = np.array([width, depth, height])
+            low, high = (local - shapes.half).min(0), (local + shapes.half).max(0)
+            assert (low >= -size / 2 - 1e-4).all(), item["assetId"]
+            assert (high <= size / 2 + 1e-4).all(), item["assetId"]
+            assert (high - low >= 0.85 * size - 1e-4).all(), item["assetId"]
+
+
+def test_all_is_within_the_house(real):
+    for _, house in real:
+        low, high = house.bounds
+        for instance in range(len(house.instances)):
+            least, most = span(house, instance)
+            assert (least[:2] > low - 0.06).all(), (house.name, house.instances[instance])
+            assert (most[:2] < high + 0.06).all(), (house.name, house.instances[instance])
+            assert least[2] > -0.05, (house.name, house.instances[instance])
+            assert most[2] < house.height + 0.001, (house.name, house.instances[instance])
+
+
+def test_every_room_can_be_reached(real):
+    """A disc of radius 0.30 m goes through the middle of every inner door to some of every room."""
+    for _, house in real[:14]:
+        origin, solid, points = raster(house, 0.03)
+        clear = ndimage.distance_transform_edt(~solid) * 0.03 >= 0.30 + 0.03
+        islands, _ = ndimage.label(clear, np.ones((3, 3)))
+        reached = []
+        for room in house.rooms:
+            inside = points_in_polygon(points, room.polygon).reshape(solid.shape)
+            reached.append(set(islands[inside & clear].tolist()))
+        common = set.intersection(*reached)
+        assert common, house.name
+        for door in house.doors:
+            column, row = ((np.array(door.centre) - origin) / 0.03).astype(int)
+            near = set(islands[row - 2 : row + 3, column - 2 : column + 3].ravel().tolist())
+            assert (-1 in door.rooms) or near & common, (house.name, door)
+
+
+def test_nothing_leaks_out(real):
+    """Flooding every floor from inside never gets past the outer walls: the doors to the outside are closed."""
+    for _, house in real[::10]:
+        _, solid, points = raster(house, 0.03)
+        indoors = np.zeros(solid.size, bool)
+        for room in house.rooms:
+            indoors |= points_in_polygon(points, room.polygon)
+        islands, _ = ndimage.label(~solid)
+        assert not set(islands[0]) & set(islands[indoors.reshape(solid.shape) & ~solid].tolist()), house.name
+
+
+def test_receptacles_are_free(real):
+    """Places lie over their furniture's box, at its top or a board, with nothing standing in them."""
+    for _, house in real[::5]:
+        shapes = house.shapes
+        for place in house.receptacles:
+            x, y, z = place.centre
+            assert 0.4 <= z <= 1.5
+            assert min(place.half) >= 0.07
+            assert place.clearance >= 0.3
+            low, high = span(house, place.instance)
+            assert (low[:2] - 1e-3 <= (x, y)).all()
+            assert (high[:2] + 1e-3 >= (x, y)).all()
+            above = (shapes.centre[:, 2] + shapes.half[:, 2] > z + 0.0015) & (
+                shapes.centre[:, 2] - shapes.half[:, 2] < z + 0.25
+            )
+            for i in np.flatnonzero(above & (shapes.semantic != CLASS_INDEX["wall"])):
+                offset = shapes.centre[i, :2] - (x, y)
+                u = offset @ (math.cos(place.yaw), math.sin(place.yaw))
+                v = offset @ (-math.sin(place.yaw), math.cos(place.yaw))
+                gap = np.abs([u, v]) - place.half
+                assert (gap > 0).any(), (house.name, place, house.instances[shapes.instance[i]])
+
+
+def flatten(things):
+    for item in things:
+        yield item
+        yield from flatten(item.get("children") or [])

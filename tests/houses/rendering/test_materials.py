@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+
+from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX, MATERIALS
+from memenvs.houses.rendering.materials import (
+    ATLAS_WIDTH,
+    LEVELS,
+    TEXTURES,
+    TILE,
+    atlas,
+    texture_numbers,
+    texture_table,
+)
+
+
+def channels(texture: str) -> np.ndarray:
+    """The rows of one picture in the atlas; int, (128, 256, 3)."""
+    i, j = np.mgrid[0:TILE, 0:ATLAS_WIDTH]
+    places = 256 * (i - i % 4) + 4 * (j - j % 4) + 4 * (i % 4) + j % 4
+    rows = atlas().reshape(len(TEXTURES), -1)[list(TEXTURES).index(texture)][places]
+    return np.stack([rows & 255, rows >> 8 & 255, rows >> 16], 2)
+
+
+def test_every_material_has_a_picture() -> None:
+    numbers = texture_numbers(np.arange(len(MATERIALS)), np.full(len(MATERIALS), CLASS_INDEX["other"]))
+    assert [list(TEXTURES)[number] for number in numbers] == list(MATERIALS)
+    assert texture_table().shape == (len(TEXTURES), 5)
+
+
+def test_panes_and_paintings_have_their_own() -> None:
+    material = np.array(
+        [MATERIAL_INDEX[name] for name in ("glass", "glass", "label", "leaves", "paper", "wood", "label")]
+    )
+    semantic = np.array(
+        [CLASS_INDEX[name] for name in ("window", "shower", "painting", "painting", "painting", "painting", "food")]
+    )
+    names = [list(TEXTURES)[number] for number in texture_numbers(material, semantic)]
+    assert names == ["class window", "glass", "painting label", "painting leaves", "plain", "wood", "label"]
+
+
+def test_a_coarser_texel_is_the_mean_of_finer_ones() -> None:
+    for name in TEXTURES:
+        picture = channels(name)
+        for level in range(1, LEVELS):
+            size = TILE >> level
+            coarse = picture[:size, ATLAS_WIDTH - 2 * size :][:, :size]
+            fine = picture[: 2 * size, ATLAS_WIDTH - 4 * size :][:, : 2 * size] if level > 1 else picture[:, :TILE]
+            mean = fine.reshape(size, 2, size, 2, 3).mean((1, 3))
+            assert abs(coarse - mean).max() <= 4, (name, level)  # values are rounded, the brightest cut off
+
+
+def test_pictures_keep_the_base_colour_on_the_whole_and_tell_materials_apart() -> None:
+    for name, texture in TEXTURES.items():
+        picture = channels(name)[:, :TILE]
+        if texture.tint == 1.0:
+            np.testing.assert_allclose(picture.mean((0, 1)), 128, atol=3)
+    seen = {channels(name)[:, :TILE].tobytes() for name in TEXTURES}
+    assert len(seen) == len(TEXTURES)
+
+
+def test_plain_colours_are_nearly_even_and_patterns_are_not() -> None:
+    assert channels("plain")[:, :TILE].std() < 3
+    for name in ("planks", "tiles", "checker", "brick", "stripes", "books", "label", "screen", "leaves"):
+        assert channels(name)[:, :TILE].std() > 8, name

@@ -1,0 +1,372 @@
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS
+from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder, polygon_area
+from memenvs.houses.procedural.generator import procedural_house
+from memenvs.houses.rendering.renderer import Camera, Frame, Renderer, Scene, render_frame
+from memenvs.houses.rendering.scene import floor_pieces
+from tests.houses.rendering.ray_caster import cast
+
+L_SHAPE = np.array([(0, 0), (6, 0), (6, 3), (3, 3), (3, 6), (0, 6)], float)
+SQUARE = np.array([(0, 0), (10, 0), (10, 10), (0, 10)], float)
+
+
+def make_house(builder: ShapeBuilder, *polygons: np.ndarray) -> House:
+    rooms = tuple(
+        Room("bedroom", polygon, MATERIAL_INDEX["planks"], (160, 120, 80)) for polygon in polygons or (SQUARE,)
+    )
+    shapes = builder.build()
+    names = ("building", *(f"thing|{k}" for k in range(int(shapes.instance.max(initial=0)))))
+    return House("toy", shapes, rooms, (), (), names, 2.7)
+
+
+def random_house(seed: int) -> House:
+    """An L-shaped room and one beside it, two walls up to the ceiling and some solids at random."""
+    rng = np.random.default_rng(seed)
+    builder = ShapeBuilder()
+    builder.add(BOX, (3.0, 4.0, 1.35), (0.05, 2.0, 1.35), material=1, semantic=CLASS_INDEX["wall"])
+    builder.add(BOX, (1.0, 3.0, 1.35), (1.2, 0.06, 1.35), yaw=0.3, material=1, semantic=CLASS_INDEX["wall"])
+    for instance in range(1, 25):
+        half = rng.uniform(0.03, 0.5, 3)
+        kind = int(rng.integers(3))
+        if kind == CYLINDER:
+            half[1] = half[0]
+        centre = (*rng.uniform(0.0, 6.0, 2), half[2] + rng.uniform(0, 1.5))
+        builder.add(
+            kind, centre, half, yaw=rng.uniform(-4, 4), material=int(rng.integers(len(MATERIALS))),
+            colour=rng.integers(0, 256, 3), semantic=int(rng.integers(6, len(CLASSES))), instance=instance,
+        )  # fmt: skip
+    return make_house(builder, L_SHAPE, np.array([(3, 3), (6, 3), (6, 6), (3, 6)], float))
+
+
+def random_pose(rng: np.random.Generator, *, pitch: float) -> tuple[float, ...]:
+    return (*rng.uniform(0.3, 5.7, 2), rng.uniform(0.2, 2.5), rng.uniform(-7, 7), rng.uniform(-pitch, pitch))
+
+
+def pictures(camera: Camera, num_envs: int) -> dict[str, np.ndarray]:
+    size = (num_envs, camera.height, camera.width)
+    return {
+        "rgb": np.zeros((*size, 3), np.uint8),
+        "depth": np.zeros((*size, 1), np.float32),
+        "semantic": np.zeros(size, np.uint8),
+        "instance": np.zeros(size, np.uint16),
+    }
+
+
+def assert_same(frame: Frame, other: Frame) -> None:
+    for name in ("rgb", "depth", "semantic", "instance"):
+        np.testing.assert_array_equal(getattr(frame, name), getattr(other, name), err_msg=name)
+
+
+def unculled(home: House | Scene, camera: Camera, pose: tuple[float, ...]) -> Frame:
+    renderer = Renderer(camera, 1, cull=False)
+    renderer.set_scene(0, home if isinstance(home, Scene) else Scene.of(home))
+    images = pictures(camera, 1)
+    renderer.render(np.array([pose]), **images)
+    return Frame(*(image[0] for image in images.values()))
+
+
+@pytest.mark.parametrize(
+    ("camera", "pitch"),
+    [
+        (Camera(height=48, width=64), 0.0),
+        (Camera(height=37, width=53, hfov_deg=58.3), 0.7),
+        (Camera(height=64, width=20, hfov_deg=40.0), 1.5),
+        (Camera(height=48, width=64, sample_of=(480, 640), hfov_deg=58.27), 0.3),
+        (Camera(height=1, width=1), 1.0),
+    ],
+)
+def test_agrees_with_rays_cast_one_by_one(camera: Camera, pitch: float) -> None:
+    rng = np.random.default_rng(5)
+    shares = []
+    for seed in range(6):
+        house = random_house(seed)
+        for _ in range(4):
+            pose = random_pose(rng, pitch=pitch)
+            frame = render_frame(house, camera, pose)
+            truth = cast(house, camera, pose)
+            aside = [cast(house, camera, pose, (di, dj)) for di in (-0.02, 0.02) for dj in (-0.02, 0.02)]
+            sure = np.all([other[..., 3] == truth[..., 3] for other in aside], 0)  # not on the very edge of something
+            shares.append(sure.mean())
+            np.testing.assert_array_equal(frame.semantic[sure], truth[sure][:, 1])
+            np.testing.assert_array_equal(frame.instance[sure], truth[sure][:, 2])
+            slack = 1e-4 + np.max([abs(other[..., 0] - truth[..., 0]) for other in aside], 0)[sure]  # grazing rays
+            assert (abs(frame.depth[sure, 0] - truth[sure][:, 0]) <= slack + 1e-4 * truth[sure][:, 0]).all()
+    assert np.mean(shares) > 0.75
+
+
+def test_a_wall_two_metres_ahead_has_depth_two_everywhere() -> None:
+    builder = ShapeBuilder()
+    builder.add(BOX, (7.1, 5.0, 1.35), (0.1, 5.0, 6.0), semantic=CLASS_INDEX["wall"])
+    house = make_house(builder, SQUARE + 20)  # no floor and no ceiling here
+    for sample_of in (None, (480, 640)):
+        frame = render_frame(house, Camera(height=48, width=64, sample_of=sample_of), (5, 5, 1.2, 0, 0))
+        np.testing.assert_allclose(frame.depth, 2.0, rtol=2e-5)
+        assert (frame.semantic == CLASS_INDEX["wall"]).all()
+        assert (frame.instance == 0).all()
+
+
+@pytest.mark.parametrize("distance", [0.8, 1.7, 3.1])
+def test_a_cube_covers_as_many_pixels_as_its_face_projects_to(distance: float) -> None:
+    builder = ShapeBuilder()
+    builder.add(BOX, (2 + distance + 0.1, 5.0, 1.2), (0.1, 0.1, 0.1), yaw=math.pi / 2, instance=1)
+    camera = Camera(height=256, width=256)
+    assert camera.focal == pytest.approx(128)
+    side = 128 * 0.2 / distance
+    covered = (render_frame(make_house(builder), camera, (2, 5, 1.2, 0, 0)).instance == 1).sum()
+    assert math.floor(side) ** 2 <= covered <= math.ceil(side) ** 2
+
+
+def test_left_is_counter_clockwise_and_up_is_positive_pitch() -> None:
+    builder = ShapeBuilder()
+    builder.add(SPHERE, (5 + 2 * math.cos(0.3), 5 + 2 * math.sin(0.3), 1.2), (0.1, 0.1, 0.1), instance=1)
+    builder.add(SPHERE, (5 + 2 * math.cos(0.3), 5 - 2 * math.sin(0.3), 1.8), (0.1, 0.1, 0.1), instance=2)
+    house, camera = make_house(builder), Camera(height=65, width=65)
+
+    def middle(pose: tuple[float, ...], instance: int) -> list[float]:
+        rows, columns = np.nonzero(render_frame(house, camera, pose).instance == instance)
+        return [columns.mean(), rows.mean()]
+
+    left, right = middle((5, 5, 1.2, 0, 0), 1), middle((5, 5, 1.2, 0, 0), 2)
+    assert left[0] == pytest.approx(32 - 32.5 * math.tan(0.3), abs=0.6)
+    assert left[1] == pytest.approx(32, abs=0.5)
+    assert right[0] == pytest.approx(32 + 32.5 * math.tan(0.3), abs=0.6)
+    assert right[1] < 26
+    assert middle((5, 5, 1.2, 0.3, 0), 1) == pytest.approx([32, 32], abs=0.5)  # turned towards it
+    upwards = math.atan2(0.6, 2.0)
+    assert middle((5, 5, 1.2, -0.3, upwards), 2) == pytest.approx([32, 32], abs=0.5)
+
+
+def test_depth_is_along_the_optical_axis_when_looking_down() -> None:
+    frame = render_frame(make_house(ShapeBuilder()), Camera(height=33, width=33), (5, 5, 1.5, 0.4, -math.pi / 2))
+    np.testing.assert_allclose(frame.depth, 1.5, rtol=2e-5)
+    assert (frame.semantic == CLASS_INDEX["floor"]).all()
+
+
+def test_nothing_is_hit_outside() -> None:
+    frame = render_frame(make_house(ShapeBuilder()), Camera(height=48, width=64), (-1, 5, 1.2, math.pi, 0))
+    assert (frame.depth == 0).all()
+    assert (frame.semantic == CLASS_INDEX["outside"]).all()
+    assert frame.rgb[40, 0, 1] > frame.rgb[40, 0, 2]  # grass below
+    assert frame.rgb[0, 0, 2] > frame.rgb[0, 0, 0]  # sky above
+
+
+@pytest.mark.parametrize("kind", [BOX, CYLINDER, SPHERE])
+def test_solids_are_not_seen_from_inside(kind: int) -> None:
+    builder = ShapeBuilder()
+    builder.add(kind, (5, 5, 1.2), (0.5, 0.5, 0.5), instance=1)
+    frame = render_frame(make_house(builder), Camera(height=48, width=64), (5.1, 5, 1.2, 0.2, 0.1))
+    assert (frame.instance == 0).all()
+
+
+def test_a_sample_is_every_tenth_pixel_of_the_large_image() -> None:
+    house, pose = random_house(3), (0.5, 0.6, 1.2, 0.7, -0.1)
+    large = render_frame(house, Camera(height=480, width=640, hfov_deg=58.27), pose)
+    small = render_frame(house, Camera(height=48, width=64, hfov_deg=58.27, sample_of=(480, 640)), pose)
+    same = small.instance == large.instance[::10, ::10]
+    assert same.mean() > 0.995  # all but rays that touch an edge
+    np.testing.assert_allclose(small.depth[same], large.depth[::10, ::10][same], rtol=1e-4)
+
+
+@pytest.mark.parametrize("material", MATERIALS)
+def test_pictures_stay_on_their_surface_when_the_camera_moves(material: str) -> None:
+    builder = ShapeBuilder()
+    builder.add(
+        BOX, (8, 5, 1.35), (0.5, 5, 3), material=MATERIAL_INDEX[material], colour=(150, 140, 130),
+        semantic=CLASS_INDEX["wall"],
+    )  # fmt: skip
+    house, camera = make_house(builder), Camera(height=128, width=128, hfov_deg=40)
+    pixel = 2.5 / camera.focal  # m, on the wall
+    first = render_frame(house, camera, (5, 5, 1.2, 0, 0)).rgb.astype(int)
+    beside = render_frame(house, camera, (5, 5 - 8 * pixel, 1.2, 0, 0)).rgb.astype(int)
+    above = render_frame(house, camera, (5, 5, 1.2 + 4 * pixel, 0, 0)).rgb.astype(int)
+    assert (abs(first[:, 8:] - beside[:, :-8]).max(2) <= 2).mean() > 0.97
+    assert (abs(first[:-4] - above[4:]).max(2) <= 2).mean() > 0.97
+    assert abs(first[:, :-8] - beside[:, :-8]).sum() >= abs(first[:, 8:] - beside[:, :-8]).sum()
+
+
+def test_pictures_are_calm_from_afar() -> None:
+    builder = ShapeBuilder()
+    builder.add(
+        BOX, (9.6, 5, 1.35), (0.1, 60, 1.35), material=MATERIAL_INDEX["checker"], colour=(128, 128, 128),
+        semantic=CLASS_INDEX["wall"],
+    )  # fmt: skip
+    house = make_house(builder)
+    near = render_frame(house, Camera(height=24, width=24), (8.6, 5, 1.35, 0, 0)).rgb[12].astype(float)
+    far = render_frame(house, Camera(height=24, width=24, hfov_deg=150), (1, 5, 1.35, 0, 0)).rgb[12].astype(float)
+    assert near.std() > 15
+    assert far.std() < 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_walls_hide_nothing_that_can_be_seen(seed: int) -> None:
+    scene, house = Scene.of(home := procedural_house(seed)), home
+    rng = np.random.default_rng(seed)
+    low, high = house.bounds
+    for step in range(30):
+        pitch = 0.0 if step % 2 else rng.uniform(-1.5, 1.5)
+        pose = (*rng.uniform(low - 0.5, high + 0.5), rng.uniform(-0.2, 3.0), rng.uniform(-4, 4), pitch)
+        camera = Camera(height=int(rng.integers(1, 70)), width=int(rng.integers(1, 90)), hfov_deg=rng.uniform(20, 140))
+        assert_same(render_frame(scene, camera, pose), unculled(scene, camera, pose))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 20),
+    x=st.floats(-1, 7),
+    y=st.floats(-1, 7),
+    z=st.floats(-0.5, 4),
+    heading=st.floats(-10, 10),
+    pitch=st.floats(-1.6, 1.6),
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+)
+def test_every_view_is_sound(
+    seed: int, x: float, y: float, z: float, heading: float, pitch: float, height: int, width: int
+) -> None:
+    house, camera, pose = random_house(seed), Camera(height=height, width=width), (x, y, z, heading, pitch)
+    frame = render_frame(house, camera, pose)
+    assert np.isfinite(frame.depth).all()
+    assert (frame.depth >= 0).all()
+    np.testing.assert_array_equal(frame.depth[..., 0] == 0, frame.semantic == CLASS_INDEX["outside"])
+    assert frame.semantic.max() < len(CLASSES)
+    assert frame.instance.max() < len(house.instances)
+    assert_same(frame, unculled(house, camera, pose))
+
+
+def test_bits_depend_on_neither_threads_nor_neighbours_nor_what_else_is_drawn() -> None:
+    camera = Camera(height=30, width=41)
+    rng = np.random.default_rng(1)
+    scenes = [Scene.of(random_house(seed)) for seed in range(5)]
+    poses = np.array([random_pose(rng, pitch=0.4) for _ in scenes])
+    singles = [render_frame(scene, camera, pose) for scene, pose in zip(scenes, poses, strict=True)]
+    for threads in (1, 2, 7):
+        renderer = Renderer(camera, len(scenes), threads=threads)
+        for env, scene in enumerate(scenes):
+            renderer.set_scene(env, scene)
+        renderer = pickle.loads(pickle.dumps(renderer))
+        images = pictures(camera, len(scenes))
+        renderer.render(poses, **images)
+        for env, single in enumerate(singles):
+            assert_same(Frame(*(image[env] for image in images.values())), single)
+        for name, image in images.items():
+            alone = np.zeros_like(image)
+            renderer.render(poses, **{name: alone})
+            np.testing.assert_array_equal(alone, image)
+        renderer.close()
+    assert pickle.loads(pickle.dumps(renderer))._pool is None
+
+
+def test_only_the_environments_asked_for_are_drawn() -> None:
+    camera = Camera(height=12, width=16)
+    renderer = Renderer(camera, 3, threads=2)
+    for env in (0, 2):
+        renderer.set_scene(env, Scene.of(random_house(env)))
+    images = pictures(camera, 3)
+    for image in images.values():
+        image[:] = 7
+    poses = np.full((3, 5), np.nan)
+    poses[2] = 1, 1, 1.2, 0.5, 0
+    renderer.render(poses, which=np.array([False, False, True]), **images)
+    for image in images.values():
+        assert (image[:2] == 7).all()
+    assert_same(Frame(*(image[2] for image in images.values())), render_frame(random_house(2), camera, poses[2]))
+    renderer.render(poses, which=np.zeros(3, bool), **images)
+    renderer.close()
+
+
+def test_homes_can_be_changed_for_larger_and_smaller_ones() -> None:
+    camera, pose = Camera(height=20, width=20), (5.0, 5.0, 1.2, 0.3, 0.0)
+    renderer = Renderer(camera, 2)
+    empty, full = make_house(ShapeBuilder()), random_house(0)
+    for home in (empty, full, empty):
+        renderer.set_scene(1, Scene.of(home))
+        images = pictures(camera, 2)
+        renderer.render(np.array([pose, pose]), which=np.array([False, True]), **images)
+        assert_same(Frame(*(image[1] for image in images.values())), render_frame(home, camera, pose))
+
+
+def test_wrong_arguments_are_named() -> None:
+    camera = Camera(height=4, width=6)
+    renderer = Renderer(camera, 2)
+    poses = np.zeros((2, 5))
+    with pytest.raises(RuntimeError, match=r"without a home: \[0, 1\]"):
+        renderer.render(poses)
+    for env in range(2):
+        renderer.set_scene(env, Scene.of(make_house(ShapeBuilder())))
+    with pytest.raises(ValueError, match="env must be 0 to 1, got 2"):
+        renderer.set_scene(2, Scene.of(make_house(ShapeBuilder())))
+    with pytest.raises(ValueError, match=r"poses must have shape \(2, 5\), got \(2, 3\)"):
+        renderer.render(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="poses must be finite"):
+        renderer.render(poses * np.nan)
+    with pytest.raises(ValueError, match=r"rgb must be an array of uint8 \(2, 4, 6, 3\), got float64 \(2, 4, 6, 3\)"):
+        renderer.render(poses, rgb=np.zeros((2, 4, 6, 3)))
+    with pytest.raises(ValueError, match=r"depth must be an array of float32 \(2, 4, 6, 1\), got float32 \(2, 4, 6\)"):
+        renderer.render(poses, depth=np.zeros((2, 4, 6), np.float32))
+    with pytest.raises(ValueError, match="semantic must be C-contiguous"):
+        renderer.render(poses, semantic=np.zeros((2, 4, 12), np.uint8)[..., ::2])
+    with pytest.raises(ValueError, match=r"which must be an array of bool \(2,\), got list"):
+        renderer.render(poses, which=[True, False])  # type: ignore[arg-type]
+    for name in ("num_envs", "threads"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+            Renderer(camera, **{"num_envs": 1, "threads": 1, name: 0})
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"height": 0}, "height must be between 1 and 4096 pixels, got 0"),
+        ({"width": 5000}, "width must be between 1 and 4096 pixels, got 5000"),
+        ({"hfov_deg": 180.0}, "hfov_deg must be between 1 and 170 degrees, got 180"),
+        ({"height": 48, "width": 64, "sample_of": (480, 320)}, r"sample_of must be \(k \* 48, k \* 64\)"),
+    ],
+)
+def test_wrong_cameras_are_refused(settings_: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Camera(**settings_)
+
+
+@pytest.mark.parametrize("name", ["kind", "material", "semantic"])
+def test_unknown_numbers_of_shapes_are_refused(name: str) -> None:
+    house = random_house(0)
+    getattr(house.shapes, name)[3] = 200
+    with pytest.raises(ValueError, match=rf"shapes\.{name} of toy must be 0 to \d+, got 200"):
+        Scene.of(house)
+
+
+def test_homes_that_cannot_be_drawn_are_refused() -> None:
+    house = random_house(0)
+    house.shapes.half[2, 1] = 0
+    with pytest.raises(ValueError, match=r"shapes\.half of toy must be > 0 m, got 0"):
+        Scene.of(house)
+    house.shapes.half[2, 1] = np.nan
+    with pytest.raises(ValueError, match="must be finite"):
+        Scene.of(house)
+    with pytest.raises(ValueError, match="counter-clockwise"):
+        Scene.of(make_house(ShapeBuilder(), SQUARE[::-1]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(radii=st.lists(st.floats(0.3, 3.0), min_size=3, max_size=14), turn=st.floats(0, 6))
+def test_floors_are_cut_into_convex_pieces(radii: list[float], turn: float) -> None:
+    angles = turn + np.arange(len(radii)) / len(radii) * 2 * math.pi
+    polygon = np.array(radii)[:, None] * np.stack([np.cos(angles), np.sin(angles)], 1)
+    pieces, corners, rooms = floor_pieces((Room("other", polygon, 0, (9, 9, 9)),) * 2)
+    areas = []
+    for piece, count in zip(pieces, corners, strict=True):
+        points = piece[:count]
+        steps = np.roll(points, -1, 0) - points
+        after = np.roll(steps, -1, 0)
+        assert (steps[:, 0] * after[:, 1] - steps[:, 1] * after[:, 0] >= -1e-9).all()
+        areas.append(polygon_area(points))
+    assert sum(areas) == pytest.approx(2 * polygon_area(polygon))
+    assert set(rooms) == {0, 1}

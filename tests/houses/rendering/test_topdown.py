@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from memenvs.houses.classes import CLASS_INDEX
+from memenvs.houses.house import BOX, House, Room, ShapeBuilder
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.procedural.generator import procedural_house
+from memenvs.houses.rendering.topdown import HOUSE_LEGEND, Marker, draw_legend, draw_topdown, object_colour, save_png
+from memenvs.houses.ycb import object_shapes, place_objects
+
+SCALE, MARGIN = 40.0, 0.4
+
+
+def l_shaped_home() -> House:
+    """A room of 4 m x 3 m without its upper right quarter; a wall along y = 0; a red table at (1, 1)."""
+    polygon = np.array([(0, 0), (4, 0), (4, 1.5), (2, 1.5), (2, 3), (0, 3)], float)
+    builder = ShapeBuilder()
+    builder.add(BOX, (2, 0.05, 1.35), (2, 0.05, 1.35), semantic=CLASS_INDEX["wall"])
+    builder.add(
+        BOX, (1, 1, 0.4), (0.4, 0.2, 0.4), yaw=0.5, colour=(255, 0, 0), semantic=CLASS_INDEX["dining_table"], instance=1
+    )
+    return House(
+        "l", builder.build(), (Room("study", polygon, 3, (100, 150, 100)),), (), (), ("building", "dining_table|1")
+    )
+
+
+def pixel(image: np.ndarray, house: House, x: float, y: float) -> np.ndarray:
+    (x0, _), (_, y1) = house.bounds
+    return image[int((y1 + MARGIN - y) * SCALE), int((x - x0 + MARGIN) * SCALE)].astype(int)
+
+
+def draw(house: House, **options) -> np.ndarray:
+    return draw_topdown(house, pixels_per_metre=SCALE, margin=MARGIN, has_labels=False, **options)
+
+
+def test_what_is_where():
+    house = l_shaped_home()
+    image = draw(house)
+    assert image.shape == (round(3.8 * SCALE), round(4.8 * SCALE), 3)
+    assert image.dtype == np.uint8
+    assert pixel(image, house, 3.0, 0.05).max() < 90  # wall
+    red, green, blue = pixel(image, house, 1.0, 1.0)  # table
+    assert red > 200 and max(green, blue) < 60
+    red, green, blue = pixel(image, house, 1.3, 1.17)  # table, in the direction of its turn
+    assert red > 200 and max(green, blue) < 60
+    red, green, blue = pixel(image, house, 1.3, 0.85)  # floor: the table is turned away
+    assert green > red and green > blue
+    assert pixel(image, house, 3.0, 2.5).min() > 240  # paper in the missing corner
+    assert pixel(image, house, -0.2, -0.2).min() > 240
+
+
+def test_objects_are_dots():
+    house = l_shaped_home().with_objects(object_shapes(10, (1.0, 1.0, 0.8)), ["013_apple|2"])
+    assert np.abs(pixel(draw(house), house, 1.0, 1.0) - object_colour(10)).max() < 12
+    assert len({object_colour(category) for category in range(20)}) == 20
+
+
+def test_trajectory_runs_from_green_to_red_through_time():
+    house = l_shaped_home()
+    way = np.stack([np.linspace(0.5, 3.5, 31), np.full(31, 0.6)], 1)
+    image = draw(house, trajectories=[way], markers=[Marker((0.5, 2.5), (0, 0, 255))])
+    assert np.argmax(pixel(image, house, 0.5, 0.6)) == 1
+    assert np.argmax(pixel(image, house, 3.5, 0.6)) == 0
+    assert np.argmax(pixel(image, house, 0.8, 0.6)) == 2  # early: blue
+    assert tuple(pixel(image, house, 0.5, 2.5)) == (0, 0, 255)
+
+
+def test_single_pose_is_a_trajectory():
+    house = l_shaped_home()
+    assert np.argmax(pixel(draw(house, trajectories=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
+
+
+@pytest.mark.parametrize("way", [np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)])
+def test_wrong_trajectories_are_refused(way):
+    with pytest.raises(ValueError, match="trajectory must have the shape"):
+        draw(l_shaped_home(), trajectories=[way])
+
+
+def test_wrong_scale_is_refused():
+    with pytest.raises(ValueError, match="pixels_per_metre must be > 0, got 0"):
+        draw_topdown(l_shaped_home(), pixels_per_metre=0)
+    with pytest.raises(ValueError, match="margin must be at least 0 m, got -1"):
+        draw_topdown(l_shaped_home(), margin=-1)
+
+
+def test_navigable_cells_are_tinted():
+    house = procedural_house(0)
+    navigation = NavigationMap(house)
+    plain, tinted = draw(house), draw(house, navigation=navigation)
+    free = navigation.points(np.flatnonzero(navigation.free))
+    blocked = navigation.points(np.flatnonzero(~navigation.free & (navigation.room >= 0)))
+    changed = [(pixel(plain, house, *p) != pixel(tinted, house, *p)).any() for p in free[::211]]
+    assert np.mean(changed) > 0.95
+    kept = [(pixel(plain, house, *p) == pixel(tinted, house, *p)).all() for p in blocked[::211]]
+    assert np.mean(kept) > 0.8  # cells at an edge share pixels with their neighbours
+
+
+def test_labels_and_scale_are_drawn():
+    house, _ = place_objects(procedural_house(1), np.random.default_rng(0))
+    with_labels = draw_topdown(house, pixels_per_metre=SCALE)
+    without = draw_topdown(house, pixels_per_metre=SCALE, has_labels=False)
+    assert with_labels.shape == without.shape
+    assert (with_labels != without).any(-1).sum() > 200
+    assert (draw_topdown(house, pixels_per_metre=SCALE) == with_labels).all()
+
+
+def test_png_is_written_whole(tmp_path):
+    image = draw(l_shaped_home())
+    save_png(image, tmp_path / "map.png")
+    save_png(image, str(tmp_path / "map.png"))
+    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
+    with Image.open(tmp_path / "map.png") as written:
+        assert (np.array(written) == image).all()
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    image = draw(l_shaped_home())
+    save_png(image, tmp_path / "map.png")
+    with pytest.raises((TypeError, ValueError)):
+        save_png(np.zeros((2, 2, 9)), tmp_path / "map.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["map.png"]
+
+
+def test_squares_and_crosses_are_where_they_belong():
+    house = l_shaped_home()
+    plain = draw(house)
+    image = draw(house, squares=np.array([[3.25, 0.75, 0.5]]), crosses=np.array([[0.75, 2.25]]))
+    for x, y in ((3.25, 0.75), (3.05, 0.95)):
+        change = pixel(image, house, x, y) - pixel(plain, house, x, y)
+        assert change[2] > change[0] + 20  # blue, and what is under it shines through
+        assert np.abs(pixel(image, house, x, y) - (92, 84, 232)).max() > 20
+    for dx, dy in ((0.0, 0.0), (0.08, 0.08), (-0.08, 0.08)):
+        red, green, blue = pixel(image, house, 0.75 + dx, 2.25 + dy)
+        assert red > 150 and green < 100 and blue > 80
+    for x, y in ((2.9, 0.75), (0.75, 2.05), (0.5, 2.25)):
+        assert (pixel(image, house, x, y) == pixel(plain, house, x, y)).all()
+
+
+def test_a_ring_is_hollow_and_a_label_stays_in_the_picture():
+    house = l_shaped_home()
+    ring = draw(house, markers=[Marker((1.0, 2.0), (0, 0, 255), 0.2, is_filled=False)])
+    assert pixel(ring, house, 1.0, 2.0).min() > 230
+    assert tuple(pixel(ring, house, 1.15, 2.0)) == (0, 0, 255)
+    inside = draw(house, markers=[Marker((2.0, 1.0), label="bookshelf")])
+    outside = draw(house, markers=[Marker((3.95, 1.0), label="bookshelf")])  # the text is wider than what is left
+    ink = [(image.max(-1) < 110) & (draw(house).max(-1) > 150) for image in (inside, outside)]
+    assert ink[0].sum() == pytest.approx(ink[1].sum(), rel=0.15)
+    assert not ink[1][:, -1].any()
+
+
+@pytest.mark.parametrize(("name", "columns"), [("squares", 3), ("crosses", 2)])
+def test_wrong_tables_are_refused(name, columns):
+    for wrong in (np.zeros((2, columns + 1)), np.zeros(columns)):
+        with pytest.raises(ValueError, match=rf"{name} must have the shape \(K, {columns}\)"):
+            draw(l_shaped_home(), **{name: wrong})
+
+
+def test_a_legend_takes_the_lines_that_it_needs():
+    entries = [
+        ("trajectory", "the way"),
+        ("cross", "collision"),
+        ("square", "cell"),
+        (Marker((9.0, 9.0), (0, 0, 255)), "goal"),
+    ]
+    wide, narrow = draw_legend(entries, 600), draw_legend(entries, 200)
+    assert wide.shape[1:] == (600, 3) and narrow.shape[1:] == (200, 3)
+    assert narrow.shape[0] > wide.shape[0]
+    for image in (wide, narrow):
+        assert (np.abs(image.astype(int) - (0, 0, 255)).max(-1) < 10).any()
+        assert (np.abs(image.astype(int) - (196, 0, 120)).max(-1) < 10).any()
+        assert image[:, -1].min() > 240  # nothing is cut off
+    with pytest.raises(ValueError, match=r"a sign must be a Marker or one of .* got 'circle'"):
+        draw_legend([("circle", "x")], 100)
+
+
+def test_the_legend_of_a_home_has_the_colours_of_its_map():
+    house = procedural_house(1000)
+    plan, legend = draw_topdown(house), draw_legend(HOUSE_LEGEND, 800)
+    for k, name in enumerate(("wall", "window", "door")):  # what the map shows of these it shows in one colour each
+        patch = draw_legend([HOUSE_LEGEND[k]], 800)[12, 22].astype(int)  # the middle of the first sign
+        for image in (plan, legend):
+            assert (np.abs(image - patch).max(-1) < 16).sum() > 50, name
+    house, navigation = l_shaped_home(), NavigationMap(l_shaped_home())
+    green, red, blue = (draw_legend([HOUSE_LEGEND[-1]], 800)[12, 22].astype(int)[k] for k in (1, 0, 2))
+    assert green > max(red, blue) + 20
+    tinted, bare = (pixel(draw(house, navigation=each), house, 3.0, 0.7) for each in (navigation, None))
+    assert tinted[0] < bare[0]  # less red in where a robot can be

@@ -1,0 +1,228 @@
+import math
+import os
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.core import TrialVectorEnv
+from memenvs.objectnav import env as objectnav_env
+from memenvs.objectnav.env import ExtObjNav
+from memenvs.objectnav.robot import DOWN, FORWARD, LEFT, RIGHT, STOP, UP, ladder_pitch, pitch_of, start_tilt, tilt
+from tests.exploration.tables import APPLE, BOWL, TableWorld, go, make_tables
+
+DATA = os.environ.get("MEMENVS_DATA")
+
+# ---------------------------------------------------------------- a toy world by hand
+
+
+def test_an_episode_by_hand():
+    env = make_tables()
+    observation, info = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": "013_apple"})
+    assert observation["rgb"].shape == (24, 32, 3)
+    assert observation["goal"].tolist() == np.eye(20)[APPLE].tolist()
+    assert observation["gps"].tolist() == [1.0, 2.0]
+    # Viewpoints lie at -0.125 + 0.1 k and within sqrt(3.9) m of the apple: the nearest is (4.775, 1.975).
+    d_start = math.hypot(3.775, 0.025)
+    assert info["geodesic"] == pytest.approx(d_start, rel=0.01)
+    assert (info["goal"], info["goal_id"], info["place"], info["scene_id"]) == (APPLE, APPLE, 0, "toy")
+    assert info["pose"].tolist() == [1.0, 2.0, 0.0]
+    d = first = info["geodesic"]
+    for step in range(1, 16):
+        observation, reward, terminated, truncated, info = env.step(FORWARD)
+        assert observation["gps"] == pytest.approx([1.0 + 0.25 * step, 2.0])
+        assert reward == pytest.approx(-0.001 + d - info["geodesic"])
+        assert not terminated and not truncated
+        d = info["geodesic"]
+    assert d == pytest.approx(math.hypot(0.025, 0.025), abs=0.02)  # at (4.75, 2.0)
+    assert info["path_length"] == pytest.approx(3.75)
+    _, reward, terminated, truncated, info = env.step(STOP)
+    assert reward == pytest.approx(-0.001 + 2.0)
+    assert terminated and not truncated and info["success"]
+    assert info["spl"] == pytest.approx(first / max(first, 3.75))
+    assert info["spl_fixed"] == info["spl"]
+    assert info["soft_spl"] == pytest.approx(1.0, abs=0.03)
+    assert (info["num_steps"], info["collisions"], info["path_failures"]) == (16, 0, 0)
+
+
+def test_stopping_far_away_ends_without_success_or_penalty():
+    env = make_tables()
+    env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
+    _, reward, terminated, _, info = env.step(STOP)
+    assert (reward, terminated, info["success"], info["spl"]) == (pytest.approx(-0.001), True, False, 0.0)
+
+
+def test_no_heading_is_asked_for_but_pixels_are():
+    # 1.7 m away. At 30 degrees the apple is in the picture, at 90 it is not.
+    for heading, success in ((math.radians(30), True), (math.radians(90), False)):
+        env = make_tables()
+        env.reset(seed=0, options={"start": (5.0, 2.0, heading), "goal": APPLE})
+        assert env.step(STOP)[4]["success"] is success
+
+
+def test_distance_counts_from_the_robot_and_is_two_metres():
+    for x, success in ((4.71, True), (4.69, False)):
+        env = make_tables()
+        env.reset(seed=0, options={"start": (x, 2.0, 0.0), "goal": APPLE})
+        assert env.step(STOP)[4]["success"] is success
+
+
+def test_success_needs_distance_and_pixels_of_the_same_thing():
+    # One bowl 1.5 m behind the robot, one 2.5 m before it: near and seen, but not the same.
+    world = TableWorld(tables=((1.0, 2.0), (6.0, 2.0)), things=((BOWL, 1.45, 2.0), (BOWL, 5.55, 2.0)))
+    env = make_tables(world)
+    env.reset(seed=0, options={"start": (3.0, 2.0, 0.0), "goal": BOWL})
+    behind, before = env.task._sim.count_pixels(np.array([True]), np.array([[1, 2]]))[0]
+    assert behind == 0 and before >= 10
+    assert not env.step(STOP)[4]["success"]
+    env.reset(options={"start": (3.75, 2.0, 0.0), "goal": BOWL})
+    assert env.step(STOP)[4]["success"]
+
+
+def test_a_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
+    env = make_tables()
+    _, info = env.reset(seed=0, options={"start": (5.075, 2.075, 0.0), "goal": APPLE})
+    assert info["geodesic"] == pytest.approx(0.0, abs=1e-6)
+    info = env.step(STOP)[4]
+    assert info["success"]
+    assert info["spl"] == pytest.approx(0.0, abs=1e-3)
+    assert info["spl_fixed"] == 1.0
+
+
+def test_turns_and_tilts_by_hand():
+    env = make_tables()
+    env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
+    assert env.step(LEFT)[4]["pose"][2] == pytest.approx(math.radians(30))
+    assert go(env, RIGHT, RIGHT)[4]["pose"][2] == pytest.approx(math.radians(330))
+    env = make_tables(turn_deg=14.3239)
+    env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
+    assert env.step(LEFT)[4]["pose"][2] == pytest.approx(0.25, abs=1e-6)
+
+
+def test_the_picture_follows_the_tilt():
+    env = make_tables()
+    first, _ = env.reset(seed=0, options={"start": (4.0, 2.0, 0.0)})
+    down = env.step(DOWN)[0]
+    assert not np.array_equal(first["rgb"], down["rgb"])
+    assert np.array_equal(env.step(UP)[0]["rgb"], first["rgb"])
+    for _ in range(3):
+        env.step(DOWN)
+    env.reset()
+    again, _ = env.reset(options={"start": (4.0, 2.0, 0.0)})
+    assert np.array_equal(again["rgb"], first["rgb"])
+
+
+def test_walls_deflect_and_are_counted():
+    env = make_tables()
+    env.reset(seed=0, options={"start": (0.5, 2.0, math.radians(135))})
+    info = go(env, *[FORWARD] * 4)[4]
+    assert info["collisions"] == 3
+    assert info["pose"][0] == pytest.approx(0.3, abs=0.03)
+    assert info["pose"][1] == pytest.approx(2.0 + 4 * 0.25 * math.sqrt(0.5), abs=1e-3)
+
+
+# ---------------------------------------------------------------- tilt
+
+
+def test_the_ladder_has_the_published_pitches():
+    angles = np.array([20, 36.87, 40, 50, 66.87, 70, 80, 96.87, 100])
+    expected = [-8.1, -21.8, -23.7, -29.3, -38.2, -39.9, -45.1, -53.7, -55.3]
+    assert np.degrees(ladder_pitch(angles)).round(1).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "pitches"),
+    [
+        ("ladder", [-8.1, -8.1, -29.3, -45.1, -55.3, -55.3, -39.9]),
+        ("nominal", [8.2, 10.0, -20.0, -50.0, -55.0, -55.0, -25.0]),
+    ],
+)
+def test_tilting_up_twice_down_four_times_and_up(mode, pitches):
+    state, seen = np.array([start_tilt(mode)]), []
+    assert np.degrees(pitch_of(mode, state))[0] == pytest.approx(-21.8, abs=0.01)
+    for up in (1, 1, -1, -1, -1, -1, 1):
+        state = tilt(mode, state, np.array([up]))
+        seen.append(np.degrees(pitch_of(mode, state))[0].round(1))
+    assert seen == pitches
+
+
+# ---------------------------------------------------------------- the two ends
+
+
+def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:
+    """Success, spl and steps of the first episodes of each environment, float64, (N * episodes, 3)."""
+    counts, rows = np.zeros(env.num_envs, int), []
+    while (counts < episodes).any():
+        _, _, terminated, truncated, info = env.step(env.oracle_actions())
+        for i in np.flatnonzero((terminated | truncated) & (counts < episodes)):
+            counts[i] += 1
+            rows.append([info[key][i] for key in ("success", "spl", "num_steps")])
+    return np.array(rows, float)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"turn_deg": 14.3239}, {"tilt_mode": "nominal"}])
+def test_the_oracle_succeeds_in_procedural_homes(kwargs):
+    env = TrialVectorEnv(ExtObjNav, 4, obs_mode="symbolic", **kwargs)
+    env.reset(seed=0)
+    success, spl, _ = play_oracle(env, 5).mean(0)
+    assert success >= 0.95
+    assert spl >= 0.8
+
+
+@pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
+def test_the_oracle_succeeds_in_procthor_homes():
+    env = TrialVectorEnv(ExtObjNav, 7, obs_mode="symbolic", world="procthor", split="all")
+    env.reset(seed=0)
+    assert play_oracle(env, 3)[:, 0].mean() >= 0.95
+
+
+def test_the_oracle_stops_where_a_thing_is_hard_to_see():
+    env = make_tables(TableWorld(things=((9, 7.0, 2.0),)))  # a strawberry in the middle of the table
+    env.reset(seed=0, options={"start": (1.0, 3.5, 2.0)})
+    for _ in range(100):
+        _, _, terminated, _, info = env.step(env.oracle_action())
+        if terminated:
+            break
+    assert info["success"]
+
+
+def test_the_picture_for_people_shows_view_and_way():
+    env = make_tables(render_mode="rgb_array")
+    env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
+    first = env.render()
+    env.step(FORWARD)
+    second = env.render()
+    assert first.dtype == np.uint8
+    assert not np.array_equal(first[:, :384], second[:, :384])
+    assert not np.array_equal(first[:, 384:], second[:, 384:])
+    assert np.array_equal(env.render(), second)
+    plan = env.task.draw_map(0, np.array([[1.0, 2.0, 0.0], [1.25, 2.0, 0.0]]))
+    assert plan.shape == (40 * 4.6, 40 * 8.6, 3)
+
+
+def test_made_by_id_it_is_the_same_task():
+    env = gym.make("memenvs/ExtObjNav-v0", world=TableWorld(), image_size=(16, 16), render_mode="rgb_array")
+    observation, info = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    assert env.render().shape == (384, 768, 3)
+    assert info["trial_start"] and info["episode_index"] == 0
+    env.close()
+
+
+def test_pictures_show_the_way_of_this_episode_only(monkeypatch):
+    ways = []
+    monkeypatch.setattr(objectnav_env, "draw_picture", lambda view, house, way, goals: ways.append(way.copy()))
+    env = TrialVectorEnv(
+        ExtObjNav, 2, world=TableWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
+    )
+    _, info = env.reset(seed=0)
+    poses = [[pose] for pose in info["pose"]]
+    for step in range(23):
+        _, _, _, _, info = env.step(np.array([STOP if step % 4 == 2 else FORWARD, LEFT]))
+        for own, pose, steps in zip(poses, info["pose"], info["num_steps"], strict=True):
+            own[:] = [*own, pose] if steps else [pose]
+        ways.clear()
+        env.render()
+        for way, own in zip(ways, poses, strict=True):
+            np.testing.assert_allclose(way, own, atol=1e-5)

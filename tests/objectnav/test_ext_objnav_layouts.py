@@ -1,0 +1,186 @@
+import math
+
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
+from memenvs.objectnav.env import ExtObjNav
+from memenvs.objectnav.layout import TOO_MANY, goal_categories
+from memenvs.objectnav.robot import FORWARD, STOP
+from tests.exploration.tables import APPLE, BOWL, MUG, TableWorld, make_tables
+
+# ---------------------------------------------------------------- rules on random play
+
+
+@pytest.fixture(scope="module")
+def small() -> TrialVectorEnv:
+    """Four small procedural homes."""
+    env = TrialVectorEnv(
+        ExtObjNav, 4, rooms=(2, 3), num_objects=(6, 10), obs_mode="symbolic", max_episode_steps=40, trial_steps=400
+    )
+    yield env
+    env.close()
+
+
+def test_the_reward_telescopes(small):
+    _, info = small.reset(seed=0)
+    start, total = info["geodesic"].copy(), np.zeros(4)
+    rng = np.random.default_rng(0)
+    finished = 0
+    resetting = np.zeros(4, bool)
+    for _ in range(300):
+        actions = rng.choice(6, size=4, p=[0.03, 0.45, 0.2, 0.2, 0.06, 0.06])
+        _, reward, terminated, truncated, info = small.step(actions)
+        total = np.where(resetting, 0.0, total + reward)
+        start = np.where(resetting, info["geodesic"], start)
+        done = terminated | truncated
+        assert np.array_equal(terminated, (actions == STOP) & ~resetting)
+        assert np.array_equal(truncated, (info["num_steps"] == 40) & ~resetting)
+        expected = start - info["geodesic"] - 0.001 * info["num_steps"] + 2.0 * info["success"]
+        assert total[done] == pytest.approx(expected[done], abs=1e-5)
+        finished += done.sum()
+        resetting = done
+    assert finished > 20
+    assert (info["path_failures"] == 0).all()
+
+
+def test_the_layout_stays_over_a_trial_and_changes_with_it(small):
+    _, info = small.reset(seed=5)
+    before = [small.task.layout(i) for i in range(4)]
+    goals = set()
+    for _ in range(6):
+        _, info = small.reset()
+        goals.update(info["goal"].tolist())
+        assert [small.task.layout(i) for i in range(4)] == before
+    assert len(goals) > 2
+    _, info = small.reset(options={"new_trial": True})
+    assert info["trial_id"].tolist() == [1] * 4
+    assert all(small.task.layout(i).number != before[i].number for i in range(4))
+
+
+def test_a_layout_is_a_function_of_its_number(small):
+    kwargs = {"rooms": (2, 3), "num_objects": (6, 10), "obs_mode": "symbolic"}
+    small.reset(seed=1, options={"layout": 123})
+    other = TrialVectorEnv(ExtObjNav, 1, **kwargs)
+    other.reset(seed=99, options={"layout": 123})
+    one, two = small.task.layout(2), other.task.layout(0)
+    assert np.array_equal(one.position, two.position)
+    assert np.array_equal(one.category, two.category)
+    assert one.house.name == two.house.name
+    other.reset(seed=99, options={"layout": 124})
+    assert not np.array_equal(one.position, other.task.layout(0).position)
+
+
+def test_an_environment_of_a_batch_equals_a_single_one(small):
+    kwargs = {
+        "rooms": (2, 3),
+        "num_objects": (6, 10),
+        "obs_mode": "symbolic",
+        "max_episode_steps": 40,
+        "trial_steps": 400,
+    }
+    single = TrialVectorEnv(ExtObjNav, 1, **kwargs)
+    batch_observation, _ = small.reset(seed=3)
+    observation, _ = single.reset(seed=5)
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        assert all(np.array_equal(observation[key][0], batch_observation[key][2]) for key in observation)
+        actions = rng.integers(6, size=4)
+        batch_observation, batch_reward, *_ = small.step(actions)
+        observation, reward, *_ = single.step(actions[2:3])
+        assert reward[0] == batch_reward[2]
+
+
+def test_a_failed_path_query_keeps_the_distance(monkeypatch):
+    env = make_tables()
+    _, before = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
+    monkeypatch.setattr(env.task._sim, "geodesic", lambda: np.array([np.inf]))
+    _, reward, _, _, info = env.step(FORWARD)
+    assert reward == pytest.approx(-0.001)
+    assert (info["geodesic"], info["path_failures"]) == (before["geodesic"], 1)
+
+
+# ---------------------------------------------------------------- layouts
+
+
+def test_categories_with_ten_things_are_no_goals():
+    category = np.array([APPLE] * TOO_MANY + [MUG] * (TOO_MANY - 1) + [BOWL])
+    assert goal_categories(category).tolist() == [BOWL, MUG]
+
+
+def test_things_that_cannot_be_seen_are_taken_out():
+    # The second mug stands in a closed cupboard.
+    class Cupboard(TableWorld):
+        def make_house(self, index: int) -> House:
+            house = super().make_house(index)
+            builder = ShapeBuilder()
+            for x, y, half_x, half_y in (
+                (7.1, 2.2, 0.01, 0.2),
+                (7.45, 2.2, 0.01, 0.2),
+                (7.27, 2.0, 0.2, 0.01),
+                (7.27, 2.4, 0.2, 0.01),
+            ):
+                builder.add(BOX, (x, y, 1.7), (half_x, half_y, 1.0))
+            return House("toy", Shapes.concatenate([house.shapes, builder.build()]), house.rooms, (), (), ("building",))
+
+    env = make_tables(Cupboard(things=((APPLE, 6.7, 2.0), (MUG, 7.27, 2.2))))
+    env.reset(seed=0)
+    layout = env.task.layout(0)
+    assert layout.category.tolist() == [APPLE]
+    assert layout.goals.tolist() == [APPLE]
+    assert 2 not in layout.house.shapes.instance
+    with pytest.raises(
+        ValueError, match=r"option 'goal' must be a category of this layout, one of \['013_apple'\], got 18"
+    ):
+        env.reset(options={"goal": MUG})
+
+
+def test_a_home_where_nothing_can_be_seen_is_named():
+    env = make_tables(TableWorld(things=((APPLE, 40.0, 2.0),)))
+    with pytest.raises(RuntimeError, match="'toy'"):
+        env.reset(seed=0)
+
+
+def test_distances_are_zero_on_viewpoints_and_made_once(small):
+    small.reset(seed=0)
+    layout = small.task.layout(0)
+    goal = int(layout.goals[0])
+    field = layout.field(goal)
+    assert layout.field(goal) is field
+    for thing in layout.things(goal):
+        points = layout.navmap.points(layout.viewpoints[thing])
+        assert layout.navmap.distances(field, points) == pytest.approx(np.zeros(len(points)), abs=1e-6)
+        assert (np.hypot(*(points - layout.position[thing, :2]).T) < math.sqrt(3.9)).all()
+
+
+def test_a_pool_of_layouts():
+    env = TrialVectorEnv(ExtObjNav, 2, rooms=(2, 2), num_objects=(3, 4), obs_mode="symbolic", layout_pool=3)
+    _, info = env.reset(seed=0)
+    seen = set(info["layout_id"].tolist())
+    for _ in range(8):
+        _, info = env.reset(options={"new_trial": True})
+        seen.update(info["layout_id"].tolist())
+    assert seen == {0, 1, 2}
+    with pytest.raises(ValueError, match=r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"):
+        env.reset(options={"layout": 3})
+
+
+def test_fields_of_a_long_trial_are_made_beside_it():
+    """All goals of the layout get theirs after three of them were asked for, the same as when they are asked for."""
+    env = TrialEnv(ExtObjNav, rooms=(2, 2), num_objects=(12, 14), obs_mode="symbolic", trial_steps=None)
+    env.reset(seed=0)
+    task = env.task
+    layout = task.layout(0)
+    goals = layout.goals.tolist()
+    assert len(goals) > 4
+    for goal in goals[:3]:
+        env.reset(options={"goal": goal})
+    task._background.submit(int).result()  # comes after what was asked for before
+    env.close()
+    assert set(layout._fields) == set(goals)
+    again = task._world.home(layout.home_index).navmap
+    for goal in goals:
+        cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.things(goal)]))
+        np.testing.assert_array_equal(layout._fields[goal], again.field(cells))

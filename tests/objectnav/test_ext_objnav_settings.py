@@ -1,0 +1,148 @@
+import math
+
+import numpy as np
+import pytest
+
+import memenvs  # noqa: F401  (registers the ids)
+from memenvs.houses.classes import FIRST_YCB_CLASS
+from memenvs.objectnav.config import ExtObjNavConfig, category_number
+from memenvs.objectnav.robot import FORWARD, LEFT
+from memenvs.objectnav.symbolic import RAY_RANGE
+from tests.exploration.tables import APPLE, BOWL, MUG, TableWorld, go, make_tables
+
+
+def test_a_fixed_goal_stays_over_the_trial():
+    env = make_tables(fixed_goal_per_trial=True)
+    goals = [env.reset(seed=4)[1]["goal"]] + [env.reset()[1]["goal"] for _ in range(6)]
+    assert len(set(goals)) == 1
+    trials = {env.reset(options={"new_trial": True})[1]["goal"] for _ in range(20)}
+    assert trials == {APPLE, MUG}
+
+
+def test_start_poses_can_be_few():
+    env = make_tables(max_start_poses=2)
+    starts = {tuple(env.reset(seed=0)[1]["start"])} | {tuple(env.reset()[1]["start"]) for _ in range(20)}
+    assert len(starts) == 2
+
+
+@pytest.mark.parametrize(("frame", "began"), [("layout", 0.5), ("episode", 0.0)])
+def test_the_compass_turns_with_the_robot(frame, began):
+    env = make_tables(compass=True, gps_frame=frame)
+    observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
+    assert env.observation_space.contains(observation)
+    assert observation["compass"] == pytest.approx([math.cos(began), math.sin(began)])
+    turned = began + 2 * math.pi / 6
+    assert go(env, LEFT, LEFT)[0]["compass"] == pytest.approx([math.cos(turned), math.sin(turned)])
+
+
+def test_gps_from_the_start_of_the_episode():
+    env = make_tables(gps_frame="episode")
+    observation, _ = env.reset(seed=0, options={"start": (2.0, 2.0, math.pi / 2)})
+    assert observation["gps"] == pytest.approx([0.0, 0.0])
+    assert env.step(FORWARD)[0]["gps"] == pytest.approx([0.25, 0.0])
+    assert go(env, LEFT, LEFT, LEFT, FORWARD)[0]["gps"] == pytest.approx([0.25, 0.25])
+
+
+def test_sensors_choose_the_images():
+    env = make_tables(sensors=["depth", "semantic"])
+    observation, _ = env.reset(seed=0)
+    assert set(observation) == {"depth", "semantic", "goal", "gps"}
+    assert observation["depth"].shape == (24, 32, 1)
+    assert observation["semantic"].shape == (24, 32)
+
+
+def test_symbolic_numbers_are_those_of_the_image():
+    options = {"start": (4.775, 2.0, 0.0), "goal": APPLE}
+    symbolic = make_tables(obs_mode="symbolic").reset(seed=0, options=options)[0]["symbolic"]
+    images = make_tables(sensors=("depth", "semantic"), image_size=(64, 64)).reset(seed=0, options=options)[0]
+    semantic, depth = images["semantic"], images["depth"][..., 0]
+    for category in range(20):
+        area = 16 * (semantic == FIRST_YCB_CLASS + category).sum()
+        assert symbolic[category] == pytest.approx(math.log(1 + area) / math.log(1 + 65536), abs=1e-6)
+    assert symbolic[APPLE] > 0 and symbolic[MUG] > 0
+    for ray in range(32):
+        strip = (slice(None), slice(2 * ray, 2 * ray + 2))
+        in_way = ~np.isin(semantic[strip], [0, 1, 2])  # outside, floor, ceiling
+        nearest = depth[strip][in_way].min(initial=RAY_RANGE)
+        assert symbolic[20 + ray] == pytest.approx(nearest / RAY_RANGE, abs=1e-6)
+    assert (symbolic[20:] < 1).any()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"obs_mode": "words"}, r"unknown obs_mode 'words'; choose from \['rgb', 'symbolic'\]"),
+        ({"tilt_mode": "x"}, "unknown tilt_mode 'x'"),
+        ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
+        ({"world": 5}, r"world must be one of \['procedural', 'suncg_style', 'procthor'\] or a World, got 5"),
+        ({"world": TableWorld(), "houses": "x"}, "houses must be None with a World"),
+        ({"sensors": ("rgb", "sound")}, r"sensors must be a list of some of \['rgb', 'depth', 'semantic'\]"),
+        ({"sensors": ()}, "sensors must be"),
+        ({"sensors": "rgb"}, "sensors must be a list of .*, got 'rgb'"),
+        ({"sensors": ("rgb", "rgb")}, "sensors must be a list of .*, each once"),
+        ({"sensors": 5}, "sensors must be"),
+        ({"sensors": [["rgb"]]}, "sensors must be"),
+        ({"rooms": (0, 3)}, "rooms must be a range"),
+        ({"rooms": 5}, "rooms must be two integers, fewest and most, got 5"),
+        ({"rooms": "67"}, "rooms must be two integers"),
+        ({"num_objects": (5, 4)}, "num_objects must be a range"),
+        ({"num_objects": (5.0, 6)}, r"num_objects must be two integers, fewest and most, got \(5.0, 6\)"),
+        ({"categories": ["018_banana"]}, "unknown category '018_banana'; choose from"),
+        ({"categories": [20]}, "unknown category 20"),
+        ({"categories": []}, "categories must be None or a list of at least one"),
+        ({"categories": "025_mug"}, "categories must be None or a list .*, got '025_mug'"),
+        ({"categories": 3}, "categories must be"),
+        ({"turn_deg": 0}, "turn_deg must be"),
+        ({"turn_deg": math.nan}, "turn_deg must be"),
+        ({"turn_deg": "30"}, "turn_deg must be .*, got '30'"),
+        ({"world": TableWorld(), "split": "train"}, "split must be None with a World, which has its own, got 'train'"),
+        ({"world": TableWorld(), "rooms": (2, 3)}, r"rooms must be None with a World, which has its own, got \(2, 3\)"),
+        ({"obs_mode": "symbolic", "sensors": ["rgb"]}, r"sensors must be None in obs_mode 'symbolic', got \['rgb'\]"),
+        (
+            {"obs_mode": "symbolic", "image_size": (8, 8)},
+            r"image_size must be None in obs_mode 'symbolic', got \(8, 8\)",
+        ),
+        ({"turn_deg": None}, "turn_deg must be above 0 and at most 180 degrees, got None"),
+        ({"image_size": (0, 4)}, "height must be"),
+        ({"image_size": 5}, "image_size must be two integers, rows and columns, got 5"),
+        ({"image_size": (4, 4, 3)}, "image_size must be two integers"),
+        ({"image_size": (4.0, 4.0)}, "image_size must be two integers"),
+        ({"fixed_goal_per_trial": 1}, "fixed_goal_per_trial must be True or False, got 1"),
+        ({"compass": "yes"}, "compass must be True or False, got 'yes'"),
+        ({"layout_pool": 0}, "layout_pool must be an integer of at least 1 or None, got 0"),
+        ({"max_start_poses": 0}, "max_start_poses must be an integer of at least 1 or None, got 0"),
+        ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
+        ({"threads": None}, "threads must be an integer"),
+        ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1, got 0"),
+    ],
+)
+def test_settings_are_checked(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        ExtObjNavConfig(**kwargs)
+
+
+def test_categories_by_name_or_number():
+    assert ExtObjNavConfig(categories=["025_mug", 10, 10]).categories == (APPLE, MUG)
+    assert category_number(np.int64(3)) == 3
+    with pytest.raises(ValueError, match="unknown category True"):
+        category_number(True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": (1.0, 2.0)}, "option 'start' must be three finite numbers"),
+        ({"start": (1.0, 2.0, np.nan)}, "option 'start' must be three finite numbers"),
+        ({"start": "here"}, "option 'start' must be three finite numbers"),
+        (
+            {"start": (7.0, 2.0, 0.0)},
+            r"largest navigable island of 'toy', got \(7.0, 2.0, 0.0\); the nearest point there is",
+        ),
+        ({"goal": "013_pineapple"}, "unknown category '013_pineapple'"),
+        ({"goal": BOWL}, r"option 'goal' must be a category of this layout, one of \['013_apple', '025_mug'\], got 17"),
+    ],
+)
+def test_options_are_checked(options, message):
+    env = make_tables()
+    with pytest.raises(ValueError, match=message):
+        env.reset(seed=0, options=options)

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memenvs.retention import retained
+from memenvs.room_ballet import schedules
+from memenvs.room_ballet.dances import PERFORMANCES
+from memenvs.room_ballet.descriptions import TASKS
+from memenvs.room_ballet.episodes import Episodes
+from memenvs.room_ballet.tasks import NAMES, BalletTask, make_ballet
+
+RING = [0, 1, 2, 5, 8, 7, 6, 3]
+
+
+def sample(name: str, batch: int = 500, seed: int = 0, **kwargs: object) -> tuple[BalletTask, Episodes]:
+    task = make_ballet(name, **kwargs)
+    return task, task.sample_batch(batch, np.random.default_rng(seed))
+
+
+def equal(left: Episodes, right: Episodes) -> bool:
+    return all(
+        a.dtype == b.dtype and np.array_equal(a, b)
+        for a, b in zip(vars(left).values(), vars(right).values(), strict=True)
+    )
+
+
+def rows(episodes: Episodes, which: slice | np.ndarray) -> Episodes:
+    return Episodes(**{name: values[which] for name, values in vars(episodes).items()})
+
+
+def last_visits(place: np.ndarray) -> np.ndarray:
+    """bool, (B, V); by a slow loop."""
+    out = np.zeros(place.shape, bool)
+    for b, each in enumerate(place.tolist()):
+        for room in set(each):
+            out[b, len(each) - 1 - each[::-1].index(room)] = True
+    return out
+
+
+# ---------------------------------------------------------------- random numbers
+
+
+def test_numbers_are_those_of_splitmix64():
+    """The first two outputs for seed 0, as published with the generator, are 0xE220A8397B1DCDAF and 0x6E789E6AA1B965F4."""
+    state = np.zeros(1, np.uint64)
+    for output in (0xE220A839, 0x6E789E6A):
+        assert schedules.choose(state, np.ones((1, 1000), bool)) == output * 1000 >> 32
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=10, deadline=None)
+@given(batch=st.integers(1, 9), seed=st.integers(0, 2**32))
+def test_a_batch_is_as_many_episodes_made_alone(name, batch, seed):
+    task = make_ballet(name)
+    episodes = task.sample_batch(batch, np.random.default_rng(seed))
+    assert equal(episodes, task.make(episodes.key))
+    for b in range(batch):
+        assert equal(rows(episodes, slice(b, b + 1)), task.make(episodes.key[b : b + 1]))
+    if len(task.questions) == 1:
+        rng = np.random.default_rng(seed)
+        for b in range(batch):
+            assert equal(rows(episodes, slice(b, b + 1)), task.sample_batch(1, rng))
+
+
+def test_tasks_follow_each_other_in_a_batch():
+    task, episodes = sample("MultiTask", 32)
+    assert (np.diff(episodes.task) % 4 == 1).all()
+    starts = {int(task.sample_batch(1, np.random.default_rng(seed)).task[0]) for seed in range(40)}
+    assert starts == {0, 1, 2, 3}
+
+
+# ---------------------------------------------------------------- what every episode is
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [(name, {}) for name in NAMES]
+    + [("ShortStay", {"size": 5}), ("MVFO", {"rooms": 12}), ("LVFO", {"schedule": "grid_walk"})],
+)
+def test_steps_show_the_visits(name, kwargs):
+    task, episodes = sample(name, 50, **kwargs)
+    steps = np.arange(task.steps)
+    assert task.steps == (576 if task.visits == 18 else 1280)
+    assert (episodes.visit == steps // task.stay).all()
+    pick = np.arange(50)[:, None], episodes.visit
+    np.testing.assert_array_equal(episodes.place, episodes.visit_place[pick])
+    cell = PERFORMANCES[episodes.visit_dance[pick], steps % 32]
+    np.testing.assert_array_equal(episodes.frame, episodes.visit_dancer[pick] * 9 + cell)
+    assert (episodes.place < task.rooms).all()
+    assert (episodes.query % 9 == 4).all()
+    if task.asks_of_rooms:
+        assert (episodes.query_visit == -1).all()
+        np.testing.assert_array_equal(
+            episodes.visit_dancer, np.take_along_axis(episodes.room_dancer, episodes.visit_place.astype(int), 1)
+        )
+        assert all(len(set(dancers)) == task.rooms for dancers in episodes.room_dancer.tolist())
+        np.testing.assert_array_equal(episodes.query // 9, episodes.room_dancer[np.arange(50), episodes.query_place])
+    else:
+        asked = np.arange(50), episodes.query_visit
+        np.testing.assert_array_equal(episodes.query // 9, episodes.visit_dancer[asked])
+        np.testing.assert_array_equal(episodes.label, episodes.visit_dance[asked])
+        np.testing.assert_array_equal(episodes.query_place, episodes.visit_place[asked])
+        assert (episodes.room_dance == -1).all()
+        assert all(len(set(dancers)) == 18 for dancers in episodes.visit_dancer.tolist())
+
+
+@pytest.mark.parametrize(("name", "size"), [("Next", 3), ("Opposite", 3), ("ShortStay", 4)])
+def test_moves_lead_from_place_to_place(name, size):
+    task, episodes = sample(name, 50, **({"size": size} if name == "ShortStay" else {}))
+    delta = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]] if name == "ShortStay" else [[0, 1], [0, -1], [-1, 0], [1, 0]])
+    place = episodes.visit_place + (name == "Opposite") * (episodes.visit_place > 3)  # as numbers of the 3 x 3 grid
+    at = np.stack(np.divmod(place, size), -1)
+    action = episodes.action[:, :: task.stay]
+    assert (action[:, 0] == 4).all()
+    wanted = at[:, :-1] + delta[action[:, 1:]]
+    blocked = ((wanted < 0) | (wanted >= size)).any(-1)
+    if name == "ShortStay":
+        np.testing.assert_array_equal(at[:, 1:], np.clip(wanted, 0, size - 1))
+        assert 0.2 < blocked.mean() < 0.3  # of 16 rooms 4 have two walls and 8 have one: (4 * 2 + 8) / 16 / 4
+    else:
+        np.testing.assert_array_equal(at[:, 1:], wanted)
+
+
+# ---------------------------------------------------------------- single tasks
+
+
+def test_next_ballet():
+    """By another Monte Carlo: all rooms are visited in 74.5 % of episodes, and of visited ring rooms 96.6 % have a next one."""
+    _, episodes = sample("Next", 20_000)
+    seen = np.array([[room in visits for room in range(9)] for visits in episodes.visit_place.tolist()])
+    assert seen.all(1).mean() == pytest.approx(0.745, abs=0.01)
+    following = seen[:, np.roll(RING, -1)]
+    assert (seen[:, RING] & following).sum() / seen[:, RING].sum() == pytest.approx(0.966, abs=0.003)
+    assert 4 not in episodes.query_place
+    at = np.array([RING.index(place) for place in episodes.query_place])
+    every = np.arange(len(at))
+    assert (seen[:, RING] & following)[every, at].all()
+    np.testing.assert_array_equal(episodes.label, episodes.room_dance[every, np.roll(RING, -1)[at]])
+
+
+def test_opposite_ballet():
+    _, episodes = sample("Opposite")
+    assert all(set(visits) == set(range(8)) for visits in episodes.visit_place.tolist())
+    opposite = {0: 7, 1: 6, 2: 5, 3: 4}  # corner to corner, R2 (top middle) to R7 (bottom middle), left to right
+    opposite |= {b: a for a, b in opposite.items()}
+    across = [opposite[room] for room in episodes.query_place.tolist()]
+    np.testing.assert_array_equal(episodes.label, episodes.room_dance[np.arange(500), across])
+
+
+def test_aba():
+    task, episodes = sample("ABA")
+    assert task.capacity == 8
+    for visits in episodes.visit_place.tolist():
+        assert set(visits[:8]) == set(range(8))
+        assert set(visits[7:]) == {visits[7]}
+    assert set(episodes.query_visit.tolist()) == set(range(7))
+
+
+def test_the_dances_are_dealt_as_in_the_release():
+    _, episodes = sample("FIFO", 300)
+    for places, dances in zip(episodes.visit_place, episodes.visit_dance, strict=True):
+        count = np.bincount(places, minlength=8)
+        assert sorted(count.tolist()) == [1, 1, 1, 1, 1, 2, 3, 8]
+        a, b, c = (np.flatnonzero(count == k)[0] for k in (8, 3, 2))
+        assert (places[:8] == a).sum() >= 4
+        assert sorted(dances[places == a].tolist()) == list(range(8))
+        assert sorted(np.bincount(dances).tolist()) == [1, 2, 2, 2, 2, 3, 3, 3]
+        of_b, of_c = set(dances[places == b].tolist()), set(dances[places == c].tolist())
+        single = set(dances[count[places] == 1].tolist())
+        assert (len(of_b), len(of_c), len(single)) == (3, 2, 5)
+        assert not of_b & of_c
+        assert (len(single & of_b), len(single & of_c)) == (2, 1)
+
+
+def test_looks_are_dealt_as_in_the_release():
+    _, episodes = sample("LVFO", 300)
+    shapes, colours = np.divmod(episodes.visit_dancer, 19)
+    assert all(len(set(each)) == 18 for each in colours.tolist())
+    assert all(sorted(np.bincount(each, minlength=15).tolist()) == [1] * 12 + [2] * 3 for each in shapes.tolist())
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_is_asked(name):
+    _, episodes = sample(name.upper(), 4000)
+    place, visit = episodes.visit_place, episodes.query_visit
+    count = np.stack([np.bincount(each, minlength=8) for each in place])
+    allowed = {
+        "fifo": np.broadcast_to(np.arange(18) >= 9, place.shape),
+        "lifo": np.broadcast_to(np.arange(18) < 9, place.shape),
+        "lvfo": place == count.argmax(1)[:, None],
+        "mvfo": last_visits(place),
+    }[name]
+    every = np.arange(len(place))
+    assert allowed[every, visit].all()
+    assert (episodes.task == TASKS.index(name)).all()
+    share = np.bincount((allowed.cumsum(1) - 1)[every, visit]) / len(place)  # which of those allowed, in order
+    np.testing.assert_allclose(share, 1 / allowed[0].sum(), atol=0.025)
+    np.testing.assert_allclose(np.bincount(episodes.label, minlength=8) / len(place), 1 / 8, atol=0.03)
+    np.testing.assert_allclose(np.bincount(episodes.query_place, minlength=8) / len(place), 1 / 8, atol=0.03)
+
+
+@pytest.mark.parametrize("rooms", [4, 6, 10, 12])
+def test_other_numbers_of_rooms(rooms):
+    task, episodes = sample("MVFO", 2000, rooms=rooms)
+    assert (task.rooms, task.capacity) == (rooms, rooms + 1)
+    wanted = sorted([16 - rooms, 3, 2] + [1] * (rooms - 3))
+    assert all(sorted(np.bincount(each).tolist()) == wanted for each in episodes.visit_place[:200])
+    assert last_visits(episodes.visit_place)[np.arange(2000), episodes.query_visit].all()
+    np.testing.assert_allclose(np.bincount(episodes.visit_dance.ravel()) / (2000 * 18), 1 / 8, atol=0.01)
+
+
+def test_grid_walk():
+    """By another Monte Carlo: 7.3 rooms are seen, the busiest has 4.7 visits, LVFO and MVFO lose some target in 28 % and 12 % of episodes."""
+    _, episodes = sample("FIFO", 20_000, schedule="grid_walk")
+    place = episodes.visit_place
+    count = (place[:, :, None] == np.arange(9)).sum(1)
+    assert (count > 0).sum(1).mean() == pytest.approx(7.3, abs=0.05)
+    assert count.max(1).mean() == pytest.approx(4.7, abs=0.06)
+    busiest = place == count.argmax(1)[:, None]  # of equal ones the first, with which the figure was made
+    assert (busiest & ~retained(place, "lvfo", 9)).any(1).mean() == pytest.approx(0.28, abs=0.01)
+    assert (last_visits(place) & ~retained(place, "mvfo", 9)).any(1).mean() == pytest.approx(0.12, abs=0.01)
+
+
+def test_a_grid_walk_asks_only_for_what_its_strategy_keeps():
+    _, episodes = sample("MultiTask", 4000, schedule="grid_walk")
+    every, place, visit = np.arange(4000), episodes.visit_place, episodes.query_visit
+    assert retained(place, episodes.task, 9)[every, visit].all()
+    count = (place[:, :, None] == np.arange(9)).sum(1)
+    lvfo, mvfo = (episodes.task == TASKS.index(name) for name in ("lvfo", "mvfo"))
+    assert (count[every, episodes.query_place] == count.max(1))[lvfo].all()
+    assert last_visits(place)[every, visit][mvfo].all()
+    tied = lvfo & ((count == count.max(1, keepdims=True)).sum(1) > 1)
+    is_first = (episodes.query_place == count.argmax(1))[tied].mean()
+    assert 0.2 < is_first < 0.8  # not always the lowest number
+
+
+# ---------------------------------------------------------------- other questions
+
+
+def test_other_questions_in_the_same_episodes():
+    task, episodes = sample("LIFO", 18)
+    asked = task.ask(episodes, np.arange(18))
+    assert asked.query_visit.tolist() == list(range(18))
+    np.testing.assert_array_equal(asked.label, episodes.visit_dance[np.arange(18), np.arange(18)])
+    assert asked.frame is episodes.frame
+    task, episodes = sample("Opposite", 8)
+    asked = task.ask(episodes, np.arange(8))
+    np.testing.assert_array_equal(asked.label, [episodes.room_dance[b, 7 - b] for b in range(8)])
+
+
+def test_questions_that_cannot_be_asked():
+    task, episodes = sample("Next", 200)
+    b = next(b for b in range(200) if len(set(episodes.visit_place[b].tolist())) < 9)
+    one = rows(episodes, slice(b, b + 1))
+    unvisited = min(set(range(9)) - set(one.visit_place[0].tolist()))
+    with pytest.raises(
+        ValueError, match=rf"query must be a room that was visited and whose answer was, one of \[.*\], got {unvisited}"
+    ):
+        task.ask(one, np.array([unvisited]))
+    with pytest.raises(ValueError, match=r"query must be a room that was visited .*, got 4"):
+        task.ask(one, np.array([4]))  # the middle has no next room
+    for query in ([9], [-1], [0.0], [0, 1]):
+        with pytest.raises(
+            ValueError, match=r"query must be the number of a room, 0 \.\.\. 8, for each of 1 episodes, got"
+        ):
+            task.ask(one, np.array(query))
+
+
+# ---------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "error", "message"),
+    [
+        ("Polka", {}, ValueError, r"unknown ballet 'Polka'; choose from \['Next', 'ShortStay'"),
+        (
+            "FIFO",
+            {"schedule": "walk"},
+            ValueError,
+            r"unknown schedule 'walk'; choose from \['histogram', 'grid_walk'\]",
+        ),
+        ("FIFO", {"rooms": 6}, TypeError, r"unknown setting 'rooms' of ballet 'FIFO'; choose from \['schedule'\]"),
+        ("MVFO", {"rooms": 3}, ValueError, "rooms must be an integer of 4 to 12, got 3"),
+        ("MVFO", {"rooms": 13}, ValueError, "rooms must be an integer of 4 to 12, got 13"),
+        ("MVFO", {"rooms": 8.0}, ValueError, "rooms must be an integer of 4 to 12, got 8.0"),
+        (
+            "MVFO",
+            {"rooms": 6, "schedule": "grid_walk"},
+            ValueError,
+            "rooms can be chosen with schedule 'histogram' only",
+        ),
+        ("ShortStay", {"size": 6}, ValueError, r"size must be one of \(3, 4, 5\), got 6"),
+    ],
+)
+def test_bad_settings(name, kwargs, error, message):
+    with pytest.raises(error, match=message):
+        make_ballet(name, **kwargs)
+
+
+def test_bad_batch():
+    with pytest.raises(ValueError, match="batch must be an integer of at least 1, got 0"):
+        make_ballet("FIFO").sample_batch(0, np.random.default_rng(0))
+    with pytest.raises(TypeError, match=r"rng must be a numpy Generator .*, got 7"):
+        make_ballet("FIFO").sample_batch(4, 7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("keys", [[-1], [0.5], [[1]], np.array([2**63], np.uint64)])
+def test_bad_keys(keys):
+    with pytest.raises(ValueError, match=r"keys must be integers \(B,\) in 0 \.\.\. 2\^63 - 1, got"):
+        make_ballet("FIFO").make(np.array(keys))

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memenvs.room_ballet.dances import DANCES, PERFORMANCES
+from memenvs.room_ballet.frames import COLOURS, SHAPES, frames, sprites
+
+#: Drawn by hand from the table of masks in the release.
+BY_HAND = {
+    "triangle": """
+        ....#....
+        ....#....
+        ...###...
+        ...###...
+        ..#####..
+        ..#####..
+        .#######.
+        .#######.
+        #########""",
+    "empty_square": """
+        #########
+        #########
+        ##.....##
+        ##.....##
+        ##.....##
+        ##.....##
+        ##.....##
+        #########
+        #########""",
+    "ex": """
+        ##.....##
+        ###...###
+        .###.###.
+        ..#####..
+        ...###...
+        ..#####..
+        .###.###.
+        ###...###
+        ##.....##""",
+    "circle": """
+        ....#....
+        ..#####..
+        .#######.
+        .#######.
+        #########
+        .#######.
+        .#######.
+        ..#####..
+        ....#....""",
+    "empty_circle": """
+        ..#####..
+        .##...##.
+        ##.....##
+        #.......#
+        #.......#
+        #.......#
+        ##.....##
+        .##...##.
+        ..#####..""",
+    "upside_down_tee": """
+        ...###...
+        ...###...
+        ...###...
+        ...###...
+        ...###...
+        ...###...
+        #########
+        #########
+        #########""",
+    "h": """
+        ###...###
+        ###...###
+        ###...###
+        #########
+        #########
+        #########
+        ###...###
+        ###...###
+        ###...###""",
+    "plus": "\n".join(["...###..."] * 3 + ["#########"] * 3 + ["...###..."] * 3),
+    "u": "\n".join(["###...###"] * 6 + ["#########"] * 3),
+    "vertical_stripes": "\n".join(["#.#.#.#.#"] * 9),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_sprites_by_hand(name):
+    expected = np.array([[pixel == "#" for pixel in line.strip()] for line in BY_HAND[name].split()])
+    for colour in ("brown", "light_yellow"):
+        sprite = sprites()[list(SHAPES).index(name) * 19 + list(COLOURS).index(colour)]
+        np.testing.assert_array_equal(sprite, np.where(expected[..., None], COLOURS[colour], 0))
+
+
+def test_complements_and_turned_shapes():
+    red = {name: sprites()[k * 19, :, :, 0] > 0 for k, name in enumerate(SHAPES)}
+    for name in ("plus", "ex"):
+        assert (red[name] ^ red[f"inverse_{name}"]).all()
+    for name in ("tee", "u"):
+        np.testing.assert_array_equal(red[name][::-1], red[f"upside_down_{name}"])
+    np.testing.assert_array_equal(red["vertical_stripes"].T, red["horizontal_stripes"])
+
+
+def test_all_frames_differ():
+    assert len({frame.tobytes() for frame in frames()}) == 2565
+
+
+def test_a_frame_is_walls_floor_and_one_dancer():
+    triangle, teal, cell = 0, list(COLOURS).index("teal"), 5  # row 1, column 2
+    frame = frames()[(triangle * 19 + teal) * 9 + cell]
+    assert (frame.shape, frame.dtype) == ((45, 45, 3), np.uint8)
+    inner = frame[9:36, 9:36].copy()
+    np.testing.assert_array_equal(inner[9:18, 18:27], sprites()[triangle * 19 + teal])
+    inner[9:18, 18:27] = 0
+    assert (inner == 0).all()
+    walls = np.ones((45, 45), bool)
+    walls[9:36, 9:36] = False
+    assert (frame[walls] == 40).all()
+
+
+def test_frames_are_rendered_once_and_cannot_be_spoilt():
+    assert frames() is frames()
+    with pytest.raises(ValueError, match="read-only"):
+        frames()[0, 0, 0] = 1
+
+
+def test_performances_stand_still_and_end_at_the_centre():
+    assert PERFORMANCES.shape == (8, 32)
+    assert (PERFORMANCES[:, :16] == 4).all()
+    assert (PERFORMANCES[:, 31] == 4).all()
+    assert ((PERFORMANCES >= 0) & (PERFORMANCES < 9)).all()
+
+
+def test_dancers_move_one_cell_at_a_time_and_only_diagonal_dances_move_diagonally():
+    rows, columns = np.divmod(PERFORMANCES[:, 15:], 3)
+    steps = np.abs(np.stack([np.diff(rows), np.diff(columns)]))
+    diagonal = np.array([name.startswith("diagonal") for name in DANCES])
+    assert (steps.max(0) == 1).all()
+    assert (steps.sum(0)[diagonal] == 2).all()
+    assert (steps.sum(0)[~diagonal] == 1).all()
+
+
+def test_where_dances_differ():
+    dance = PERFORMANCES[:, 16:]
+    assert (dance[2:, 1::2] == 4).all()  # all but the circles are at the centre in every odd frame
+    assert np.flatnonzero(dance[6] != dance[7]).tolist() == [2, 6, 10, 14]
+    assert (dance[0] != dance[1]).sum() == 11
+    assert len(np.unique(dance, axis=0)) == 8
+
+
+#: Of the article's appendix and its release, in the order of the labels; N is one row up.
+MOVES = {
+    "circle_cw": "N E S S W W N N E E S S W W N E",
+    "circle_ccw": "N W S S E E N N W W S S E E N W",
+    "up_and_down": "N S S N " * 4,
+    "left_and_right": "E W W E " * 4,
+    "diagonal_uldr": "NW SE SE NW " * 4,
+    "diagonal_urdl": "NE SW SW NE " * 4,
+    "plus_cw": "N S E W S N W E " * 2,
+    "plus_ccw": "N S W E S N E W " * 2,
+}
+RGB = {
+    "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "purple": (128, 0, 128), "orange": (255, 165, 0),
+    "yellow": (255, 255, 0), "brown": (128, 64, 0), "pink": (255, 64, 255), "cyan": (0, 255, 255), "dark_green": (0, 100, 0),
+    "dark_red": (100, 0, 0), "dark_blue": (0, 0, 100), "olive": (100, 100, 0), "teal": (0, 100, 100),
+    "lavender": (215, 200, 255), "peach": (255, 210, 170), "rose": (255, 205, 230), "light_green": (200, 255, 200),
+    "light_yellow": (255, 255, 200),
+}  # fmt: skip
+
+
+def test_colours_of_sprites_in_their_order():
+    assert list(COLOURS) == list(RGB)
+    for number, colour in enumerate(RGB.values()):
+        sprite = sprites()[list(SHAPES).index("plus") * 19 + number]
+        np.testing.assert_array_equal(sprite[4, 4], colour)  # the middle of a plus
+
+
+def test_every_dance_is_its_moves():
+    assert list(DANCES) == list(MOVES)
+    for dance, moves in enumerate(MOVES.values()):
+        row, column, cells = 1, 1, []
+        for move in moves.split():
+            row += move.count("S") - move.count("N")
+            column += move.count("E") - move.count("W")
+            cells.append(3 * row + column)
+        assert PERFORMANCES[dance, 16:].tolist() == cells
+
+
+def test_dances_by_hand():
+    assert PERFORMANCES[0, 16:].tolist() == [1, 2, 5, 8, 7, 6, 3, 0, 1, 2, 5, 8, 7, 6, 3, 4]
+    assert PERFORMANCES[5, 16:].tolist() == [2, 4, 6, 4] * 4
+    assert PERFORMANCES[7, 16:].tolist() == [1, 4, 3, 4, 7, 4, 5, 4] * 2

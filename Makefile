@@ -3,16 +3,22 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fast lint mapped uncompile clean
+.PHONY: demo test fast nightly lint words mapped matrix uncompile clean
 
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
 
+# One worker per core; the tests of a file stay in one worker, since they share fixtures.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 fast: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not learning"
+	$(PYTEST) -m "not learning and not nightly"
+
+nightly: $(VENV)/dev
+	$(PYTEST) -m nightly
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -1,0 +1,124 @@
+"""The wheel in a fresh environment: one import name, everything that runs needs, and no clash with other distributions."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+import site
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+LARGEST = 6_000_000  # bytes
+#: A distribution that installs a top-level package called `agents`.
+OTHER = "openai-agents"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel of this tree, built from a copy, so that nothing an earlier build left is in it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("needs a git checkout, which says which files belong to the project")
+    for name in listed.stdout.rstrip("\0").split("\0"):
+        if not name.startswith(("results/", "docs/", "tests/")) and (ROOT / name).is_file():
+            copy = folder / "tree" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes((ROOT / name).read_bytes())
+    build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(folder / "tree")]
+    subprocess.run(build, check=True, capture_output=True)
+    (built,) = folder.glob("memenvs-*.whl")
+    return built
+
+
+class Environment:
+    """A virtual environment in which `memenvs` comes from a wheel and its dependencies from the environment of the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+        self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        found = subprocess.run(
+            [self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        self.packages = Path(found.stdout.strip())
+        # A path that a .pth file adds is searched for packages, but its own .pth files are not read:
+        # an editable install of this tree stays invisible.
+        outer = [path for path in sys.path if path.endswith("site-packages")] or site.getsitepackages()
+        (self.packages / "outer.pth").write_text("\n".join(outer) + "\n")
+
+    def install(self, *what: str) -> subprocess.CompletedProcess[str]:
+        """Install without dependencies and whatever is installed outside."""
+        command = [*PIP, "--python", str(self.python), "install", "--no-deps", "--ignore-installed", *what]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    def run(self, code: str) -> str:
+        """Run code outside the tree; returns what it prints."""
+        done = subprocess.run([self.python, "-c", code], cwd=self.packages, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def changed_files(self, distribution: str) -> list[str]:
+        """Files of a distribution that are gone or not as they were installed, by the hashes in its RECORD."""
+        (record,) = self.packages.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD")
+        changed = []
+        for name, recorded, _ in csv.reader(record.read_text().splitlines()):
+            path = self.packages / name
+            if recorded and (not path.is_file() or f"sha256={_digest(path)}" != recorded):
+                changed.append(name)
+        return changed
+
+
+def _digest(path: Path) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(path.read_bytes()).digest()).rstrip(b"=").decode()
+
+
+RUN_AN_AGENT = """
+import memenvs, memenvs.wrappers
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.presets.pretrained import load_pretrained
+env = make_vec_env("memenvs/Darkroom-v0", 2, seed=0, trial_episodes=None, size=4, max_episode_steps=8)
+model = PartialUpdatePPO("MemoryPolicy", env, n_steps=16, n_updates=2, seed=0, policy_kwargs={"memory": "relic"})
+model.learn(64)
+load_pretrained("extobjnav-small")
+print(memenvs.__file__, memenvs.agents.__file__)
+"""
+
+
+def test_one_top_level_name_and_a_small_file(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"memenvs"}
+    assert wheel.stat().st_size < LARGEST
+
+
+def test_every_module_and_data_file_is_in_it(wheel):
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    expected = {
+        name if name.startswith("memenvs/") else f"memenvs/{name}"
+        for name in listed
+        if name.startswith(("memenvs/", "agents/", "wrappers/")) and (ROOT / name).is_file()
+    }
+    assert expected - set(zipfile.ZipFile(wheel).namelist()) == set()
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_an_agent_runs_beside_a_distribution_called_agents(wheel, tmp_path, order):
+    environment = Environment(tmp_path / "env")
+    for what in (OTHER, str(wheel)) if order == "before" else (str(wheel), OTHER):
+        done = environment.install(what)
+        if what == OTHER and "No matching distribution" in done.stderr + done.stdout:
+            pytest.skip(f"{OTHER} cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
+        assert done.returncode == 0, done.stderr
+    printed = environment.run(RUN_AN_AGENT)
+    assert printed.count(str(environment.packages)) == 2, printed
+    assert environment.changed_files("memenvs") == environment.changed_files(OTHER) == []
+    assert "agents" in {path.name for path in environment.packages.iterdir()}  # the other one's

@@ -58,7 +58,7 @@ def make_ours(homes: Sequence[House], camera: Camera, sensors: Sequence[str], *,
     renderer = Renderer(camera, NUM_ENVS)
     share = -(-NUM_ENVS // len(homes))
     for env in range(NUM_ENVS):
-        renderer.set_scene(env, Scene.of(homes[env // share]))
+        renderer.set_scene(env, Scene.from_house(homes[env // share]))
     poses = np.empty((batches, NUM_ENVS, 5))
     for k, home in enumerate(homes):
         envs = range(k * share, min((k + 1) * share, NUM_ENVS))

@@ -38,7 +38,7 @@ def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> 
     poses = np.column_stack([spots, np.full(len(spots), EYE), headings, np.full(len(spots), PITCH)])
     camera = Camera(height=60, width=80)
     renderer = Renderer(camera, len(spots))
-    scene = Scene.of(house)
+    scene = Scene.from_house(house)
     for i in range(len(spots)):
         renderer.set_scene(i, scene)
     instance = np.zeros((len(spots), 60, 80), np.uint16)
@@ -73,7 +73,7 @@ def main() -> int:
     camera = Camera(height=240, width=320)
     for kind, (_, house, pose) in best.items():
         renderer = Renderer(camera, 1)
-        renderer.set_scene(0, Scene.of(house))
+        renderer.set_scene(0, Scene.from_house(house))
         image = np.zeros((1, 240, 320, 3), np.uint8)
         renderer.render(pose[None], rgb=image)
         save_png(image[0], options.out / f"{kind}.png")

@@ -12,7 +12,7 @@ from torch import Tensor
 from memenvs.agents.encoders.visual import GRID
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.rendering.renderer import Renderer
-from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, head_camera
+from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, head_camera_poses
 from memenvs.houses.worlds import World
 from memenvs.objectnav.env import ExtObjNavConfig
 from memenvs.objectnav.layout import Layout, make_layout
@@ -113,7 +113,7 @@ def _poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     position, target = layout.navmap.points(cells), layout.position[things]
     ahead = target[:, :2] - position
     heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-LOOK_ASIDE, LOOK_ASIDE, count)
-    poses = head_camera(position, heading, np.zeros(count))
+    poses = head_camera_poses(position, heading, np.zeros(count))
     wanted = np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
     pitches = ladder_pitch(TILTS_DEG)
     poses[:, 4] = pitches[np.abs(pitches - wanted[:, None]).argmin(1)]

@@ -33,7 +33,7 @@ from memenvs.exploration.site import GRID, Site, enter_cells
 from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.topdown import Marker, draw_legend
-from memenvs.houses.rendering.viewer import SIDE, Traces, draw_picture, draw_plan, plan_pixels
+from memenvs.houses.rendering.viewer import VIEW_SIDE, MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
 from memenvs.houses.simulator import Simulator
 
 #: Columns of `info["reward_terms"]`: forward without a collision, cells newly entered, classes newly found, collisions.
@@ -204,27 +204,27 @@ class Exploration(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """What the robot sees and a map with its way; 384 x 768."""
-        height = SIDE * 3 // 4  # the sensor's shape
-        camera = Camera(height=height, width=SIDE, hfov_deg=carmine.HFOV_DEG)
-        seen = np.zeros((self.num_envs, height, SIDE, 3), np.uint8)
+        height = VIEW_SIDE * 3 // 4  # the sensor's shape
+        camera = Camera(height=height, width=VIEW_SIDE, hfov_deg=carmine.HFOV_DEG)
+        seen = np.zeros((self.num_envs, height, VIEW_SIDE, 3), np.uint8)
         self._sim.render(np.arange(self.num_envs) == i, {"rgb": seen}, camera=camera)
-        view = np.full((SIDE, SIDE, 3), _AROUND_VIEW, np.uint8)
-        top = (SIDE - height) // 2
+        view = np.full((VIEW_SIDE, VIEW_SIDE, 3), _AROUND_VIEW, np.uint8)
+        top = (VIEW_SIDE - height) // 2
         view[top : top + height] = seen[i]
         count = int(self._steps[i])
         steps = np.arange(max(0, count + 1 - len(self._trail)), count + 1)
         way = self._trail[steps % len(self._trail), i]
-        return draw_picture(view, self.site(i).house, way, self._traces(i, way, self._marks(i)))
+        return draw_view_and_map(view, self.site(i).house, way, self._traces(i, way, self._marks(i)))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The home from above with the way and all that follows from it: collisions, cells entered, classes found; and a legend."""
         traces = self._traces(i, way, self._marks(i, way))
-        plan = draw_plan(self.site(i).house, way, traces, pixels_per_metre=_MAP_SCALE)
+        plan = draw_house_map(self.site(i).house, way, traces, pixels_per_metre=_MAP_SCALE)
         return np.concatenate([plan, draw_legend(self._legend(), plan.shape[1])])
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""
-        return plan_pixels(self.site(i).house, poses, pixels_per_metre=_MAP_SCALE)
+        return house_map_pixels(self.site(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stops the threads."""
@@ -302,10 +302,10 @@ class Exploration(BatchTask):
         }
         return gym.spaces.Dict({name: spaces[name] for name in self.config.modalities or ()})
 
-    def _traces(self, i: int, way: np.ndarray, marks: tuple[Marker, ...]) -> Traces:
+    def _traces(self, i: int, way: np.ndarray, marks: tuple[Marker, ...]) -> MapOverlay:
         """What a way left behind on the map; cells where entering one is paid for."""
         squares = self.site(i).entered(way) if self.weights[CELL] else np.zeros((0, 3))
-        return Traces(squares, contacts(way), marks)
+        return MapOverlay(squares, contacts(way), marks)
 
     def _draw(self, which: np.ndarray) -> None:
         """Draws, of the environments in `which`, those that have moved since they were drawn."""

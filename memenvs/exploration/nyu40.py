@@ -41,6 +41,6 @@ LABELS = np.array([NYU40_INDEX[NYU40_OF[name]] for name in CLASSES], np.int32)
 
 def with_nyu40_labels(scene: Scene) -> Scene:
     """The same home, drawn with labels of NYU40 in place of classes."""
-    looks = scene.looks.copy()
-    looks[:, SEMANTIC] = LABELS[looks[:, SEMANTIC]]
-    return replace(scene, looks=looks)
+    attributes = scene.attributes.copy()
+    attributes[:, SEMANTIC] = LABELS[attributes[:, SEMANTIC]]
+    return replace(scene, attributes=attributes)

@@ -16,7 +16,7 @@ from memenvs.exploration.planner import turns_to, walk
 from memenvs.exploration.sightings import Scout, Stands, find_labels
 from memenvs.houses.house import Shapes
 from memenvs.houses.rendering.topdown import Marker
-from memenvs.houses.rendering.viewer import GOAL
+from memenvs.houses.rendering.viewer import GOAL_COLOUR
 
 #: The oracle takes itself to be at a stand so far from it, m.
 _AT_STAND = 0.15
@@ -168,13 +168,13 @@ class Search(Exploration):
             found = self._scout.thing_found(site, pose, target) if step >= 0 else None
             for thing, (x, y) in _middles(site.house.shapes, target).items():
                 if thing == found:
-                    marks.append(Marker((x, y), GOAL, 0.2, label=f"{NYU40[target]} {step}"))
+                    marks.append(Marker((x, y), GOAL_COLOUR, 0.2, label=f"{NYU40[target]} {step}"))
                 elif found is None:
-                    marks.append(Marker((x, y), GOAL, 0.2, is_filled=False, label=NYU40[target]))
+                    marks.append(Marker((x, y), GOAL_COLOUR, 0.2, is_filled=False, label=NYU40[target]))
         return tuple(marks)
 
     def _legend(self) -> list[tuple[str | Marker, str]]:
-        found, missed = Marker((0.0, 0.0), GOAL, 0.2), Marker((0.0, 0.0), GOAL, 0.2, is_filled=False)
+        found, missed = Marker((0.0, 0.0), GOAL_COLOUR, 0.2), Marker((0.0, 0.0), GOAL_COLOUR, 0.2, is_filled=False)
         return [*super()._legend(), (found, "class found, at which step"), (missed, "not found")]
 
 

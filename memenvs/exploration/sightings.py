@@ -13,7 +13,7 @@ from memenvs.exploration.nyu40 import LABELS
 from memenvs.exploration.planner import NEAR_COSTS
 from memenvs.exploration.site import Site
 from memenvs.houses.rendering.renderer import Renderer
-from memenvs.houses.simulator import head_camera
+from memenvs.houses.simulator import head_camera_poses
 
 SEARCH_RULES = ("near_pixels", "share_and_nearest", "share_and_mean")
 #: A class is found with more than this share of the pixels, nearer than this, m.
@@ -188,7 +188,7 @@ class Scout:
 
     def _look(self, position: np.ndarray, heading: float) -> None:
         """Draws what is seen from a pose."""
-        eye = head_camera(
+        eye = head_camera_poses(
             np.asarray(position, np.float64)[None], np.array([heading]), np.zeros(1), ahead=CAMERA_AHEAD, height=CAMERA_HEIGHT
         )  # fmt: skip
         self._renderer.render(eye, semantic=self._semantic, depth=self._depth, instance=self._instance)

@@ -68,7 +68,7 @@ class Site:
             number=number,
             house=home.house,
             navmap=home.navmap,
-            scene=with_nyu40_labels(Scene.of(home.house)),
+            scene=with_nyu40_labels(Scene.from_house(home.house)),
             corner=low,
             cells=(home.navmap.islands(middles) == 0).reshape(GRID, GRID),
             has_label=has_label,

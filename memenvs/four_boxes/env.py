@@ -31,7 +31,7 @@ from memenvs.four_boxes.room import (
     is_blocked,
     make_house,
 )
-from memenvs.houses.rendering.viewer import SIDE, draw_picture, draw_plan, goal_traces, plan_pixels
+from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
 
 if TYPE_CHECKING:
     from memenvs.four_boxes.miniworld import MiniworldRoom
@@ -185,18 +185,22 @@ class FourBoxes(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """What the robot sees and a map with its way and the box that pays; 384 x 768."""
-        view = np.zeros((SIDE, SIDE, 3), np.uint8)
-        top = (SIDE - LARGE_SIZE[0]) // 2
+        view = np.zeros((VIEW_SIDE, VIEW_SIDE, 3), np.uint8)
+        top = (VIEW_SIDE - LARGE_SIZE[0]) // 2
         view[top : top + LARGE_SIZE[0]] = self._room.draw_large(i)
-        return draw_picture(view, self._house, np.array(self._trail[i]), goal_traces(self._goal_positions()[i : i + 1]))
+        return draw_view_and_map(
+            view, self._house, np.array(self._trail[i]), goal_overlay(self._goal_positions()[i : i + 1])
+        )
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The room from above with the way and the box that pays."""
-        return draw_plan(self._house, way, goal_traces(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE)
+        return draw_house_map(
+            self._house, way, goal_overlay(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE
+        )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""
-        return plan_pixels(self._house, poses, pixels_per_metre=_MAP_SCALE)
+        return house_map_pixels(self._house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stops the drawing threads, or closes the Miniworld environment."""

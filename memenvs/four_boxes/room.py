@@ -141,7 +141,7 @@ class BoxRoom:
 
     def draw(self, out: np.ndarray, which: np.ndarray) -> None:
         """Draws what the robots of `which` (bool, (N,)) see into their rows of `out`, uint8, (N, 60, 80, 3)."""
-        self._renderer.render(_drawn_poses(self.pose), rgb=out, which=which.copy())
+        self._renderer.render(_drawn_poses(self.pose), rgb=out, env_mask=which.copy())
 
     def draw_large(self, i: int) -> np.ndarray:
         """What robot `i` sees, for people; uint8, (288, 384, 3)."""
@@ -161,7 +161,7 @@ def _drawn_scene() -> Scene:
     shapes = replace(shapes, centre=centre.astype(np.float32), half=half.astype(np.float32))
     (room,) = house.rooms
     room = replace(room, polygon=_drawn(room.polygon))
-    return Scene.of(replace(house, shapes=shapes, rooms=(room,), height=house.height * _DRAWN_SCALE))
+    return Scene.from_house(replace(house, shapes=shapes, rooms=(room,), height=house.height * _DRAWN_SCALE))
 
 
 def _drawn(position: np.ndarray) -> np.ndarray:

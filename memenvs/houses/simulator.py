@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.houses.navigation.arcs import drive_many
-from memenvs.houses.navigation.geodesic import look_up, look_up_many
+from memenvs.houses.navigation.geodesic import interpolate_field, interpolate_fields
 from memenvs.houses.navigation.navmap import NavigationMap, slide_many
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import Renderer
@@ -112,17 +112,17 @@ class Simulator:
         column, row = ((self.position - self._origin) / self._cell).astype(np.int64).T
         return self._room[np.arange(self.num_robots), row * self._width + column].astype(np.int64)
 
-    def forward(self, which: np.ndarray, distance: float) -> np.ndarray:
+    def forward(self, robot_mask: np.ndarray, distance: float) -> np.ndarray:
         """Moves robots straight on; obstacles deflect them.
 
         Args:
-            which: bool, (N,); the robots that move.
+            robot_mask: bool, (N,); the robots that move.
             distance: How far, m.
 
         Returns:
             bool, (N,); whether something was in the way.
         """
-        lengths = which * distance
+        lengths = robot_mask * distance
         steps = np.stack([lengths * np.cos(self.heading), lengths * np.sin(self.heading)], axis=1)
         collided = np.empty(self.num_robots, bool)
         slide_many(self._free, self._width, self._origin, self._cell, self.position, steps, collided)
@@ -132,20 +132,20 @@ class Simulator:
         """Turns every robot by an angle (rad, (N,)), counter-clockwise."""
         self.heading = (self.heading + angles) % (2 * math.pi)
 
-    def drive(self, which: np.ndarray, motions: np.ndarray, turns_freely: np.ndarray) -> np.ndarray:
+    def drive(self, robot_mask: np.ndarray, motions: np.ndarray, turns_freely: np.ndarray) -> np.ndarray:
         """Drives robots along arcs; one that would touch something stays where it was, as it was.
 
         Args:
-            which: bool, (N,); the robots that drive.
+            robot_mask: bool, (N,); the robots that drive.
             motions: float64, (N, 2); length of the arc (m, negative backwards) and turn (rad, counter-clockwise).
             turns_freely: bool, (N,); such a robot turns on the spot instead, and that is no collision.
 
         Returns:
-            bool, (N,); which collided.
+            bool, (N,); True where it collided.
         """
         collided = np.empty(self.num_robots, bool)
         drive_many(
-            self._free, self._width, self._origin, self._cell, self.position, self.heading, motions, which, turns_freely, collided
+            self._free, self._width, self._origin, self._cell, self.position, self.heading, motions, robot_mask, turns_freely, collided
         )  # fmt: skip
         return collided
 
@@ -164,26 +164,28 @@ class Simulator:
             )
         self._fields[i], self._addresses[i], self._sizes[i] = field, field.__array_interface__["data"][0], len(field)
         x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
-        return look_up(field, int(self._width[i]), x, y)
+        return interpolate_field(field, int(self._width[i]), x, y)
 
     def geodesic(self) -> np.ndarray:
         """Walking distance of every robot to its goals, float64, (N,), m; inf where no way leads."""
         distances = np.empty(self.num_robots)
-        look_up_many(self._addresses, self._sizes, self._width, self._origin, self._cell, self.position, distances)
+        interpolate_fields(
+            self._addresses, self._sizes, self._width, self._origin, self._cell, self.position, distances
+        )
         return distances
 
-    def render(self, which: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
+    def render(self, robot_mask: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
         """Draws what head cameras see.
 
         Args:
-            which: bool, (N,); robots whose rows are drawn.
+            robot_mask: bool, (N,); robots whose rows are drawn.
             images: Arrays to draw into, any of "rgb", "depth" and "semantic"; see `Renderer.render` for their shapes.
             camera: In place of the one given at construction.
         """
-        poses = head_camera(self.position, self.heading, self.pitch, *self._mount)
-        self._renderer.render(poses, which=which.copy(), camera=camera, **images)
+        poses = head_camera_poses(self.position, self.heading, self.pitch, *self._mount)
+        self._renderer.render(poses, env_mask=robot_mask.copy(), camera=camera, **images)
 
-    def may_see(self, rows: np.ndarray, places: np.ndarray, distance: float) -> np.ndarray:
+    def may_be_visible(self, rows: np.ndarray, places: np.ndarray, distance: float) -> np.ndarray:
         """Whether things are near and not certainly to the left or right of a picture of 90 degrees.
 
         Args:
@@ -195,14 +197,14 @@ class Simulator:
             bool, (R, K); True where a thing of up to `THING_RADIUS` might have pixels.
         """
         out = np.zeros(places.shape[:2], bool)
-        _may_see(rows, self.position, self.heading, self.pitch, self._mount, places, distance, out)
+        _may_be_visible(rows, self.position, self.heading, self.pitch, self._mount, places, distance, out)
         return out
 
-    def count_pixels(self, which: np.ndarray, instances: np.ndarray) -> np.ndarray:
+    def count_pixels(self, robot_mask: np.ndarray, instances: np.ndarray) -> np.ndarray:
         """How many pixels things have in the 256 x 256 images of head cameras with a field of view of 90 degrees.
 
         Args:
-            which: bool, (N,); robots that look.
+            robot_mask: bool, (N,); robots that look.
             instances: int64, (N, K); ids of things, -1 for none.
 
         Returns:
@@ -211,10 +213,10 @@ class Simulator:
         if self._instances is None:
             size = (self.num_robots, COUNTING_CAMERA.height, COUNTING_CAMERA.width)
             self._instances = np.zeros(size, np.uint16)
-        poses = head_camera(self.position, self.heading, self.pitch, *self._mount)
-        self._renderer.render(poses, instance=self._instances, which=which, camera=COUNTING_CAMERA)
+        poses = head_camera_poses(self.position, self.heading, self.pitch, *self._mount)
+        self._renderer.render(poses, instance=self._instances, env_mask=robot_mask, camera=COUNTING_CAMERA)
         counts = np.zeros(instances.shape, np.int64)
-        for i in np.flatnonzero(which):
+        for i in np.flatnonzero(robot_mask):
             count_in(self._instances[i], instances[i], counts[i])
         return counts
 
@@ -262,7 +264,7 @@ class PixelCounter:
         return counts[:, 0]
 
 
-def head_camera(
+def head_camera_poses(
     position: np.ndarray,
     heading: np.ndarray,
     pitch: np.ndarray,
@@ -291,7 +293,7 @@ def head_camera(
 
 
 @njit(nogil=True, cache=True)
-def _may_see(
+def _may_be_visible(
     rows: np.ndarray,
     positions: np.ndarray,
     headings: np.ndarray,
@@ -301,7 +303,7 @@ def _may_see(
     distance: float,
     out: np.ndarray,
 ) -> None:
-    """See `Simulator.may_see`; `out` is bool, (R, K), False."""
+    """See `Simulator.may_be_visible`; `out` is bool, (R, K), False."""
     for r in range(len(rows)):
         i = rows[r]
         cos, sin = math.cos(headings[i]), math.sin(headings[i])

@@ -13,7 +13,7 @@ from memenvs.core import BatchTask, Observation, Options
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.homes_config import Pose, check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
-from memenvs.houses.rendering.viewer import SIDE, draw_picture, draw_plan, goal_traces, plan_pixels
+from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
 from memenvs.houses.simulator import PixelCounter, Simulator
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
 from memenvs.objectnav.expert import Expert
@@ -235,19 +235,21 @@ class ExtObjNav(BatchTask):
 
     def render(self, i: int) -> np.ndarray:
         """What the robot sees and a map with its way and the goals; 384 x 768."""
-        view = np.zeros((self.num_envs, SIDE, SIDE, 3), np.uint8)
-        self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=SIDE, width=SIDE))
+        view = np.zeros((self.num_envs, VIEW_SIDE, VIEW_SIDE, 3), np.uint8)
+        self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=VIEW_SIDE, width=VIEW_SIDE))
         steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
         way = self._trail[steps % len(self._trail), i]
-        return draw_picture(view[i], self.layout(i).house, way, goal_traces(self._goal_places(i)))
+        return draw_view_and_map(view[i], self.layout(i).house, way, goal_overlay(self._goal_places(i)))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The home from above with the way and the goals."""
-        return draw_plan(self.layout(i).house, way, goal_traces(self._goal_places(i)), pixels_per_metre=_MAP_SCALE)
+        return draw_house_map(
+            self.layout(i).house, way, goal_overlay(self._goal_places(i)), pixels_per_metre=_MAP_SCALE
+        )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""
-        return plan_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
+        return house_map_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stops the threads."""
@@ -335,7 +337,7 @@ class ExtObjNav(BatchTask):
         """bool, (N,); whether a stop would succeed, of those in `which`."""
         sees = np.zeros(self.num_envs, bool)
         rows = np.flatnonzero(which)
-        near = self._sim.may_see(rows, self._goal_position[rows], SUCCESS_DISTANCE)
+        near = self._sim.may_be_visible(rows, self._goal_position[rows], SUCCESS_DISTANCE)
         if not near.any():
             return sees
         rows, near = rows[near.any(1)], near[near.any(1)]

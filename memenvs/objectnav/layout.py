@@ -11,7 +11,7 @@ from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.house import House
 from memenvs.houses.navigation.viewpoints import find_viewpoints
 from memenvs.houses.rendering.scene import Scene
-from memenvs.houses.simulator import PixelCounter, head_camera
+from memenvs.houses.simulator import PixelCounter, head_camera_poses
 from memenvs.houses.worlds import Home, World
 from memenvs.houses.ycb import PlacedObject
 from memenvs.objectnav.robot import pitch_of, start_tilt, tilt
@@ -66,7 +66,7 @@ class Layout:
     ) -> None:
         self.number, self.home_index, self.house = number, home_index, house
         self.navmap = home.navmap
-        self.scene = Scene.of(house)
+        self.scene = Scene.from_house(house)
         self.category = np.array([thing.category for thing in objects], np.int64)
         self.position = np.array([thing.position for thing in objects], np.float64).reshape(-1, 3)
         self.instance = np.array([thing.instance for thing in objects], np.int64)
@@ -178,7 +178,7 @@ def _find_stands(
     candidates = [
         _around(home, np.array(thing.position), cells) for thing, cells in zip(placed, viewpoints, strict=True)
     ]
-    scene = Scene.of(house)
+    scene = Scene.from_house(house)
     pitches = pitch_of(tilt_mode, _tilt_states(tilt_mode))
     for turn in range(DIRECTIONS):
         open_things = [k for k in range(len(placed)) if stands[k] < 0 and turn < len(candidates[k])]
@@ -189,7 +189,7 @@ def _find_stands(
         points = home.navmap.points(cells)
         ahead = targets[:, :2] - points
         headings = np.arctan2(ahead[:, 1], ahead[:, 0])
-        poses = head_camera(points, headings, np.zeros(len(points)))
+        poses = head_camera_poses(points, headings, np.zeros(len(points)))
         wanted = np.arctan2(targets[:, 2] - poses[:, 2], np.hypot(*(targets[:, :2] - poses[:, :2]).T))
         poses[:, 4] = pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
         pixels = counter.count(scene, poses, np.array([placed[k].instance for k in open_things]))

@@ -21,7 +21,7 @@ POSE = (5.0, 5.0, 1.061, 0.4, 0.0)
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    return Scene.of(procedural_house(3))
+    return Scene.from_house(procedural_house(3))
 
 
 def test_rays_are_those_of_the_specification():

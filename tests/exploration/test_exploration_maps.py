@@ -10,7 +10,7 @@ from memenvs.exploration.coverage import Coverage
 from memenvs.exploration.drive import FORWARD, ROBOT_RADIUS, contacts
 from memenvs.exploration.roaming import Roaming
 from memenvs.exploration.search import Search
-from memenvs.houses.rendering.viewer import GOAL
+from memenvs.houses.rendering.viewer import GOAL_COLOUR
 from tests.exploration.toys import ToyWorld
 
 CROSS = (196, 0, 120)
@@ -71,13 +71,13 @@ def test_a_class_is_a_ring_until_it_is_found_and_then_a_disc():
     assert 2 < len(way) < 15
     without, found = (env.task.draw_map(0, np.array(each)) for each in (way[:-1], way))
     assert pixel(env, without, 5.0, 2.0).min() > 230  # hollow
-    assert is_colour(pixel(env, without, 5.16, 2.0), GOAL)
-    assert is_colour(pixel(env, found, 5.0, 2.0), GOAL)
+    assert is_colour(pixel(env, without, 5.16, 2.0), GOAL_COLOUR)
+    assert is_colour(pixel(env, found, 5.0, 2.0), GOAL_COLOUR)
     scale = 384 / 8.6  # of the plan beside the view: 8 m and a rim of 0.3 m
     row, column = round((384 - 4.6 * scale) / 2 + 2.3 * scale), round(384 + 5.3 * scale)
     for picture in pictures[:-1]:
         assert picture[row, column].min() > 230
-    assert is_colour(pictures[-1][row, column], GOAL)
+    assert is_colour(pictures[-1][row, column], GOAL_COLOUR)
     env.reset()
     assert env.render()[row, column].min() > 230
 
@@ -88,8 +88,10 @@ def test_the_disc_is_on_the_thing_that_was_seen():
     _, info = env.reset(seed=0, options={"start": (3.2, 2.0, 0.0)})
     way = [info["pose"], env.step(FORWARD)[4]["pose"]]
     plain, image = env.task.draw_map(0, np.array(way[:1])), env.task.draw_map(0, np.array(way))
-    assert is_colour(pixel(env, plain, 1.16, 0.5), GOAL)
-    assert is_colour(pixel(env, image, 5.0, 2.0), GOAL) and not is_colour(pixel(env, image, 1.16, 0.5), GOAL)
+    assert is_colour(pixel(env, plain, 1.16, 0.5), GOAL_COLOUR)
+    assert is_colour(pixel(env, image, 5.0, 2.0), GOAL_COLOUR) and not is_colour(
+        pixel(env, image, 1.16, 0.5), GOAL_COLOUR
+    )
 
 
 def test_pictures_of_play_show_collisions():

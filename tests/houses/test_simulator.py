@@ -12,7 +12,7 @@ from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.rendering.scene import Scene
-from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, Simulator, head_camera
+from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, Simulator, head_camera_poses
 from memenvs.houses.worlds import Home, World, make_world
 
 DATA = os.environ.get("MEMENVS_DATA")
@@ -36,7 +36,7 @@ def make_simulator(count: int = 3) -> Simulator:
     simulator = Simulator(count, Camera(height=32, width=48))
     for i in range(count):
         house = two_rooms(3.0 + i)  # maps of different sizes
-        simulator.load(i, NavigationMap(house), Scene.of(house))
+        simulator.load(i, NavigationMap(house), Scene.from_house(house))
         simulator.place(i, (1.0 + i, 2.0), 0.0, 0.0)
     return simulator
 
@@ -87,7 +87,7 @@ def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
             simulator.set_goals(0, wrong)
     simulator.set_goals(0, field)
     assert np.isfinite(simulator.geodesic()[0])
-    simulator.load(0, navmap, Scene.of(two_rooms(3.0)))
+    simulator.load(0, navmap, Scene.from_house(two_rooms(3.0)))
     assert np.isinf(simulator.geodesic()).all()
     with pytest.raises(RuntimeError, match="robot 0 is in no home"):
         Simulator(1, Camera()).set_goals(0, field)
@@ -109,7 +109,7 @@ def test_a_pickled_simulator_goes_on():
 def test_a_robot_of_a_batch_equals_a_single_one():
     batch, single = make_simulator(3), Simulator(1, Camera(height=32, width=48))
     house = two_rooms(5.0)
-    single.load(0, NavigationMap(house), Scene.of(house))
+    single.load(0, NavigationMap(house), Scene.from_house(house))
     single.place(0, batch.position[2], 0.0, 0.0)
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -124,7 +124,7 @@ def test_maps_must_agree_on_their_cells():
     simulator = make_simulator()
     house = two_rooms()
     with pytest.raises(ValueError, match="cell must be"):
-        simulator.load(0, NavigationMap(house, cell=0.1), Scene.of(house))
+        simulator.load(0, NavigationMap(house, cell=0.1), Scene.from_house(house))
 
 
 def test_the_camera_is_ahead_of_the_robot():
@@ -147,8 +147,8 @@ def test_pixels_are_counted_in_large_images_of_those_who_look():
 
 def test_the_middle_of_the_image_has_the_same_pixels():
     house = two_rooms()
-    pose = head_camera(np.array([[3.0, 2.0]]), np.array([0.05]), np.array([-0.4]))
-    middle = PixelCounter().count(Scene.of(house), pose, np.array([1]))
+    pose = head_camera_poses(np.array([[3.0, 2.0]]), np.array([0.05]), np.array([-0.4]))
+    middle = PixelCounter().count(Scene.from_house(house), pose, np.array([1]))
     frame = render_frame(house, COUNTING_CAMERA, tuple(pose[0]))
     assert middle.tolist() == [(frame.instance[96:160, 96:160] == 1).sum()]
     assert middle[0] > 100
@@ -161,7 +161,7 @@ def test_things_beside_the_picture_need_not_be_counted():
     room = Room("other", np.array([[0, 0], [4, 0], [4, 4], [0, 4]], float), 0, (90, 90, 90))
     house = House("cube", builder.build(), (room,), (), (), ("building", "cube|1"))
     simulator = Simulator(1, Camera(height=8, width=8))
-    simulator.load(0, NavigationMap(house), Scene.of(house))
+    simulator.load(0, NavigationMap(house), Scene.from_house(house))
     hidden, skipped = 0, 0
     for _ in range(400):
         turn, distance = rng.uniform(0, 6.3), rng.uniform(0.5, 1.6)
@@ -169,12 +169,12 @@ def test_things_beside_the_picture_need_not_be_counted():
         simulator.place(0, position, rng.uniform(0, 6.3), rng.uniform(-1.0, 0.2))
         pixels = simulator.count_pixels(np.array([True]), np.array([[1]]))[0, 0]
         places = np.array([[[2.0, 2.0, 0.68], [np.inf] * 3]])
-        seen, nothing = simulator.may_see(np.array([0]), places, 2.0)[0]
+        seen, nothing = simulator.may_be_visible(np.array([0]), places, 2.0)[0]
         assert not nothing
         assert seen or pixels == 0
         hidden, skipped = hidden + (pixels == 0), skipped + (not seen)
     assert 0.6 * hidden < skipped < 400
-    assert not simulator.may_see(np.array([0]), places, 0.4).any()
+    assert not simulator.may_be_visible(np.array([0]), places, 0.4).any()
 
 
 class CountingWorld(World):

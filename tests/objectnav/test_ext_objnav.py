@@ -212,7 +212,7 @@ def test_made_by_id_it_is_the_same_task():
 
 def test_pictures_show_the_way_of_this_episode_only(monkeypatch):
     ways = []
-    monkeypatch.setattr(objectnav_env, "draw_picture", lambda view, house, way, goals: ways.append(way.copy()))
+    monkeypatch.setattr(objectnav_env, "draw_view_and_map", lambda view, house, way, goals: ways.append(way.copy()))
     env = TrialVectorEnv(
         ExtObjNav, 2, world=TableWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
     )

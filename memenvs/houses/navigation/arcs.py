@@ -73,7 +73,7 @@ def drive_many(
     positions: np.ndarray,
     headings: np.ndarray,
     motions: np.ndarray,
-    which: np.ndarray,
+    robot_mask: np.ndarray,
     turns_freely: np.ndarray,
     collided: np.ndarray,
 ) -> None:
@@ -87,13 +87,13 @@ def drive_many(
         positions: float64, (N, 2); m; changed in place.
         headings: float64, (N,); rad, in [0, 2 pi); changed in place.
         motions: float64, (N, 2); length of the arc (m) and turn (rad).
-        which: bool, (N,); the robots that drive.
+        robot_mask: bool, (N,); the robots that drive.
         turns_freely: bool, (N,); a robot that meets something then turns on the spot instead of staying as it was.
         collided: bool, (N,); written: what stayed as it was because something was in the way.
     """
     for i in range(len(positions)):
         collided[i] = False
-        if not which[i]:
+        if not robot_mask[i]:
             continue
         distance, turn = motions[i, 0], motions[i, 1]
         start = (positions[i, 0], positions[i, 1], headings[i])

@@ -14,7 +14,7 @@ SEED_REACH = 4
 #: The front is sorted into a ring of buckets of this many per cell; the ring must be longer than one step of the front.
 BUCKETS_PER_CELL, BUCKETS = 16, 128
 
-#: Compiles a part of `march`. References to arrays are not counted (nothing is allocated in here), which halves the time.
+#: Compiles a part of `fast_march`. References to arrays are not counted (nothing is allocated in here), which halves the time.
 _compiled: Any = njit(nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy")  # type: ignore[call-overload]
 
 
@@ -54,7 +54,7 @@ def _is_clear(free: np.ndarray, width: int, start: int, rows: int, columns: int)
     return True
 
 
-def march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.ndarray:
+def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.ndarray:
     """Walking distance from every free cell to the nearest goal.
 
     Args:
@@ -85,9 +85,9 @@ def _march(
     """Lets the front pass over all cells.
 
     Args:
-        free: As in `march`.
-        width: As in `march`.
-        goals: As in `march`.
+        free: As in `fast_march`.
+        width: As in `fast_march`.
+        goals: As in `fast_march`.
         done: float32, (H * W,), inf; written: values that the front has passed, in cells.
         front: float32, (H * W,); smallest values so far: inf, and -1 where blocked; becomes -1 where the front has passed.
         after: int32, (5 * H * W,); working memory. A bucket is a list of nodes: node 5 * c + 4 is cell c as it starts, node 5 * c + k is
@@ -135,7 +135,7 @@ def _march(
 
 
 @njit(nogil=True, cache=True)
-def look_up(field: np.ndarray, width: int, x: float, y: float) -> float:
+def interpolate_field(field: np.ndarray, width: int, x: float, y: float) -> float:
     """Distance at a point between cells, bilinear over those neighbours that have a finite one.
 
     Args:
@@ -174,7 +174,7 @@ def _floats_at(typing_context, address):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def look_up_many(
+def interpolate_fields(
     addresses: np.ndarray,
     sizes: np.ndarray,
     widths: np.ndarray,
@@ -197,4 +197,4 @@ def look_up_many(
     for i in range(len(positions)):
         field = carray(_floats_at(addresses[i]), sizes[i])  # type: ignore[call-arg]  # numba hides its first argument
         x, y = (positions[i, 0] - origins[i, 0]) / cell, (positions[i, 1] - origins[i, 1]) / cell
-        out[i] = look_up(field, widths[i], x, y)
+        out[i] = interpolate_field(field, widths[i], x, y)

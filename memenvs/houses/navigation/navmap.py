@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.houses.house import House, points_in_polygon
-from memenvs.houses.navigation.geodesic import look_up, march
+from memenvs.houses.navigation.geodesic import fast_march, interpolate_field
 from memenvs.houses.navigation.occupancy import block_footprints, block_outside, label_islands
 
 #: Robot of ExtObjNav, m: its radius, its height, and what it rolls over.
@@ -156,12 +156,12 @@ class NavigationMap:
             raise ValueError(
                 f"goals must be at least one navigable cell, got {len(goals)} of which some may be blocked"
             )
-        return march(self.free.ravel(), self.shape[1], goals, self.cell)
+        return fast_march(self.free.ravel(), self.shape[1], goals, self.cell)
 
     def distances(self, field: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Values of a field (see `field`) at points (Q, 2), between cells bilinear. Returns float64, (Q,), m; inf where unreachable."""
         at = (np.asarray(points, np.float64) - self.origin) / self.cell
-        return np.array([look_up(field, self.shape[1], x, y) for x, y in at.tolist()])
+        return np.array([interpolate_field(field, self.shape[1], x, y) for x, y in at.tolist()])
 
     def move(self, positions: np.ndarray, headings: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
         """Moves robots straight on, sliding along what is in the way; never leaves the navigable area.
@@ -298,13 +298,13 @@ def _steer(
 ) -> tuple[int, float]:
     """See `NavigationMap.steer`; tries up to `count` turns to either side."""
     x, y = position[0], position[1]
-    here = look_up(field, width, (x - origin[0]) / cell, (y - origin[1]) / cell)
+    here = interpolate_field(field, width, (x - origin[0]) / cell, (y - origin[1]) / cell)
     best, best_turns, best_gain = -np.inf, 0, 0.0
     for k in range(2 * count + 1):
         turns = (k + 1) // 2 if k % 2 else -(k // 2)
         angle = heading + turns * turn
         to_x, to_y, _ = _slide(free, width, origin, cell, x, y, distance * math.cos(angle), distance * math.sin(angle))
-        gain = here - look_up(field, width, (to_x - origin[0]) / cell, (to_y - origin[1]) / cell)
+        gain = here - interpolate_field(field, width, (to_x - origin[0]) / cell, (to_y - origin[1]) / cell)
         # Each turn costs a little, so that nearly equal ways do not make it turn to and fro.
         if gain - TURN_COST * abs(turns) > best:
             best, best_turns, best_gain = gain - TURN_COST * abs(turns), turns, gain

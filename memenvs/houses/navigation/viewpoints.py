@@ -48,7 +48,7 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
     eyes = np.column_stack([navmap.points(cells), np.zeros(len(cells))])
     for k in range(RAISES + 1):
         eyes[:, 2] = EYE_HEIGHT + RAISE_STEP * k
-        seen = sees(eyes, target, blockers.kind, blockers.centre, blockers.half, blockers.yaw)
+        seen = is_target_visible(eyes, target, blockers.kind, blockers.centre, blockers.half, blockers.yaw)
         if seen.any():
             return cells[seen]
     return cells[:0]
@@ -70,7 +70,7 @@ def _candidates(navmap: NavigationMap, target: np.ndarray) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def sees(
+def is_target_visible(
     eyes: np.ndarray, target: np.ndarray, kind: np.ndarray, centre: np.ndarray, half: np.ndarray, yaw: np.ndarray
 ) -> np.ndarray:
     """Which eyes see a target past shapes; the rays are tested exactly.

@@ -56,19 +56,19 @@ def widest_slope(view: View, height: int, width: int) -> float:
 
 
 @compiled
-def find_hidden(view: View, widest: float, blockers: np.ndarray, hidden: np.ndarray) -> None:
+def find_hidden(view: View, widest: float, occluders: np.ndarray, hidden: np.ndarray) -> None:
     """Fills `hidden`: one over the forward distance from which on nothing is seen in a wedge; 0 if all is seen.
 
     Args:
         view: The view.
         widest: See `widest_slope`.
-        blockers: See `memenvs.houses.rendering.scene.Scene`.
+        occluders: See `memenvs.houses.rendering.scene.Scene`.
         hidden: float64, (WEDGE_LEVELS, WEDGES); row l holds the least of the 2**l wedges from each one on, so that the least of any
             range is the lesser of two entries.
     """
     hidden[0] = 0.0
-    for row in range(blockers.shape[0]):
-        _hide_behind(view, widest, blockers[row], hidden[0])
+    for row in range(occluders.shape[0]):
+        _hide_behind(view, widest, occluders[row], hidden[0])
     for level in range(1, WEDGE_LEVELS):
         half = 1 << (level - 1)
         for wedge in range(WEDGES - 2 * half + 1):
@@ -128,7 +128,7 @@ def is_hidden(low: float, high: float, nearest: float, widest: float, hidden: np
 
 @compiled
 def list_shapes(
-    forms: np.ndarray,
+    geometry: np.ndarray,
     shapes: int,
     view: View,
     widest: float,
@@ -142,7 +142,7 @@ def list_shapes(
     highest = ceiling + 1e-3
     count = 0
     for row in range(shapes):
-        form = forms[row]
+        form = geometry[row]
         dx, dy = form[X] - view.eye_x, form[Y] - view.eye_y
         cf, cr = dx * ch + dy * sh, dx * sh - dy * ch
         radius = form[RADIUS]
@@ -165,7 +165,7 @@ def list_shapes(
 
 
 @compiled
-def list_around(forms: np.ndarray, shapes: int, view: View, height: int, width: int, listed: np.ndarray) -> int:
+def list_around(geometry: np.ndarray, shapes: int, view: View, height: int, width: int, listed: np.ndarray) -> int:
     """As `list_shapes`, for a camera so steep that it sees what is behind it: a ball around each shape against the picture's edges."""
     across = max(view.centre_i, width - 1 - view.centre_i) / view.focal * 1.0001 + 1e-4
     tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal * 1.0001 + 1e-4
@@ -173,7 +173,7 @@ def list_around(forms: np.ndarray, shapes: int, view: View, height: int, width: 
     ch, sh, cp, sp = view.cos_heading, view.sin_heading, view.cos_pitch, view.sin_pitch
     count = 0
     for row in range(shapes):
-        form = forms[row]
+        form = geometry[row]
         dx, dy, dz = form[X] - view.eye_x, form[Y] - view.eye_y, 0.5 * (form[Z0] + form[Z1]) - view.eye_z
         half = 0.5 * (form[Z1] - form[Z0])
         radius = math.sqrt(form[RADIUS] * form[RADIUS] + half * half) + 1e-4

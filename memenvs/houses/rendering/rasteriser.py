@@ -22,7 +22,7 @@ from memenvs.houses.rendering.kernels.zbuffer import (
     raise_span,
     span_rows,
 )
-from memenvs.houses.rendering.polygons import (  # fmt: skip
+from memenvs.houses.rendering.primitives import (  # fmt: skip
     EYE_U,
     EYE_V,
     EYE_W,
@@ -47,8 +47,8 @@ from memenvs.houses.rendering.polygons import (  # fmt: skip
     RAY_W_J,
     REALS,
     ROUND,
+    Primitives,
     Size,
-    Surfaces,
 )
 
 #: How many groups of rows are found before they are drawn.
@@ -117,7 +117,7 @@ def _fill_round(
 
 
 @compiled
-def fill(surfaces: Surfaces, last: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray) -> None:
+def fill(surfaces: Primitives, last: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray) -> None:
     """Draws surfaces 1 to `last`.
 
     Args:

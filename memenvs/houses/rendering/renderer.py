@@ -16,7 +16,7 @@ from memenvs.houses.rendering.kernels.simd import compiled
 from memenvs.houses.rendering.kernels.texels import LOOK_SIZE, READY
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, SPANS_SIZE, depth_block, read_depth
 from memenvs.houses.rendering.materials import atlas, texture_table
-from memenvs.houses.rendering.polygons import REALS, ROW, Size, set_up
+from memenvs.houses.rendering.primitives import REALS, ROW, Size, set_up
 from memenvs.houses.rendering.rasteriser import SPANS_ROOM, fill
 from memenvs.houses.rendering.scene import INSTANCE, PIECE_CORNERS, SEMANTIC, Scene
 from memenvs.houses.rendering.shading import LINE, colour
@@ -98,7 +98,7 @@ def _render(
 ) -> None:  # fmt: skip
     """Draws the environments `envs`, one after the other, into their rows of the output arrays."""
     height, width, focal, centre_i, centre_j = camera
-    forms, looks, pieces, corners, blockers, counts, ceilings = scenes
+    geometry, attributes, pieces, corners, occluders, counts, ceilings = scenes
     rgb, depth, semantic, instance = outputs
     size = (height, width, -(-width // BLOCK) * BLOCK)
     for k in range(len(envs)):
@@ -106,7 +106,7 @@ def _render(
         shapes, floors, walls = counts[env]
         view = view_from(poses[env], focal, centre_i, centre_j)
         scene = (
-            forms[env], looks[env], pieces[env, :floors], corners[env, :floors], blockers[env, :walls], shapes,
+            geometry[env], attributes[env], pieces[env, :floors], corners[env, :floors], occluders[env, :walls], shapes,
             ceilings[env],
         )  # fmt: skip
         images = (
@@ -141,12 +141,12 @@ class Renderer:
         self.num_envs = num_envs
         self.threads = threads
         self.cull = cull
-        self._forms = np.zeros((num_envs, 0, 12), np.float32)
-        self._looks = np.zeros((num_envs, 0, 5), np.int32)
+        self._geometry = np.zeros((num_envs, 0, 12), np.float32)
+        self._attributes = np.zeros((num_envs, 0, 5), np.int32)
         self._pieces = np.zeros((num_envs, 0, PIECE_CORNERS, 2))
         self._corners = np.zeros((num_envs, 0), np.int32)
-        self._blockers = np.zeros((num_envs, 0, 5))
-        self._counts = np.full((num_envs, 3), -1, np.int64)  # shapes, pieces, blockers; -1: no home yet
+        self._occluders = np.zeros((num_envs, 0, 5))
+        self._counts = np.full((num_envs, 3), -1, np.int64)  # shapes, pieces, occluders; -1: no home yet
         self._ceilings = np.zeros(num_envs)
         self._pool: ThreadPoolExecutor | None = None
         self._scratch: dict[tuple[Camera, int], tuple] = {}
@@ -159,7 +159,7 @@ class Renderer:
         """
         if not 0 <= env < self.num_envs:
             raise ValueError(f"env must be 0 to {self.num_envs - 1}, got {env}")
-        for name in ("forms", "looks", "pieces", "corners", "blockers"):
+        for name in ("geometry", "attributes", "pieces", "corners", "occluders"):
             new, held = getattr(scene, name), getattr(self, f"_{name}")
             if len(new) > held.shape[1]:
                 larger = np.zeros((self.num_envs, len(new) + len(new) // 4 + 8, *held.shape[2:]), held.dtype)
@@ -168,7 +168,7 @@ class Renderer:
                 held = larger
                 self._scratch.clear()
             held[env, : len(new)] = new
-        self._counts[env] = scene.shapes, len(scene.pieces), len(scene.blockers)
+        self._counts[env] = scene.shapes, len(scene.pieces), len(scene.occluders)
         self._ceilings[env] = scene.height
 
     def render(
@@ -179,7 +179,7 @@ class Renderer:
         depth: np.ndarray | None = None,
         semantic: np.ndarray | None = None,
         instance: np.ndarray | None = None,
-        which: np.ndarray | None = None,
+        env_mask: np.ndarray | None = None,
         camera: Camera | None = None,
     ) -> None:
         """Draws into the arrays that are given; what is not given is not computed.
@@ -190,7 +190,7 @@ class Renderer:
             depth: float32, (N, H, W, 1); m along the optical axis, 0 where nothing is hit.
             semantic: uint8, (N, H, W); index into `memenvs.houses.classes.CLASSES`, 0 where nothing is hit.
             instance: uint16, (N, H, W); index into `House.instances`, 0 for the building and where nothing is hit.
-            which: bool, (N,); the environments to draw, None for all. The rows of others are left as they are.
+            env_mask: bool, (N,); the environments to draw, None for all. The rows of others are left as they are.
             camera: In place of the renderer's own.
 
         Raises:
@@ -209,7 +209,7 @@ class Renderer:
             _checked("instance", instance, np.uint16, (n, h, w)),
         )
         wanted = (rgb is not None, depth is not None, semantic is not None, instance is not None)
-        envs = np.arange(n) if which is None else np.flatnonzero(_checked("which", which, np.bool_, (n,)))
+        envs = np.arange(n) if env_mask is None else np.flatnonzero(_checked("env_mask", env_mask, np.bool_, (n,)))
         if not np.isfinite(poses[envs]).all():
             raise ValueError(f"poses must be finite, got {poses[envs].tolist()}")
         if (self._counts[envs, 0] < 0).any():
@@ -231,7 +231,7 @@ class Renderer:
     ) -> tuple[Any, ...]:
         """Arguments of `_render` for the environments of one thread."""
         scenes = (
-            self._forms, self._looks, self._pieces, self._corners, self._blockers, self._counts, self._ceilings,
+            self._geometry, self._attributes, self._pieces, self._corners, self._occluders, self._counts, self._ceilings,
         )  # fmt: skip
         rays = (camera.height, camera.width, camera.focal, *camera.centre)
         pictures = (texture_table(), atlas())
@@ -241,7 +241,9 @@ class Renderer:
         """Working memory of one thread for one camera, made once."""
         if (camera, place) not in self._scratch:
             stride = -(-camera.width // BLOCK) * BLOCK
-            count = 3 * self._forms.shape[1] + 1  # S + 2 P rows are in the arrays; a shape has at most three surfaces
+            count = (
+                3 * self._geometry.shape[1] + 1
+            )  # S + 2 P rows are in the arrays; a shape has at most three surfaces
             whole = np.int32
             surfaces = (np.zeros((count, 5), whole), np.zeros((count, REALS)))
             desk = (
@@ -293,7 +295,7 @@ def render_frame(home: House | Scene, camera: Camera, pose: Sequence[float]) -> 
         ValueError: The home cannot be drawn, or the pose has not five finite numbers.
     """
     renderer = Renderer(camera, 1)
-    renderer.set_scene(0, home if isinstance(home, Scene) else Scene.of(home))
+    renderer.set_scene(0, home if isinstance(home, Scene) else Scene.from_house(home))
     h, w = camera.height, camera.width
     rgb, depth = np.empty((1, h, w, 3), np.uint8), np.empty((1, h, w, 1), np.float32)
     semantic, instance = np.empty((1, h, w), np.uint8), np.empty((1, h, w), np.uint16)

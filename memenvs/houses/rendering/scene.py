@@ -14,7 +14,7 @@ from memenvs.houses.rendering.materials import texture_numbers, texture_tints
 #: Kinds of rows beside BOX, CYLINDER and SPHERE of `memenvs.houses.house`.
 FLOOR, CEILING = 3, 4
 
-#: Columns of `Scene.bounds`, `Scene.forms` and `Scene.looks`.
+#: Columns of `Scene.bounds`, `Scene.geometry` and `Scene.attributes`.
 X, Y, RADIUS, Z0, Z1 = range(5)
 HALF_X, HALF_Y, COS, SIN, RED, GREEN, BLUE = range(5, 12)
 KIND, TEXTURE, SEMANTIC, INSTANCE, IN_WORLD = range(5)
@@ -31,28 +31,28 @@ class Scene:
     """A home as arrays. Rows are its S shapes, then P pieces of floor, then the same P pieces of ceiling.
 
     Attributes:
-        forms: float32, (S + 2P, 12); columns X, Y, RADIUS (on the plan), Z0, Z1, HALF_X, HALF_Y, COS, SIN (of the yaw), RED,
+        geometry: float32, (S + 2P, 12); columns X, Y, RADIUS (on the plan), Z0, Z1, HALF_X, HALF_Y, COS, SIN (of the yaw), RED,
             GREEN, BLUE (colour divided by the neutral texture value).
-        looks: int32, (S + 2P, 5); columns KIND, TEXTURE, SEMANTIC, INSTANCE, IN_WORLD (1: its texture is anchored in the
+        attributes: int32, (S + 2P, 5); columns KIND, TEXTURE, SEMANTIC, INSTANCE, IN_WORLD (1: its texture is anchored in the
             world, so that the parts of one wall match; 0: in the shape).
         pieces: float64, (P, 8, 2); convex parts of the rooms' floors, counter-clockwise, m.
         corners: int32, (P,); how many corners of a piece count.
-        blockers: float64, (B, 5); boxes that reach from the floor to the ceiling: x, y, x, y of the ends of the centre line and
+        occluders: float64, (B, 5); boxes that reach from the floor to the ceiling: x, y, x, y of the ends of the centre line and
             half the thickness, m.
         shapes: S.
         height: Of the ceiling, m.
     """
 
-    forms: np.ndarray
-    looks: np.ndarray
+    geometry: np.ndarray
+    attributes: np.ndarray
     pieces: np.ndarray
     corners: np.ndarray
-    blockers: np.ndarray
+    occluders: np.ndarray
     shapes: int
     height: float
 
     @staticmethod
-    def of(house: House) -> Scene:
+    def from_house(house: House) -> Scene:
         """The arrays of a home.
 
         Raises:
@@ -62,13 +62,13 @@ class Scene:
         _check(house)
         pieces, corners, room_of_piece = floor_pieces(house.rooms)
         floors = _floor_rows(house, pieces, corners, room_of_piece)
-        forms, looks = _shape_rows(house.shapes)
+        geometry, attributes = _shape_rows(house.shapes)
         return Scene(
-            forms=np.concatenate([forms, floors[0]]),
-            looks=np.concatenate([looks, floors[1]]),
+            geometry=np.concatenate([geometry, floors[0]]),
+            attributes=np.concatenate([attributes, floors[1]]),
             pieces=pieces,
             corners=corners,
-            blockers=_blockers(house),
+            occluders=_occluders(house),
             shapes=len(house.shapes),
             height=float(house.height),
         )
@@ -98,51 +98,53 @@ def _check(house: House) -> None:
 
 
 def _shape_rows(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
-    """`forms` (S, 12) and `looks` (S, 5) of shapes."""
-    forms = np.empty((len(shapes), 12), np.float32)
-    forms[:, [X, Y]] = shapes.centre[:, :2]
-    forms[:, RADIUS] = np.hypot(shapes.half[:, 0], shapes.half[:, 1])
-    forms[:, Z0] = shapes.centre[:, 2] - shapes.half[:, 2]
-    forms[:, Z1] = shapes.centre[:, 2] + shapes.half[:, 2]
-    forms[:, [HALF_X, HALF_Y]] = shapes.half[:, :2]
-    forms[:, COS] = np.cos(shapes.yaw.astype(np.float64))
-    forms[:, SIN] = np.sin(shapes.yaw.astype(np.float64))
-    looks = np.empty((len(shapes), 5), np.int32)
-    looks[:, KIND] = shapes.kind
-    looks[:, TEXTURE] = texture_numbers(shapes.material, shapes.semantic)
-    looks[:, SEMANTIC] = shapes.semantic
-    looks[:, INSTANCE] = shapes.instance
-    looks[:, IN_WORLD] = shapes.semantic == CLASS_INDEX["wall"]
-    forms[:, RED:] = _tinted(shapes.colour, looks[:, TEXTURE])
-    return forms, looks
+    """`geometry` (S, 12) and `attributes` (S, 5) of shapes."""
+    geometry = np.empty((len(shapes), 12), np.float32)
+    geometry[:, [X, Y]] = shapes.centre[:, :2]
+    geometry[:, RADIUS] = np.hypot(shapes.half[:, 0], shapes.half[:, 1])
+    geometry[:, Z0] = shapes.centre[:, 2] - shapes.half[:, 2]
+    geometry[:, Z1] = shapes.centre[:, 2] + shapes.half[:, 2]
+    geometry[:, [HALF_X, HALF_Y]] = shapes.half[:, :2]
+    geometry[:, COS] = np.cos(shapes.yaw.astype(np.float64))
+    geometry[:, SIN] = np.sin(shapes.yaw.astype(np.float64))
+    attributes = np.empty((len(shapes), 5), np.int32)
+    attributes[:, KIND] = shapes.kind
+    attributes[:, TEXTURE] = texture_numbers(shapes.material, shapes.semantic)
+    attributes[:, SEMANTIC] = shapes.semantic
+    attributes[:, INSTANCE] = shapes.instance
+    attributes[:, IN_WORLD] = shapes.semantic == CLASS_INDEX["wall"]
+    geometry[:, RED:] = _tinted(shapes.colour, attributes[:, TEXTURE])
+    return geometry, attributes
 
 
 def _floor_rows(
     house: House, pieces: np.ndarray, corners: np.ndarray, room_of_piece: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`forms` (2P, 12) and `looks` (2P, 5) of floor and ceiling."""
+    """`geometry` (2P, 12) and `attributes` (2P, 5) of floor and ceiling."""
     count = len(pieces)
-    forms = np.zeros((2 * count, 12), np.float32)
-    looks = np.zeros((2 * count, 5), np.int32)
-    forms[:, COS] = 1.0
-    looks[:, IN_WORLD] = 1
-    looks[:count, KIND], looks[count:, KIND] = FLOOR, CEILING
-    looks[:count, SEMANTIC], looks[count:, SEMANTIC] = CLASS_INDEX["floor"], CLASS_INDEX["ceiling"]
+    geometry = np.zeros((2 * count, 12), np.float32)
+    attributes = np.zeros((2 * count, 5), np.int32)
+    geometry[:, COS] = 1.0
+    attributes[:, IN_WORLD] = 1
+    attributes[:count, KIND], attributes[count:, KIND] = FLOOR, CEILING
+    attributes[:count, SEMANTIC], attributes[count:, SEMANTIC] = CLASS_INDEX["floor"], CLASS_INDEX["ceiling"]
     material = np.array([room.floor_material for room in house.rooms])[room_of_piece]
-    looks[:count, TEXTURE] = texture_numbers(material, looks[:count, SEMANTIC])
-    looks[count:, TEXTURE] = texture_numbers(np.full(count, MATERIAL_INDEX["plaster"]), looks[count:, SEMANTIC])
-    forms[count:, [Z0, Z1]] = house.height
+    attributes[:count, TEXTURE] = texture_numbers(material, attributes[:count, SEMANTIC])
+    attributes[count:, TEXTURE] = texture_numbers(
+        np.full(count, MATERIAL_INDEX["plaster"]), attributes[count:, SEMANTIC]
+    )
+    geometry[count:, [Z0, Z1]] = house.height
     colour = np.empty((2 * count, 3), np.uint8)
     colour[:count] = np.array([room.floor_colour for room in house.rooms])[room_of_piece]
     colour[count:] = _CEILING_COLOUR
-    forms[:, RED:] = _tinted(colour, looks[:, TEXTURE])
+    geometry[:, RED:] = _tinted(colour, attributes[:, TEXTURE])
     for piece in range(count):
         polygon = pieces[piece, : corners[piece]]
         middle = (polygon.min(0) + polygon.max(0)) / 2
-        forms[[piece, piece + count], X] = middle[0]
-        forms[[piece, piece + count], Y] = middle[1]
-        forms[[piece, piece + count], RADIUS] = np.hypot(*(polygon - middle).T).max()
-    return forms, looks
+        geometry[[piece, piece + count], X] = middle[0]
+        geometry[[piece, piece + count], Y] = middle[1]
+        geometry[[piece, piece + count], RADIUS] = np.hypot(*(polygon - middle).T).max()
+    return geometry, attributes
 
 
 def _tinted(colour: np.ndarray, texture: np.ndarray) -> np.ndarray:
@@ -151,7 +153,7 @@ def _tinted(colour: np.ndarray, texture: np.ndarray) -> np.ndarray:
     return (255.0 + tint * (colour - 255.0)) / _HALF_TEXTURE
 
 
-def _blockers(house: House) -> np.ndarray:
+def _occluders(house: House) -> np.ndarray:
     """float64, (B, 5); the boxes that nothing inside the home can be seen through, over or under: see `Scene`."""
     shapes = house.shapes
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]

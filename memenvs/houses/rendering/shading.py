@@ -50,7 +50,7 @@ from memenvs.houses.rendering.kernels.texels import (  # fmt: skip
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, run_length
 from memenvs.houses.rendering.materials import ATLAS_WIDTH, LEVELS, TILE
-from memenvs.houses.rendering.polygons import (
+from memenvs.houses.rendering.primitives import (
     BACK_X,
     FRONT_X,
     FRONT_Y,
@@ -61,8 +61,8 @@ from memenvs.houses.rendering.polygons import (
     ROUND,
     ROW,
     TOP,
+    Primitives,
     Size,
-    Surfaces,
 )
 from memenvs.houses.rendering.scene import (
     BLUE,
@@ -308,7 +308,9 @@ def _mix(
 
 
 @compiled
-def _set_look(number: int, view: View, scene: tuple, surfaces: Surfaces, textures: np.ndarray, look: np.ndarray) -> int:
+def _set_look(
+    number: int, view: View, scene: tuple, surfaces: Primitives, textures: np.ndarray, look: np.ndarray
+) -> int:
     """Fills the look of a surface for one view; returns its paint."""
     shape, part = surfaces[0][number, ROW], surfaces[0][number, PART]
     form, kinds = scene[0][shape], scene[1][shape]
@@ -321,7 +323,7 @@ def _set_look(number: int, view: View, scene: tuple, surfaces: Surfaces, texture
 
 @compiled
 def colour(
-    view: View, size: Size, scene: tuple, surfaces: Surfaces, keys: np.ndarray, mask: np.uint32, textures: np.ndarray, atlas: np.ndarray,
+    view: View, size: Size, scene: tuple, surfaces: Primitives, keys: np.ndarray, mask: np.uint32, textures: np.ndarray, atlas: np.ndarray,
     desk: Desk, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Colours one view.

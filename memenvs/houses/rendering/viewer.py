@@ -10,16 +10,16 @@ from memenvs.houses.house import House
 from memenvs.houses.rendering.topdown import Marker, draw_topdown
 
 #: Sides of the view and of the square that the map beside it is fitted into, pixels.
-SIDE = 384
+VIEW_SIDE = 384
 _BACKGROUND = 250
 _MARGIN = 0.3  # m; around the home
 #: Colour of goals.
-GOAL = (236, 170, 20)
+GOAL_COLOUR = (236, 170, 20)
 _LOOKS_AT = (30, 30, 34)
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
+class MapOverlay:
     """What else a plan shows.
 
     Attributes:
@@ -33,12 +33,12 @@ class Traces:
     markers: tuple[Marker, ...] = ()
 
 
-def goal_traces(goals: np.ndarray) -> Traces:
+def goal_overlay(goals: np.ndarray) -> MapOverlay:
     """A disc at each goal, float (G, 2), m."""
-    return Traces(markers=tuple(Marker((goal[0], goal[1]), GOAL, radius=0.18) for goal in goals.tolist()))
+    return MapOverlay(markers=tuple(Marker((goal[0], goal[1]), GOAL_COLOUR, radius=0.18) for goal in goals.tolist()))
 
 
-def draw_plan(house: House, way: np.ndarray, traces: Traces, *, pixels_per_metre: float) -> np.ndarray:
+def draw_house_map(house: House, way: np.ndarray, traces: MapOverlay, *, pixels_per_metre: float) -> np.ndarray:
     """A home from above with a way through it, where the robot looks at its end, and what else there is to see.
 
     Args:
@@ -64,20 +64,20 @@ def draw_plan(house: House, way: np.ndarray, traces: Traces, *, pixels_per_metre
     )
 
 
-def plan_pixels(house: House, points: np.ndarray, *, pixels_per_metre: float) -> np.ndarray:
-    """Column and row, float (Q, 2), of points (Q, 2) or more columns, m, on a picture of `draw_plan`."""
+def house_map_pixels(house: House, points: np.ndarray, *, pixels_per_metre: float) -> np.ndarray:
+    """Column and row, float (Q, 2), of points (Q, 2) or more columns, m, on a picture of `draw_house_map`."""
     low, high = house.bounds
     x, y = np.asarray(points, np.float64)[:, :2].T
     return np.stack([x - low[0] + _MARGIN, high[1] + _MARGIN - y], 1) * pixels_per_metre
 
 
-def draw_picture(view: np.ndarray, house: House, way: np.ndarray, traces: Traces) -> np.ndarray:
-    """The view, uint8 (384, 384, 3), and right of it the plan (see `draw_plan`). Returns uint8, (384, 768, 3)."""
+def draw_view_and_map(view: np.ndarray, house: House, way: np.ndarray, traces: MapOverlay) -> np.ndarray:
+    """The view, uint8 (384, 384, 3), and right of it the plan (see `draw_house_map`). Returns uint8, (384, 768, 3)."""
     low, high = house.bounds
-    plan = draw_plan(house, way, traces, pixels_per_metre=SIDE / (float(np.max(high - low)) + 2 * _MARGIN))
-    plan = plan[:SIDE, :SIDE]  # rounding may have added a pixel
-    picture = np.full((SIDE, 2 * SIDE, 3), _BACKGROUND, np.uint8)
-    picture[:, :SIDE] = view
-    top, left = (SIDE - plan.shape[0]) // 2, SIDE + (SIDE - plan.shape[1]) // 2
+    plan = draw_house_map(house, way, traces, pixels_per_metre=VIEW_SIDE / (float(np.max(high - low)) + 2 * _MARGIN))
+    plan = plan[:VIEW_SIDE, :VIEW_SIDE]  # rounding may have added a pixel
+    picture = np.full((VIEW_SIDE, 2 * VIEW_SIDE, 3), _BACKGROUND, np.uint8)
+    picture[:, :VIEW_SIDE] = view
+    top, left = (VIEW_SIDE - plan.shape[0]) // 2, VIEW_SIDE + (VIEW_SIDE - plan.shape[1]) // 2
     picture[top : top + plan.shape[0], left : left + plan.shape[1]] = plan
     return picture

@@ -5,7 +5,7 @@ import pytest
 
 from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder, Shapes
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.navigation.viewpoints import find_viewpoints, sees
+from memenvs.houses.navigation.viewpoints import find_viewpoints, is_target_visible
 
 
 def make_house(shapes: Shapes, side: float = 6.0) -> House:
@@ -14,7 +14,7 @@ def make_house(shapes: Shapes, side: float = 6.0) -> House:
 
 
 def see(eyes: np.ndarray, target: np.ndarray, shapes: Shapes) -> np.ndarray:
-    return sees(eyes, target, shapes.kind, shapes.centre, shapes.half, shapes.yaw)
+    return is_target_visible(eyes, target, shapes.kind, shapes.centre, shapes.half, shapes.yaw)
 
 
 def is_inside(points: np.ndarray, shapes: Shapes) -> np.ndarray:

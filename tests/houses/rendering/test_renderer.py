@@ -68,7 +68,7 @@ def assert_same(frame: Frame, other: Frame) -> None:
 
 def unculled(home: House | Scene, camera: Camera, pose: tuple[float, ...]) -> Frame:
     renderer = Renderer(camera, 1, cull=False)
-    renderer.set_scene(0, home if isinstance(home, Scene) else Scene.of(home))
+    renderer.set_scene(0, home if isinstance(home, Scene) else Scene.from_house(home))
     images = pictures(camera, 1)
     renderer.render(np.array([pose]), **images)
     return Frame(*(image[0] for image in images.values()))
@@ -208,7 +208,7 @@ def test_pictures_are_calm_from_afar() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_walls_hide_nothing_that_can_be_seen(seed: int) -> None:
-    scene, house = Scene.of(home := procedural_house(seed)), home
+    scene, house = Scene.from_house(home := procedural_house(seed)), home
     rng = np.random.default_rng(seed)
     low, high = house.bounds
     for step in range(30):
@@ -245,7 +245,7 @@ def test_every_view_is_sound(
 def test_bits_depend_on_neither_threads_nor_neighbours_nor_what_else_is_drawn() -> None:
     camera = Camera(height=30, width=41)
     rng = np.random.default_rng(1)
-    scenes = [Scene.of(random_house(seed)) for seed in range(5)]
+    scenes = [Scene.from_house(random_house(seed)) for seed in range(5)]
     poses = np.array([random_pose(rng, pitch=0.4) for _ in scenes])
     singles = [render_frame(scene, camera, pose) for scene, pose in zip(scenes, poses, strict=True)]
     for threads in (1, 2, 7):
@@ -269,17 +269,17 @@ def test_only_the_environments_asked_for_are_drawn() -> None:
     camera = Camera(height=12, width=16)
     renderer = Renderer(camera, 3, threads=2)
     for env in (0, 2):
-        renderer.set_scene(env, Scene.of(random_house(env)))
+        renderer.set_scene(env, Scene.from_house(random_house(env)))
     images = pictures(camera, 3)
     for image in images.values():
         image[:] = 7
     poses = np.full((3, 5), np.nan)
     poses[2] = 1, 1, 1.2, 0.5, 0
-    renderer.render(poses, which=np.array([False, False, True]), **images)
+    renderer.render(poses, env_mask=np.array([False, False, True]), **images)
     for image in images.values():
         assert (image[:2] == 7).all()
     assert_same(Frame(*(image[2] for image in images.values())), render_frame(random_house(2), camera, poses[2]))
-    renderer.render(poses, which=np.zeros(3, bool), **images)
+    renderer.render(poses, env_mask=np.zeros(3, bool), **images)
     renderer.close()
 
 
@@ -288,9 +288,9 @@ def test_homes_can_be_changed_for_larger_and_smaller_ones() -> None:
     renderer = Renderer(camera, 2)
     empty, full = make_house(ShapeBuilder()), random_house(0)
     for home in (empty, full, empty):
-        renderer.set_scene(1, Scene.of(home))
+        renderer.set_scene(1, Scene.from_house(home))
         images = pictures(camera, 2)
-        renderer.render(np.array([pose, pose]), which=np.array([False, True]), **images)
+        renderer.render(np.array([pose, pose]), env_mask=np.array([False, True]), **images)
         assert_same(Frame(*(image[1] for image in images.values())), render_frame(home, camera, pose))
 
 
@@ -301,9 +301,9 @@ def test_wrong_arguments_are_named() -> None:
     with pytest.raises(RuntimeError, match=r"without a home: \[0, 1\]"):
         renderer.render(poses)
     for env in range(2):
-        renderer.set_scene(env, Scene.of(make_house(ShapeBuilder())))
+        renderer.set_scene(env, Scene.from_house(make_house(ShapeBuilder())))
     with pytest.raises(ValueError, match="env must be 0 to 1, got 2"):
-        renderer.set_scene(2, Scene.of(make_house(ShapeBuilder())))
+        renderer.set_scene(2, Scene.from_house(make_house(ShapeBuilder())))
     with pytest.raises(ValueError, match=r"poses must have shape \(2, 5\), got \(2, 3\)"):
         renderer.render(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="poses must be finite"):
@@ -314,8 +314,8 @@ def test_wrong_arguments_are_named() -> None:
         renderer.render(poses, depth=np.zeros((2, 4, 6), np.float32))
     with pytest.raises(ValueError, match="semantic must be C-contiguous"):
         renderer.render(poses, semantic=np.zeros((2, 4, 12), np.uint8)[..., ::2])
-    with pytest.raises(ValueError, match=r"which must be an array of bool \(2,\), got list"):
-        renderer.render(poses, which=[True, False])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"env_mask must be an array of bool \(2,\), got list"):
+        renderer.render(poses, env_mask=[True, False])  # type: ignore[arg-type]
     for name in ("num_envs", "threads"):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
             Renderer(camera, **{"num_envs": 1, "threads": 1, name: 0})
@@ -340,19 +340,19 @@ def test_unknown_numbers_of_shapes_are_refused(name: str) -> None:
     house = random_house(0)
     getattr(house.shapes, name)[3] = 200
     with pytest.raises(ValueError, match=rf"shapes\.{name} of toy must be 0 to \d+, got 200"):
-        Scene.of(house)
+        Scene.from_house(house)
 
 
 def test_homes_that_cannot_be_drawn_are_refused() -> None:
     house = random_house(0)
     house.shapes.half[2, 1] = 0
     with pytest.raises(ValueError, match=r"shapes\.half of toy must be > 0 m, got 0"):
-        Scene.of(house)
+        Scene.from_house(house)
     house.shapes.half[2, 1] = np.nan
     with pytest.raises(ValueError, match="must be finite"):
-        Scene.of(house)
+        Scene.from_house(house)
     with pytest.raises(ValueError, match="counter-clockwise"):
-        Scene.of(make_house(ShapeBuilder(), SQUARE[::-1]))
+        Scene.from_house(make_house(ShapeBuilder(), SQUARE[::-1]))
 
 
 @settings(max_examples=60, deadline=None)

@@ -33,7 +33,7 @@ FRONT_X, BACK_X, FRONT_Y, BACK_Y, TOP, BOTTOM, ROUND = range(7)
 
 #: What describes the F surfaces of a view: whole numbers (int32, (F, 5)) and real ones (float64, (F, REALS)). Columns of the first:
 #: row in the scene, part, first and last row of the picture (exclusive), how many groups of edges.
-Surfaces = tuple[np.ndarray, np.ndarray]
+Primitives = tuple[np.ndarray, np.ndarray]
 ROW, PART, FIRST, LAST, GROUPS = range(5)
 #: Columns of the second: one over depth at pixel (i, j) as NEAR_0 + NEAR_I i + NEAR_J j; from FIRST_EDGE on, groups of edges, see
 #: `memenvs.houses.rendering.kernels.zbuffer.span_rows`. Round surfaces have other entries: the eye in the axes in which it is the unit cylinder or ball,
@@ -82,7 +82,7 @@ def _add_polygon(
         first: First row that it can reach.
         last: Last row (exclusive).
         number: Of the surface.
-        wholes: See `Surfaces`; filled at `number`.
+        wholes: See `Primitives`; filled at `number`.
         reals: See there.
     """
     for group in range(groups):
@@ -148,7 +148,7 @@ def _reach(bounds: tuple[float, float, float, float], size: Size) -> tuple[int, 
 
 @compiled
 def _add_shape(
-    row: int, form: np.ndarray, kind: int, view: View, size: Size, number: int, surfaces: Surfaces, corners: np.ndarray
+    row: int, form: np.ndarray, kind: int, view: View, size: Size, number: int, surfaces: Primitives, corners: np.ndarray
 ) -> int:  # fmt: skip
     """Describes the surfaces of one shape that face the eye and may be in the picture. Returns the last number given out."""
     ch, sh = view.cos_heading, view.sin_heading
@@ -184,7 +184,7 @@ def _add_shape(
 @compiled
 def _add_box(
     row: int, eye: tuple[float, float], turn: tuple[float, float], extent: tuple[float, float, float, float],
-    reach: tuple[int, int, int, int], is_in_front: bool, view: View, number: int, surfaces: Surfaces, corners: np.ndarray,
+    reach: tuple[int, int, int, int], is_in_front: bool, view: View, number: int, surfaces: Primitives, corners: np.ndarray,
 ) -> int:  # fmt: skip
     """Describes the faces of a box that face the eye.
 
@@ -237,7 +237,7 @@ def _add_box(
 @compiled
 def _add_level(
     piece: np.ndarray, row: int, z: float, view: View, size: Size, widest: float, hidden: np.ndarray, number: int,
-    surfaces: Surfaces, corners: np.ndarray,
+    surfaces: Primitives, corners: np.ndarray,
 ) -> int:  # fmt: skip
     """Describes a piece of floor (z is below the eye) or ceiling (above). Returns the last number given out.
 
@@ -286,7 +286,7 @@ def _add_level(
 
 @compiled
 def set_up(
-    view: View, size: Size, cull: bool, scene: tuple, surfaces: Surfaces, listed: np.ndarray, hidden: np.ndarray,
+    view: View, size: Size, cull: bool, scene: tuple, surfaces: Primitives, listed: np.ndarray, hidden: np.ndarray,
     corners: np.ndarray,
 ) -> int:  # fmt: skip
     """Describes the surfaces of a home that meet a view.
@@ -295,7 +295,7 @@ def set_up(
         view: The view.
         size: Of the picture.
         cull: Whether to leave out early what walls hide; the picture is the same.
-        scene: `forms`, `looks`, `pieces`, `corners`, `blockers`, `shapes` and `height` of `memenvs.houses.rendering.scene.Scene`.
+        scene: `geometry`, `attributes`, `pieces`, `corners`, `occluders`, `shapes` and `height` of `memenvs.houses.rendering.scene.Scene`.
         surfaces: Filled from 1 on; 3 S + 2 P + 1 of them are enough.
         listed: int32, (>= S,); room for a list of shapes.
         hidden: float64, (WEDGE_LEVELS, WEDGES); room for what walls hide.
@@ -304,14 +304,14 @@ def set_up(
     Returns:
         The number of the last surface.
     """
-    forms, looks, pieces, counts, blockers, shapes, ceiling = scene
+    geometry, attributes, pieces, counts, occluders, shapes, ceiling = scene
     widest = widest_slope(view, size[0], size[1]) if cull else 0.0
     if widest > 0:
         is_inside = 0.0 <= view.eye_z <= ceiling
-        find_hidden(view, widest, blockers if is_inside else blockers[:0], hidden)
-        count = list_shapes(forms, shapes, view, widest, ceiling, hidden, listed)
+        find_hidden(view, widest, occluders if is_inside else occluders[:0], hidden)
+        count = list_shapes(geometry, shapes, view, widest, ceiling, hidden, listed)
     elif cull:
-        count = list_around(forms, shapes, view, size[0], size[1], listed)
+        count = list_around(geometry, shapes, view, size[0], size[1], listed)
     else:
         count = shapes
         for row in range(shapes):
@@ -319,7 +319,7 @@ def set_up(
     number = 0
     for place in range(count):
         row = listed[place]
-        number = _add_shape(row, forms[row], looks[row, KIND], view, size, number, surfaces, corners)
+        number = _add_shape(row, geometry[row], attributes[row, KIND], view, size, number, surfaces, corners)
     for level in range(2):
         z = 0.0 if level == 0 else ceiling
         for k in range(len(counts)):

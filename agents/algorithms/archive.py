@@ -58,7 +58,9 @@ def read(path: str | PathLike[str], required: tuple[str, ...]) -> dict[str, byte
     return members
 
 
-def read_json(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def read_json_member(
+    path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]
+) -> dict[str, Any]:
     """A JSON member that has these keys."""
     try:
         data = json.loads(members[name])
@@ -70,7 +72,7 @@ def read_json(path: str | PathLike[str], members: dict[str, bytes], name: str, k
     return data
 
 
-def settings_of(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
+def parse_config(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
     """The settings of a file; those that it lacks have their defaults."""
     known = [each.name for each in fields(config_type)]
     for name in saved:

@@ -25,7 +25,7 @@ from memenvs.agents.vec_env import encoder_fingerprint, vocabulary_fingerprint
 from memenvs.checks import choices_for
 
 
-class TrialModel(BaseAlgorithm):
+class MemoryAlgorithm(BaseAlgorithm):
     """A Stable-Baselines3 algorithm that acts with a memory, in trials; how it collects and learns is the business of a subclass.
 
     Nothing global is seeded: weights are drawn inside `torch.random.fork_rng`, everything else from generators of the model's own.
@@ -38,7 +38,7 @@ class TrialModel(BaseAlgorithm):
     config: Any
     config_type: ClassVar[type]
     rng_names: ClassVar[tuple[str, ...]]
-    kept_names: ClassVar[tuple[str, ...]] = ()
+    saved_attributes: ClassVar[tuple[str, ...]] = ()
     """Attributes, plain numbers, that a checkpoint keeps of this kind of learner."""
     processes: Processes
     policy: ActingPolicy
@@ -231,11 +231,11 @@ class TrialModel(BaseAlgorithm):
         """Actions and the next state; see `MemoryPolicy.predict`."""
         return self.policy.predict(observation, state, episode_start, deterministic)
 
-    def remember_moves(self, state: State, moves: np.ndarray) -> State:
-        """The state with what was done instead; see `MemoryPolicy.remember_moves`."""
-        return self.policy.remember_moves(state, moves)
+    def update_previous_action(self, state: State, actions: np.ndarray) -> State:
+        """Replace the previous action in a state; see `ActingPolicy.update_previous_action`."""
+        return self.policy.update_previous_action(state, actions)
 
-    def kept_tensors(self) -> dict[str, Tensor]:
+    def saved_tensors(self) -> dict[str, Tensor]:
         """Tensors that a checkpoint keeps of this kind of learner, besides the policy's; they are restored in place."""
         return {}
 

@@ -24,9 +24,9 @@ from memenvs.agents.algorithms.archive import (
     cpu_copies,
     load_optimizer,
     optimizer_tensors,
+    parse_config,
     read,
-    read_json,
-    settings_of,
+    read_json_member,
     write,
 )
 from memenvs.agents.algorithms.distributed import Processes
@@ -37,7 +37,7 @@ from memenvs.agents.vec_env import check_encoder, check_vocabulary
 if TYPE_CHECKING:
     from stable_baselines3.common.type_aliases import GymEnv
 
-    from memenvs.agents.algorithms.base import TrialModel
+    from memenvs.agents.algorithms.base import MemoryAlgorithm
     from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
@@ -47,10 +47,10 @@ CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "act
 STATE_KEYS = (
     "num_timesteps", "n_updates", "seed", "resets_with_episode", "recent_episodes", "recent_successes", "trials"
 )  # fmt: skip
-Model = TypeVar("Model", bound="TrialModel")
+Model = TypeVar("Model", bound="MemoryAlgorithm")
 
 
-def save(model: TrialModel, path: str | PathLike[str]) -> None:
+def save(model: MemoryAlgorithm, path: str | PathLike[str]) -> None:
     """Writes a learner to `path`; every one of its processes must call this.
 
     Args:
@@ -88,11 +88,11 @@ def save(model: TrialModel, path: str | PathLike[str]) -> None:
         "recent_episodes": [{"r": float(each["r"]), "l": int(each["l"])} for each in model.ep_info_buffer or []],
         "recent_successes": [bool(value) for value in model.ep_success_buffer or []],
         "trials": _next_trials(model),
-        **{name: getattr(model, name) for name in model.kept_names},
+        **{name: getattr(model, name) for name in model.saved_attributes},
     }
     generators = {name: generator.get_state() for name, generator in model.policy.generators.items()}
     owned = model.processes.gather((json.dumps(state).encode(), save_tensors(generators)))
-    with model.processes.agreed():
+    with model.processes.fail_together():
         if model.processes.is_first:
             parts = (
                 json.dumps(config, indent=1).encode(),
@@ -102,8 +102,8 @@ def save(model: TrialModel, path: str | PathLike[str]) -> None:
                 owned[0][1],
             )
             content = dict(zip(MEMBERS, parts, strict=True))
-            if model.kept_tensors():
-                content[LEARNER] = save_tensors(cpu_copies(model.kept_tensors()))
+            if model.saved_tensors():
+                content[LEARNER] = save_tensors(cpu_copies(model.saved_tensors()))
             for rank, own in enumerate(owned[1:], 1):
                 content |= zip(_own_members(rank), own, strict=True)
             write(path, content)
@@ -127,7 +127,7 @@ def load(
     """The learner of a file, ready to act, and to go on learning if an environment is given.
 
     Args:
-        cls: A subclass of `TrialModel`.
+        cls: A subclass of `MemoryAlgorithm`.
         path: The file.
         env: Environment to go on in; its spaces must be those of the file.
         device: Where to put it; on another kind of device than it was saved on, actions are drawn anew from the seed.
@@ -141,7 +141,7 @@ def load(
             the settings.
     """
     members, processes = _read(path), processes or Processes()
-    config = read_json(path, members, "config.json", CONFIG_KEYS)
+    config = read_json_member(path, members, "config.json", CONFIG_KEYS)
     written_by = config.get("processes", 1)  # files of early versions do not say so
     if env is not None and written_by != processes.count:
         raise ValueError(
@@ -150,9 +150,9 @@ def load(
     state_member, generators_member = _own_members(processes.rank if env is not None else 0)
     if config["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
-    kept = (*(f"{name}_rng" for name in cls.rng_names), *cls.kept_names)
-    state = read_json(path, members, state_member, (*STATE_KEYS, *kept))
-    settings = settings_of(path, config["config"], cls.config_type)
+    kept = (*(f"{name}_rng" for name in cls.rng_names), *cls.saved_attributes)
+    state = read_json_member(path, members, state_member, (*STATE_KEYS, *kept))
+    settings = parse_config(path, config["config"], cls.config_type)
     arguments = {key: overrides.pop(key) for key in ("tensorboard_log", "verbose") if key in overrides}
     observation_space, action_space = (
         space_from_json(config["observation_space"]),
@@ -207,7 +207,7 @@ def load_features(policy: MemoryPolicy, path: str | PathLike[str]) -> None:
             but taken over.
     """
     members = _read(path)
-    saved = read_json(path, members, "config.json", CONFIG_KEYS)
+    saved = read_json_member(path, members, "config.json", CONFIG_KEYS)
     if saved["policy_kwargs"].get("freeze_features"):
         raise ValueError(
             f"{path}: must be of a learner that has learned its encoder, a first stage or one without freeze_features; "
@@ -245,7 +245,7 @@ def load_policy(policy: ActingPolicy, path: str | PathLike[str]) -> None:
         ValueError: The file is cut short or not ours, or its weights or words are others.
     """
     members = _read(path)
-    words = read_json(path, members, "config.json", CONFIG_KEYS).get("vocabulary")
+    words = read_json_member(path, members, "config.json", CONFIG_KEYS).get("vocabulary")
     if words not in (None, policy.vocabulary_fingerprint):
         raise ValueError(f"{path}: vocabulary must be {policy.vocabulary_fingerprint}, got {words}")
     try:
@@ -259,7 +259,7 @@ def load_policy(policy: ActingPolicy, path: str | PathLike[str]) -> None:
 
 
 def check_run(
-    path: str | PathLike[str], cls: type[TrialModel], settings: Any, policy: dict[str, Any], n_envs: int
+    path: str | PathLike[str], cls: type[MemoryAlgorithm], settings: Any, policy: dict[str, Any], n_envs: int
 ) -> None:
     """Raises a ValueError that names what differs if a file was not written by a learner with these settings.
 
@@ -270,15 +270,15 @@ def check_run(
         policy: Settings of the policy; those left out are not compared.
         n_envs: Number of environments, of all processes together.
     """
-    saved = read_json(path, _read(path), MEMBERS[0], CONFIG_KEYS)
+    saved = read_json_member(path, _read(path), MEMBERS[0], CONFIG_KEYS)
     if saved["algorithm"] != cls.__name__:
         raise ValueError(f"{path}: is of another run: algorithm must be {cls.__name__!r}, got {saved['algorithm']!r}")
     # settings newer than the file have their defaults
-    saved["config"] = asdict(settings_of(path, saved["config"], cls.config_type))
+    saved["config"] = asdict(parse_config(path, saved["config"], cls.config_type))
     of_policy = cls.policy_aliases[cls.default_policy]
     assert issubclass(of_policy, ActingPolicy)
     wanted = json.loads(
-        json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": of_policy.spelled_out(policy)})
+        json.dumps({"n_envs": n_envs, "config": asdict(settings), "policy_kwargs": of_policy.resolve_kwargs(policy)})
     )
     if saved["n_envs"] != wanted["n_envs"]:
         raise ValueError(f"{path}: is of another run: n_envs must be {n_envs}, got {saved['n_envs']}")
@@ -307,7 +307,7 @@ def _read(path: str | PathLike[str]) -> dict[str, bytes]:
     return members
 
 
-def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
+def _restore(model: MemoryAlgorithm, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
     """Puts weights, optimiser, counters and generators of a file into a new learner."""
     names = ("policy.safetensors", "optimizer.safetensors", generators_member)
     try:
@@ -319,8 +319,8 @@ def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes]
     model.policy.load_state_dict(weights)
     trained = [parameter for parameter in model.policy.parameters() if parameter.requires_grad]
     load_optimizer(model.policy.optimizer, trained, moments)
-    check_tensors(LEARNER, kept, model.kept_tensors())
-    for name, tensor in model.kept_tensors().items():
+    check_tensors(LEARNER, kept, model.saved_tensors())
+    for name, tensor in model.saved_tensors().items():
         tensor.copy_(kept[name])
     own = model.policy.generators
     states = {name: generator.get_state() for name, generator in own.items()}
@@ -335,7 +335,7 @@ def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes]
             raise ValueError(f"{generators_member}: {name!r} is no state of a generator ({error})") from None
     for name, rng in model.rngs.items():
         rng.bit_generator.state = state[f"{name}_rng"]
-    for name in model.kept_names:
+    for name in model.saved_attributes:
         setattr(model, name, state[name])
     model.num_timesteps = state["num_timesteps"]
     model._n_updates = state["n_updates"]
@@ -349,7 +349,7 @@ def _restore(model: TrialModel, state: dict[str, Any], members: dict[str, bytes]
         model._has_trials = True
 
 
-def _next_trials(model: TrialModel) -> dict[str, list[int]] | None:
+def _next_trials(model: MemoryAlgorithm) -> dict[str, list[int]] | None:
     """Seed and number of the trial that each environment starts next, if it has trials that were seeded one after the other."""
     infos = model.env.unwrapped.reset_infos if model.env is not None else []
     if not infos or not all("trial_id" in info and "seed" in info for info in infos):

@@ -20,7 +20,7 @@ TIMEOUT = timedelta(minutes=10)
 class Processes:
     """The processes of one launch; made by `launched`. Without arguments, this process alone, which has nobody to tell anything.
 
-    Every method but `share` must be called by all processes, in the same order: each waits for the others.
+    Every method but `split_evenly` must be called by all processes, in the same order: each waits for the others.
 
     Args:
         rank: Number of this process, in 0 ... count - 1.
@@ -35,7 +35,7 @@ class Processes:
         self.rank, self.count, self.device = rank, count, device
         self.is_first = rank == 0
 
-    def share(self, name: str, number: int) -> int:
+    def split_evenly(self, name: str, number: int) -> int:
         """What each process has of a number that is meant for all of them.
 
         Raises:
@@ -84,7 +84,7 @@ class Processes:
             broadcast(list(tensors))
 
     @contextmanager
-    def agreed(self) -> Iterator[None]:
+    def fail_together(self) -> Iterator[None]:
         """Work that each process does without the others: what fails in one, fails in all.
 
         Raises:

@@ -17,7 +17,7 @@ from torch.nn.functional import huber_loss
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.dqn_config import DQNConfig
-from memenvs.agents.algorithms.off_policy import EpisodeAlgorithm
+from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import Memory
 from memenvs.agents.policies.memory_policy import MemoryPolicy
@@ -26,7 +26,7 @@ STATISTICS = ("loss", "q", "grad_norm")
 """What an update reports, as logged."""
 
 
-class EpisodeDQN(EpisodeAlgorithm):
+class EpisodeDQN(OffPolicyMemoryAlgorithm):
     """Double DQN with n-step targets and a memory, as a Stable-Baselines3 algorithm.
 
     The actor's outputs are Q / `temperature`, and the policy is their softmax, drawn from when evaluated too, so that everything that acts, evaluates
@@ -256,7 +256,7 @@ class EpisodeDQN(EpisodeAlgorithm):
                 )
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
         values = self.config.temperature * policy.actor.linear(latent)
-        allowed = policy.allowed(steps.observations)
+        allowed = policy.action_mask(steps.observations)
         if allowed is None:
             return values
         if not policy.single_steps:
@@ -288,7 +288,7 @@ class EpisodeDQN(EpisodeAlgorithm):
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(step=self.num_timesteps)
 
-    def kept_tensors(self) -> dict[str, Tensor]:
+    def saved_tensors(self) -> dict[str, Tensor]:
         """The weights of the target network."""
         return {f"target.{name}": value for name, value in self.target.state_dict().items()}
 

@@ -13,18 +13,18 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
-from memenvs.agents.algorithms.base import TrialModel
+from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.on_policy import episode_horizon
-from memenvs.agents.algorithms.replay_buffer import EpisodeReplay
+from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import Where
 from memenvs.agents.policies.distributions import Categorical
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 
-class EpisodeAlgorithm(TrialModel):
-    """A `TrialModel` that plays whole episodes into a replay; how it learns from them is the business of a subclass.
+class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
+    """A `MemoryAlgorithm` that plays whole episodes into a replay; how it learns from them is the business of a subclass.
 
     Until the replay is full actions are uniform, then the policy's but for a share `epsilon`.
 
@@ -35,14 +35,14 @@ class EpisodeAlgorithm(TrialModel):
     config: DQNConfig
     config_type = DQNConfig
     policy: MemoryPolicy
-    kept_names = ("filled_at",)
+    saved_attributes = ("filled_at",)
 
     # ------------------------------------------------------------------ set-up
 
     def _setup_model(self) -> None:
         super()._setup_model()
         self.filled_at = -1
-        self._replay: EpisodeReplay | None = None
+        self._replay: EpisodeReplayBuffer | None = None
         self._is_collecting = False
 
     def _fit_env(self) -> None:
@@ -62,10 +62,10 @@ class EpisodeAlgorithm(TrialModel):
         self._is_collecting = False
 
     @property
-    def replay(self) -> EpisodeReplay:
+    def replay(self) -> EpisodeReplayBuffer:
         """The episodes; made when first asked for, so that a policy that only acts needs no room for them."""
         if self._replay is None:
-            self._replay = EpisodeReplay(
+            self._replay = EpisodeReplayBuffer(
                 self.config.capacity,
                 self.config.episode_steps,
                 self.observation_space,
@@ -107,7 +107,7 @@ class EpisodeAlgorithm(TrialModel):
         state = policy.initial_state(env.num_envs, max_steps=self.config.episode_steps + 1)
         for t in range(self.config.episode_steps):
             observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
-            actions = self._uniform_actions(env.num_envs, policy.allowed(observations))
+            actions = self._uniform_actions(env.num_envs, policy.action_mask(observations))
             if epsilon == 1.0:
                 seen, where = self._seen(observations)
             else:
@@ -119,7 +119,7 @@ class EpisodeAlgorithm(TrialModel):
                     )
                 is_uniform = torch.rand(env.num_envs, generator=policy.generator, device=self.device) < epsilon
                 actions = torch.where(is_uniform, actions, acted.actions)
-                state = policy.remember_action(acted.state, actions)
+                state = policy.update_previous_action(acted.state, policy.environment_actions(actions))
                 seen, where = (acted.features if policy.freeze_features else observations), acted.where
             new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
             if not np.isfinite(rewards).all():

@@ -12,7 +12,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
-from memenvs.agents.algorithms.base import TrialModel
+from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
 from memenvs.agents.memory import State
@@ -20,7 +20,7 @@ from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 
 
-class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):
+class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     """A Stable-Baselines3 algorithm that acts with a memory, in trials, and hands over a segment of a rollout at a time.
 
     After every c = T / K steps `train` of the subclass is called. A rollout of T steps begins with a new trial and an empty memory, unless the
@@ -87,13 +87,13 @@ class TrialAlgorithm(TrialModel, OnPolicyAlgorithm):
         policy, buffer, processes = self.policy, self.rollout_buffer, self.processes
         policy.set_training_mode(False)
         if buffer.pos in (0, buffer.n_steps):
-            with processes.agreed():
+            with processes.fail_together():
                 self._begin_rollout(env)
         assert self._state is not None
         self._segment_begin, self._segment_state, self._is_segment_kept = buffer.pos, self._state, False
         callback.on_rollout_start()
         goes_on = True
-        with processes.agreed():
+        with processes.fail_together():
             for _ in range(self.config.segment):
                 observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
                 episode_start, trial_start = self._episode_start, self._trial_start

@@ -14,7 +14,7 @@ from stable_baselines3.common.type_aliases import GymEnv
 from torch import Tensor
 
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.algorithms.on_policy import TrialAlgorithm
+from memenvs.agents.algorithms.on_policy import OnPolicyMemoryAlgorithm
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.algorithms.rollout_buffer import Sequences
 from memenvs.agents.memory import State
@@ -29,7 +29,7 @@ PREFILL_STEPS = 1024
 STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "grad_norm")
 
 
-class PartialUpdatePPO(TrialAlgorithm):
+class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     """PPO with a memory, K updates in a rollout, as a Stable-Baselines3 algorithm.
 
     After every c = T / K steps the policy learns from the steps since the last update, with the whole rollout so far as its context; then the
@@ -74,7 +74,7 @@ class PartialUpdatePPO(TrialAlgorithm):
         **overrides: Any,
     ) -> None:
         self._configure(config, overrides, processes)
-        self._batch_size = self.processes.share("batch_size", self.config.batch_size)
+        self._batch_size = self.processes.split_evenly("batch_size", self.config.batch_size)
         super().__init__(
             policy,  # type: ignore[arg-type]
             env,  # type: ignore[arg-type]
@@ -248,7 +248,7 @@ class PartialUpdatePPO(TrialAlgorithm):
 
     def _heads(self, latent: Tensor, sequences: Sequences) -> tuple[ActionDistribution, Tensor]:
         """Distribution and values at the last steps of some sequences, from their memory features (B, steps, D)."""
-        allowed = self.policy.allowed(sequences.observations)
+        allowed = self.policy.action_mask(sequences.observations)
         if allowed is not None:
             allowed = allowed[:, -latent.shape[1] :]
         return self.policy.heads(latent.to(self.policy.critic.weight.dtype), allowed)

@@ -57,7 +57,7 @@ class Decisions:
     given: Tensor
 
 
-class EpisodeReplay:
+class EpisodeReplayBuffer:
     """The newest episodes, one a row; T steps of which the last is followed by one more observation, so T + 1 positions.
 
     Stored are either observations, in the type of their space, or embeddings of a frozen network in bfloat16, then no image is. `depth` in

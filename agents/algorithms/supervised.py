@@ -41,7 +41,7 @@ class PredictionModel(nn.Module, abc.ABC):
         """
 
     @abc.abstractmethod
-    def share(self, batch: Any, rank: int, count: int) -> Any:
+    def shard(self, batch: Any, rank: int, count: int) -> Any:
         """Every `count`-th episode of a batch, from number `rank` on."""
 
     @abc.abstractmethod
@@ -106,7 +106,7 @@ class SupervisedLearner:
     ) -> None:
         self.model, self.config, self.total_steps, self.seed = model.to(device), config, total_steps, seed
         self.device, self.processes = torch.device(device), processes or Processes()
-        self.processes.share("supervised.batch_size", config.batch_size)
+        self.processes.split_evenly("supervised.batch_size", config.batch_size)
         self.processes.broadcast(list(model.state_dict().values()))
         self.num_timesteps = 0
         groups = model.parameter_groups()
@@ -131,10 +131,10 @@ class SupervisedLearner:
             group["lr"] = rate * factor
         if not self.model.training:  # going through all its parts takes time
             self.model.train()
-        with self.processes.agreed():
+        with self.processes.fail_together():
             rng = np.random.default_rng([LEARNING, self.seed, step])
             batch = self.model.sample(config.batch_size, rng, step)
-            batch = self.model.share(batch, self.processes.rank, self.processes.count)
+            batch = self.model.shard(batch, self.processes.rank, self.processes.count)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
                 loss, log = self.model.loss(batch)
             if not bool(loss.isfinite()):
@@ -189,7 +189,7 @@ class SupervisedLearner:
             "inputs": self.model.inputs(),
             **settings,
         }
-        with self.processes.agreed():
+        with self.processes.fail_together():
             if self.processes.is_first:
                 parts = (
                     json.dumps(config, indent=1).encode(),
@@ -211,12 +211,12 @@ class SupervisedLearner:
             ValueError: The file is cut short, not ours, of other settings or another model.
         """
         members = archive.read(path, MEMBERS)
-        saved = archive.read_json(path, members, "config.json", ("algorithm", "config", *settings))
+        saved = archive.read_json_member(path, members, "config.json", ("algorithm", "config", *settings))
         wanted = json.loads(json.dumps({"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}))
-        found = asdict(archive.settings_of(path, saved["config"], SupervisedConfig))
+        found = asdict(archive.parse_config(path, saved["config"], SupervisedConfig))
         _compare(path, {**saved, "config": json.loads(json.dumps(found))}, wanted)
         load_model(self.model, path, members)
-        state = archive.read_json(path, members, "state.json", ("num_timesteps",))
+        state = archive.read_json_member(path, members, "state.json", ("num_timesteps",))
         try:
             moments = load_tensors(members["optimizer.safetensors"])
             archive.load_optimizer(self.optimizer, self.parameters, moments)
@@ -238,7 +238,7 @@ def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[
         ValueError: The file is cut short, not ours or of another model, for instance of another width of the encoder.
     """
     members = archive.read(path, MEMBERS) if members is None else members
-    saved = archive.read_json(path, members, "config.json", ("inputs",))
+    saved = archive.read_json_member(path, members, "config.json", ("inputs",))
     model.check_inputs(saved["inputs"], str(path))
     try:
         weights = load_tensors(members["model.safetensors"])

@@ -35,7 +35,7 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
 
     processes = launched(config.device)
     if not options.resume:
-        with processes.agreed():
+        with processes.fail_together():
             check_config(config, processes)  # before there is a folder
     with RunDirectory(folder, None if options.resume else config, processes) as run:
         model = train_run(run, quiet=options.json)

@@ -48,11 +48,11 @@ class RunDirectory:
         self.path = Path(path)
         self.processes = processes or Processes()
         self._lock: IO[str] | None = None
-        with self.processes.agreed():
+        with self.processes.fail_together():
             if self.processes.is_first:
                 self._take(config)
         try:
-            with self.processes.agreed():
+            with self.processes.fail_together():
                 self.config = read_config(self.path)
         except Exception:
             self.close()

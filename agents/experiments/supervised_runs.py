@@ -67,7 +67,7 @@ def check_supervised(config: RunConfig, processes: Processes | None = None) -> N
     """
     processes = processes or Processes()
     assert config.supervised is not None
-    processes.share("supervised.batch_size", config.supervised.batch_size)
+    processes.split_evenly("supervised.batch_size", config.supervised.batch_size)
     make_learner(config)
     make_model(config, config.eval_kwargs)
 
@@ -121,7 +121,7 @@ def _to_next_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: L
 
     learner.learn(steps, log)
     seconds = time.perf_counter() - began
-    with learner.processes.agreed():
+    with learner.processes.fail_together():
         scores = means(evaluate(learner.model, settings.validation_episodes, VALIDATION_SEED))
     for name, (mean, _) in scores.items():
         logger.record(f"validation/{name}", mean)

@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms import checkpoint
-from memenvs.agents.algorithms.base import TrialModel
+from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.dqn import EpisodeDQN
 from memenvs.agents.algorithms.supervised import SupervisedLearner
@@ -63,7 +63,7 @@ class RunCallback(BaseCallback):
         progress: What to advance; None for silence.
     """
 
-    model: TrialModel
+    model: MemoryAlgorithm
 
     def __init__(self, run: RunDirectory, progress: Progress | None) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class RunCallback(BaseCallback):
                 self._passed = self._milestones_passed()
                 model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
 
-    def write(self, model: TrialModel, *, is_last: bool = False) -> None:
+    def write(self, model: MemoryAlgorithm, *, is_last: bool = False) -> None:
         """Validates and writes the checkpoint.
 
         Args:
@@ -100,7 +100,7 @@ class RunCallback(BaseCallback):
             is_last: Whether nothing is learned after it, so that its replay is not needed.
         """
         if self._run.config.validation_trials > 0 and model._n_updates > 0:
-            with model.processes.agreed():
+            with model.processes.fail_together():
                 if model.processes.is_first:
                     score = self._validate(model)
             better = model.processes.gather(score > self._best if model.processes.is_first else False)[0]
@@ -118,7 +118,7 @@ class RunCallback(BaseCallback):
         if model.processes.is_first:
             self._run.drop_replays(but=replay)
 
-    def _validate(self, model: TrialModel) -> float:
+    def _validate(self, model: MemoryAlgorithm) -> float:
         """Mean return of the validation trials' episodes; draws from a generator of its own."""
         own = self._run.config
         config = replace(own, eval_kwargs=own.validation_kwargs, eval_trials=own.validation_trials)
@@ -175,9 +175,9 @@ def check_config(config: RunConfig, processes: Processes | None = None) -> None:
         check_supervised(config, processes)
         return
     processes = processes or Processes()
-    processes.share("n_envs", config.n_envs)
+    processes.split_evenly("n_envs", config.n_envs)
     if config.ppo is not None:
-        processes.share("ppo.batch_size", config.ppo.batch_size)
+        processes.split_evenly("ppo.batch_size", config.ppo.batch_size)
     _check_total(config)
     env = _one_env(config, "env_kwargs")
     learner: Any = algorithm(config)
@@ -238,7 +238,7 @@ def _check_total(config: RunConfig) -> None:
             )
 
 
-def _start_encoder(config: RunConfig, model: TrialModel) -> None:
+def _start_encoder(config: RunConfig, model: MemoryAlgorithm) -> None:
     """Lets a new learner start with the encoder that its run names.
 
     Raises:
@@ -266,7 +266,7 @@ def _start_encoder(config: RunConfig, model: TrialModel) -> None:
     model.load_features(source)
 
 
-def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | SupervisedLearner:
+def train_run(run: RunDirectory, *, quiet: bool = False) -> MemoryAlgorithm | SupervisedLearner:
     """Trains a run to its end, from its checkpoint if it has one.
 
     A killed run that is called again ends with the same bits as one that was not killed (CPU, same number of threads). Of several processes
@@ -288,12 +288,12 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> TrialModel | Supervi
     config, processes = run.config, run.processes
     if config.supervised is not None:
         return train_supervised(run, quiet=quiet)
-    n_envs, device = processes.share("n_envs", config.n_envs), processes.device or config.device
+    n_envs, device = processes.split_evenly("n_envs", config.n_envs), processes.device or config.device
     learner: Any = algorithm(config)
     if run.has_checkpoint:
         checkpoint.check_run(run.path / CHECKPOINT, learner, config.settings, config.policy, config.n_envs)
     config.use_threads()
-    with processes.agreed():
+    with processes.fail_together():
         env = make_vec_env(config.env, n_envs, **config.env_kwargs)
     file = run.path / CHECKPOINT
     if run.has_checkpoint:

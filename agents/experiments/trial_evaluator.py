@@ -210,7 +210,7 @@ class TrialEvaluator:
         """Plays all trials.
 
         Args:
-            policy: What acts. If the action before is part of its state, it has `remember_moves(state, moves)`, as `MemoryPolicy`.
+            policy: What acts. If the action before is part of its state, it has `update_previous_action(state, actions)`, as `MemoryPolicy`.
             progress: Called after each step with the share of all steps that is done, 0 to 1; those of trials that ended early count as done.
 
         Raises:
@@ -260,7 +260,7 @@ class TrialEvaluator:
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # whose first trial goes on
         left = np.full(count, self.n_steps)  # steps that the policy still has
-        remember = getattr(policy, "remember_moves", None)
+        update_previous_action = getattr(policy, "update_previous_action", None)
         state, start = None, np.ones(count, bool)
         bare = env.unwrapped
         options_of_task = bare.env.task.option_names if isinstance(bare, TrialVecEnv) else ()
@@ -270,8 +270,8 @@ class TrialEvaluator:
             shown = running & (np.array([len(trial) for trial in records]) < self.demonstrations)
             if shown.any():
                 actions = _where(shown, env.oracle_actions(), actions)  # type: ignore[attr-defined]
-                if remember is not None:
-                    state = remember(state, actions)
+                if update_previous_action is not None:
+                    state = update_previous_action(state, actions)
             observation, _, start, infos = env.step(actions)
             left -= ~shown
             for i in np.flatnonzero(start).tolist():

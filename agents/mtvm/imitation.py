@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from memenvs.agents.algorithms import checkpoint
-from memenvs.agents.algorithms.base import TrialModel
+from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.memory import State
 from memenvs.agents.mtvm.consistency import drop_words, inconsistency
@@ -34,7 +34,7 @@ from memenvs.agents.policies.distributions import Categorical
 from memenvs.agents.vec_env import TrialVecEnv
 
 
-class ImitationA2C(TrialModel):
+class ImitationA2C(MemoryAlgorithm):
     """Teacher forcing and advantage actor-critic, as a Stable-Baselines3 algorithm for `MTVMPolicy`.
 
     An update is one step of AdamW on the sum of two losses: of a rollout in which the teacher acts, and of one, of other episodes, in which actions
@@ -70,7 +70,7 @@ class ImitationA2C(TrialModel):
     config: ImitationConfig
     config_type = ImitationConfig
     rng_names = ()
-    kept_names = ("decisions",)
+    saved_attributes = ("decisions",)
     policy: MTVMPolicy
     default_policy = "MTVMPolicy"
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MTVMPolicy": MTVMPolicy}

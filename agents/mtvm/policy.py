@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
@@ -14,7 +15,7 @@ from torch import Tensor
 from memenvs.agents.memory import State
 from memenvs.agents.mtvm.config import mtvm_config
 from memenvs.agents.mtvm.network import MTVM, Look
-from memenvs.agents.policies.acting import Acted, ActingPolicy
+from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import Categorical
 from memenvs.vln.features.base import ANGLE_SIZE
 
@@ -70,10 +71,10 @@ class MTVMPolicy(ActingPolicy):
             )
         self.network = MTVM(config, int(words.high.max()) + 1, width - ANGLE_SIZE)
         self.optimizer = torch.optim.AdamW(self.parameters(), lr_schedule(1.0), weight_decay=weight_decay, fused=True)
-        self._kwargs = self.spelled_out({"size": size, "network": network})  # the weight decay is the learner's
+        self._kwargs = self.resolve_kwargs({"size": size, "network": network})  # the weight decay is the learner's
 
     @classmethod
-    def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
         """All settings of the network in place of a size, so that a file means what it meant when the size has become another one."""
         network = asdict(mtvm_config(kwargs.get("size", "small"), **(kwargs.get("network") or {})))
         return {**kwargs, "size": None, "network": network}
@@ -102,14 +103,14 @@ class MTVMPolicy(ActingPolicy):
         episode_start: Tensor,
         trial_start: Tensor,
         deterministic: bool = False,
-    ) -> Acted:
+    ) -> PolicyOutput:
         """Chooses and remembers an action for each of B environments; see `ActingPolicy.act`. Memory is of the episode, whatever the trial."""
         assert isinstance(observations, dict)
         state = self.network.begin(observations, state, episode_start)
         look = self.look(observations, state)
         distribution = Categorical(look.logits)
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
-        return Acted(
+        return PolicyOutput(
             features=look.activations,
             where={},
             previous=torch.zeros_like(actions),
@@ -119,7 +120,7 @@ class MTVMPolicy(ActingPolicy):
             state=self.network.remember(observations, look, actions, state),
         )
 
-    def remember_action(self, state: State, actions: Tensor) -> State:
+    def update_previous_action(self, state: State, actions: np.ndarray) -> State:
         """Refuses: what is remembered of a move is of the decision that it came from.
 
         Raises:

@@ -19,7 +19,7 @@ from memenvs.agents.vec_env import check_encoder, check_vocabulary
 
 
 @dataclass(frozen=True)
-class Acted:
+class PolicyOutput:
     """What a step of acting gave, for B environments.
 
     Attributes:
@@ -74,7 +74,7 @@ class ActingPolicy(BasePolicy):
         return self._kwargs
 
     @classmethod
-    def spelled_out(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Settings of a policy of this class with what names in them stand for, which may be something else in a later version."""
         return kwargs
 
@@ -118,7 +118,7 @@ class ActingPolicy(BasePolicy):
         episode_start: Tensor,
         trial_start: Tensor,
         deterministic: bool = False,
-    ) -> Acted:
+    ) -> PolicyOutput:
         """Chooses and remembers an action for each of B environments, drawn from the policy's own generator.
 
         Args:
@@ -130,19 +130,16 @@ class ActingPolicy(BasePolicy):
         """
 
     @abstractmethod
-    def remember_action(self, state: State, actions: Tensor) -> State:
-        """The state with the action that was taken; `actions` as in `Acted`."""
-
-    def remember_moves(self, state: State, moves: np.ndarray) -> State:
-        """The state with what was done instead of the action that `predict` gave.
+    def update_previous_action(self, state: State, actions: np.ndarray) -> State:
+        """Replace the previous action in a state, where another action was taken than the policy chose.
 
         Args:
-            state: From `predict`.
-            moves: As the environment takes them (`environment_actions`), (B, ...).
+            state: From `act` or `predict`.
+            actions: Actions taken, as the environment takes them (see `environment_actions`), (B, ...).
+
+        Returns:
+            The state to pass to the next step.
         """
-        if not isinstance(self.action_space, spaces.Discrete):
-            return state  # only discrete actions are seen by the step after
-        return self.remember_action(state, torch.as_tensor(moves - self.action_space.start, device=self.device))
 
     def predict(  # type: ignore[override]
         self,

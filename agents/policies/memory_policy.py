@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import preprocess_obs
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.encoders import DictEncoder, OptionsEncoder, SceneEncoder
 from memenvs.agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory, memory_row
-from memenvs.agents.policies.acting import Acted, ActingPolicy
+from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import ActionDistribution, ActionHead
 from memenvs.checks import choices_for
 
@@ -34,7 +35,7 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
-MASK = "candidate_mask"
+ACTION_MASK = "candidate_mask"
 """Key of observations that says which actions there are."""
 FORMS = {
     "pose": "(3,) of x, y and heading",
@@ -115,7 +116,7 @@ class MemoryPolicy(ActingPolicy):
         super().__init__(
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
-        self._is_masked = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
+        self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
         settings = _with_places(memory, memory_kwargs or {}, observation_space)
         self.encoded_space = _encoded_space(observation_space, memory, settings)
         self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
@@ -200,12 +201,12 @@ class MemoryPolicy(ActingPolicy):
         assert isinstance(observations, dict)
         return {key: observations[key].to(WHERE[key][0]) for key in self.memory.asks_for}
 
-    def allowed(self, observations: PyTorchObs | None) -> Tensor | None:
+    def action_mask(self, observations: PyTorchObs | None) -> Tensor | None:
         """Which actions there are, bool (..., A), of observations (..., A) with `candidate_mask`; None where observations have no such key."""
         if not self._is_masked:
             return None
         assert isinstance(observations, dict)
-        return observations[MASK] > 0
+        return observations[ACTION_MASK] > 0
 
     def inputs(
         self,
@@ -283,7 +284,7 @@ class MemoryPolicy(ActingPolicy):
         episode_start: Tensor,
         trial_start: Tensor,
         deterministic: bool = False,
-    ) -> Acted:
+    ) -> PolicyOutput:
         """Chooses and remembers an action for each of B environments, drawn from the policy's own generator.
 
         Args:
@@ -295,15 +296,24 @@ class MemoryPolicy(ActingPolicy):
         """
         features, where = self.features(observations), self.where(observations)
         distribution, values, state = self.step(
-            features, state, episode_start, trial_start, where, self.allowed(observations)
+            features, state, episode_start, trial_start, where, self.action_mask(observations)
         )
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         log_probs = distribution.log_prob(actions)
         previous = state[PREVIOUS_ACTION]
-        return Acted(features, where, previous, actions, log_probs, values, self.remember_action(state, actions))
+        return PolicyOutput(
+            features, where, previous, actions, log_probs, values, self._with_previous_action(state, actions)
+        )
 
-    def remember_action(self, state: State, actions: Tensor) -> State:
-        """The state with the action that was taken; `actions` as in `Acted`."""
+    def update_previous_action(self, state: State, actions: np.ndarray) -> State:
+        """Replace the previous action in a state; see `ActingPolicy.update_previous_action`."""
+        if not isinstance(self.action_space, spaces.Discrete):
+            return state  # only Discrete actions are an input of the next step
+        counted_from_0 = torch.as_tensor(actions - self.action_space.start, device=self.device)
+        return self._with_previous_action(state, counted_from_0)
+
+    def _with_previous_action(self, state: State, actions: Tensor) -> State:
+        """The state with the previous action, (B,), counted from 0."""
         if self.previous_action_dim == 0:
             return state
         return state | {PREVIOUS_ACTION: actions.long() + 1}
@@ -317,13 +327,13 @@ def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_
             raise ValueError(
                 f"observations must be numbers, {key!r} is text; take it away, or replace it by numbers of words or an embedding of the sentence"
             )
-    if isinstance(space, spaces.Dict) and MASK in space.spaces:
-        if not isinstance(action_space, spaces.Discrete) or space[MASK].shape != (int(action_space.n),):
+    if isinstance(space, spaces.Dict) and ACTION_MASK in space.spaces:
+        if not isinstance(action_space, spaces.Discrete) or space[ACTION_MASK].shape != (int(action_space.n),):
             raise ValueError(
-                f"{MASK!r} in observations must have a number for each of the Discrete actions, got {space[MASK]} and {action_space}"
+                f"{ACTION_MASK!r} in observations must have a number for each of the Discrete actions, got {space[ACTION_MASK]} and {action_space}"
             )
         if freeze_features:
-            raise ValueError(f"freeze_features must be False with {MASK!r} in observations, got True")
+            raise ValueError(f"freeze_features must be False with {ACTION_MASK!r} in observations, got True")
 
 
 def _with_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:

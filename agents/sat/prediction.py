@@ -53,8 +53,8 @@ class BalletPrediction(PredictionModel):
         """Episodes of the task; see `PredictionModel.sample`."""
         return BalletBatch(self.model.task.sample_batch(count, rng), strategy_numbers(self.model.config.kept, count))
 
-    def share(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
-        """Every `count`-th episode; see `PredictionModel.share`."""
+    def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
+        """Every `count`-th episode; see `PredictionModel.shard`."""
         return BalletBatch(rows(batch.episodes, slice(rank, None, count)), batch.strategies[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
@@ -196,10 +196,10 @@ class AllocatedBallet(BalletPrediction):
         epsilon = 0.0 if step is None else self.allocator.config.epsilon_at(step)
         return BalletBatch(episodes, self.allocator.choose(tasks, epsilon, rng).cpu().numpy(), tasks)
 
-    def share(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
-        """Every `count`-th episode; see `PredictionModel.share`."""
+    def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
+        """Every `count`-th episode; see `PredictionModel.shard`."""
         assert batch.tasks is not None
-        return replace(super().share(batch, rank, count), tasks=batch.tasks[rank::count])
+        return replace(super().shard(batch, rank, count), tasks=batch.tasks[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
         """The loss of the answers and that of the allocator; see `PredictionModel.loss`."""

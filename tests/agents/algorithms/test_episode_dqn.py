@@ -13,7 +13,7 @@ from torch import Tensor
 
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.policies.acting import Acted
+from memenvs.agents.policies.acting import PolicyOutput
 from tests.agents.algorithms.q_worlds import Cue, Ring, copies, q_learner
 from tests.agents.learners import MEMORIES, darkroom, weights
 from tests.agents.memory.test_poses import Walk
@@ -77,7 +77,7 @@ def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPa
         given.append(torch.as_tensor(moves))
         return step(moves)
 
-    def watched_act(*args: Any) -> Acted:
+    def watched_act(*args: Any) -> PolicyOutput:
         acted.append(act(*args))
         return acted[-1]
 
@@ -182,7 +182,9 @@ def compare_with_acting(model: EpisodeDQN) -> None:
                 distribution, _, state = policy.step(features, state, start, start, where)
                 acted.append(distribution.log_probs[0])  # type: ignore[attr-defined]
                 if t < length:
-                    state = policy.remember_action(state, replay.actions(here, torch.tensor([[t]]))[:, 0])
+                    state = policy.update_previous_action(
+                        state, replay.actions(here, torch.tensor([[t]]))[:, 0].numpy()
+                    )
             torch.testing.assert_close(learned[row].log_softmax(-1), torch.stack(acted)[at[row]], atol=1e-5, rtol=1e-4)
 
 
@@ -279,8 +281,8 @@ def test_a_learner_that_is_saved_goes_on_with_the_same_bits(memory: str, tmp_pat
     resumed.load_replay_buffer(tmp_path / "replay")
     resumed.learn(180, reset_num_timesteps=False)
     assert torch.equal(weights(whole), weights(resumed))  # type: ignore[arg-type]
-    for name, value in whole.kept_tensors().items():
-        assert torch.equal(value, resumed.kept_tensors()[name]), name
+    for name, value in whole.saved_tensors().items():
+        assert torch.equal(value, resumed.saved_tensors()[name]), name
     for name, store in whole.replay._stores.items():
         assert torch.equal(store, resumed.replay._stores[name]), name
     whole.save(tmp_path / "whole.zip")
@@ -335,7 +337,7 @@ def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
     assert second._n_updates == 25
     for name, value in encoder_of(second).items():
         assert torch.equal(value, given[name]), name
-        assert torch.equal(second.kept_tensors()[f"target.{name}"], given[name]), name
+        assert torch.equal(second.saved_tensors()[f"target.{name}"], given[name]), name
     assert not torch.equal(weights(second), others)  # type: ignore[arg-type]
     assert sorted(second.replay._stores) == ["action", "embedding", "reward"]
     assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from memenvs.agents.algorithms.replay_buffer import EpisodeReplay
+from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
 
 SPACE = spaces.Dict(
     {
@@ -22,12 +22,14 @@ SPACE = spaces.Dict(
 CPU = torch.device("cpu")
 
 
-def make(capacity: int = 3, **settings: Any) -> EpisodeReplay:
-    return EpisodeReplay(capacity, 6, settings.pop("space", spaces.Box(-1e6, 1e6, (1,), np.float32)), CPU, **settings)
+def make(capacity: int = 3, **settings: Any) -> EpisodeReplayBuffer:
+    return EpisodeReplayBuffer(
+        capacity, 6, settings.pop("space", spaces.Box(-1e6, 1e6, (1,), np.float32)), CPU, **settings
+    )
 
 
 def play(
-    replay: EpisodeReplay, numbers: list[int], lengths: list[int], terminated: list[bool] | None = None
+    replay: EpisodeReplayBuffer, numbers: list[int], lengths: list[int], terminated: list[bool] | None = None
 ) -> torch.Tensor:
     """Episodes side by side. Episode e at step t is seen as 100 e + t, acts (e + t) % 2 and is paid 10 e + t."""
     rows, e = replay.begin(len(numbers)), torch.tensor(numbers)
@@ -42,7 +44,7 @@ def play(
     return rows
 
 
-def seen(replay: EpisodeReplay, row: int) -> list[float]:
+def seen(replay: EpisodeReplayBuffer, row: int) -> list[float]:
     """Everything that is seen of the episode in a row, its last observation too."""
     at = torch.arange(int(replay.lengths[row]) + 1)[None]
     observations = replay.read(torch.tensor([row]), at).observations

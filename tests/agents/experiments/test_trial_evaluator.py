@@ -158,8 +158,8 @@ def test_demonstrations_are_remembered_as_if_fed_by_hand(memory):
             states.append(None if state is None else {key: value.clone() for key, value in state.items()})
             return model.predict(observation, state, episode_start, deterministic)
 
-        def remember_moves(self, state, moves):
-            return model.remember_moves(state, moves)
+        def update_previous_action(self, state, actions):
+            return model.update_previous_action(state, actions)
 
     env = small_darkroom(seed=7)
     TrialEvaluator(env, 1, env.num_envs, demonstrations=2).run(Spy())

@@ -108,7 +108,7 @@ def values_of(model: PartialUpdatePPO, trial_start: Tensor) -> Tensor:
             assert isinstance(buffer.observations, dict)
             features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
             _, value, state = policy.step(features, state, buffer.episode_start[:, t], trial_start[:, t])
-            state = policy.remember_action(state, buffer.actions[:, t])
+            state = policy.update_previous_action(state, buffer.actions[:, t].numpy())
             values.append(value)
     return torch.stack(values, 1)
 
@@ -154,7 +154,7 @@ def test_each_worker_forgets_when_its_own_layout_changes(memory: str) -> None:
             features = policy.features({key: value[:, t] for key, value in buffer.observations.items()})
             never = torch.zeros(N, dtype=torch.bool)
             _, value, state = policy.step(features, state, buffer.episode_start[:, t], never)
-            state = policy.remember_action(state, buffer.actions[:, t])
+            state = policy.update_previous_action(state, buffer.actions[:, t].numpy())
             values.append(value)
     torch.testing.assert_close(buffer.values, torch.stack(values, 1), atol=1e-5, rtol=1e-5)
 

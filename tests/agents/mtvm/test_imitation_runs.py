@@ -113,7 +113,7 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
     for name in names:
         assert np.array_equal(first.metrics[name], second.metrics[name])
     with pytest.raises(ValueError, match="cannot be told of moves that others chose"):
-        policy.remember_moves({}, np.zeros(1, np.int64))
+        policy.update_previous_action({}, np.zeros(1, np.int64))
 
 
 def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data: Path) -> None:

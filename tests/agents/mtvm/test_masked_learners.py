@@ -10,7 +10,7 @@ import torch
 from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.policies.memory_policy import MASK
+from memenvs.agents.policies.memory_policy import ACTION_MASK
 from tests.agents.mtvm.learners import ENV, kwargs
 
 POLICY: dict[str, Any] = {
@@ -40,7 +40,7 @@ def test_ppo_weighs_actions_as_it_drew_them(toy_data: Path) -> None:
     buffer = model.rollout_buffer
     distribution, _, actions = model.evaluate(torch.arange(3), 0, 16)
     torch.testing.assert_close(distribution.log_prob(actions), buffer.log_probs, atol=1e-5, rtol=1e-4)
-    masks = buffer.observations[MASK]
+    masks = buffer.observations[ACTION_MASK]
     assert masks.gather(2, actions[..., None]).all() and not masks.all()
     assert bool((distribution.log_probs[masks == 0] == -torch.inf).all())
     (distribution.log_prob(actions) + distribution.entropy()).sum().backward()
@@ -58,11 +58,11 @@ def test_episode_dqn_never_takes_what_is_not_there(toy_data: Path) -> None:
     assert model._n_updates > 0
     for row in range(4):
         steps = torch.arange(int(replay.lengths[row]))[None]
-        masks = replay.read(torch.tensor([row]), steps).observations[MASK]
+        masks = replay.read(torch.tensor([row]), steps).observations[ACTION_MASK]
         assert masks.gather(2, replay.actions(torch.tensor([row]), steps)[..., None]).all()
     rows, at = torch.arange(4), torch.zeros(4, 2, dtype=torch.int64)
     q = model.q_values(model.policy, rows, at)
-    shown = replay.read(rows, at).observations[MASK] > 0
+    shown = replay.read(rows, at).observations[ACTION_MASK] > 0
     assert bool(((q > -torch.inf) == shown).all())
 
 

@@ -90,7 +90,7 @@ def test_the_previous_action_is_seen_and_forgotten_with_the_episode() -> None:
     state = made.initial_state(2)
     no = torch.zeros(2, dtype=torch.bool)
     features = made.features(made.obs_to_tensor(batches(1, 2)[0])[0])
-    state = made.remember_action(state, torch.tensor([4, 0]))
+    state = made.update_previous_action(state, np.array([4, 0]))
     _, _, after = made.step(features, state, torch.tensor([False, True]), no)
     assert after["previous_action"].tolist() == [5, 0]
 

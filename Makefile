@@ -23,13 +23,21 @@ nightly: $(VENV)/dev
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(MAKE) --no-print-directory mapped
+	$(MAKE) --no-print-directory words mapped
 	cd build/mapped && ../../$(BIN)/mypy --config-file ../../pyproject.toml
+
+# Private words where the field has a term; docs/glossary.md has the terms.
+words:
+	$(PYTHON) .ci/words.py
 
 # The import tree as it is installed, as links: type checkers and editors follow no package_dir.
 mapped:
 	@rm -rf build/mapped && mkdir -p build/mapped/memenvs
 	@ln -s $(CURDIR)/memenvs/* $(CURDIR)/agents $(CURDIR)/wrappers build/mapped/memenvs/
+
+# The fast tests on each supported Python that this machine has, with the oldest and the newest Gymnasium.
+matrix:
+	.ci/matrix
 
 # torch comes first and through the constraints: any other way can pull gigabytes of CUDA libraries.
 $(BIN)/python:

@@ -18,7 +18,7 @@ from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
 from memenvs.agents.algorithms.rollout_buffer import Observations
-from memenvs.agents.memory import Where
+from memenvs.agents.memory import ExtraInputs
 from memenvs.agents.policies.distributions import Categorical
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
@@ -71,7 +71,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
                 self.observation_space,
                 self.device,
                 self.policy.features_dim if self.policy.freeze_features else None,
-                self.policy.memory.asks_for,
+                self.policy.memory.required_inputs,
             )
         return self._replay
 
@@ -162,7 +162,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         return torch.randint(int(self.action_space.n), (count,), generator=self.policy.generator, device=self.device)
 
     @torch.no_grad()
-    def _seen(self, observations: Any) -> tuple[Observations | Tensor, Where]:
+    def _seen(self, observations: Any) -> tuple[Observations | Tensor, ExtraInputs]:
         """What the replay keeps of observations: themselves or embeddings of them, and what the memory asks for."""
         where = self.policy.where(observations)
         return (self.policy.features(observations) if self.policy.freeze_features else observations), where

@@ -54,7 +54,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
             self.action_space,
             self.device,
             self.policy.features_dim if self.policy.freeze_features else None,
-            self.policy.memory.asks_for,
+            self.policy.memory.required_inputs,
         )
         self._state: State | None = None
 

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from memenvs.agents.algorithms.rollout_buffer import Observations
-from memenvs.agents.memory import WHERE, Where
+from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 from memenvs.files import whole_file
 
 DEPTH = "depth", torch.float32
@@ -39,7 +39,7 @@ class Steps:
     observations: Observations | None
     embeddings: Tensor | None
     previous: Tensor
-    where: Where
+    where: ExtraInputs
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class EpisodeReplayBuffer:
         observation_space: Of one environment.
         device: Where the tensors live.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
-        asked: What the memory asks for beside the embedding (`Memory.asks_for`).
+        asked: What the memory asks for beside the embedding (`Memory.required_inputs`).
 
     Attributes:
         lengths: int64, (capacity,); steps of each episode, 0 where a row is empty.
@@ -112,7 +112,7 @@ class EpisodeReplayBuffer:
                 self._stores[f"observation.{key}" if is_dict else "observation"] = room(*shape, dtype=dtype)
         self._asked = tuple(asked)
         for key in asked:
-            dtype, shape = WHERE[key]
+            dtype, shape = EXTRA_INPUTS[key]
             self._stores[key] = room(*shape, dtype=dtype)
 
     @property
@@ -152,7 +152,7 @@ class EpisodeReplayBuffer:
         running: Tensor,
         t: int,
         seen: Observations | Tensor,
-        where: Where,
+        where: ExtraInputs,
         actions: Tensor,
         rewards: Tensor,
     ) -> None:
@@ -173,7 +173,9 @@ class EpisodeReplayBuffer:
         self._stores["action"][rows, t] = actions[now]
         self._stores["reward"][rows, t] = rewards.to(self.device, torch.float32)[now]
 
-    def end(self, rows: Tensor, steps: int, seen: Observations | Tensor, where: Where, terminated: Tensor) -> None:
+    def end(
+        self, rows: Tensor, steps: int, seen: Observations | Tensor, where: ExtraInputs, terminated: Tensor
+    ) -> None:
         """Ends some episodes after as many steps; from now on they are drawn.
 
         Args:
@@ -187,7 +189,7 @@ class EpisodeReplayBuffer:
         self.lengths[rows] = steps
         self.terminated[rows] = terminated.cpu()
 
-    def _see(self, rows: Tensor, t: int, seen: Observations | Tensor, where: Where) -> None:
+    def _see(self, rows: Tensor, t: int, seen: Observations | Tensor, where: ExtraInputs) -> None:
         if "embedding" in self._stores:
             assert isinstance(seen, Tensor)
             self._stores["embedding"][rows, t] = seen.to(torch.bfloat16)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numba import njit
 from torch import Tensor
 
-from memenvs.agents.memory import WHERE, Where
+from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 
 Observations = Tensor | dict[str, Tensor]
 
@@ -36,7 +36,7 @@ class Sequences:
     episode_start: Tensor
     trial_start: Tensor
     actions: Tensor
-    where: Where
+    where: ExtraInputs
 
 
 class TrialRolloutBuffer:
@@ -52,7 +52,7 @@ class TrialRolloutBuffer:
         action_space: Of one environment.
         device: Where the tensors live.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
-        asked: What the memory asks for beside the embedding (`Memory.asks_for`).
+        asked: What the memory asks for beside the embedding (`Memory.required_inputs`).
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class TrialRolloutBuffer:
             self.observations = room(observation_space)
         self.where = {
             key: torch.zeros(n_envs, n_steps, *shape, dtype=dtype, device=device)
-            for key, (dtype, shape) in WHERE.items()
+            for key, (dtype, shape) in EXTRA_INPUTS.items()
             if key in asked
         }
         self.actions = room(action_space)
@@ -110,7 +110,7 @@ class TrialRolloutBuffer:
         rewards: Tensor,
         values: Tensor,
         log_probs: Tensor,
-        where: Where | None = None,
+        where: ExtraInputs | None = None,
     ) -> None:
         """Stores one step of every environment; each argument has N rows."""
         t = self.pos

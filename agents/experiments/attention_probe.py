@@ -19,7 +19,7 @@ from memenvs.agents.experiments.attention_figures import attention_figure, goals
 from memenvs.agents.experiments.report import figure_png
 from memenvs.agents.experiments.train import RunDirectory, evaluation_env, trained_policy
 from memenvs.agents.memory import State, StepInputs
-from memenvs.agents.memory.clock import Clock
+from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.relic import RelicMemory, SinkBlock
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION, MemoryPolicy
@@ -52,7 +52,7 @@ def attention_weights(memory: RelicMemory, x: StepInputs, state: State) -> Tenso
         float, (layers, heads, sinks + S); first the sink if there is one, then the S steps of the trial, the last of them this one;
         sums to 1.
     """
-    clock = Clock.read(x.episode_start, x.trial_start, state)
+    clock = StepClock.read(x.episode_start, x.trial_start, state)
     past = int(-clock.trial_first[0, 0].clamp(max=0))
     filled = memory.sinks + past
     rotation = memory._rotation(clock.episode_index) if memory.config.inter_episode else None

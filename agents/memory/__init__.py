@@ -1,144 +1,179 @@
-"""Memories: one table from a name to the module and its settings."""
+"""Memories by name: one table from a name to the class and its settings, each imported when first used."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from importlib import import_module
 from typing import Any
 
-from memenvs.agents.memory.base import WHERE, Memory, State, StepInputs, Where
-from memenvs.agents.memory.dnc import DNCConfig, DNCMemory
-from memenvs.agents.memory.frmqn import FRMQNConfig, FRMQNMemory
-from memenvs.agents.memory.none import NoMemory, NoMemoryConfig
-from memenvs.agents.memory.recurrent import GRUMemory, LSTMMemory, RecurrentConfig
-from memenvs.agents.memory.relic import RelicConfig, RelicMemory
-from memenvs.agents.memory.sat import (
-    ChunkConfig,
-    ChunkedMemory,
-    MoveConfig,
-    MoveMemory,
-    PlaceChunkConfig,
-    PlaceChunkedMemory,
-    PlaceConfig,
-    SpatialConfig,
-    SpatialMemory,
-)
-from memenvs.agents.memory.scene_memory import SceneConfig
-from memenvs.agents.memory.smt import FactorizedConfig, FactorizedMemory, PoolingMemory, SMTConfig, SMTMemory
-from memenvs.agents.memory.smt_causal import CausalConfig, CausalMemory
-from memenvs.agents.memory.token_memory import TokenConfig, TokenMemory
-from memenvs.agents.memory.trxl import TransformerXLConfig, TransformerXLMemory
+from memenvs.agents.memory.base import EXTRA_INPUTS, ExtraInputs, Memory, State, StepInputs
 from memenvs.checks import choices_for
 
 __all__ = [
+    "EXTRA_INPUTS",
     "MEMORIES",
-    "WHERE",
+    "ExtraInputs",
     "Memory",
-    "Row",
+    "MemorySpec",
     "State",
     "StepInputs",
-    "Where",
-    "asks_for",
     "make_memory",
-    "memory_row",
+    "memory_spec",
+    "required_inputs",
 ]
 
 
 @dataclass(frozen=True)
-class Row:
-    """One memory.
+class MemorySpec:
+    """One memory of the table.
 
     Attributes:
-        name: How it is called in presets and on the command line.
-        memory: Its class, made from the width of the embedding and the config.
-        config: Class of its settings; a frozen dataclass.
-        line: What it is, in one line.
+        name: Its name in presets and on the command line.
+        module: The module that defines it; imported when the class or its config is first needed.
+        memory_class: Name of its class, which is made from the width of the embedding and the config.
+        config_class: Name of the class of its settings, a frozen dataclass.
+        summary: The memory in one line; the value in `MEMORIES`.
     """
 
     name: str
-    memory: type[Memory]
-    config: type
-    line: str
+    module: str
+    memory_class: str
+    config_class: str
+    summary: str
+
+    @property
+    def memory(self) -> type[Memory]:
+        """The class of the memory."""
+        memory: type[Memory] = getattr(import_module(self.module), self.memory_class)
+        return memory
+
+    @property
+    def config(self) -> type:
+        """The class of its settings."""
+        config: type = getattr(import_module(self.module), self.config_class)
+        return config
 
 
-_ROWS = (
-    Row("none", NoMemory, NoMemoryConfig, "the present only"),
-    Row("gru", GRUMemory, RecurrentConfig, "one recurrent vector, gated recurrent unit"),
-    Row("lstm", LSTMMemory, RecurrentConfig, "one recurrent vector, long short-term memory (RL2)"),
-    Row(
+def _spec(name: str, module: str, memory_class: str, config_class: str, summary: str) -> MemorySpec:
+    """A memory of this package; `module` is the name of the file."""
+    return MemorySpec(name, f"{__name__}.{module}", memory_class, config_class, summary)
+
+
+_SPECS = (
+    _spec("none", "none", "NoMemory", "NoMemoryConfig", "the present only"),
+    _spec("gru", "recurrent", "GRUMemory", "RecurrentConfig", "one recurrent vector, gated recurrent unit"),
+    _spec("lstm", "recurrent", "LSTMMemory", "RecurrentConfig", "one recurrent vector, long short-term memory (RL2)"),
+    _spec(
         "relic",
-        RelicMemory,
-        RelicConfig,
+        "relic",
+        "RelicMemory",
+        "RelicConfig",
         "a transformer over all steps of the trial, with sinks in keys and values (ReLIC)",
     ),
-    Row(
+    _spec(
         "trxl",
-        TransformerXLMemory,
-        TransformerXLConfig,
+        "trxl",
+        "TransformerXLMemory",
+        "TransformerXLConfig",
         "a transformer over the newest steps and hidden states of those before (Transformer-XL)",
     ),
-    Row("smt", SMTMemory, SMTConfig, "attention over steps as seen from the present pose (Scene Memory Transformer)"),
-    Row("smt-factorized", FactorizedMemory, FactorizedConfig, "as smt, through some centres (SMT + Factorization)"),
-    Row("smt-causal", CausalMemory, CausalConfig, "as smt, with poses in attention, where no step is encoded twice"),
-    Row("sm-pooling", PoolingMemory, SceneConfig, "the largest of each feature over steps (SM + Pooling)"),
-    Row("frmqn", FRMQNMemory, FRMQNConfig, "a recurrent network that reads from steps by attention (FRMQN)"),
-    Row("t-fifo", TokenMemory, TokenConfig, "steps and their times, read by attention (T-FIFO)"),
-    Row("t-fifo+a", MoveMemory, MoveConfig, "as t-fifo, with moves as tokens too (T-FIFO+A)"),
-    Row("sat-fifo", SpatialMemory, SpatialConfig, "as t-fifo, with places too (Spatially-Aware Transformer)"),
-    Row("sat-fifo-th", ChunkedMemory, ChunkConfig, "as sat-fifo, read in chunks of time (SAT-FIFO-TH)"),
-    Row("sat-pm", SpatialMemory, PlaceConfig, "as sat-fifo, with a queue for each place (SAT-PM)"),
-    Row("sat-pm-ph", PlaceChunkedMemory, PlaceChunkConfig, "as sat-pm, read in chunks of one place (SAT-PM-PH)"),
-    Row("dnc", DNCMemory, DNCConfig, "a recurrent network that writes to cells of its own and reads them (DNC)"),
+    _spec(
+        "smt",
+        "smt",
+        "SMTMemory",
+        "SMTConfig",
+        "attention over steps as seen from the present pose (Scene Memory Transformer)",
+    ),
+    _spec(
+        "smt-factorized",
+        "smt",
+        "FactorizedMemory",
+        "FactorizedConfig",
+        "as smt, through some centres (SMT + Factorization)",
+    ),
+    _spec(
+        "smt-causal",
+        "smt_causal",
+        "CausalMemory",
+        "CausalConfig",
+        "as smt, with poses in attention, where no step is encoded twice",
+    ),
+    _spec("sm-pooling", "smt", "PoolingMemory", "SceneConfig", "the largest of each feature over steps (SM + Pooling)"),
+    _spec(
+        "frmqn", "frmqn", "FRMQNMemory", "FRMQNConfig", "a recurrent network that reads from steps by attention (FRMQN)"
+    ),
+    _spec("t-fifo", "token_memory", "TokenMemory", "TokenConfig", "steps and their times, read by attention (T-FIFO)"),
+    _spec("t-fifo+a", "sat", "MoveMemory", "MoveConfig", "as t-fifo, with moves as tokens too (T-FIFO+A)"),
+    _spec(
+        "sat-fifo", "sat", "SpatialMemory", "SpatialConfig", "as t-fifo, with places too (Spatially-Aware Transformer)"
+    ),
+    _spec("sat-fifo-th", "sat", "ChunkedMemory", "ChunkConfig", "as sat-fifo, read in chunks of time (SAT-FIFO-TH)"),
+    _spec("sat-pm", "sat", "SpatialMemory", "PlaceConfig", "as sat-fifo, with a queue for each place (SAT-PM)"),
+    _spec(
+        "sat-pm-ph",
+        "sat",
+        "PlaceChunkedMemory",
+        "PlaceChunkConfig",
+        "as sat-pm, read in chunks of one place (SAT-PM-PH)",
+    ),
+    _spec(
+        "dnc",
+        "dnc",
+        "DNCMemory",
+        "DNCConfig",
+        "a recurrent network that writes to cells of its own and reads them (DNC)",
+    ),
 )
 
-MEMORIES = {row.name: row.line for row in _ROWS}
-"""What memories there are: name -> what it is, in one line."""
+
+MEMORIES = {spec.name: spec.summary for spec in _SPECS}
+"""All memories: name -> one line."""
 
 
-def memory_row(name: str) -> Row:
-    """The row of that name.
+def memory_spec(name: str) -> MemorySpec:
+    """Return the spec of the memory of that name.
 
     Raises:
         ValueError: The name is unknown; the message lists the choices.
     """
-    rows = {row.name: row for row in _ROWS}
-    if name not in rows:
-        raise ValueError(f"unknown memory {name!r}; {choices_for(name, rows)}")
-    return rows[name]
+    specs = {spec.name: spec for spec in _SPECS}
+    if name not in specs:
+        raise ValueError(f"unknown memory {name!r}; {choices_for(name, specs)}")
+    return specs[name]
 
 
 def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
-    """The memory of that name.
+    """Make the memory of that name.
 
     Args:
         name: A name in `MEMORIES`.
         input_dim: Width of the embedding.
-        **kwargs: Settings, as in the row's config.
+        **kwargs: Settings, as in the spec's config.
 
     Raises:
         ValueError: The name or a setting is unknown; the message lists the choices.
     """
-    return memory_row(name).memory(input_dim, _config(name, kwargs))
+    return memory_spec(name).memory(input_dim, _config(name, kwargs))
 
 
-def asks_for(name: str, **kwargs: Any) -> tuple[str, ...]:
-    """What the memory of that name with these settings will ask for (`Memory.asks_for`); it is not yet made.
+def required_inputs(name: str, **kwargs: Any) -> tuple[str, ...]:
+    """Return `Memory.required_inputs` of the memory of that name with these settings, without making it.
 
     Raises:
         ValueError: As `make_memory`.
     """
-    config = _config(name, kwargs)
-    memory = memory_row(name).memory
-    poses = config.poses if isinstance(config, SceneConfig) else memory.uses_pose
-    asked = {"pose": poses, "place": memory.uses_place, "move": memory.uses_move}
-    return tuple(key for key in WHERE if asked[key])
+    config, memory = _config(name, kwargs), memory_spec(name).memory
+    uses_pose = getattr(config, "poses", memory.uses_pose)  # the scene memories can do without
+    required = {"pose": uses_pose, "place": memory.uses_place, "move": memory.uses_move}
+    return tuple(key for key in EXTRA_INPUTS if required[key])
 
 
 def _config(name: str, settings: dict[str, Any]) -> Any:
-    """The config of a memory; a ValueError lists the choices if the name or a setting is unknown."""
-    row = memory_row(name)
-    choices = [field.name for field in fields(row.config)]
+    """Make the config of a memory; a ValueError lists the choices if the name or a setting is unknown."""
+    config = memory_spec(name).config
+    choices = [field.name for field in fields(config)]
     for key in settings:
         if key not in choices:
             known = choices_for(key, choices) if choices else "it has none"
             raise ValueError(f"unknown setting {key!r} of the memory {name!r}; {known}")
-    return row.config(**settings)
+    return config(**settings)

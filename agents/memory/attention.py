@@ -131,7 +131,7 @@ def _windowed(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
     parts = []
     for begin, end in _row_blocks(q.shape[-2]):
         part = Window(window.first[:, begin:end], window.last[:, begin:end], window.sinks)
-        parts.append(recomputed(_in_reach, q[..., begin:end, :], k, v, part))
+        parts.append(checkpointed(_in_reach, q[..., begin:end, :], k, v, part))
     return torch.cat(parts, dim=-2)
 
 
@@ -145,7 +145,7 @@ def _in_reach(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def recomputed(function: Callable[..., Any], *args: Any) -> Any:
+def checkpointed(function: Callable[..., Any], *args: Any) -> Any:
     """What a function returns; for the backward pass only its arguments are kept and the rest is computed again."""
     if not torch.is_grad_enabled():
         return function(*args)
@@ -167,9 +167,9 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         Su et al., "RoFormer", 2021, in the half-split form.
     """
     if x.device.type == "cpu" and x.dtype == cos.dtype == torch.float32:
-        from memenvs.agents.memory.kernels.attention_cpu import Turn
+        from memenvs.agents.memory.kernels.attention_cpu import RotaryEmbedding
 
-        turned: Tensor = Turn.apply(x, cos, sin)
+        turned: Tensor = RotaryEmbedding.apply(x, cos, sin)
         return turned
     cos, sin = cos[:, :, None, None].to(x.dtype), sin[:, :, None, None].to(x.dtype)
     low, high = x.chunk(2, dim=-1)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 State = dict[str, Tensor]
 """What a memory keeps between calls: tensors with the batch first, so that rows can be stored, sliced, moved and saved."""
 
-Where = dict[str, Tensor]
-"""What a memory asks for beside the embedding: fields of `StepInputs` by name, those in `WHERE`."""
-WHERE: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
+ExtraInputs = dict[str, Tensor]
+"""What a memory asks for beside the embedding: fields of `StepInputs` by name, those in `EXTRA_INPUTS`."""
+EXTRA_INPUTS: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
     "pose": (torch.float32, (3,)),
     "place": (torch.int64, ()),
     "move": (torch.int64, ()),
@@ -75,10 +75,10 @@ class Memory(nn.Module, abc.ABC):
     uses_move: bool = False
 
     @property
-    def asks_for(self) -> tuple[str, ...]:
+    def required_inputs(self) -> tuple[str, ...]:
         """Fields of `StepInputs` that must be given beside the embedding."""
         asked = {"pose": self.uses_pose, "place": self.uses_place, "move": self.uses_move}
-        return tuple(name for name in WHERE if asked[name])
+        return tuple(name for name in EXTRA_INPUTS if asked[name])
 
     @abc.abstractmethod
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:

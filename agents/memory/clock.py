@@ -11,7 +11,7 @@ from memenvs.agents.memory.base import State
 
 
 @dataclass(frozen=True)
-class Clock:
+class StepClock:
     """Where T steps of B sequences lie, given what came before them.
 
     Attributes:
@@ -27,7 +27,7 @@ class Clock:
     episode_first: Tensor
 
     @staticmethod
-    def read(episode_start: Tensor, trial_start: Tensor, before: State | None = None) -> Clock:
+    def read(episode_start: Tensor, trial_start: Tensor, before: State | None = None) -> StepClock:
         """The clock of T steps.
 
         Args:
@@ -37,7 +37,7 @@ class Clock:
         """
         batch, steps = trial_start.shape
         if before is None:
-            before = Clock.zeros(batch, trial_start.device)
+            before = StepClock.zeros(batch, trial_start.device)
         length = before["length"][:, None]
         trial_start = torch.cat([trial_start[:, :1] | (length == 0), trial_start[:, 1:]], dim=1)
         episode_start = episode_start | trial_start
@@ -49,7 +49,9 @@ class Clock:
         before_trial = torch.where(
             trial >= 0, count.gather(1, trial.clamp(min=0)) - 1, -before["episode_index"][:, None]
         )
-        return Clock(count - before_trial, now - episode_first, torch.where(trial >= 0, trial, -length), episode_first)
+        return StepClock(
+            count - before_trial, now - episode_first, torch.where(trial >= 0, trial, -length), episode_first
+        )
 
     @staticmethod
     def zeros(batch: int, device: torch.device) -> State:

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.agents.memory.kernels.dnc_cpu import SMALL, Scan
+from memenvs.agents.memory.kernels.dnc_cpu import SMALL, DNCSequence
 from memenvs.agents.memory.recurrent import ResetOn, stretches
 from memenvs.checks import check_fields, check_whole, choices_for
 
@@ -170,7 +170,7 @@ class DNCMemory(Memory):
         names, hidden = ("cell", "memory", "usage", "written", "read"), self.config.hidden_dim
         controller, told = self.controller, torch.cat([state["hidden"], state["reads"]], -1)
         weights = controller.weight_ih, controller.weight_hh, controller.bias_ih, controller.bias_hh
-        features, *after = Scan.apply(
+        features, *after = DNCSequence.apply(
             embedding, told, *(state[name] for name in names), *weights, self.interface.weight, self.interface.bias
         )
         last = {"hidden": features[:, -1, :hidden], "reads": features[:, -1, hidden:]}
@@ -184,17 +184,17 @@ class DNCMemory(Memory):
 
         freed = (part["free_gates"].sigmoid()[..., None] * read).neg().add(1.0).prod(1)
         usage = (state["usage"] + state["written"] - state["usage"] * state["written"]) * freed
-        by_content = look_up(memory, part["write_key"][:, None], oneplus(part["write_strength"]))[:, 0]
+        by_content = content_addressing(memory, part["write_key"][:, None], oneplus(part["write_strength"]))[:, 0]
         to_free = part["allocation_gate"].sigmoid()
         written = part["write_gate"].sigmoid() * (to_free * allocation(usage) + (1.0 - to_free) * by_content)
-        memory = Written.apply(memory, written, part["erase"].sigmoid(), part["write_vector"])
+        memory = MemoryWrite.apply(memory, written, part["erase"].sigmoid(), part["write_vector"])
         after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "written": written}
 
         keys = part["read_keys"].unflatten(-1, (config.read_heads, config.cell_dim))
-        new_read = look_up(memory, keys, oneplus(part["read_strengths"]))
+        new_read = content_addressing(memory, keys, oneplus(part["read_strengths"]))
         if config.links:
             precedence = state["precedence"]
-            link = Linked.apply(state["link"], precedence, written)
+            link = TemporalLink.apply(state["link"], precedence, written)
             after |= {"link": link, "precedence": precedence * (1.0 - written.sum(-1, keepdim=True)) + written}
             modes = part["read_modes"].unflatten(-1, (config.read_heads, 3)).softmax(-1)
             backward, content, forward = modes[..., None].unbind(2)
@@ -217,7 +217,7 @@ def oneplus(x: Tensor) -> Tensor:
     return 1.0 + functional.softplus(x)
 
 
-def look_up(memory: Tensor, keys: Tensor, strengths: Tensor) -> Tensor:
+def content_addressing(memory: Tensor, keys: Tensor, strengths: Tensor) -> Tensor:
     """Weights of cells by how much they are like a key: softmax over cells of strength x cosine.
 
     Args:
@@ -248,10 +248,10 @@ def allocation(usage: Tensor) -> Tensor:
     return torch.zeros_like(usage).scatter(-1, order, (1.0 - ascending) * before)
 
 
-class Written(torch.autograd.Function):
+class MemoryWrite(torch.autograd.Function):
     """The cells after a write, M <- M (1 - w e') + w v'.
 
-    By hand, as `Linked`: the backward pass needs M alone, and not the factor before it, which is as large.
+    By hand, as `TemporalLink`: the backward pass needs M alone, and not the factor before it, which is as large.
     """
 
     @staticmethod
@@ -287,7 +287,7 @@ def _left(written: Tensor, erase: Tensor) -> Tensor:
     return (written[..., None] * erase[:, None]).neg_().add_(1.0)
 
 
-class Linked(torch.autograd.Function):
+class TemporalLink(torch.autograd.Function):
     """How much each cell i was written right after each cell j, after one more write; zero on the diagonal.
 
     L[i, j] <- (1 - w[i] - w[j]) L[i, j] + w[i] p[j]. By hand because L is most of the state: the backward pass needs L alone, and not the

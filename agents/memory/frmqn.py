@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.agents.memory.kernels.frmqn_cpu import Scan
+from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.recurrent import ResetOn, stretches
 from memenvs.agents.memory.step_log import append, empty_log, view_log
 from memenvs.checks import check_fields, check_whole
@@ -110,7 +110,7 @@ class FRMQNMemory(Memory):
         read_from = past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)
         keys, values = read_from.chunk(2, -1)
         if steps > 1 and all(each.is_cpu and each.dtype == torch.float32 for each in (psi, memory)):
-            heard, cell = Scan.apply(
+            heard, cell = FRMQNSequence.apply(
                 psi,
                 keys,
                 values,
@@ -142,7 +142,7 @@ class FRMQNMemory(Memory):
         resets: Tensor,
         before: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states and reads, float (B, T, D), and the cell state after the last step; args as in `frmqn_cpu.Scan`, slots of the past."""
+        """Hidden states and reads, float (B, T, D), and the cell state after the last step; args as in `frmqn_cpu.FRMQNSequence`, slots of the past."""
         steps = psi.shape[1]
         starts, lows = resets.any(0).tolist(), first.amin(0).tolist()
         hidden, reads = [], []

@@ -39,7 +39,7 @@ def sinusoid(index: Tensor, dim: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 
-def time_rows(kind: TimeIndex, held: Tensor, places: Tensor | None = None, by_place: Tensor | None = None) -> Tensor:
+def time_indices(kind: TimeIndex, held: Tensor, places: Tensor | None = None, by_place: Tensor | None = None) -> Tensor:
     """The number whose code says when a unit was seen, for whole sequences that have come to their end.
 
     Args:

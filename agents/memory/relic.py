@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import Window, attend, recomputed
+from memenvs.agents.memory.attention import Window, attend, checkpointed
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.agents.memory.clock import Clock
+from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Block, Rotation, TransformerConfig
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
@@ -152,7 +152,7 @@ class RelicMemory(Memory):
         config, weight = self.config, self.positions
         room = self.sinks + (FIRST_ROOM if max_steps is None else max_steps)
         shape = (batch_size, config.layers, 2, config.heads, room, config.head_dim)
-        state = Clock.zeros(batch_size, weight.device)
+        state = StepClock.zeros(batch_size, weight.device)
         state["cache"] = torch.zeros(shape, dtype=getattr(torch, config.cache_dtype), device=weight.device)
         self._write_sinks(state["cache"])
         return state
@@ -190,14 +190,14 @@ class RelicMemory(Memory):
         if state is not None:
             self._write_sinks(state["cache"])
             return self._continue(x, state, keep, last)
-        clock = Clock.read(x.episode_start, x.trial_start)
+        clock = StepClock.read(x.episode_start, x.trial_start)
         return self._layers(x, clock, self._plan(clock), keep, None, last), None
 
     def _continue(self, x: StepInputs, state: State, keep: Tensor | None, last: int | None) -> tuple[Tensor, State]:
         """Run steps after a cached past and add them to it."""
-        clock = Clock.read(x.episode_start, x.trial_start, state)
+        clock = StepClock.read(x.episode_start, x.trial_start, state)
         plan = self._plan(clock)
-        cache = _with_room(state["cache"], plan.room)
+        cache = _grown(state["cache"], plan.room)
         features = self._layers(x, clock, plan, keep, cache, last)
         for row in (
             (clock.trial_first[:, -1] > 0).nonzero()[:, 0].tolist()
@@ -208,7 +208,7 @@ class RelicMemory(Memory):
         return features, {**clock.after(), "cache": cache}
 
     def _layers(
-        self, x: StepInputs, clock: Clock, plan: _Plan, keep: Tensor | None, cache: Tensor | None, last: int | None
+        self, x: StepInputs, clock: StepClock, plan: _Plan, keep: Tensor | None, cache: Tensor | None, last: int | None
     ) -> Tensor:
         """Features of the last steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
@@ -221,7 +221,7 @@ class RelicMemory(Memory):
         h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)
         rotation = self._rotation(clock.episode_index) if self.config.inter_episode else None
         sinks = self._sinks(keep)
-        run = recomputed if steps > LONG_STEPS else _plainly
+        run = checkpointed if steps > LONG_STEPS else _plainly
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
             asking = kept if i == self.config.layers - 1 else steps
@@ -234,7 +234,7 @@ class RelicMemory(Memory):
             h = run(block.finish, h[:, steps - asking :], heard, None if keep is None else keep[i])
         return self.output(self.norm(h))
 
-    def _plan(self, clock: Clock) -> _Plan:
+    def _plan(self, clock: StepClock) -> _Plan:
         """Slots and reach of the steps of a pass."""
         past = -clock.trial_first[:, 0].clamp(max=0)
         reach = clock.trial_first if self.config.inter_episode else clock.episode_first
@@ -319,7 +319,7 @@ def _plainly(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
-def _with_room(cache: Tensor, room: int) -> Tensor:
+def _grown(cache: Tensor, room: int) -> Tensor:
     """The cache, or a copy at least twice as long where it has fewer than `room` slots."""
     if cache.shape[4] >= room:
         return cache

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import recomputed
+from memenvs.agents.memory.attention import checkpointed
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.agents.memory.recurrent import ResetOn
 from memenvs.agents.memory.step_log import append, empty_log, view_log
@@ -266,7 +266,7 @@ class SceneMemory(Memory):
         newest, oldest = (rows + at).flatten(), (rows + first.gather(1, at)).flatten()
         lengths, order = (newest - oldest + 1).sort()
         kind = "cuda" if at.is_cuda else "cpu"
-        run = recomputed if int(lengths.sum()) > KEPT_ELEMENTS[kind] else _plainly
+        run = checkpointed if int(lengths.sum()) > KEPT_ELEMENTS[kind] else _plainly
 
         def decide(group: Tensor, live: Tensor, static: Tensor, motion: Tensor) -> Tensor:
             longest = int(live[-1])

@@ -59,7 +59,7 @@ def check_heads(dim: int, heads: int) -> None:
         raise ValueError(f"heads must divide dim ({dim}), got {heads}")
 
 
-class AttBlock(nn.Module):
+class AttentionBlock(nn.Module):
     """Attention and a layer, each added and then normalised: H = LN(Att(X, Y, Y) + X), LN(ReLU(FC(H)) + H).
 
     Args:
@@ -135,8 +135,8 @@ class SMTMemory(SceneMemory):
 
     def __init__(self, input_dim: int, config: SMTConfig) -> None:
         super().__init__(input_dim, config)
-        self.encoder = AttBlock(config.dim, config.heads) if config.encoder else None
-        self.decoder = AttBlock(config.dim, config.heads)
+        self.encoder = AttentionBlock(config.dim, config.heads) if config.encoder else None
+        self.decoder = AttentionBlock(config.dim, config.heads)
 
     def projections(self) -> tuple[nn.Linear, ...]:
         """Query, key and value of the encoder; without one, key and value of the decoder, if they can be kept."""
@@ -183,7 +183,7 @@ class FactorizedMemory(SceneMemory):
 
     def __init__(self, input_dim: int, config: FactorizedConfig) -> None:
         super().__init__(input_dim, config)
-        self.gather, self.spread, self.decoder = (AttBlock(config.dim, config.heads) for _ in range(3))
+        self.gather, self.spread, self.decoder = (AttentionBlock(config.dim, config.heads) for _ in range(3))
         if config.centres == "static":
             self.static_centres = nn.Parameter(torch.randn(config.n_centres, config.dim))
 
@@ -238,10 +238,10 @@ def farthest_points(points: Tensor, hidden: Tensor | None, count: int) -> Tensor
         nearest = nearest.masked_fill(hidden, -torch.inf)
     last = torch.full_like(rows, points.shape[1] - 1)
     if points.device.type == "cpu" and points.dtype == torch.float32:
-        from memenvs.agents.memory.kernels.farthest_cpu import choose
+        from memenvs.agents.memory.kernels.farthest_cpu import select_farthest
 
         found = last[:, None].repeat(1, count)
-        choose(points.transpose(1, 2).contiguous().numpy(), nearest.numpy(), found.numpy())
+        select_farthest(points.transpose(1, 2).contiguous().numpy(), nearest.numpy(), found.numpy())
         return found
     chosen = [last]
     points = points - points[:, -1:]  # or products of large numbers blur the distances of near ones

@@ -13,8 +13,8 @@ from memenvs.agents.memory.attention import Window, attend, rotate
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.agents.memory.recurrent import ResetOn
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
-from memenvs.agents.memory.smt import AttBlock, check_heads
-from memenvs.agents.memory.step_log import append, empty_log, put, view_log, with_room
+from memenvs.agents.memory.smt import AttentionBlock, check_heads
+from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view_log
 from memenvs.checks import check_fields, check_whole
 
 PLACE_DIM = 8
@@ -56,8 +56,8 @@ class CausalConfig:
             raise ValueError(f"rope_base must be above 1, got {self.rope_base}")
 
 
-class PlacedBlock(AttBlock):
-    """An `AttBlock` whose keys and values also say where they are, seen from where the query is, and whose heads each look near a point.
+class RelativePoseBlock(AttentionBlock):
+    """An `AttentionBlock` whose keys and values also say where they are, seen from where the query is, and whose heads each look near a point.
 
     A key is k + K r and a value v + V r, with r = (x / 5, y / 5, cos, sin) of the key's pose in the query's frame, and a head's score falls by
     b |r - c|^2 for keys away from its point c = (x / 5, y / 5), which moves and turns with the query: of all that it remembers it hears what
@@ -152,7 +152,7 @@ class CausalMemory(Memory):
 
     Nothing that is kept changes later: acting costs one query per layer, and all decisions of an episode come from one pass. Moving
     the world changes nothing, as in the Scene Memory Transformer. What scores that are linear in where an element was cannot ask for
-    is what was near a point: here each head asks for that (`PlacedBlock`).
+    is what was near a point: here each head asks for that (`RelativePoseBlock`).
 
     Args:
         input_dim: Width of the embedding.
@@ -169,7 +169,7 @@ class CausalMemory(Memory):
         self.config = config
         self.input_dim, self.output_dim = input_dim, config.dim
         self.input = nn.Linear(input_dim, config.dim)
-        self.blocks = nn.ModuleList(PlacedBlock(config.dim, config.heads, i) for i in range(config.layers))
+        self.blocks = nn.ModuleList(RelativePoseBlock(config.dim, config.heads, i) for i in range(config.layers))
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log of keys and values of all layers, and steps since the last reset; see `Memory.initial_state`."""
@@ -206,7 +206,7 @@ class CausalMemory(Memory):
         is_acting = state is not None and steps == 1 and not torch.is_grad_enabled()
         if state is not None:
             if is_acting:  # keys and values are written where they are read
-                state = with_room(state, config.capacity, 1)
+                state = reserve(state, config.capacity, 1)
             past, live = view_log(state, config.capacity - 1)
             before, length = past["0"].shape[-2], state["length"]
         now = torch.arange(steps, device=resets.device)
@@ -219,7 +219,7 @@ class CausalMemory(Memory):
         h = self.input(x.embedding)
         new: State = {}
         for i, block in enumerate(self.blocks):
-            assert isinstance(block, PlacedBlock)
+            assert isinstance(block, RelativePoseBlock)
             name = str(i)
             whole = new[name] = block.keep(h, where, turn)
             if is_acting:
@@ -243,7 +243,7 @@ class CausalMemory(Memory):
 
 
 def _seen(first: Tensor, keys: int) -> Tensor | Window | None:
-    """Which keys each step sees, as `PlacedBlock.listen` takes it.
+    """Which keys each step sees, as `RelativePoseBlock.listen` takes it.
 
     Args:
         first: int64, (B, T); the oldest key that a step sees; the last of the T steps sees the last key, and so on.

@@ -50,7 +50,7 @@ def view_log(state: State, capacity: int) -> tuple[State, Tensor]:
     return _newest(state, longest), live
 
 
-def with_room(state: State, capacity: int, steps: int) -> State:
+def reserve(state: State, capacity: int, steps: int) -> State:
     """The log with room for some steps at the same slots in all rows.
 
     Args:
@@ -76,7 +76,7 @@ def put(state: State, name: str, new: Tensor, before: int) -> Tensor:
     """Writes one step of one tensor behind the end, which does not yet count it, and shows it with some before it, without a copy.
 
     Args:
-        state: From `with_room`; written in place.
+        state: From `reserve`; written in place.
         name: Of the tensor.
         new: float, (B, ..., 1, width).
         before: How many.
@@ -102,7 +102,7 @@ def append(state: State, new: State, resets: Tensor, capacity: int) -> State:
         The state after them.
     """
     steps, written = resets.shape[1], min(resets.shape[1], capacity)
-    opened = with_room(state, capacity, written)
+    opened = reserve(state, capacity, written)
     end = int(opened["end"][0])
     for name, value in new.items():
         opened[name][..., end : end + written, :] = value[..., steps - written :, :].detach()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from memenvs.agents.memory.attention import recomputed
+from memenvs.agents.memory.attention import checkpointed
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.agents.memory.chunking import Chunks, ranks_within
 from memenvs.agents.memory.place_codes import CLOCK, TimeIndex, sinusoid
@@ -261,7 +261,7 @@ class TokenMemory(Memory):
 
         if size >= at.shape[1]:
             return decide(at, line.steps["value"])
-        return torch.cat([recomputed(decide, part, line.steps["value"]) for part in at.split(size, dim=1)], 1)
+        return torch.cat([checkpointed(decide, part, line.steps["value"]) for part in at.split(size, dim=1)], 1)
 
     def _numbers_of_chunks(self) -> int:
         return 0

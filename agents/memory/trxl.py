@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import ROWS_AT_ONCE, attend
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.agents.memory.clock import Clock
+from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Block, TransformerConfig
 
 
@@ -35,7 +35,7 @@ class TransformerXLConfig(TransformerConfig):
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
 
 
-class RelativeBlock(Block):
+class RelativePositionBlock(Block):
     """A block whose attention knows how far back a step lies, and nothing else of where it is.
 
     Args:
@@ -113,7 +113,7 @@ class TransformerXLMemory(Memory):
         self.config = config
         self.input_dim, self.output_dim = input_dim, config.dim
         self.input = nn.Identity() if input_dim == config.dim else nn.Linear(input_dim, config.dim)
-        self.blocks = nn.ModuleList(RelativeBlock(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(RelativePositionBlock(config) for _ in range(config.layers))
         self.norm = nn.RMSNorm(config.dim, eps=1e-6)
         self.output = nn.Linear(config.dim, config.dim)
         self.generator = torch.Generator()
@@ -122,7 +122,7 @@ class TransformerXLMemory(Memory):
         """Counters and hidden states at zero; see `Memory.initial_state`."""
         config, weight = self.config, self.output.weight
         hidden = weight.new_zeros(batch_size, config.layers, config.memory_length, config.dim)
-        return Clock.zeros(batch_size, weight.device) | {"hidden": hidden}
+        return StepClock.zeros(batch_size, weight.device) | {"hidden": hidden}
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
@@ -145,13 +145,13 @@ class TransformerXLMemory(Memory):
         """Features of the last steps, float (B, `last` or T, D), and the state after them."""
         _, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
-        clock = Clock.read(x.episode_start, x.trial_start, state)
+        clock = StepClock.read(x.episode_start, x.trial_start, state)
         first = clock.trial_first + self.config.memory_length
         h = self._drop(self.input(x.embedding).to(self.output.weight.dtype), dropout)  # float32 also under autocast
         encoding = self._drop(self._encoding(), dropout)
         hidden = []
         for i, block in enumerate(self.blocks):
-            assert isinstance(block, RelativeBlock)
+            assert isinstance(block, RelativePositionBlock)
             asking = kept if i == self.config.layers - 1 else steps
             context = torch.cat([state["hidden"][:, i], h], dim=1)
             hidden.append(context[:, steps:].detach())

@@ -14,7 +14,7 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
-from memenvs.agents.memory import State, Where
+from memenvs.agents.memory import ExtraInputs, State
 from memenvs.agents.vec_env import check_encoder, check_vocabulary
 
 
@@ -33,7 +33,7 @@ class PolicyOutput:
     """
 
     features: Tensor
-    where: Where
+    where: ExtraInputs
     previous: Tensor
     actions: Tensor
     log_probs: Tensor

@@ -20,7 +20,15 @@ from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import Tensor, nn
 
 from memenvs.agents.encoders import DictEncoder, OptionsEncoder, SceneEncoder
-from memenvs.agents.memory import WHERE, State, StepInputs, Where, asks_for, make_memory, memory_row
+from memenvs.agents.memory import (
+    EXTRA_INPUTS,
+    ExtraInputs,
+    State,
+    StepInputs,
+    make_memory,
+    memory_spec,
+    required_inputs,
+)
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import ActionDistribution, ActionHead
 from memenvs.checks import choices_for
@@ -50,7 +58,7 @@ class MemoryPolicy(ActingPolicy):
 
     What a step brings to the memory is the features of its observation and, if `previous_action_dim` > 0, an embedding of the action
     before it (row 0 at the first step of an episode). Without a learnable `net_arch` the memory's features go straight to the heads.
-    A memory that asks for poses, places or moves (`Memory.asks_for`) gets the observation's `pose`, `place` or `move` as it is, and the features
+    A memory that asks for poses, places or moves (`Memory.required_inputs`) gets the observation's `pose`, `place` or `move` as it is, and the features
     extractor does not see that key; for any other memory it is a key like the rest.
     With a key `candidate_mask` in observations, one number for each of the `Discrete` actions, an action whose number is 0 has probability 0.
 
@@ -183,23 +191,23 @@ class MemoryPolicy(ActingPolicy):
             float, (B, features_dim).
         """
         if isinstance(observations, dict):
-            observations = {key: value for key, value in observations.items() if key not in self.memory.asks_for}
+            observations = {key: value for key, value in observations.items() if key not in self.memory.required_inputs}
         prepared = preprocess_obs(observations, self.encoded_space, normalize_images=self.normalize_images)
         if not self.freeze_features:
             return self.features_extractor(prepared)
         with torch.no_grad():  # rounded as they are stored, so that acting and learning see the same
             return self.features_extractor(prepared).to(torch.bfloat16).to(torch.float32)
 
-    def where(self, observations: PyTorchObs) -> Where:
+    def where(self, observations: PyTorchObs) -> ExtraInputs:
         """What the memory asks for: `pose` float32 (B, 3), x m, y m, heading rad; `place` and `move` int64 (B,). Often empty.
 
         Args:
             observations: As in `features`.
         """
-        if not self.memory.asks_for:
+        if not self.memory.required_inputs:
             return {}
         assert isinstance(observations, dict)
-        return {key: observations[key].to(WHERE[key][0]) for key in self.memory.asks_for}
+        return {key: observations[key].to(EXTRA_INPUTS[key][0]) for key in self.memory.required_inputs}
 
     def action_mask(self, observations: PyTorchObs | None) -> Tensor | None:
         """Which actions there are, bool (..., A), of observations (..., A) with `candidate_mask`; None where observations have no such key."""
@@ -214,7 +222,7 @@ class MemoryPolicy(ActingPolicy):
         previous: Tensor,
         episode_start: Tensor,
         trial_start: Tensor,
-        where: Where | None = None,
+        where: ExtraInputs | None = None,
     ) -> StepInputs:
         """What the memory sees.
 
@@ -250,7 +258,7 @@ class MemoryPolicy(ActingPolicy):
         state: State,
         episode_start: Tensor,
         trial_start: Tensor,
-        where: Where | None = None,
+        where: ExtraInputs | None = None,
         allowed: Tensor | None = None,
     ) -> tuple[ActionDistribution, Tensor, State]:
         """One step of B environments.
@@ -341,7 +349,7 @@ def _with_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) 
     place = space.spaces.get("place") if isinstance(space, spaces.Dict) else None
     known = (
         {"n_places": int(place.n)}
-        if memory_row(memory).memory.uses_place and isinstance(place, spaces.Discrete)
+        if memory_spec(memory).memory.uses_place and isinstance(place, spaces.Discrete)
         else {}
     )
     return {**known, **settings}
@@ -353,13 +361,17 @@ def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]
     Raises:
         ValueError: The memory needs what the space does not have, or there is nothing besides.
     """
-    asked = asks_for(memory, **settings)
+    asked = required_inputs(memory, **settings)
     if not asked:
         return space
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
     for key in asked:
         found = keys.pop(key, None)
-        if found is None or found.shape != WHERE[key][1] or (key != "pose" and not isinstance(found, spaces.Discrete)):
+        if (
+            found is None
+            or found.shape != EXTRA_INPUTS[key][1]
+            or (key != "pose" and not isinstance(found, spaces.Discrete))
+        ):
             hint = " (make_vec_env(..., place=True) adds it)" if key == "place" else ""
             raise ValueError(
                 f"the memory {memory!r} needs the key {key!r}, {FORMS[key]}, in observations{hint}; got {space}"

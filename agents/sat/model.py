@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from memenvs.agents.encoders.ballet import FrameEncoder, Initialisation
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
 from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskOn
-from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, TimeIndex, sinusoid, time_rows
+from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, TimeIndex, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader, Tokens
 from memenvs.checks import check_fields, check_whole, choices_for
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained, strategy_numbers
@@ -38,7 +38,7 @@ class BalletModelConfig:
         strategy: What is kept where the capacity is not enough, one of `memenvs.retention.STRATEGY_NAMES`; None: "quota" for "sat-pm" and
             "sat-pm-ph", else "fifo". DNCs, which go through all visits, have none.
         capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, which is all for a DNC, None for all.
-        time_index: What the code of time tells; see `time_rows`. Moves ("t-fifo+a") have times of their own between those of frames, which slots do
+        time_index: What the code of time tells; see `time_indices`. Moves ("t-fifo+a") have times of their own between those of frames, which slots do
             not have.
         place_code: How places are encoded, and
         columns: of how many columns their grid is; see `PlaceCode`. For memories that know places.
@@ -288,11 +288,11 @@ class BalletModel(nn.Module):
         numbers = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
         by_place = torch.from_numpy(numbers >= STRATEGIES.index("lvfo"))
         places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
-        return time_rows("slot", torch.from_numpy(there), places, by_place)
+        return time_indices("slot", torch.from_numpy(there), places, by_place)
 
     def _rows_of(self, units: np.ndarray) -> Tensor:
         """Rows of the codes of time of steps and moves that are numbered in the order in which they were, int64, (B, N)."""
-        return time_rows(self.config.time_index, torch.ones(1, self._units, dtype=torch.bool))[0][
+        return time_indices(self.config.time_index, torch.ones(1, self._units, dtype=torch.bool))[0][
             torch.from_numpy(units)
         ]
 

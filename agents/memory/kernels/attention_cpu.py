@@ -282,7 +282,7 @@ def _backward(q, k, v, first, last, sinks, out, lse, g_out, g_q, g_k, g_v, head_
     cache=True,
 )
 def _turn(x, cos, sin, out, row_begin, row_end):  # type: ignore[no-untyped-def]
-    """Turn pairs of features; see `Turn`. Rows are the B sequences."""
+    """Turn pairs of features; see `RotaryEmbedding`. Rows are the B sequences."""
     half = cos.shape[2]
     for b in range(row_begin, row_end):
         for t in range(x.shape[1]):
@@ -358,7 +358,7 @@ def narrow_attention(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tenso
     return out
 
 
-class Turn(torch.autograd.Function):
+class RotaryEmbedding(torch.autograd.Function):
     """Rotation of feature pairs in one pass, float32 on a CPU: tensor operations crawl over halves of a few numbers each."""
 
     @staticmethod
@@ -386,7 +386,7 @@ class Turn(torch.autograd.Function):
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """What `Turn` computes."""
+    """What `RotaryEmbedding` computes."""
     out = x.new_empty(x.shape)
     _over_threads(_turn, [x.numpy(), cos.contiguous().numpy(), sin.contiguous().numpy(), out.numpy()], x.shape[0])
     return out

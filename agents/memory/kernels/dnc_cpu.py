@@ -16,13 +16,13 @@ from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from memenvs.agents.memory.kernels.lstm_cpu import dot, lstm, lstm_back, with_room
+from memenvs.agents.memory.kernels.lstm_cpu import dot, lstm, lstm_back, new_history
 
 SMALL = 1e-6
 """Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
 
-class Scan(torch.autograd.Function):
+class DNCSequence(torch.autograd.Function):
     """T steps of all sequences; the same numbers and gradients as `DNCMemory` gives step by step."""
 
     @staticmethod
@@ -58,11 +58,11 @@ class Scan(torch.autograd.Function):
         recurrent = torch.cat([of_hidden, of_input[:, width:]], 1)
         gates = embedding.transpose(0, 1).flatten(0, 1) @ of_input[:, :width].T
         gates = gates.add_(bias + more_bias).view(steps, batch, -1)
-        state = [with_room(each, steps) for each in (told, cell, memory, usage, written, read)]
+        state = [new_history(each, steps) for each in (told, cell, memory, usage, written, read)]
         (tolds, cells), arrays = state[:2], [each.numpy() for each in state]
         interface = embedding.new_empty(steps, batch, len(of_interface))
         by_content = embedding.new_empty(steps, batch, memory.shape[1])
-        lengths = with_room(memory.norm(dim=2), steps)  # of the cells' vectors
+        lengths = new_history(memory.norm(dim=2), steps)  # of the cells' vectors
         access: Callable[..., None] = _access
         for t in range(steps):
             lstm(gates[t].addmm_(tolds[t], recurrent.T), cells[t], cells[t + 1], tolds[t + 1, :, :hidden])

@@ -7,7 +7,9 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def choose(points: np.ndarray, nearest: np.ndarray, chosen: np.ndarray) -> None:  # pragma: no cover  (compiled)
+def select_farthest(
+    points: np.ndarray, nearest: np.ndarray, chosen: np.ndarray
+) -> None:  # pragma: no cover  (compiled)
     """Chooses all but the first, by the distances from those that are chosen; `memenvs.agents.memory.smt.farthest_points` makes the rest.
 
     Args:

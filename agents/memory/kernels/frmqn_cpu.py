@@ -16,10 +16,10 @@ from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from memenvs.agents.memory.kernels.lstm_cpu import dot, lstm, lstm_back, with_room
+from memenvs.agents.memory.kernels.lstm_cpu import dot, lstm, lstm_back, new_history
 
 
-class Scan(torch.autograd.Function):
+class FRMQNSequence(torch.autograd.Function):
     """T steps of all sequences; the same numbers and gradients as `FRMQNMemory` gives step by step."""
 
     @staticmethod
@@ -59,7 +59,7 @@ class Scan(torch.autograd.Function):
         gates = gates.add_(bias + more_bias).view(steps, batch, -1)
         keep = (~resets).T.to(psi.dtype)[..., None]  # (T, B, 1)
         is_new = resets.any(0).tolist()
-        tolds, cells = with_room(told, steps), with_room(cell, steps)
+        tolds, cells = new_history(told, steps), new_history(cell, steps)
         looked = psi.new_empty(steps, batch, slots)
         bank = [each.detach().contiguous().numpy() for each in (keys, values)]
         begins = first.numpy()

@@ -10,7 +10,7 @@ from numba import njit
 from torch import Tensor
 
 
-def with_room(first: Tensor, steps: int) -> Tensor:
+def new_history(first: Tensor, steps: int) -> Tensor:
     """A tensor for what is before the first step and after each, float32, (T + 1, ...)."""
     room = first.new_empty(steps + 1, *first.shape)
     room[0] = first

@@ -12,7 +12,15 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs
-from memenvs.agents.memory.dnc import DNCConfig, DNCMemory, DNCReader, Linked, Written, allocation, look_up
+from memenvs.agents.memory.dnc import (
+    DNCConfig,
+    DNCMemory,
+    DNCReader,
+    MemoryWrite,
+    TemporalLink,
+    allocation,
+    content_addressing,
+)
 
 B, T, D = 2, 9, 3
 SMALL: dict[str, Any] = {"hidden_dim": 4, "cells": 5, "cell_dim": 3, "read_heads": 2}
@@ -182,22 +190,22 @@ def test_writes_and_links_by_hand() -> None:
 
     ones = torch.ones(1, 2, 2, dtype=torch.float64, requires_grad=True)
     arguments = ones, double(1.0, 0.5), double(1.0, 0.0), double(3.0, 4.0)
-    torch.testing.assert_close(Written.apply(*arguments), double([3.0, 5.0], [2.0, 3.0]).detach(), rtol=0, atol=0)
-    torch.autograd.gradcheck(Written.apply, arguments)
+    torch.testing.assert_close(MemoryWrite.apply(*arguments), double([3.0, 5.0], [2.0, 3.0]).detach(), rtol=0, atol=0)
+    torch.autograd.gradcheck(MemoryWrite.apply, arguments)
 
     link, precedence, one = torch.zeros(1, 3, 3, dtype=torch.float64), double(0.0, 0.0, 0.0), torch.eye(3).double()
     for cell in (1, 0, 2):
-        link = Linked.apply(link, precedence, one[None, cell])
+        link = TemporalLink.apply(link, precedence, one[None, cell])
         precedence = one[None, cell]
     expected = torch.zeros(3, 3, dtype=torch.float64)
     expected[0, 1] = expected[2, 0] = 1.0  # 0 was written right after 1, and 2 right after 0
     torch.testing.assert_close(link[0], expected, rtol=0, atol=0)
-    again = Linked.apply(link, precedence, one[None, 1])
+    again = TemporalLink.apply(link, precedence, one[None, 1])
     expected[0, 1], expected[1, 2] = 0.0, 1.0  # what was written before 1's second time is forgotten
     torch.testing.assert_close(again[0], expected, rtol=0, atol=0)
     link = torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     arguments = link, torch.rand_like(link[0, :2]), torch.rand_like(link[0, :2])
-    torch.autograd.gradcheck(Linked.apply, [each.requires_grad_() for each in arguments])
+    torch.autograd.gradcheck(TemporalLink.apply, [each.requires_grad_() for each in arguments])
 
 
 def test_free_cells_by_hand() -> None:
@@ -216,7 +224,7 @@ def test_free_cells_by_hand() -> None:
 def test_similar_cells_by_hand() -> None:
     memory = torch.tensor([[[2.0, 0.0], [0.0, 3.0], [0.0, 0.0], [-1.0, 0.0]]])
     keys = torch.tensor([[[5.0, 0.0], [0.0, 0.0]]])
-    weights = look_up(memory, keys, torch.tensor([[math.log(2.0), 7.0]]))
+    weights = content_addressing(memory, keys, torch.tensor([[math.log(2.0), 7.0]]))
     cosines = torch.tensor([1.0, 0.0, 0.0, -1.0])  # whatever the lengths; 0 to an empty cell
     expected = torch.stack([2**cosines / (2**cosines).sum(), torch.full((4,), 0.25)])
     torch.testing.assert_close(weights[0], expected, atol=1e-5, rtol=0)

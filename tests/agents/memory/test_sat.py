@@ -12,7 +12,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, token_memory
 from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
-from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_rows
+from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_indices
 from memenvs.agents.memory.reader import Tokens
 from memenvs.agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory
 from memenvs.agents.memory.token_memory import TokenMemory
@@ -230,13 +230,13 @@ def test_place_codes() -> None:
 def test_times_by_hand() -> None:
     held = torch.tensor([[True, False, True, True, True]])
     places = torch.tensor([[2, 2, 0, 2, 0]])
-    assert time_rows("step", held).tolist() == [[0, 1, 2, 3, 4]]
-    assert time_rows("age", held).tolist() == [[4, 3, 2, 1, 0]]
-    assert time_rows("slot", held).tolist() == [[3, 0, 2, 1, 0]]
-    assert time_rows("mod32", torch.ones(1, 70, dtype=torch.bool))[0, [31, 32, 65]].tolist() == [31, 0, 1]
+    assert time_indices("step", held).tolist() == [[0, 1, 2, 3, 4]]
+    assert time_indices("age", held).tolist() == [[4, 3, 2, 1, 0]]
+    assert time_indices("slot", held).tolist() == [[3, 0, 2, 1, 0]]
+    assert time_indices("mod32", torch.ones(1, 70, dtype=torch.bool))[0, [31, 32, 65]].tolist() == [31, 0, 1]
     # by place: 0 and 3 of place 2, which came first, then 2 and 4 of place 0
-    assert time_rows("slot", held, places, torch.tensor([True])).tolist() == [[3, 0, 1, 2, 0]]
-    both = time_rows("slot", held.expand(2, -1), places.expand(2, -1), torch.tensor([False, True]))
+    assert time_indices("slot", held, places, torch.tensor([True])).tolist() == [[3, 0, 1, 2, 0]]
+    both = time_indices("slot", held.expand(2, -1), places.expand(2, -1), torch.tensor([False, True]))
     assert both.tolist() == [[3, 0, 2, 1, 0], [3, 0, 1, 2, 0]]
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
 from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory, embed_age, group_sizes, relative_poses
-from memenvs.agents.memory.smt import AttBlock, FactorizedMemory, PoolingMemory, SMTMemory, farthest_points
+from memenvs.agents.memory.smt import AttentionBlock, FactorizedMemory, PoolingMemory, SMTMemory, farthest_points
 
 B, T, D = 2, 17, 6
 VARIANTS = [
@@ -50,8 +50,8 @@ def inputs(dtype: torch.dtype = torch.float64, steps: int = T, batch: int = B) -
 # ------------------------------------------------------------------ a plain loop
 
 
-def plain_block(block: AttBlock, x: Tensor, y: Tensor) -> Tensor:
-    """AttBlock(X, Y) for X, (T, D), and Y, (L, D), with torch's own attention."""
+def plain_block(block: AttentionBlock, x: Tensor, y: Tensor) -> Tensor:
+    """AttentionBlock(X, Y) for X, (T, D), and Y, (L, D), with torch's own attention."""
     dim = x.shape[-1]
     heard, _ = nn.functional.multi_head_attention_forward(
         x[:, None], y[:, None], y[:, None], dim, block.heads, None, None, None, None, False, 0.0, block.mix.weight, None,

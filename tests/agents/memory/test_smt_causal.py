@@ -10,7 +10,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
 from memenvs.agents.memory.scene_memory import relative_poses
-from memenvs.agents.memory.smt_causal import CausalMemory, PlacedBlock, frames, places
+from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock, frames, places
 
 T, D, DIM, HEADS, BASE = 13, 5, 8, 2, 50.0
 
@@ -26,7 +26,7 @@ def turned(x: Tensor, step: int) -> Tensor:
     return out
 
 
-def plain_block(block: PlacedBlock, h: Tensor, pose: Tensor, capacity: int) -> Tensor:
+def plain_block(block: RelativePoseBlock, h: Tensor, pose: Tensor, capacity: int) -> Tensor:
     """Keys k + K r and values v + V r, where r is the pose of the key in the query's frame; k and q are turned by their step.
 
     A head's score falls by b |r - c|^2.
@@ -65,7 +65,7 @@ def test_features_equal_the_equations(capacity: int, dtype: torch.dtype, atol: f
     with torch.no_grad():
         h = memory.input(x.embedding[0])
         for block in memory.blocks:
-            assert isinstance(block, PlacedBlock)
+            assert isinstance(block, RelativePoseBlock)
             h = plain_block(block, h, pose[0], capacity)
         torch.testing.assert_close(memory(x)[0][0], h, atol=atol, rtol=0)
 
@@ -81,7 +81,7 @@ def test_a_frame_sees_a_place_as_the_relative_pose() -> None:
 
 def test_a_head_hears_what_was_near_its_point() -> None:
     """With nothing else to go by, a sharp head that looks 2 m ahead hears the step that was there, and one that looks to the right that one."""
-    block = PlacedBlock(DIM, HEADS)
+    block = RelativePoseBlock(DIM, HEADS)
     with torch.no_grad():
         for layer in (block.query, block.key, block.key_place, block.value_place):
             layer.weight.zero_()

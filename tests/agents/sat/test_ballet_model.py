@@ -57,7 +57,7 @@ def plain_layer(layer: MemoryLayer, query: Tensor, tokens: Tensor, there: Tensor
 
 @pytest.mark.parametrize(("initialisation", "spread"), [("calibrated", (1.3, 2.0)), ("release", (0.1, 0.3))])
 def test_calibrated_attention_is_not_flat_at_the_start(initialisation, spread):
-    """Scores of the first layer, recomputed with every token built: their standard deviation over a memory."""
+    """Scores of the first layer, checkpointed with every token built: their standard deviation over a memory."""
     own = model("LVFO", strategy="lvfo", initialisation=initialisation)
     batch = episodes("LVFO", 16)
     seen = own.encoder(torch.from_numpy(frames()[batch.frame]).flatten(0, 1)).unflatten(0, batch.frame.shape)

@@ -249,7 +249,9 @@ def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[
 
 
 @torch.no_grad()
-def evaluate(model: PredictionModel, episodes: int, seed: int = 0, *, ideal: bool = False) -> dict[str, np.ndarray]:
+def evaluate_model(
+    model: PredictionModel, episodes: int, seed: int = 0, *, ideal: bool = False
+) -> dict[str, np.ndarray]:
     """What a model scores in episodes that follow from the seed alone.
 
     Args:

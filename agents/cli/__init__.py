@@ -102,30 +102,30 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("--seed", type=whole_int, default=1, help="of the trial (default 1)")
     probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
 
-    walks = _command(
+    paths = _command(
         commands,
-        "walks",
+        "paths",
         "reports",
-        "draw the ways of runs' agents, random and oracle, and a metric by step: walks.html",
+        "draw the ways of runs' agents, random and oracle, and a metric by step: paths.html",
     )
-    walks.add_argument(
+    paths.add_argument(
         "folders",
         type=Path,
         nargs="+",
         metavar="folder",
         help="folders of runs of one task; their agents play the same episodes",
     )
-    walks.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
-    walks.add_argument("--maps", type=whole_int, default=4, help="how many of them are drawn (default 4)")
-    walks.add_argument("--metric", help="what is shown by step (default the preset's score)")
-    walks.add_argument(
+    paths.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
+    paths.add_argument("--maps", type=whole_int, default=4, help="how many of them are drawn (default 4)")
+    paths.add_argument("--metric", help="what is shown by step (default the preset's score)")
+    paths.add_argument(
         "--policies",
         nargs="+",
         metavar="POLICY",
         help="of agent (each run's), random, oracle (default all)",
     )
-    walks.add_argument("--seed", type=whole_int, default=1, help="of the episodes (default 1)")
-    walks.add_argument("--out", type=Path, help="folder of the files; default the first run's")
+    paths.add_argument("--seed", type=whole_int, default=1, help="of the episodes (default 1)")
+    paths.add_argument("--out", type=Path, help="folder of the files; default the first run's")
 
     trajectories = _command(
         commands,

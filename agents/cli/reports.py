@@ -1,4 +1,4 @@
-"""`python -m memenvs.agents probe`, `walks`, `trajectories` and `report`."""
+"""`python -m memenvs.agents probe`, `paths`, `trajectories` and `report`."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     return result
 
 
-def walks(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def paths(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     """Draws the ways of runs' agents, random and oracle."""
     for folder in options.folders:
         read_config(folder)
 
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.experiments.paths import POLICIES, walk_runs
+    from memenvs.agents.experiments.paths import POLICIES, compare_paths
 
     with ExitStack() as opened:
-        result = walk_runs(
+        result = compare_paths(
             [opened.enter_context(RunDirectory(folder)) for folder in options.folders],
             options.out or options.folders[0],
             episodes=options.episodes,

@@ -110,7 +110,7 @@ def record(
     if not isinstance(policy, MemoryPolicy) or not isinstance(policy.memory, RelicMemory):
         raise ValueError(
             f"memory must be 'relic' to have its attention recorded, got {name!r}; what an agent with any memory does, "
-            "step by step on the map, is drawn by `python -m memenvs.agents walks`"
+            "step by step on the map, is drawn by `python -m memenvs.agents paths`"
         )
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")

@@ -57,10 +57,10 @@ def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> Act
         FileNotFoundError: The run has no checkpoint yet.
         ValueError: Its checkpoint is not whole, or of other settings.
     """
-    return load_policy(run.agent(name), run.config, seed)
+    return policy_from_checkpoint(run.agent(name), run.config, seed)
 
 
-def load_policy(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
+def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
     """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on; PyTorch has the run's threads from then on.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Walks: single episodes of runs, step by step, as maps and as a metric by step, beside random and oracle."""
+"""Paths: single episodes of runs, step by step, as maps and as a metric by step, beside random and oracle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLICIES = ("agent", "random", "oracle")
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class EpisodePath:
     """The first episode of a trial, T steps long.
 
     Attributes:
@@ -40,7 +40,7 @@ class Walk:
     values: np.ndarray
 
 
-def play_walks(
+def play_paths(
     policy: Policy,
     env: TrialVecEnv,
     count: int,
@@ -48,7 +48,7 @@ def play_walks(
     *,
     layouts: Sequence[int] | None = None,
     deterministic: bool = False,
-) -> list[Walk]:
+) -> list[EpisodePath]:
     """Plays the first episode of trials, each with an empty memory, as `TrialEvaluator` does.
 
     Which episodes these are does not depend on the policy.
@@ -65,18 +65,18 @@ def play_walks(
         ValueError: `count` is below 1, or there is no such metric; the message lists all.
     """
     check_whole("episodes", count)
-    walks: list[Walk] = []
-    while len(walks) < count:
-        options: list[dict[str, Any]] = [{"trial": len(walks) // env.num_envs} for _ in range(env.num_envs)]
+    paths: list[EpisodePath] = []
+    while len(paths) < count:
+        options: list[dict[str, Any]] = [{"trial": len(paths) // env.num_envs} for _ in range(env.num_envs)]
         if layouts is not None:
             for i, each in enumerate(options):
-                each["layout"] = int(layouts[(len(walks) + i) % len(layouts)])
+                each["layout"] = int(layouts[(len(paths) + i) % len(layouts)])
         env.set_options(options)
-        walks += _wave(policy, env, metric, deterministic)
-    return walks[:count]
+        paths += _wave(policy, env, metric, deterministic)
+    return paths[:count]
 
 
-def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[Walk]:
+def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[EpisodePath]:
     """One episode in every environment, from the reset that is asked for."""
     observation, state, start = env.reset(), None, np.ones(env.num_envs, bool)
     first = list(env.reset_infos)
@@ -100,7 +100,7 @@ def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) ->
             )
         running &= ~start
     return [
-        Walk(info["seed"], info["trial_id"], info["layout_id"], np.stack(way), np.array(line))
+        EpisodePath(info["seed"], info["trial_id"], info["layout_id"], np.stack(way), np.array(line))
         for info, way, line in zip(first, poses, values, strict=True)
     ]
 
@@ -115,39 +115,39 @@ def _metrics(info: Mapping[str, Any], option_names: Sequence[str]) -> list[str]:
     return sorted((names - set(option_names)) | {"return"})
 
 
-def draw_walk(env: TrialVecEnv, walk: Walk) -> np.ndarray:
+def draw_path(env: TrialVecEnv, path: EpisodePath) -> np.ndarray:
     """The task's map with a way.
 
     Args:
         env: One environment with the settings that it was played in; is reset.
-        walk: The way.
+        path: The way.
 
     Returns:
         uint8, (H, W, 3).
     """
-    env.seed(walk.seed)
-    env.set_options({"trial": walk.trial, "layout": walk.layout})
+    env.seed(path.seed)
+    env.set_options({"trial": path.trial, "layout": path.layout})
     env.reset()
-    return env.env.task.draw_map(0, walk.poses)
+    return env.env.task.draw_map(0, path.poses)
 
 
-def curve_by_step(walks: Sequence[Walk], steps: int) -> dict[str, list[float | None]]:
+def curve_by_step(paths: Sequence[EpisodePath], steps: int) -> dict[str, list[float | None]]:
     """Mean and standard error over episodes after 0, 1, ... steps.
 
     Args:
-        walks: The episodes. One that is over keeps the value that it ended with.
+        paths: The episodes. One that is over keeps the value that it ended with.
         steps: Of the last entry; at least as many as the longest episode has.
 
     Returns:
         "mean" and "stderr", `steps` + 1 entries each; the standard error of a single episode is None.
     """
-    table = np.array([np.pad(walk.values, (0, steps + 1 - len(walk.values)), "edge") for walk in walks])
-    if len(walks) == 1:
+    table = np.array([np.pad(path.values, (0, steps + 1 - len(path.values)), "edge") for path in paths])
+    if len(paths) == 1:
         return {"mean": table[0].tolist(), "stderr": [None] * (steps + 1)}
-    return {"mean": table.mean(0).tolist(), "stderr": (table.std(0, ddof=1) / np.sqrt(len(walks))).tolist()}
+    return {"mean": table.mean(0).tolist(), "stderr": (table.std(0, ddof=1) / np.sqrt(len(paths))).tolist()}
 
 
-def walk_runs(
+def compare_paths(
     runs: Sequence[RunDirectory],
     folder: Path,
     *,
@@ -157,7 +157,7 @@ def walk_runs(
     policies: Sequence[str] = POLICIES,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Plays evaluation episodes of a run and writes `walks.html`, `walks.json`, `walks.png` and maps (`walk_1_agent.png` and so on).
+    """Plays evaluation episodes of a run and writes `paths.html`, `paths.json`, `paths.png` and maps (`path_1_agent.png` and so on).
 
     Args:
         runs: Folders, one or more of the same task; they need a checkpoint only where agents play. Episodes, random and oracle are those of the
@@ -170,7 +170,7 @@ def walk_runs(
         seed: Of the evaluation environments and of the actions drawn.
 
     Returns:
-        What `walks.json` holds: `metric`, `episodes` (seed, trial and layout of each), `policies` (for each `mean` and `stderr` by step, from
+        What `paths.json` holds: `metric`, `episodes` (seed, trial and layout of each), `policies` (for each `mean` and `stderr` by step, from
         the start on, and of each episode its `lengths` and what it came to, `last`) and `files`.
 
     Raises:
@@ -200,44 +200,44 @@ def walk_runs(
         for policy in policies
         for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
     ]
-    walks = {label: _walks_of(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
-    first = next(iter(walks))
-    drawn = {label: _start(run, walks[first][0], seed) for label, _, run in players if len(runs) > 1}
-    for label, each in walks.items():
-        same = [_episode(walk) for walk in each] == [_episode(walk) for walk in walks[first]]
+    paths = {label: _play_policy(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
+    first = next(iter(paths))
+    drawn = {label: _start(run, paths[first][0], seed) for label, _, run in players if len(runs) > 1}
+    for label, each in paths.items():
+        same = [_episode(path) for path in each] == [_episode(path) for path in paths[first]]
         if not same or (drawn and not np.array_equal(drawn[label], drawn[first])):
             raise ValueError(f"{label} is evaluated in other episodes than {first}, with which it cannot be compared")
-    steps = max(len(walk.values) for each in walks.values() for walk in each) - 1
+    steps = max(len(path.values) for each in paths.values() for path in each) - 1
     result: dict[str, Any] = {
         "metric": metric,
-        "episodes": [{"seed": walk.seed, "trial": walk.trial, "layout": walk.layout} for walk in walks[first]],
+        "episodes": [{"seed": path.seed, "trial": path.trial, "layout": path.layout} for path in paths[first]],
         "policies": {
             name: {
                 **curve_by_step(each, steps),
-                "lengths": [len(walk.values) - 1 for walk in each],
-                "last": [float(walk.values[-1]) for walk in each],
+                "lengths": [len(path.values) - 1 for path in each],
+                "last": [float(path.values[-1]) for path in each],
             }
-            for name, each in walks.items()
+            for name, each in paths.items()
         },
     }
-    pictures = [f"walk_{number}_{name}.png" for number in range(1, min(maps, episodes) + 1) for name in walks]
-    result["files"] = [str(folder / name) for name in ("walks.html", "walks.json", "walks.png", *pictures)]
+    pictures = [f"path_{number}_{name}.png" for number in range(1, min(maps, episodes) + 1) for name in paths]
+    result["files"] = [str(folder / name) for name in ("paths.html", "paths.json", "paths.png", *pictures)]
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / "walks.json", json.dumps(result).encode())
-    _write_page(runs[0], folder, walks, result, min(maps, episodes), seed)
+    write_file(folder / "paths.json", json.dumps(result).encode())
+    _write_page(runs[0], folder, paths, result, min(maps, episodes), seed)
     return result
 
 
-def _episode(walk: Walk) -> tuple[float, ...]:
+def _episode(path: EpisodePath) -> tuple[float, ...]:
     """Which episode it is, and where it begins."""
-    return (walk.seed, walk.trial, walk.layout, *walk.poses[0].tolist())
+    return (path.seed, path.trial, path.layout, *path.poses[0].tolist())
 
 
-def _start(run: RunDirectory, walk: Walk, seed: int) -> np.ndarray:
+def _start(run: RunDirectory, path: EpisodePath, seed: int) -> np.ndarray:
     """The map of an episode as it begins in the evaluation environment of a run."""
     env = _evaluation_env(run, 1, seed)
     try:
-        return draw_walk(env, replace(walk, poses=walk.poses[:1]))
+        return draw_path(env, replace(path, poses=path.poses[:1]))
     finally:
         env.close()
 
@@ -251,7 +251,7 @@ def _evaluation_env(run: RunDirectory, copies: int, seed: int) -> TrialVecEnv:
     return env
 
 
-def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int) -> list[Walk]:
+def _play_policy(run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int) -> list[EpisodePath]:
     """What one policy plays in `copies` of the evaluation environment of a run."""
     config = run.config
     agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
@@ -262,7 +262,7 @@ def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: in
         others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
         player = others if agent is None else agent
-        return play_walks(player, env, episodes, metric, layouts=layouts, deterministic=config.deterministic)
+        return play_paths(player, env, episodes, metric, layouts=layouts, deterministic=config.deterministic)
     finally:
         env.close()
 
@@ -270,7 +270,7 @@ def _walks_of(run: RunDirectory, name: str, episodes: int, metric: str, seed: in
 def _write_page(
     run: RunDirectory,
     folder: Path,
-    walks: Mapping[str, Sequence[Walk]],
+    paths: Mapping[str, Sequence[EpisodePath]],
     result: Mapping[str, Any],
     maps: int,
     seed: int,
@@ -282,7 +282,7 @@ def _write_page(
     report.text(
         f"Mean over {len(result['episodes'])} evaluation episodes and standard error; an episode that is over keeps its last value."
     )
-    report.picture("walks", figure_png(step_figure(curves, metric)))
+    report.picture("paths", figure_png(step_figure(curves, metric)))
     rows = []
     for name, curve in curves.items():
         stderr = "-" if curve["stderr"][-1] is None else curve["stderr"][-1]
@@ -293,11 +293,11 @@ def _write_page(
         env = _evaluation_env(run, 1, seed)
         try:
             for number in range(maps):
-                for name, each in walks.items():
-                    walk = each[number]
-                    caption = f"episode {number + 1}, {name}: {metric} {walk.values[-1]:.4g} after {len(walk.values) - 1} steps"
-                    picture = image_png(draw_walk(env, walk))
-                    report.picture(f"walk_{number + 1}_{name}", picture, caption, columns=len(walks))
+                for name, each in paths.items():
+                    path = each[number]
+                    caption = f"episode {number + 1}, {name}: {metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
+                    picture = image_png(draw_path(env, path))
+                    report.picture(f"path_{number + 1}_{name}", picture, caption, columns=len(paths))
         finally:
             env.close()
-    report.write(folder / "walks.html")
+    report.write(folder / "paths.html")

@@ -15,7 +15,7 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.utils import get_device
 
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate, load_model
+from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory
 from memenvs.agents.experiments.progress import progress_bar
@@ -72,7 +72,7 @@ def check_supervised(config: RunConfig, processes: Processes | None = None) -> N
     make_model(config, config.eval_kwargs)
 
 
-def settings_of(config: RunConfig) -> dict[str, Any]:
+def checkpoint_settings(config: RunConfig) -> dict[str, Any]:
     """What a checkpoint must have in common with the run that goes on from it, besides the settings of the learner."""
     return {name: getattr(config, name) for name in ("env", "env_kwargs", "policy", "seed", "total_steps")}
 
@@ -87,7 +87,7 @@ def train_supervised(run: RunDirectory, *, quiet: bool = False) -> SupervisedLea
     config.use_threads()
     learner = make_learner(config, processes)
     if run.has_checkpoint:
-        learner.load(run.path / CHECKPOINT, settings_of(config))
+        learner.load(run.path / CHECKPOINT, checkpoint_settings(config))
     writers: list[KVWriter] = []
     if processes.is_first:
         run.drop_metrics_after(learner.num_timesteps)
@@ -122,7 +122,7 @@ def _to_next_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: L
     learner.learn(steps, log)
     seconds = time.perf_counter() - began
     with learner.processes.fail_together():
-        scores = means(evaluate(learner.model, settings.validation_episodes, VALIDATION_SEED))
+        scores = means(evaluate_model(learner.model, settings.validation_episodes, VALIDATION_SEED))
     for name, (mean, _) in scores.items():
         logger.record(f"validation/{name}", mean)
     logger.record("time/seconds", seconds)
@@ -130,7 +130,7 @@ def _to_next_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: L
     logger.dump(
         learner.num_timesteps
     )  # before the checkpoint: a run that is killed in between forgets it and logs it again
-    learner.save(run.path / CHECKPOINT, settings_of(run.config))
+    learner.save(run.path / CHECKPOINT, checkpoint_settings(run.config))
     return scores["accuracy"][0]
 
 
@@ -190,7 +190,7 @@ def evaluate_supervised(
     count = run.config.eval_trials if episodes is None else episodes
     result = {}
     for who in ("agent", "ideal"):
-        found = means(evaluate(model, count, seed, ideal=who == "ideal"))
+        found = means(evaluate_model(model, count, seed, ideal=who == "ideal"))
         metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
         if metrics:
             result[who] = {"episodes": count, "metrics": metrics}

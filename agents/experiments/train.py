@@ -37,8 +37,8 @@ from memenvs.agents.experiments.evaluate import (
     evaluate_demonstrated,
     evaluate_run,
     evaluation_env,
-    load_policy,
     make_evaluator,
+    policy_from_checkpoint,
     trained_policy,
 )
 from memenvs.agents.experiments.progress import progress_bar
@@ -46,9 +46,25 @@ from memenvs.agents.experiments.supervised_runs import check_supervised, train_s
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
 __all__ = [
-    "BEST", "CHECKPOINT", "CONFIG", "METRICS", "VALIDATION", "MetricsWriter", "RunCallback", "RunDirectory", "algorithm", "check_config",
-    "evaluate_and_compare", "evaluate_demonstrated", "evaluate_run", "evaluation_env", "load_policy", "make_evaluator", "read_config",
-    "train_run", "trained_policy",
+    "BEST",
+    "CHECKPOINT",
+    "CONFIG",
+    "METRICS",
+    "VALIDATION",
+    "MetricsWriter",
+    "RunCallback",
+    "RunDirectory",
+    "algorithm",
+    "check_config",
+    "evaluate_and_compare",
+    "evaluate_demonstrated",
+    "evaluate_run",
+    "evaluation_env",
+    "make_evaluator",
+    "policy_from_checkpoint",
+    "read_config",
+    "train_run",
+    "trained_policy",
 ]  # fmt: skip
 
 VALIDATION_SEED = 500_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memenvs.agents.experiments.train import load_policy
+from memenvs.agents.experiments.train import policy_from_checkpoint
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
 from memenvs.checks import choices_for
@@ -27,4 +27,4 @@ def load_pretrained(name: str, *, seed: int = 0, device: str = "auto") -> Acting
     """
     if name not in PRETRAINED:
         raise ValueError(f"unknown pretrained agent {name!r}; {choices_for(name, PRETRAINED)}")
-    return load_policy(PRETRAINED[name], replace(find_preset(name), device=device), seed)
+    return policy_from_checkpoint(PRETRAINED[name], replace(find_preset(name), device=device), seed)

@@ -53,7 +53,7 @@ import contextlib, io, sys
 from memenvs.agents.__main__ import main
 refused = (
     ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"], ["evaluate", "/no/run"],
-    ["probe", "/no/run"], ["walks", "/no/run"], ["report", "/no/run"], ["presets", "nope"],
+    ["probe", "/no/run"], ["paths", "/no/run"], ["report", "/no/run"], ["presets", "nope"],
 )
 with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
     status = [main(each) for each in refused] + [main(["presets"]), main(["presets", "demo"])]
@@ -85,7 +85,7 @@ def test_a_reader_that_leaves_early() -> None:
             ["evaluate", "run", "--demonstrations", "-1"],
             "argument --demonstrations: must be an integer of at least 0 and below",
         ),
-        (["walks", "run", "--seed", "x"], "argument --seed: must be an integer of at least 0 and below 2^62, got 'x'"),
+        (["paths", "run", "--seed", "x"], "argument --seed: must be an integer of at least 0 and below 2^62, got 'x'"),
         (["probe", "run", "--count", "1.5"], "argument --count: must be an integer of at least 1, got '1.5'"),
         (["report"], "the following arguments are required: folder; see python -m memenvs.agents report --help"),
     ],

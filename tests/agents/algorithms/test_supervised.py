@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms import archive
-from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate
+from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_model
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
@@ -78,21 +78,21 @@ def test_evaluation_is_apart_from_training_and_the_same_for_all():
     first, second = make_model(SMALL), make_model(replace(SMALL, seed=5))
     keys = [first.sample(3, np.random.default_rng([part, 0, 0]), None).episodes.key for part in (0, 1)]
     assert not set(keys[0]) & set(keys[1])
-    assert evaluate(first, 20)["kept"].tolist() == evaluate(second, 20)["kept"].tolist()
-    assert evaluate(first, 20)["kept"].all()
+    assert evaluate_model(first, 20)["kept"].tolist() == evaluate_model(second, 20)["kept"].tolist()
+    assert evaluate_model(first, 20)["kept"].all()
 
 
 def test_ideal_is_1_where_the_strategy_fits_and_below_where_it_does_not():
     fits, other = (make_model(with_overrides(SMALL, [("policy.strategy", name)])) for name in ("fifo", "lifo"))
-    assert evaluate(fits, 50, ideal=True)["accuracy"].min() == 1
-    assert evaluate(other, 200, ideal=True)["accuracy"].mean() < 0.3
+    assert evaluate_model(fits, 50, ideal=True)["accuracy"].min() == 1
+    assert evaluate_model(other, 200, ideal=True)["accuracy"].mean() < 0.3
 
 
 @pytest.mark.parametrize(("memory", "low", "high"), [("t-fifo", 0.4, 0.8), ("t-fifo+a", 1, 1), ("sat-fifo", 1, 1)])
 def test_ideal_of_the_next_room_needs_places_or_moves(memory, low, high):
     settings = {"memory": memory, "dim": 16, "layers": 1, "mlp_dim": 16}
     model = make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
-    assert low <= evaluate(model, 100, ideal=True)["accuracy"].mean() <= high
+    assert low <= evaluate_model(model, 100, ideal=True)["accuracy"].mean() <= high
 
 
 def test_learner_learns_one_batch_by_heart():
@@ -350,7 +350,7 @@ def test_command_line(tmp_path, capsys):
     assert "right answers" not in (page := (tmp_path / "run" / "report.html").read_text())  # it is in the picture
     assert "accuracy_kept" in page and "<img" in page
     capsys.readouterr()
-    for command in (["evaluate", "--steps", "3"], ["evaluate", "--demonstrations", "3"], ["probe"], ["walks"]):
+    for command in (["evaluate", "--steps", "3"], ["evaluate", "--demonstrations", "3"], ["probe"], ["paths"]):
         assert main([command[0], str(tmp_path / "run"), *command[1:]]) == 2
         assert "acts" in (error := capsys.readouterr().err) or "act;" in error
 

@@ -1,4 +1,4 @@
-"""Walks: a metric by step, the episodes that it is taken from, and the command that draws them."""
+"""Paths: a metric by step, the episodes that it is taken from, and the command that draws them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PIL import Image
 
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.paths import Walk, curve_by_step, draw_walk, play_walks, walk_runs
+from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
 from memenvs.agents.experiments.train import RunDirectory, train_run
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, TrialEvaluator
 from memenvs.agents.presets import find_preset
@@ -43,28 +43,28 @@ def envs(id: str, count: int, seed: int = 5, **kwargs: Any) -> TrialVecEnv:
 @pytest.mark.parametrize("metric", ["cells", "distance", "return"])
 def test_values_are_those_of_stepping_by_hand(metric: str) -> None:
     """Five episodes in three environments: the first of trial 0 in each, then of trial 1 in two."""
-    walks = play_walks(Script(), envs("memenvs/Coverage-v0", 3, **COVERAGE), 5, metric)
-    assert [(walk.seed, walk.trial) for walk in walks] == [(5, 0), (6, 0), (7, 0), (5, 1), (6, 1)]
+    paths = play_paths(Script(), envs("memenvs/Coverage-v0", 3, **COVERAGE), 5, metric)
+    assert [(path.seed, path.trial) for path in paths] == [(5, 0), (6, 0), (7, 0), (5, 1), (6, 1)]
     env = gym.make("memenvs/Coverage-v0", **COVERAGE).unwrapped
-    assert sum(walk.values[-1] for walk in walks) != 0
-    for walk in walks:
-        _, info = env.reset(seed=walk.seed, options={"trial": walk.trial})
+    assert sum(path.values[-1] for path in paths) != 0
+    for path in paths:
+        _, info = env.reset(seed=path.seed, options={"trial": path.trial})
         poses, values, total = [info["pose"]], [0.0], 0.0
         for action in ACTIONS:
             _, reward, _, _, info = env.step(action)
             total += float(reward)
             poses.append(info["pose"])
             values.append(total if metric == "return" else info[metric])
-        np.testing.assert_array_equal(walk.values, values)
-        np.testing.assert_array_equal(walk.poses, poses)
-        assert walk.layout == info["layout_id"]
+        np.testing.assert_array_equal(path.values, values)
+        np.testing.assert_array_equal(path.poses, poses)
+        assert path.layout == info["layout_id"]
 
 
 def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None:
-    first = play_walks(Script(), envs("memenvs/Darkroom-v0", 2), 5, "success", layouts=[3, 1, 2])
+    first = play_paths(Script(), envs("memenvs/Darkroom-v0", 2), 5, "success", layouts=[3, 1, 2])
     env = envs("memenvs/Darkroom-v0", 2)
-    second = play_walks(OraclePolicy(env), env, 5, "success", layouts=[3, 1, 2])
-    assert [walk.layout for walk in first] == [3, 1, 2, 3, 1]
+    second = play_paths(OraclePolicy(env), env, 5, "success", layouts=[3, 1, 2])
+    assert [path.layout for path in first] == [3, 1, 2, 3, 1]
     for one, other in zip(first, second, strict=True):
         assert (one.seed, one.trial, one.layout) == (other.seed, other.trial, other.layout)
         np.testing.assert_array_equal(one.poses[0], other.poses[0])
@@ -73,10 +73,10 @@ def test_episodes_do_not_depend_on_the_policy_and_layouts_can_be_given() -> None
 def test_the_first_episodes_are_those_of_the_evaluation() -> None:
     kwargs = {**COVERAGE, "trial_episodes": None}
     env = envs("memenvs/Coverage-v0", 3, **kwargs)
-    walks = play_walks(OraclePolicy(env), env, 3, "cells", layouts=range(46))
+    paths = play_paths(OraclePolicy(env), env, 3, "cells", layouts=range(46))
     env = envs("memenvs/Coverage-v0", 3, **kwargs)
     results = TrialEvaluator(env, 12, 3, layouts=range(46)).run(OraclePolicy(env))
-    assert [walk.values[-1] for walk in walks] == results.metrics["cells"][:, 0].tolist()
+    assert [path.values[-1] for path in paths] == results.metrics["cells"][:, 0].tolist()
 
 
 def test_actions_are_drawn_or_the_best() -> None:
@@ -89,38 +89,38 @@ def test_actions_are_drawn_or_the_best() -> None:
 
     for deterministic in (False, True):
         Noted.asked.clear()
-        play_walks(Noted(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
+        play_paths(Noted(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
         assert set(Noted.asked) == {deterministic}
 
 
 def test_an_episode_that_is_over_keeps_its_value() -> None:
-    walks = [Walk(0, 0, 0, np.zeros((len(line), 3)), np.array(line)) for line in ([0.0, 1.0, 2.0], [0.0, 3.0])]
-    curve = curve_by_step(walks, 3)
+    paths = [EpisodePath(0, 0, 0, np.zeros((len(line), 3)), np.array(line)) for line in ([0.0, 1.0, 2.0], [0.0, 3.0])]
+    curve = curve_by_step(paths, 3)
     assert curve["mean"] == [0.0, 2.0, 2.5, 2.5]
     np.testing.assert_allclose(np.array(curve["stderr"], float), [0.0, 1.0, 0.5, 0.5])  # |a - b| / 2 of two
-    assert curve_by_step(walks[:1], 2) == {"mean": [0.0, 1.0, 2.0], "stderr": [None] * 3}
+    assert curve_by_step(paths[:1], 2) == {"mean": [0.0, 1.0, 2.0], "stderr": [None] * 3}
 
 
 def test_the_map_is_that_of_the_episode() -> None:
     """Though trials have gone on since."""
-    walk = play_walks(Script(), envs("memenvs/Coverage-v0", 2, **COVERAGE), 3, "cells")[2]
-    drawn = draw_walk(envs("memenvs/Coverage-v0", 1, seed=99, **COVERAGE), walk)
+    path = play_paths(Script(), envs("memenvs/Coverage-v0", 2, **COVERAGE), 3, "cells")[2]
+    drawn = draw_path(envs("memenvs/Coverage-v0", 1, seed=99, **COVERAGE), path)
     env = gym.make("memenvs/Coverage-v0", **COVERAGE).unwrapped
-    env.reset(seed=walk.seed, options={"trial": walk.trial})
-    np.testing.assert_array_equal(drawn, env.task.draw_map(0, walk.poses))
+    env.reset(seed=path.seed, options={"trial": path.trial})
+    np.testing.assert_array_equal(drawn, env.task.draw_map(0, path.poses))
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = with_overrides(find_preset("ci-smoke"), [("total_steps", 128), ("n_envs", 1), ("eval_trials", 1)])
     with RunDirectory(tmp_path / "run", config) as run:
         train_run(run, quiet=True)
-    assert main(["walks", str(tmp_path / "run"), "--episodes", "3", "--maps", "2", "--out", str(tmp_path / "out")]) == 0
+    assert main(["paths", str(tmp_path / "run"), "--episodes", "3", "--maps", "2", "--out", str(tmp_path / "out")]) == 0
     output = capsys.readouterr().out
-    assert "agent " in output and "oracle " in output and "walks.html" in output
-    result = json.loads((tmp_path / "out" / "walks.json").read_text())
+    assert "agent " in output and "oracle " in output and "paths.html" in output
+    result = json.loads((tmp_path / "out" / "paths.json").read_text())
     assert result["metric"] == config.score and len(result["episodes"]) == 3
-    names = {"walks.html", "walks.json", "walks.png"}
-    names |= {f"walk_{number}_{policy}.png" for number in (1, 2) for policy in ("agent", "random", "oracle")}
+    names = {"paths.html", "paths.json", "paths.png"}
+    names |= {f"path_{number}_{policy}.png" for number in (1, 2) for policy in ("agent", "random", "oracle")}
     assert {file.name for file in (tmp_path / "out").iterdir()} == names
     assert {Path(file).name for file in result["files"]} == names
     for curve in result["policies"].values():
@@ -131,16 +131,16 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
             == 1 + max(max(c["lengths"]) for c in result["policies"].values())
         )
         assert curve["mean"][-1] == pytest.approx(np.mean(curve["last"]))
-    page = (tmp_path / "out" / "walks.html").read_text()
+    page = (tmp_path / "out" / "paths.html").read_text()
     assert page.count("<img") == 1 + 6
-    with Image.open(tmp_path / "out" / "walk_1_oracle.png") as picture:
+    with Image.open(tmp_path / "out" / "path_1_oracle.png") as picture:
         assert min(picture.size) > 50
 
 
 def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = replace(find_preset("coverage-smoke-encoder"), n_envs=2)
     RunDirectory(tmp_path, config).close()
-    command = ["walks", str(tmp_path), "--episodes", "2", "--maps", "1", "--metric", "distance", "--json"]
+    command = ["paths", str(tmp_path), "--episodes", "2", "--maps", "1", "--metric", "distance", "--json"]
     assert main([*command, "--policies", "oracle", "random"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["metric"] == "distance" and list(result["policies"]) == ["oracle", "random"]
@@ -165,19 +165,19 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
     alone = ["--episodes", "3", "--maps", "1", "--policies", "agent", "--json"]
     results = []
     for command in ([a, b], [a], [b, a]):
-        assert main(["walks", *command, *alone]) == 0
+        assert main(["paths", *command, *alone]) == 0
         results.append(json.loads(capsys.readouterr().out))
     both, one, turned = results
     assert list(both["policies"]) == ["a", "b"] and list(one["policies"]) == ["agent"]
     assert both["policies"]["a"]["last"] == one["policies"]["agent"]["last"] and both["episodes"] == one["episodes"]
     assert turned["episodes"] != both["episodes"]  # those of the first, which has one environment
-    assert (tmp_path / "a" / "walk_1_b.png").is_file()
-    assert main(["walks", a, c, *alone]) == 2
+    assert (tmp_path / "a" / "path_1_b.png").is_file()
+    assert main(["paths", a, c, *alone]) == 2
     assert "c is evaluated in other episodes than a" in capsys.readouterr().err
-    assert main(["walks", a, b, "--policies", "random"]) == 2
+    assert main(["paths", a, b, "--policies", "random"]) == 2
     assert "policies must have 'agent' among them" in capsys.readouterr().err
     RunDirectory(tmp_path / "other" / "a", config).close()
-    assert main(["walks", a, str(tmp_path / "other" / "a"), *alone]) == 2
+    assert main(["paths", a, str(tmp_path / "other" / "a"), *alone]) == 2
     assert "folders of runs must have different names" in capsys.readouterr().err
 
 
@@ -192,20 +192,20 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
 )
 def test_bad_names(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, replace(find_preset("coverage-smoke-encoder"), n_envs=1)).close()
-    assert main(["walks", str(tmp_path), *arguments]) == 2
+    assert main(["paths", str(tmp_path), *arguments]) == 2
     assert message in capsys.readouterr().err
-    assert not (tmp_path / "walks.json").exists()
+    assert not (tmp_path / "paths.json").exists()
 
 
 def test_bad_numbers(tmp_path: Path) -> None:
     with RunDirectory(tmp_path, replace(find_preset("coverage-smoke-encoder"), n_envs=1)) as run:
         with pytest.raises(ValueError, match="episodes must be an integer of at least 1, got 0"):
-            walk_runs([run], tmp_path, episodes=0)
+            compare_paths([run], tmp_path, episodes=0)
         with pytest.raises(ValueError, match="maps must be an integer of at least 0, got -1"):
-            walk_runs([run], tmp_path, maps=-1)
+            compare_paths([run], tmp_path, maps=-1)
 
 
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, RunConfig(env="CartPole-v1", n_envs=1)).close()
-    assert main(["walks", str(tmp_path), "--policies", "random"]) == 2
+    assert main(["paths", str(tmp_path), "--policies", "random"]) == 2
     assert "env must be one of this project to have its ways drawn, got 'CartPole-v1'" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 from memenvs.agents.encoders import VisualEncoder, load_encoder, save_encoder
 from memenvs.agents.encoders.presence import PRESENCE_PIXELS, Pictures, draw_pictures, f1_scores
 from memenvs.agents.encoders.pretraining import PretrainingConfig, find_present, macro_f1, pretrain
-from memenvs.files import whole_file
+from memenvs.files import atomic_replace
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.worlds import make_world
 
@@ -91,7 +91,7 @@ def pictures(path: Path, split: str, layouts: int, seed: int, progress: Progress
     drawn = draw_pictures(
         make_world("procedural", split=split), range(layouts), PER_LAYOUT, seed, lambda n: progress.advance(bar, n)
     )
-    with whole_file(path) as temporary:
+    with atomic_replace(path) as temporary:
         save_file(drawn._asdict(), temporary)
     return drawn
 

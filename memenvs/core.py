@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 from memenvs.resets import split_options, split_seed
 from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task, make_task, setting_names
 
@@ -69,10 +69,10 @@ class TrialVectorEnv(VectorEnv):
         render_mode: str | None = None,
         **kwargs: Any,
     ) -> None:
-        check_whole("num_envs", num_envs)
-        check_whole("trial_episodes", trial_episodes, or_none=True)
-        check_whole("trial_steps", trial_steps, or_none=True)
-        check_whole("max_episode_steps", max_episode_steps, or_none=True)
+        check_int("num_envs", num_envs)
+        check_int("trial_episodes", trial_episodes, or_none=True)
+        check_int("trial_steps", trial_steps, or_none=True)
+        check_int("max_episode_steps", max_episode_steps, or_none=True)
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"unknown render_mode {render_mode!r}; choose from None, 'rgb_array'")
         try:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_replace(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` with the same ending; it takes the place of `path` if all went well and is deleted if not."""
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
@@ -27,11 +27,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 def write_file(path: Path, data: bytes) -> None:
     """Writes a file, and the folders it is in, so that it is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
+    with atomic_replace(path) as temporary:
         temporary.write_bytes(data)
 
 
-def remembered(
+def cached_until_changed(
     most: int, *inner: str
 ) -> Callable[[Callable[Concatenate[Path, P], T]], Callable[Concatenate[Path, P], T]]:
     """Decorates what reads files of a folder: what was read is given again until a file there is added, removed or changed.

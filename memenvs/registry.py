@@ -15,7 +15,7 @@ NAMESPACE = "memenvs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class EnvironmentSpec:
     """One environment.
 
     Attributes:
@@ -47,7 +47,7 @@ class Row:
 
 
 ENVIRONMENTS = (
-    Row(
+    EnvironmentSpec(
         name="ExtObjNav-v0",
         task="memenvs.objectnav.env:ExtObjNav",
         family="objectnav",
@@ -57,7 +57,7 @@ ENVIRONMENTS = (
         random_below=0.05,
         defaults={"trial_steps": 4096},
     ),
-    Row(
+    EnvironmentSpec(
         name="Roaming-v0",
         task="memenvs.exploration.roaming:Roaming",
         family="exploration",
@@ -67,7 +67,7 @@ ENVIRONMENTS = (
         random_below=100.0,
         defaults={"trial_episodes": 1},
     ),
-    Row(
+    EnvironmentSpec(
         name="Coverage-v0",
         task="memenvs.exploration.coverage:Coverage",
         family="exploration",
@@ -77,7 +77,7 @@ ENVIRONMENTS = (
         random_below=40.0,
         defaults={"trial_episodes": 1},
     ),
-    Row(
+    EnvironmentSpec(
         name="Search-v0",
         task="memenvs.exploration.search:Search",
         family="exploration",
@@ -87,7 +87,7 @@ ENVIRONMENTS = (
         random_below=0.5,
         defaults={"trial_episodes": 1},
     ),
-    Row(
+    EnvironmentSpec(
         name="Darkroom-v0",
         task="memenvs.darkroom.env:Darkroom",
         family="darkroom",
@@ -97,7 +97,7 @@ ENVIRONMENTS = (
         random_below=5.0,
         defaults={"trial_episodes": 10},
     ),
-    Row(
+    EnvironmentSpec(
         name="VLN-R2R-v0",
         task="memenvs.vln.r2r:R2R",
         family="vln",
@@ -107,7 +107,7 @@ ENVIRONMENTS = (
         random_below=0.05,
         defaults={"trial_episodes": 1},
     ),
-    Row(
+    EnvironmentSpec(
         name="VLN-CVDN-v0",
         task="memenvs.vln.cvdn:CVDN",
         family="vln",
@@ -117,7 +117,7 @@ ENVIRONMENTS = (
         random_below=1.0,
         defaults={"trial_episodes": 1},
     ),
-    Row(
+    EnvironmentSpec(
         name="FourBoxes-v0",
         task="memenvs.four_boxes.env:FourBoxes",
         family="four_boxes",
@@ -128,7 +128,7 @@ ENVIRONMENTS = (
         defaults={"trial_episodes": 10},
     ),
     *(
-        Row(
+        EnvironmentSpec(
             name=f"RoomBallet-{name}-v0",
             task=f"memenvs.room_ballet.env:{task}",
             family="room_ballet",
@@ -153,7 +153,7 @@ ENVIRONMENTS = (
 )
 
 
-def find(id: str) -> Row:
+def find_environment(id: str) -> EnvironmentSpec:
     """The row of an id, with or without the namespace.
 
     Raises:

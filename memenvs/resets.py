@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.checks import is_whole
+from memenvs.checks import is_int
 from memenvs.task import TRIAL_OPTIONS, BatchTask, Options
 
 
@@ -20,9 +20,9 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
     """
     if seed is None:
         return [None] * num_envs
-    if is_whole(seed):
+    if is_int(seed):
         seeds: list[int | None] = [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
-    elif isinstance(seed, (list, tuple, np.ndarray)) and all(each is None or is_whole(each) for each in seed):
+    elif isinstance(seed, (list, tuple, np.ndarray)) and all(each is None or is_int(each) for each in seed):
         seeds = [None if each is None else int(each) for each in seed]
     else:
         raise TypeError(f"seed must be an int, a sequence of {num_envs} of them or None, got {seed!r}")
@@ -72,5 +72,5 @@ def _check_options(options: dict[str, Any], task: BatchTask) -> None:
             raise ValueError(f"option 'new_trial' must be True or False, got {value!r}")
         if key in ("trial", "episode_index", "layout"):
             top = task.num_layouts if key == "layout" else 2**62
-            if not is_whole(value) or not 0 <= value < top:
+            if not is_int(value) or not 0 <= value < top:
                 raise ValueError(f"option {key!r} must be an integer in 0 ... {top - 1}, got {value!r}")

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numba import njit
 
-from memenvs.checks import check_whole, choices_for
+from memenvs.checks import check_int, choices_for
 
 STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
 """Strategies among which an allocator chooses; the number of one is that of the task that it solves."""
@@ -52,11 +52,11 @@ def retained(
     Raises:
         ValueError: A strategy or count is unknown, a capacity below one unit (or, with "quota", one unit for each place), a place outside the table.
     """
-    gone = departures(places, strategy, capacity, count=count, n_places=n_places)
+    gone = eviction_times(places, strategy, capacity, count=count, n_places=n_places)
     return (gone == gone.shape[1]) & (np.asarray(places) >= 0)
 
 
-def departures(
+def eviction_times(
     places: np.ndarray,
     strategy: str | np.ndarray,
     capacity: int | None,
@@ -65,7 +65,7 @@ def departures(
     n_places: int | None = None,
     resets: np.ndarray | None = None,
 ) -> np.ndarray:
-    """When each unit leaves: unit i is in memory from when it has come until unit `departures[i]` comes.
+    """When each unit leaves: unit i is in memory from when it has come until unit `eviction_times[i]` comes.
 
     Args:
         places: As in `retained`, like the next three.
@@ -88,13 +88,13 @@ def departures(
     strategies = strategy_numbers(strategy, len(places))
     if count not in get_args(Count):
         raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")
-    quota = check_room(strategies, capacity, n_places)
+    quota = place_quota(strategies, capacity, n_places)
     table = _check_places(places, n_places)
     if resets is None:
         resets = np.zeros(places.shape, bool)
     room = places.shape[1] if capacity is None else capacity
     quota = room if capacity is None else quota
-    return _departures(places, np.asarray(resets, bool), strategies, room, quota, count == "lifetime", table)
+    return _eviction_times(places, np.asarray(resets, bool), strategies, room, quota, count == "lifetime", table)
 
 
 def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
@@ -122,7 +122,7 @@ def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
     return numbers.astype(np.int64)
 
 
-def check_room(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
+def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
     """Units for each place under "quota", 0 where that is not asked for.
 
     Args:
@@ -133,8 +133,8 @@ def check_room(strategies: np.ndarray, capacity: int | None, n_places: int | Non
     Raises:
         ValueError: There is no room for one unit, or with "quota" for one of each place.
     """
-    check_whole("capacity", capacity, or_none=True)
-    check_whole("n_places", n_places, or_none=True)
+    check_int("capacity", capacity, or_none=True)
+    check_int("n_places", n_places, or_none=True)
     if capacity is None or not (strategies == QUOTA).any():
         return 0
     if n_places is None:
@@ -169,7 +169,7 @@ def _extreme(held: np.ndarray, visits: np.ndarray, most: bool) -> int:  # pragma
 
 
 @njit(nogil=True, cache=True)
-def _departures(
+def _eviction_times(
     places: np.ndarray,
     resets: np.ndarray,
     strategies: np.ndarray,
@@ -178,7 +178,7 @@ def _departures(
     lifetime: bool,
     n_places: int,
 ) -> np.ndarray:  # pragma: no cover  (compiled)
-    """See `departures`. Units of a place are a queue: each points to the next one."""
+    """See `eviction_times`. Units of a place are a queue: each points to the next one."""
     batch, units = places.shape
     out = np.full((batch, units), units)
     held, came, head, tail = np.zeros((4, n_places), np.int64)

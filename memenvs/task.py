@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -19,6 +19,14 @@ Options = Mapping[str, Any]
 
 #: Reset options of every id; a task may add more (`BatchTask.option_names`).
 TRIAL_OPTIONS = ("new_trial", "trial", "episode_index", "layout")
+
+#: Keys of `info` that describe an episode and do not measure it, beside those that end in "_id" and those of reset options.
+NON_METRIC_KEYS = frozenset(
+    {
+        "seed", "trial_start", "episode_index", "place", "collision", "is_success", "label", "query_place", "query_visit",
+        "heading", "elevation", "teacher_action", "TimeLimit.truncated",
+    }
+)  # fmt: skip
 
 
 class BatchTask(ABC):
@@ -148,6 +156,23 @@ class BatchTask(ABC):
 
     def close(self) -> None:  # noqa: B027  (most tasks hold nothing open)
         """Frees what the task holds open; may be called twice."""
+
+
+def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> dict[str, float]:
+    """Select the numbers of a final info that measure the episode.
+
+    Args:
+        info: Info of one environment at the end of an episode.
+        option_names: Reset options of the task, which are no metrics.
+    """
+    excluded = NON_METRIC_KEYS.union(option_names)
+    return {
+        key: float(value)
+        for key, value in info.items()
+        if key not in excluded
+        and not key.endswith("_id")
+        and isinstance(value, (bool, int, float, np.number, np.bool_))
+    }
 
 
 def load_task(task: str | type[BatchTask]) -> type[BatchTask]:

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 import memenvs
-from memenvs.registry import Row, find
+from memenvs.registry import EnvironmentSpec, find_environment
 from memenvs.task import setting_names
 
 
@@ -76,14 +76,14 @@ def digest(rows: list[tuple[Any, ...]]) -> str:
     return sha.hexdigest()
 
 
-def any_action(row: Row) -> dict[str, Any]:
+def any_action(row: EnvironmentSpec) -> dict[str, Any]:
     """Settings under which every action of the space is taken, also where only some are possible."""
     return {"invalid": "stop"} if "invalid" in setting_names(row.task) else {}
 
 
 def rollout_digest(id: str, seed: int = 11, steps: int = 60) -> str:
     """Hash of a rollout of 60 steps with short episodes and trials."""
-    env = gym.make(id, max_episode_steps=13, trial_episodes=2, **any_action(find(id)))
+    env = gym.make(id, max_episode_steps=13, trial_episodes=2, **any_action(find_environment(id)))
     rows = play(env, random_actions(env, steps, 1)[:, 0], seed=seed)
     env.close()
     return digest(rows)

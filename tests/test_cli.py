@@ -16,7 +16,7 @@ from PIL import Image
 from memenvs.__main__ import main
 from memenvs.cli.record import Film, _write_gif
 from memenvs.core import TrialEnv
-from memenvs.files import whole_file
+from memenvs.files import atomic_replace
 from memenvs.registry import ENVIRONMENTS
 
 SMALL = '{"image_size": [12, 16], "max_episode_steps": 20}'
@@ -234,12 +234,12 @@ def test_a_film_that_fails_leaves_what_was_there(capsys, tmp_path, monkeypatch):
 
 def test_whole_file(tmp_path):
     path = tmp_path / "some.txt"
-    with whole_file(path) as temporary:
+    with atomic_replace(path) as temporary:
         temporary.write_text("new")
         assert not path.exists()
         assert temporary.suffix == ".txt"
     assert path.read_text() == "new"
-    with pytest.raises(KeyError), whole_file(path) as temporary:
+    with pytest.raises(KeyError), atomic_replace(path) as temporary:
         temporary.write_text("part")
         raise KeyError
     assert path.read_text() == "new"

@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.env_checker import check_env as check_stable_baselines3
 
 from memenvs.core import TrialEnv, TrialVectorEnv, load_task
-from memenvs.registry import ENVIRONMENTS, Row
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
 from memenvs.task import setting_names
 from tests.rollouts import (
     any_action,
@@ -37,12 +37,12 @@ Make = Callable[..., gym.Env]
 
 
 @pytest.fixture(params=ENVIRONMENTS, ids=lambda env: env.name)
-def env_row(request: pytest.FixtureRequest) -> Row:
+def env_row(request: pytest.FixtureRequest) -> EnvironmentSpec:
     return request.param
 
 
 @pytest.fixture
-def make(env_row: Row) -> Iterator[Make]:
+def make(env_row: EnvironmentSpec) -> Iterator[Make]:
     """Makes the single form, or the vector form where `num_envs` is given."""
     made: list = []
 
@@ -328,7 +328,7 @@ def test_an_episode_is_rebuilt_alone_from_its_info(make):
             t += 1
 
 
-def _mean_score(env_row: Row, policy: str) -> float:
+def _mean_score(env_row: EnvironmentSpec, policy: str) -> float:
     """Mean score of the first 3 episodes of each of 16 environments; of the first, in a home of its own, where robots explore (6 of oracles)."""
     seen = {"modalities": ("pose",)} if "modalities" in setting_names(env_row.task) else {}
     num_envs, episodes = 6 if seen and policy == "oracle" else 16, 1 if seen else 3

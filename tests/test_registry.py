@@ -7,7 +7,7 @@ import gymnasium as gym
 import pytest
 
 from memenvs.checks import choices_for
-from memenvs.registry import ENVIRONMENTS, find, register_all
+from memenvs.registry import ENVIRONMENTS, find_environment, register_all
 
 HEAVY = (
     "torch",
@@ -54,12 +54,12 @@ def test_import_has_no_other_effect():
 
 
 def test_find():
-    assert find("Darkroom-v0") is find("memenvs/Darkroom-v0")
+    assert find_environment("Darkroom-v0") is find_environment("memenvs/Darkroom-v0")
     with pytest.raises(ValueError, match=r"unknown id 'Lightroom-v0'; choose from \['memenvs/ExtObjNav-v0'"):
-        find("Lightroom-v0")
+        find_environment("Lightroom-v0")
     for almost in ("Darkrom-v0", "memenvs/darkroom-v0"):
         with pytest.raises(ValueError, match=r"\]\. Did you mean 'memenvs/Darkroom-v0'\?"):
-            find(almost)
+            find_environment(almost)
 
 
 def test_ids_are_unique_and_registering_again_changes_nothing():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.retention import STRATEGIES, STRATEGY_NAMES, departures, retained
+from memenvs.retention import STRATEGIES, STRATEGY_NAMES, eviction_times, retained
 from tests.slow_retention import SlowMemory
 
 A, B, C, D = range(4)
@@ -95,7 +95,7 @@ def test_equals_a_slow_reference(places: list[int], strategy: str, capacity: int
 @settings(max_examples=100, deadline=None)
 @given(sequences, st.sampled_from(STRATEGY_NAMES), st.integers(5, 9))
 def test_departures_are_those_of_every_beginning(places: list[int], strategy: str, capacity: int) -> None:
-    gone = departures(np.array([places]), strategy, capacity, n_places=5)[0]
+    gone = eviction_times(np.array([places]), strategy, capacity, n_places=5)[0]
     for newest in range(len(places)):
         there = [i for i in range(newest + 1) if newest < gone[i]]
         assert there == kept(places[: newest + 1], strategy, capacity, n_places=5)
@@ -145,8 +145,8 @@ def test_rows_have_their_own_strategies_gaps_and_resets() -> None:
     assert [np.flatnonzero(row).tolist() for row in got] == [[3, 5], [0, 1], [2, 5], [2, 5]]
     resets = np.zeros((1, 6), bool)
     resets[0, [0, 3]] = True
-    assert departures(np.array([[A, B, B, A, A, B]]), "fifo", 2, resets=resets).tolist() == [[2, 3, 3, 5, 6, 6]]
-    assert departures(np.array([[A, B, B, A, A, B]]), "lifo", 2, resets=resets).tolist() == [[3, 3, 2, 6, 6, 5]]
+    assert eviction_times(np.array([[A, B, B, A, A, B]]), "fifo", 2, resets=resets).tolist() == [[2, 3, 3, 5, 6, 6]]
+    assert eviction_times(np.array([[A, B, B, A, A, B]]), "lifo", 2, resets=resets).tolist() == [[3, 3, 2, 6, 6, 5]]
 
 
 def test_no_capacity_keeps_all() -> None:

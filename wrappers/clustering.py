@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import check_whole, is_whole
+from memenvs.checks import check_int, is_int
 from memenvs.wrappers.truth import truth_of
 
 
@@ -36,12 +36,12 @@ def fit_places(
     if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
         raise ValueError(f"positions must be finite and of shape (P, 2), got shape {points.shape}")
     different = len(np.unique(points, axis=0))
-    if not is_whole(num_places) or not 1 <= num_places <= different:
+    if not is_int(num_places) or not 1 <= num_places <= different:
         raise ValueError(
             f"num_places must be an integer in 1 ... {different}, the number of different positions, got {num_places!r}"
         )
     for name, value in (("restarts", restarts), ("iterations", iterations)):
-        check_whole(name, value)
+        check_int(name, value)
     rng = np.random.default_rng(seed)
     fits = [_lloyd(points, _first_centres(points, num_places, rng), iterations) for _ in range(restarts)]
     centres = min(fits, key=lambda fit: fit[1])[0]
@@ -67,7 +67,7 @@ def collect_positions(env: gym.Env, num_steps: int, *, seed: int) -> np.ndarray:
     Raises:
         ValueError: `num_steps` is no integer or below 1, or the environment does not tell its pose.
     """
-    check_whole("num_steps", num_steps)
+    check_int("num_steps", num_steps)
     truth = truth_of(env)
     env.action_space.seed(seed)
     info: dict[str, Any]

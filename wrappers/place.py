@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 from memenvs.wrappers.clustering import nearest_centre
 from memenvs.wrappers.key import KeyWrapper
 from memenvs.wrappers.truth import truth_of
@@ -58,7 +58,7 @@ class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
             count = self._truth.num_places() if num_places is None else num_places
         if count is None:
             raise ValueError(f"the number of places of {env} is unknown; pass num_places")
-        check_whole("num_places", count)
+        check_int("num_places", count)
         super().__init__(env, "place", gym.spaces.Discrete(count))
         self._count = count
 

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 from memenvs.wrappers.key import KeyWrapper
 
 #: Reset options of `memenvs` that hold for one reset only.
@@ -49,7 +49,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         same_world: bool = True,
     ) -> None:
         for name, value in (("trial_episodes", trial_episodes), ("trial_steps", trial_steps)):
-            check_whole(name, value, or_none=True)
+            check_int(name, value, or_none=True)
         RecordConstructorArgs.__init__(
             self, trial_episodes=trial_episodes, trial_steps=trial_steps, same_world=same_world
         )

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
-from memenvs.files import whole_file
+from memenvs.files import atomic_replace
 
 DEPTH = "depth", torch.float32
 MILLIMETRES = 1000.0
@@ -300,7 +300,7 @@ class EpisodeReplayBuffer:
         tensors = {name: store[where].cpu().contiguous() for name, store in self._stores.items()}
         tensors |= {"lengths": self.lengths, "terminated": self.terminated}
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as temporary:
+        with atomic_replace(path) as temporary:
             save_file(tensors, temporary, {"stamp": str(stamp), "next": str(self.next)})
 
     def load(self, path: str | PathLike[str], stamp: int) -> None:

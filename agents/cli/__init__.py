@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 import memenvs
-from memenvs.cli.common import Parser, positive_int, run_command, whole_int
+from memenvs.cli.common import Parser, non_negative_int, positive_int, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("folder", type=Path, help="folder of the run")
     evaluate.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
     evaluate.add_argument("--trials", type=positive_int, help="number of trials; default the preset's")
-    evaluate.add_argument("--seed", type=whole_int, default=1, help="of the evaluation (default 1)")
+    evaluate.add_argument("--seed", type=non_negative_int, default=1, help="of the evaluation (default 1)")
     evaluate.add_argument(
         "--checkpoint",
         help="file in the folder, of a run with milestones (default best.zip of a run with validation, else checkpoint.zip)",
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     evaluate.add_argument(
         "--demonstrations",
-        type=whole_int,
+        type=non_negative_int,
         default=0,
         metavar="N",
         help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is evaluated then",
@@ -98,8 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument(
         "--count", type=positive_int, default=100, help="steps at which attention is recorded (default 100)"
     )
-    probe.add_argument("--layout", type=whole_int, help="number of the layout; default drawn")
-    probe.add_argument("--seed", type=whole_int, default=1, help="of the trial (default 1)")
+    probe.add_argument("--layout", type=non_negative_int, help="number of the layout; default drawn")
+    probe.add_argument("--seed", type=non_negative_int, default=1, help="of the trial (default 1)")
     probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
 
     paths = _command(
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         help="folders of runs of one task; their agents play the same episodes",
     )
     paths.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
-    paths.add_argument("--maps", type=whole_int, default=4, help="how many of them are drawn (default 4)")
+    paths.add_argument("--maps", type=non_negative_int, default=4, help="how many of them are drawn (default 4)")
     paths.add_argument("--metric", help="what is shown by step (default the preset's score)")
     paths.add_argument(
         "--policies",
@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="POLICY",
         help="of agent (each run's), random, oracle (default all)",
     )
-    paths.add_argument("--seed", type=whole_int, default=1, help="of the episodes (default 1)")
+    paths.add_argument("--seed", type=non_negative_int, default=1, help="of the episodes (default 1)")
     paths.add_argument("--out", type=Path, help="folder of the files; default the first run's")
 
     trajectories = _command(
@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     trajectories.add_argument("folder", type=Path, help="folder of the run")
     trajectories.add_argument("--split", help="whose instructions (default that of the run's evaluation)")
-    trajectories.add_argument("--seed", type=whole_int, default=1, help="of the evaluation (default 1)")
+    trajectories.add_argument("--seed", type=non_negative_int, default=1, help="of the evaluation (default 1)")
     trajectories.add_argument("--out", type=Path, help="the file; default trajectories_SPLIT.json in the run's folder")
 
     report = _command(commands, "report", "reports", "write report.html of one or more runs")

@@ -8,7 +8,7 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 
 
 class OptionsEncoder(BaseFeaturesExtractor):
@@ -40,7 +40,7 @@ class OptionsEncoder(BaseFeaturesExtractor):
         width: int = 16,
     ) -> None:
         for name, number in (("words_dim", words_dim), ("hidden", hidden), ("width", width)):
-            check_whole(name, number)
+            check_int(name, number)
         for name, key in (("options", options), ("text", text)):
             if key not in observation_space.spaces:
                 raise ValueError(f"unknown key {key!r} in {name}; choose from {list(observation_space.spaces)}")

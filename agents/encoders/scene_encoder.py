@@ -11,7 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from memenvs.checks import check_whole, choices_for
+from memenvs.checks import check_int, choices_for
 
 Network = Literal["small", "resnet"]
 FAR = 5.0
@@ -137,7 +137,7 @@ class SceneEncoder(BaseFeaturesExtractor):
     def __init__(self, observation_space: spaces.Dict, network: Network = "small", dim: int = 64) -> None:
         if network not in NETWORKS:
             raise ValueError(f"unknown network {network!r}; {choices_for(network, get_args(Network))}")
-        check_whole("dim", dim)
+        check_int("dim", dim)
         shapes = {key: _checked_shape(key, space) for key, space in observation_space.spaces.items()}
         if not shapes:
             raise ValueError("observations must have one of the keys that are encoded, got none")

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save
 from stable_baselines3.common.utils import get_device
 
-from memenvs.checks import check_whole, choices_for
+from memenvs.checks import check_int, choices_for
 
 Pooling = Literal["mean", "cls"]
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -59,7 +59,7 @@ class HashedEncoder(TextEncoder):
     """
 
     def __init__(self, features_dim: int = 1024) -> None:
-        check_whole("features_dim", features_dim)
+        check_int("features_dim", features_dim)
         self.features_dim = features_dim
 
     @property

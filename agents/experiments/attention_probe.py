@@ -24,7 +24,7 @@ from memenvs.agents.memory.relic import RelicMemory, SinkBlock
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION, MemoryPolicy
 from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 from memenvs.files import write_file
 
 #: Mass on the sink from which a head is "all-on-sink", and under which it is not any more.
@@ -114,7 +114,7 @@ def record(
         )
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")
-    check_whole("n_steps", n_steps)
+    check_int("n_steps", n_steps)
     policy.set_training_mode(False)
     env.set_options({"new_trial": True} if layout is None else {"new_trial": True, "layout": layout})
     observation, start = env.reset(), np.ones(1, bool)
@@ -302,8 +302,8 @@ def probe_run(
         NotImplementedError: The environment cannot place a pose on its map.
     """
     total = run.config.eval_steps if steps is None else steps
-    check_whole("steps", total)
-    check_whole("count", count)
+    check_int("steps", total)
+    check_int("count", count)
     policy = trained_policy(run, seed)
     env = evaluation_env(run.config, 1, seed)
     if not isinstance(env, TrialVecEnv):

@@ -22,7 +22,7 @@ from memenvs.agents.mtvm.policy import MTVMPolicy
 from memenvs.agents.mtvm.word_attention import heed, words_figure
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 from memenvs.files import write_file
 
 EVALUATION_SEED = 1_000_000
@@ -220,7 +220,7 @@ def evaluate_demonstrated(
     Returns:
         "agent" -> `TrialResults.to_json`.
     """
-    check_whole("demonstrations", demonstrations)
+    check_int("demonstrations", demonstrations)
     agent = evaluate_run(run, policy, seed=seed, demonstrations=demonstrations, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
     write_file(run.path / f"{name}.json", json.dumps(results).encode())

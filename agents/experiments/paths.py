@@ -12,11 +12,12 @@ import numpy as np
 
 from memenvs.agents.experiments.report import Report, figure_png, image_png, step_figure
 from memenvs.agents.experiments.train import RunDirectory, evaluation_env, trained_policy
-from memenvs.agents.experiments.trial_evaluator import NOT_METRICS, OraclePolicy, Policy, RandomPolicy
+from memenvs.agents.experiments.trial_evaluator import OraclePolicy, Policy, RandomPolicy
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.checks import check_whole, choices_for
+from memenvs.checks import check_int, choices_for
 from memenvs.files import write_file
+from memenvs.task import metric_values
 
 POLICIES = ("agent", "random", "oracle")
 
@@ -64,7 +65,7 @@ def play_paths(
     Raises:
         ValueError: `count` is below 1, or there is no such metric; the message lists all.
     """
-    check_whole("episodes", count)
+    check_int("episodes", count)
     paths: list[EpisodePath] = []
     while len(paths) < count:
         options: list[dict[str, Any]] = [{"trial": len(paths) // env.num_envs} for _ in range(env.num_envs)]
@@ -107,12 +108,7 @@ def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) ->
 
 def _metrics(info: Mapping[str, Any], option_names: Sequence[str]) -> list[str]:
     """The numbers in an info that measure an episode, and "return"."""
-    names = {
-        key
-        for key, value in info.items()
-        if isinstance(value, (bool, int, float)) and not key.endswith("_id") and key not in NOT_METRICS
-    }
-    return sorted((names - set(option_names)) | {"return"})
+    return sorted({"return", *metric_values(info, option_names)})
 
 
 def draw_path(env: TrialVecEnv, path: EpisodePath) -> np.ndarray:
@@ -181,8 +177,8 @@ def compare_paths(
     Source:
         Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (ways).
     """
-    check_whole("episodes", episodes)
-    check_whole("maps", maps, 0)
+    check_int("episodes", episodes)
+    check_int("maps", maps, 0)
     for name in policies:
         if name not in POLICIES:
             raise ValueError(f"unknown policy {name!r}; {choices_for(name, POLICIES)}")

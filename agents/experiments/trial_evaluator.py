@@ -11,11 +11,8 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.checks import check_whole, choices_for
-from memenvs.cli.common import BOOKKEEPING
-
-#: Keys of the final info that describe an episode and do not measure it; beside those that end in "_id" and those of reset options.
-NOT_METRICS = frozenset({*BOOKKEEPING, "TimeLimit.truncated"})
+from memenvs.checks import check_int, choices_for
+from memenvs.task import metric_values
 
 
 class Policy(Protocol):
@@ -191,9 +188,9 @@ class TrialEvaluator:
         pictures: bool = False,
         demonstrations: int = 0,
     ) -> None:
-        check_whole("n_steps", n_steps)
-        check_whole("n_trials", n_trials)
-        check_whole("demonstrations", demonstrations, 0)
+        check_int("n_steps", n_steps)
+        check_int("n_trials", n_trials)
+        check_int("demonstrations", demonstrations, 0)
         if demonstrations > 0 and not hasattr(env, "oracle_actions"):
             raise ValueError(
                 f"demonstrations must be 0 for an environment without oracle_actions, got {demonstrations} for a {type(env).__name__}"
@@ -303,14 +300,7 @@ class TrialEvaluator:
 
 def _measures(info: dict[str, Any], option_names: Sequence[str]) -> dict[str, float]:
     """The numbers of a final info that tell how the episode went, with its return and length."""
-    names_it = NOT_METRICS.union(option_names)
-    measures = {
-        key: float(value)
-        for key, value in info.items()
-        if key not in names_it
-        and not key.endswith("_id")
-        and isinstance(value, (bool, int, float, np.number, np.bool_))
-    }
+    measures = metric_values(info, option_names)
     episode = info.get("episode", {})
     if episode:
         measures |= {"return": float(episode["r"]), "length": float(episode["l"])}

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def chunks_by_time(held: Tensor, size: int) -> Chunks:
         held: bool, (B, N); which tokens are in memory.
         size: n, >= 1.
     """
-    check_whole("chunk", size)
+    check_int("chunk", size)
     return chunks_by_key((held.cumsum(1) - 1) // size, held, size)
 
 
@@ -43,7 +43,7 @@ def chunks_by_place(places: Tensor, held: Tensor, size: int) -> Chunks:
         held: bool, (B, N); which tokens are in memory.
         size: n, >= 1.
     """
-    check_whole("chunk", size)
+    check_int("chunk", size)
     key = places.long() * held.shape[1] + ranks_within(places, held) // size
     return chunks_by_key(key, held, size)
 

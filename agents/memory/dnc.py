@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.agents.memory.kernels.dnc_cpu import SMALL, DNCSequence
 from memenvs.agents.memory.recurrent import ResetOn, stretches
-from memenvs.checks import check_fields, check_whole, choices_for
+from memenvs.checks import check_fields, check_int, choices_for
 
 TaskOn = Literal["first", "every"]
 
@@ -47,8 +47,8 @@ class DNCConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("hidden_dim", "cells", "cell_dim", "read_heads"):
-            check_whole(name, getattr(self, name))
-        check_whole("checkpoint", self.checkpoint, or_none=True)
+            check_int(name, getattr(self, name))
+        check_int("checkpoint", self.checkpoint, or_none=True)
 
     @property
     def interface_parts(self) -> dict[str, int]:

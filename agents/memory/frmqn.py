@@ -13,7 +13,7 @@ from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, 
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.recurrent import ResetOn, stretches
 from memenvs.agents.memory.step_log import append, empty_log, view_log
-from memenvs.checks import check_fields, check_whole
+from memenvs.checks import check_fields, check_int
 
 RECURRENT = ("hidden", "cell", "read")
 
@@ -36,11 +36,11 @@ class FRMQNConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_whole("dim", self.dim, 2)
+        check_int("dim", self.dim, 2)
         if self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
-        check_whole("capacity", self.capacity)
-        check_whole("bptt", self.bptt, or_none=True)
+        check_int("capacity", self.capacity)
+        check_int("bptt", self.bptt, or_none=True)
 
 
 class FRMQNMemory(Memory):

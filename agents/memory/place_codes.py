@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from memenvs.checks import check_whole, choices_for
+from memenvs.checks import check_int, choices_for
 
 TimeIndex = Literal["step", "age", "slot", "mod32"]
 PlaceCodeKind = Literal["sine1d", "sine2d", "learned1d", "learned2d"]
@@ -123,8 +123,8 @@ def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
     """Raises a ValueError unless such a code can be made; args as in `PlaceCode`."""
     if kind not in get_args(PlaceCodeKind):
         raise ValueError(f"unknown place_code {kind!r}; {choices_for(kind, get_args(PlaceCodeKind))}")
-    check_whole("n_places", n_places)
-    check_whole("columns", columns, or_none=True)
+    check_int("n_places", n_places)
+    check_int("columns", columns, or_none=True)
     if kind.endswith("1d") and columns is not None:
         raise ValueError(f"columns must be None with place_code {kind!r}, got {columns}")
     if kind.endswith("2d") and (columns is None or n_places % columns):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from memenvs.agents.memory.attention import attend
 from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.kernels.flat_read import WEIGHTS, FlatRead
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 
 SUMMARY_EPS = 1e-5
 """Added to the number of tokens of which a chunk's summary is the mean."""
@@ -288,7 +288,7 @@ class MemoryReader(nn.Module):
     def __init__(self, dim: int = 128, layers: int = 4, heads: int = 2, mlp_dim: int = 128) -> None:
         super().__init__()
         for name, value in (("dim", dim), ("layers", layers), ("heads", heads), ("mlp_dim", mlp_dim)):
-            check_whole(name, value)
+            check_int(name, value)
         if dim % heads:
             raise ValueError(f"heads must divide dim ({dim}), got {heads}")
         self.dim = dim

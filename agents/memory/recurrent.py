@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.checks import check_fields, check_whole
+from memenvs.checks import check_fields, check_int
 
 ResetOn = Literal["trial", "episode"]
 SHUT = 1e4
@@ -36,8 +36,8 @@ class RecurrentConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("hidden_dim", "layers"):
-            check_whole(name, getattr(self, name))
-        check_whole("bptt", self.bptt, or_none=True)
+            check_int(name, getattr(self, name))
+        check_int("bptt", self.bptt, or_none=True)
 
 
 def stretches(steps: int, length: int | None) -> list[tuple[int, int]]:

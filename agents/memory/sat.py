@@ -12,8 +12,8 @@ from memenvs.agents.memory.chunking import Chunks, chunks_by_key
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
 from memenvs.agents.memory.reader import Tokens
 from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory
-from memenvs.checks import check_whole
-from memenvs.retention import Strategy, check_room, strategy_numbers
+from memenvs.checks import check_int
+from memenvs.retention import Strategy, place_quota, strategy_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class MoveConfig(TokenConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("moves", self.moves)
+        check_int("moves", self.moves)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class SpatialConfig(TokenConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_place_code(self.place_code, self.n_places, self.columns)
-        check_room(strategy_numbers(self.strategy, 1), self.capacity, self.n_places)
+        place_quota(strategy_numbers(self.strategy, 1), self.capacity, self.n_places)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +67,8 @@ class ChunkConfig(SpatialConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("chunk", self.chunk)
-        check_whole("top_k", self.top_k)
+        check_int("chunk", self.chunk)
+        check_int("top_k", self.top_k)
 
 
 @dataclass(frozen=True, kw_only=True)

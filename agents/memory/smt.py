@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import attend
 from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory
-from memenvs.checks import check_whole
+from memenvs.checks import check_int
 
 Centres = Literal["fps", "static", "window"]
 
@@ -50,7 +50,7 @@ class FactorizedConfig(SceneConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_heads(self.dim, self.heads)
-        check_whole("n_centres", self.n_centres)
+        check_int("n_centres", self.n_centres)
 
 
 def check_heads(dim: int, heads: int) -> None:

@@ -15,7 +15,7 @@ from memenvs.agents.memory.recurrent import ResetOn
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
 from memenvs.agents.memory.smt import AttentionBlock, check_heads
 from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view_log
-from memenvs.checks import check_fields, check_whole
+from memenvs.checks import check_fields, check_int
 
 PLACE_DIM = 8
 """Room for the numbers of a place beside each head's key and value; a multiple of 8, as attention on a CPU wants it."""
@@ -48,7 +48,7 @@ class CausalConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("dim", "capacity", "layers"):
-            check_whole(name, getattr(self, name))
+            check_int(name, getattr(self, name))
         check_heads(self.dim, self.heads)
         if self.dim // self.heads % 2:
             raise ValueError(f"dim must be an even multiple of heads ({self.heads}), got {self.dim}")

@@ -13,8 +13,8 @@ from memenvs.agents.memory.chunking import Chunks, ranks_within
 from memenvs.agents.memory.place_codes import CLOCK, TimeIndex, sinusoid
 from memenvs.agents.memory.reader import MemoryReader, Tokens
 from memenvs.agents.memory.recurrent import ResetOn
-from memenvs.checks import check_fields, check_whole
-from memenvs.retention import STRATEGY_NAMES, departures
+from memenvs.checks import check_fields, check_int
+from memenvs.retention import STRATEGY_NAMES, eviction_times
 
 NUMBERS_AT_ONCE = 1 << 22
 """Size of the largest intermediate tensor (scores, or gathered tokens of chunks); decisions that need more are computed in parts."""
@@ -51,7 +51,7 @@ class TokenConfig:
         check_fields(self)
         if self.dim < 2 or self.dim % 2:
             raise ValueError(f"dim must be even, got {self.dim}")
-        check_whole("capacity", self.capacity, or_none=True)
+        check_int("capacity", self.capacity, or_none=True)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class TokenMemory(Memory):
             resets = torch.cat([torch.zeros_like(resets[:, :1]).expand(-1, past), resets], 1)
             trial = torch.cat([torch.zeros_like(trial[:, :1]).expand(-1, past), trial], 1)
         places = new["place"] if self.uses_place else torch.zeros_like(new["number"])
-        gone = departures(
+        gone = eviction_times(
             places.masked_fill(new["number"] < 0, -1).cpu().numpy(),
             self._strategy() if state is None else state["strategy"].cpu().numpy(),
             self.config.capacity,

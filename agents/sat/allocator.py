@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from memenvs.agents.algorithms.archive import check_tensors, load_optimizer, optimizer_tensors
 from memenvs.agents.memory import State
-from memenvs.checks import check_fields, check_whole, choices_for
-from memenvs.retention import STRATEGIES, STRATEGY_NAMES, departures
+from memenvs.checks import check_fields, check_int, choices_for
+from memenvs.retention import STRATEGIES, STRATEGY_NAMES, eviction_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class AllocatorConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_whole("hidden_dim", self.hidden_dim)
-        check_whole("epsilon_steps", self.epsilon_steps)
+        check_int("hidden_dim", self.hidden_dim)
+        check_int("epsilon_steps", self.epsilon_steps)
         for name in ("epsilon_start", "epsilon_end"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be 0 ... 1, got {getattr(self, name)}")
@@ -77,7 +77,7 @@ class AdaptiveAllocator(nn.Module):
         self, task_dim: int, config: AllocatorConfig | None = None, strategies: Sequence[str] = STRATEGIES
     ) -> None:
         super().__init__()
-        check_whole("task_dim", task_dim)
+        check_int("task_dim", task_dim)
         for name in strategies:
             if name not in STRATEGY_NAMES:
                 raise ValueError(f"unknown strategy {name!r}; {choices_for(name, STRATEGY_NAMES)}")
@@ -176,7 +176,7 @@ class EpisodeAllocator:
     def __init__(
         self, allocator: AdaptiveAllocator, num_envs: int, rng: np.random.Generator, learning_rate: float = 2.5e-4
     ) -> None:
-        check_whole("num_envs", num_envs)
+        check_int("num_envs", num_envs)
         self.allocator, self.rng, self.steps = allocator, rng, 0
         self.optimizer = torch.optim.Adam(allocator.parameters(), learning_rate)
         device = allocator.numbers.device
@@ -278,7 +278,7 @@ def kept_steps(
     Raises:
         ValueError: As `memenvs.retention.retained`.
     """
-    gone = departures(places, strategies, capacity, n_places=n_places)
+    gone = eviction_times(places, strategies, capacity, n_places=n_places)
     batch, steps = gone.shape
     kept = np.full((batch, steps, capacity), -1)
     for t in range(steps):

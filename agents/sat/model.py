@@ -14,7 +14,7 @@ from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_ti
 from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskOn
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, TimeIndex, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader, Tokens
-from memenvs.checks import check_fields, check_whole, choices_for
+from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained, strategy_numbers
 from memenvs.room_ballet.descriptions import TASKS
 from memenvs.room_ballet.episodes import FRAMES, NO_ACTION, Episodes
@@ -89,15 +89,15 @@ class BalletModelConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("every", "chunk", "top_k", "dim", "layers", "heads", "mlp_dim"):
-            check_whole(name, getattr(self, name))
+            check_int(name, getattr(self, name))
         for name in ("first", "own_layers"):
-            check_whole(name, getattr(self, name), at_least=0)
+            check_int(name, getattr(self, name), at_least=0)
         if self.own_layers and (self.own_layers >= self.layers or self.is_dnc):
             raise ValueError(
                 f"own_layers must be below layers ({self.layers}), and 0 with a DNC, got {self.own_layers}"
             )
         if self.capacity != "task":
-            check_whole("capacity", self.capacity, or_none=True)
+            check_int("capacity", self.capacity, or_none=True)
         if self.strategy is not None and self.strategy not in STRATEGY_NAMES:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
         if self.is_dnc and (self.capacity not in ("task", None) or self.strategy is not None):

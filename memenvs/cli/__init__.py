@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import memenvs
-from memenvs.cli.common import Parser, UserError, positive_int, run_command, whole_int
+from memenvs.cli.common import Parser, UserError, non_negative_int, positive_int, run_command
 from memenvs.registry import ENVIRONMENTS
 
 POLICIES = ("random", "oracle")
@@ -70,7 +70,7 @@ def _make_parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--seconds", type=_positive_float, default=5.0, metavar="S", help="time to measure (default: %(default)s)"
     )
-    bench.add_argument("--seed", type=whole_int, default=0, metavar="S", help="seed (default: %(default)s)")
+    bench.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
     score = add("score", "score", "score a file of trajectories of R2R or NDH; means over a split")
     score.add_argument("task", choices=("r2r", "ndh", "cvdn"), metavar="TASK", help="r2r or ndh (cvdn is the same)")
@@ -89,12 +89,14 @@ def _make_parser() -> argparse.ArgumentParser:
 
     house = add("house", "house", "one home: statistics, a map, an export for other simulators")
     which = house.add_mutually_exclusive_group(required=True)
-    which.add_argument("--seed", type=whole_int, metavar="S", help="the home with this number")
+    which.add_argument("--seed", type=non_negative_int, metavar="S", help="the home with this number")
     house.add_argument(
         "--world", choices=("procedural", "suncg_style"), help="which kind of home --seed makes (default: procedural)"
     )
     which.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
-    house.add_argument("--index", type=whole_int, metavar="I", help="which house of the file, from 0 (default: 0)")
+    house.add_argument(
+        "--index", type=non_negative_int, metavar="I", help="which house of the file, from 0 (default: 0)"
+    )
     house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
     house.add_argument(
         "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
@@ -102,7 +104,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
     play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
     _add_environment(play)
-    play.add_argument("--seed", type=whole_int, default=0, metavar="S", help="seed (default: %(default)s)")
+    play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
     record = add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]")
     _add_environment(record)
@@ -142,7 +144,7 @@ def _add_policy(
 ) -> None:
     command.add_argument("--policy", choices=policies, default="random", help=f"{who} (default: %(default)s)")
     command.add_argument(
-        "--seed", type=whole_int, default=seed, metavar="S", help="seed of environment and policy (default: 0)"
+        "--seed", type=non_negative_int, default=seed, metavar="S", help="seed of environment and policy (default: 0)"
     )
 
 

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from memenvs.cli.common import begin, draw_possible, find_row, parse_settings, print_json, refused_by
+from memenvs.cli.common import begin, draw_possible, environment_spec, parse_settings, print_json, refused_by
 from memenvs.core import TrialVectorEnv
 
 
@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     A step is one that the task made; a frame is one observation. An automatic reset gives a frame and no step.
     """
-    row = find_row(arguments.id)
+    row = environment_spec(arguments.id)
     n = arguments.num_envs
     given = parse_settings(arguments.kwargs)
     start = time.perf_counter()

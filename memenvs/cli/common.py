@@ -16,13 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.registry import Row, find
-
-#: Keys of `info` that say which episode it is, and not how it went; beside those that end in "_id" and those of reset options.
-BOOKKEEPING = (
-    "seed", "trial_start", "episode_index", "place", "collision", "is_success", "label", "query_place", "query_visit",
-    "heading", "elevation", "teacher_action",
-)  # fmt: skip
+from memenvs.registry import EnvironmentSpec, find_environment
 
 
 class UserError(Exception):
@@ -68,7 +62,7 @@ def _one_line(message: str) -> str:
 
 
 @contextmanager
-def blame(argument: str, *errors: type[Exception]) -> Iterator[None]:
+def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
     """Turns errors of what a user gave into `UserError` that names the argument."""
     try:
         yield
@@ -83,17 +77,17 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
-def whole_int(text: str) -> int:
+def non_negative_int(text: str) -> int:
     """Type of an argument, such as a seed: an integer of at least 0."""
     if not text.isdecimal() or int(text) >= 2**62:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 0 and below 2^62, got {text!r}")
     return int(text)
 
 
-def find_row(id: str) -> Row:
+def environment_spec(id: str) -> EnvironmentSpec:
     """The registry's row of the argument ID."""
-    with blame("ID", ValueError):
-        return find(id)
+    with as_user_error("ID", ValueError):
+        return find_environment(id)
 
 
 def parse_settings(text: str) -> dict[str, Any]:
@@ -111,7 +105,7 @@ def parse_settings(text: str) -> dict[str, Any]:
 
 
 @contextmanager
-def refused_by(row: Row, settings: dict[str, Any]) -> Iterator[None]:
+def refused_by(row: EnvironmentSpec, settings: dict[str, Any]) -> Iterator[None]:
     """Turns what an environment cannot be made with into `UserError` with its message and the settings given."""
     try:
         yield
@@ -122,7 +116,7 @@ def refused_by(row: Row, settings: dict[str, Any]) -> Iterator[None]:
 
 def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> TrialEnv:
     """The environment of the arguments ID and --kwargs, single form."""
-    row = find_row(arguments.id)
+    row = environment_spec(arguments.id)
     given = parse_settings(arguments.kwargs)
     with refused_by(row, given):
         return TrialEnv(row.task, **{"render_mode": render_mode, **row.defaults, **given})
@@ -130,7 +124,7 @@ def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -
 
 def begin(env: TrialEnv | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None) -> dict[str, Any]:
     """Resets the environment; what its settings turn out not to allow becomes a `UserError`. Returns `info`."""
-    with blame("--kwargs", ValueError):
+    with as_user_error("--kwargs", ValueError):
         return env.reset(seed=seed, options=options)[1]
 
 
@@ -148,16 +142,6 @@ def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:
 def draw_possible(possible: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One of the possible actions of each environment, int64, (N,); `possible` is bool or int8, (N, actions)."""
     return (rng.random(possible.shape) * possible).argmax(1)
-
-
-def metrics_of(env: TrialEnv, info: dict[str, Any]) -> dict[str, float]:
-    """The numbers in a final info that tell how the episode went."""
-    names_it = (*BOOKKEEPING, *env.task.option_names)
-    return {
-        key: float(value)
-        for key, value in info.items()
-        if key not in names_it and not key.endswith("_id") and isinstance(value, (bool, int, float))
-    }
 
 
 def number_or_none(value: float) -> float | None:

@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from memenvs.cli.common import UserError, blame, check_output, print_json
+from memenvs.cli.common import UserError, as_user_error, check_output, print_json
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
@@ -20,19 +20,19 @@ def run(arguments: argparse.Namespace) -> None:
     if glb is not None:  # before anything is written
         from memenvs.houses.gltf import export_glb, find_trimesh
 
-        with blame("--glb", ImportError):
+        with as_user_error("--glb", ImportError):
             find_trimesh()
     house = _find_house(arguments)
-    with blame("--seed" if arguments.file is None else "--file", ValueError):
+    with as_user_error("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
     if out is not None:
         from memenvs.houses.rendering.topdown import HOUSE_LEGEND, draw_legend, draw_topdown, save_png
 
         plan = draw_topdown(house, navigation=navigation)
-        with blame("--out", OSError):
+        with as_user_error("--out", OSError):
             save_png(np.concatenate([plan, draw_legend(HOUSE_LEGEND, plan.shape[1])]), out)
     if glb is not None:
-        with blame("--glb", OSError):
+        with as_user_error("--glb", OSError):
             export_glb(house, glb)
     facts = describe(house, navigation)
     if arguments.json:
@@ -72,11 +72,11 @@ def _find_house(arguments: argparse.Namespace) -> House:
         if arguments.world is not None:
             raise UserError(f"argument --world: goes with --seed and not with --file, got {arguments.world}")
         index = arguments.index or 0
-        with blame("--file", ValueError, OSError):
+        with as_user_error("--file", ValueError, OSError):
             count = count_procthor(arguments.file)
         if index >= count > 0:
             raise UserError(f"argument --index: {arguments.file} has the houses 0 to {count - 1}, got {index}")
-        with blame("--file", ValueError, OSError):
+        with as_user_error("--file", ValueError, OSError):
             return load_procthor(arguments.file, index)
     if arguments.index is not None:
         raise UserError(f"argument --index: goes with --file and not with --seed, got {arguments.index}")

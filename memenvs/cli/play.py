@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, begin, find_row, make_env, print_json
+from memenvs.cli.common import UserError, begin, environment_spec, make_env, print_json
 from memenvs.core import TrialEnv
 
 #: Keys (as pygame names them) of actions by name; an action without one has its number as a key.
@@ -36,7 +36,7 @@ UNSEEN = ("dummy", "offscreen", "evdev")
 
 def run(arguments: argparse.Namespace) -> None:
     """Opens a window and plays until it is closed."""
-    row = find_row(arguments.id)
+    row = environment_spec(arguments.id)
     pygame = _pygame()
     env = make_env(arguments, render_mode="rgb_array")
     keys = action_keys(env)

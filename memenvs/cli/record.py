@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.cli.common import begin, blame, check_output, choose_action, find_row, make_env, print_json
+from memenvs.cli.common import as_user_error, begin, check_output, choose_action, environment_spec, make_env, print_json
 from memenvs.core import TrialEnv
-from memenvs.files import whole_file
+from memenvs.files import atomic_replace
 
 #: Most pictures of a .gif unless told otherwise, its greatest width (pixels) and its colours: 500 steps in a home are some 5 MB.
 GIF_FRAMES, GIF_WIDTH, GIF_COLOURS = 300, 512, 128
@@ -18,10 +18,10 @@ GIF_FRAMES, GIF_WIDTH, GIF_COLOURS = 300, 512, 128
 
 def run(arguments: argparse.Namespace) -> None:
     """Plays, and writes what `render` shows as a film."""
-    row = find_row(arguments.id)
+    row = environment_spec(arguments.id)
     path = check_output("--out", arguments.out, ".gif", ".mp4")
     if path.suffix.lower() == ".mp4":
-        with blame("--out", ImportError):
+        with as_user_error("--out", ImportError):
             _imageio()
     env = make_env(arguments, render_mode="rgb_array")
     most = GIF_FRAMES if arguments.frames is None and path.suffix.lower() == ".gif" else arguments.frames
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     num_episodes = play(env, arguments.policy, arguments.episodes, arguments.steps, arguments.seed, film)
     frames = film.frames()
     env.close()
-    with blame("--out", OSError), whole_file(path) as temporary:
+    with as_user_error("--out", OSError), atomic_replace(path) as temporary:
         write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
         write(frames, temporary, arguments.fps)
     if arguments.json:

@@ -13,13 +13,13 @@ from memenvs.cli.common import (
     UserError,
     begin,
     choose_action,
-    find_row,
+    environment_spec,
     make_env,
-    metrics_of,
     number_or_none,
     print_json,
 )
 from memenvs.core import TrialEnv
+from memenvs.task import metric_values
 
 if TYPE_CHECKING:
     from memenvs.vln.env import GraphNavigation
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Plays episodes one after another, trial by trial, and prints their metrics."""
-    row = find_row(arguments.id)
+    row = environment_spec(arguments.id)
     drawn = {"--episodes": arguments.episodes, "--seed": arguments.seed}
     given = [f"{name} {value}" for name, value in drawn.items() if value is not None]
     if arguments.exact and (arguments.policy == "random" or given):
@@ -87,7 +87,7 @@ def play(env: TrialEnv, policy: str, seed: int, episodes: Sequence[dict[str, Any
             _, reward, terminated, truncated, info = env.step(act())
             total += reward
             is_over = terminated or truncated
-        for name, value in (metrics_of(env, info) | {"return": total}).items():
+        for name, value in (metric_values(info, env.task.option_names) | {"return": total}).items():
             values[name].append(value)
     return dict(values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from memenvs.checks import choices_for
-from memenvs.cli.common import UserError, blame, print_json
+from memenvs.cli.common import UserError, as_user_error, print_json
 from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_walks
 
 
@@ -15,9 +15,11 @@ def run(arguments: argparse.Namespace) -> None:
     splits = SPLITS[task]
     if arguments.split not in splits:
         raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
-    with blame(f"--split {arguments.split}, --data {arguments.data or '$MEMENVS_DATA/vln'}", ValueError, OSError):
+    with as_user_error(
+        f"--split {arguments.split}, --data {arguments.data or '$MEMENVS_DATA/vln'}", ValueError, OSError
+    ):
         world = load_world(task, arguments.split, arguments.data)
-    with blame("FILE", ValueError, OSError):
+    with as_user_error("FILE", ValueError, OSError):
         metrics = score_walks(task, arguments.file, world)
     if arguments.json:
         print_json(metrics)

@@ -2,59 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import check_whole
 from memenvs.core import BatchTask, Observation, Options
+from memenvs.darkroom.config import DarkroomConfig, goal_cells
 from memenvs.grid_viewer import draw_grid, grid_pixels
 
-SPLITS = ("train", "test", "all")
 #: Change of (x, y) by action: +x, -x, +y, -y, stay.
 MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DarkroomConfig:
-    """Settings of the Darkroom.
-
-    Attributes:
-        split: Which goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
-        size: Cells along each side; >= 2.
-        max_episode_steps: Horizon, steps; >= 1.
-    """
-
-    split: str = "train"
-    size: int = 10
-    max_episode_steps: int = 100
-
-    def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise ValueError(f"unknown split {self.split!r}; choose from {list(SPLITS)}")
-        check_whole("size", self.size, 2)
-        check_whole("max_episode_steps", self.max_episode_steps)
-
-
-def goal_cells(split: str, size: int = 10) -> np.ndarray:
-    """Goal cells of a split, in order.
-
-    Args:
-        split: "train", "test" or "all".
-        size: Cells along each side.
-
-    Returns:
-        int64, (G, 2); (x, y) of each goal.
-
-    Source:
-        The Decision-Pretrained-Transformer release: cells listed with the second index fastest, shuffled by a legacy
-        `RandomState(0)`; the first 80 % train.
-    """
-    cells = np.array([(x, y) for x in range(size) for y in range(size)], np.int64)
-    np.random.RandomState(0).shuffle(cells)  # the published split; nothing global is touched
-    cut = int(0.8 * len(cells))
-    return {"train": cells[:cut], "test": cells[cut:], "all": cells}[split]
 
 
 class Darkroom(BatchTask):

@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numba import njit
 
-from memenvs.exploration.counters import coarse_normals
 from memenvs.houses.rendering.camera import Camera
+from memenvs.random import fill_table_normals
 
 #: Rows and columns of the sensor, and its focal length in its own pixels (factory calibration).
 SENSOR_SIZE, SENSOR_FOCAL = (480, 640), 574.05
@@ -59,7 +59,7 @@ def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np
     Args:
         depth: float32, (N, P); m, 0 where nothing is hit.
         rows: int64, (R,); the robots whose images are measured.
-        keys: uint64, (N,); streams of random numbers, see `memenvs.exploration.counters`.
+        keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the step in its episode.
         out: float32, (N, P); written in those rows: 0 (not known) where nothing is hit within 5 m, else depth with noise, > 0.
 
@@ -71,7 +71,7 @@ def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np
         word = np.uint64(steps[i]) * np.uint64(_WORDS_PER_STEP)
         for first in range(0, depth.shape[1], _BLOCK):
             true, measured = depth[i, first : first + _BLOCK], out[i, first : first + _BLOCK]
-            coarse_normals(keys[i], word + np.uint64(first // 4), measured)
+            fill_table_normals(keys[i], word + np.uint64(first // 4), measured)
             for k in range(len(true)):
                 noisy = max(true[k] + noise * measured[k], least)
                 measured[k] = noisy if np.float32(0.0) < true[k] <= far else np.float32(0.0)

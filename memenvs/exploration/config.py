@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from memenvs.checks import as_names, check_fields, check_pair, check_whole, choices_for
+from memenvs.checks import as_names, check_fields, check_int, check_pair, choices_for
 from memenvs.exploration.carmine import IMAGE_SIZE, frame_camera
 from memenvs.exploration.nyu40 import NYU40
 from memenvs.houses.homes_config import HomesConfig
@@ -79,7 +79,7 @@ class ExplorationConfig(HomesConfig):
                 f"pose_source must be 'truth' where modalities leave the pose out, got {self.pose_source!r} with {self.modalities!r}"
             )
         for name in ("max_episode_steps", "threads"):
-            check_whole(name, getattr(self, name))
+            check_int(name, getattr(self, name))
 
     def _check_modalities(self) -> None:
         known = MODALITIES[self.obs_mode]

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from memenvs.exploration.counters import normal_pair
 from memenvs.houses.navigation.arcs import arc_end
+from memenvs.random import normal_pair
 
 FORWARD, LEFT, RIGHT = range(3)
 ACTION_NAMES = ("forward", "turn left", "turn right")
@@ -42,7 +42,7 @@ def noisy_motions(commands: np.ndarray, wheel_way: float, keys: np.ndarray, step
     Args:
         commands: float64, (N, 2); length of the way (m) and turn (rad).
         wheel_way: Standard deviation of what each wheel rolls too far in one action: radius x rate x duration, m.
-        keys: uint64, (N,); streams of random numbers, see `memenvs.exploration.counters`.
+        keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the action in its episode.
         out: float64, (N, 2); written.
 

@@ -13,7 +13,6 @@ import numpy as np
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.exploration import carmine
 from memenvs.exploration.config import ExplorationConfig
-from memenvs.exploration.counters import draw_keys
 from memenvs.exploration.drive import (
     ACTION_NAMES,
     COMMANDS,
@@ -29,12 +28,13 @@ from memenvs.exploration.drive import (
 )
 from memenvs.exploration.nyu40 import NYU40
 from memenvs.exploration.planner import UNREACHABLE, spread_costs, walk
-from memenvs.exploration.site import GRID, Site, enter_cells
+from memenvs.exploration.task_home import GRID, TaskHome, enter_cells
 from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.topdown import Marker, draw_legend
 from memenvs.houses.rendering.viewer import VIEW_SIDE, MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
 from memenvs.houses.simulator import Simulator
+from memenvs.random import draw_keys
 
 #: Columns of `info["reward_terms"]`: forward without a collision, cells newly entered, classes newly found, collisions.
 REWARD_TERMS = ("move", "cell", "target", "collision")
@@ -44,7 +44,7 @@ RENDERED = {"rgb": "rgb", "depth": "depth", "semantic": "semantic", "scan": "dep
 #: The next collision after so many ends the episode.
 MOST_COLLISIONS = 50
 #: Homes kept ready; one takes about 2 MB.
-KEPT_SITES = 256
+HOME_CACHE_SIZE = 256
 _MAP_SCALE = 40.0  # pixels per metre
 _AROUND_VIEW = 250  # grey
 
@@ -77,8 +77,8 @@ class Exploration(BatchTask):
         self.action_space = gym.spaces.Discrete(len(ACTION_NAMES))
         self._world = config.make_world(robot_radius=ROBOT_RADIUS, robot_height=ROBOT_HEIGHT)
         self.num_layouts = len(self._world)
-        self._sites: OrderedDict[int, Site] = OrderedDict()
-        self._site: list[Site | None] = [None] * num_envs
+        self._homes: OrderedDict[int, TaskHome] = OrderedDict()
+        self._home: list[TaskHome | None] = [None] * num_envs
         is_scan = config.obs_mode == "scan"
         self._camera = carmine.scan_camera() if is_scan else carmine.frame_camera(config.image_size)
         self._sim = Simulator(
@@ -117,18 +117,18 @@ class Exploration(BatchTask):
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Moves into a home."""
-        self._site[i] = site = self._find_site(layout)
-        self._sim.load(i, site.navmap, site.scene)
-        self._corner[i], self._cells[i] = site.corner, site.cells
-        self._scene_id[i] = site.house.name
+        self._home[i] = home = self._load_home(layout)
+        self._sim.load(i, home.navmap, home.scene)
+        self._corner[i], self._cells[i] = home.corner, home.cells
+        self._scene_id[i] = home.house.name
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draws the start and the keys of all noise."""
-        site = self.site(i)
-        start = draw_start_pose(site.navmap, rng)
+        home = self.home(i)
+        start = draw_start_pose(home.navmap, rng)
         self._keys[:, i] = draw_keys(rng, 2)
         if options.get("start") is not None:
-            start = check_start_pose(site.navmap, site.house.name, options["start"])
+            start = check_start_pose(home.navmap, home.house.name, options["start"])
         self._start[i] = start
         self._sim.place(i, start[:2], start[2], 0.0)
         self._estimate[i] = 0.0
@@ -136,7 +136,7 @@ class Exploration(BatchTask):
         self._steps[i] = 0
         only = np.arange(self.num_envs) == i
         enter_cells(self._sim.position, self._corner, self._cells, only, self._visited, self._is_new)
-        self._reachable[i] = site.cells.sum() - self._is_new[i]  # the cell of the start is no longer to be covered
+        self._reachable[i] = home.cells.sum() - self._is_new[i]  # the cell of the start is no longer to be covered
         self._terms[i], self._totals[i], self._commands[i] = 0.0, 0, 0.0
         self._is_stale[i] = True
         self._trail[0, i] = start
@@ -214,25 +214,25 @@ class Exploration(BatchTask):
         count = int(self._steps[i])
         steps = np.arange(max(0, count + 1 - len(self._trail)), count + 1)
         way = self._trail[steps % len(self._trail), i]
-        return draw_view_and_map(view, self.site(i).house, way, self._traces(i, way, self._marks(i)))
+        return draw_view_and_map(view, self.home(i).house, way, self._traces(i, way, self._marks(i)))
 
     def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
         """The home from above with the way and all that follows from it: collisions, cells entered, classes found; and a legend."""
         traces = self._traces(i, way, self._marks(i, way))
-        plan = draw_house_map(self.site(i).house, way, traces, pixels_per_metre=_MAP_SCALE)
+        plan = draw_house_map(self.home(i).house, way, traces, pixels_per_metre=_MAP_SCALE)
         return np.concatenate([plan, draw_legend(self._legend(), plan.shape[1])])
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the floor plan."""
-        return house_map_pixels(self.site(i).house, poses, pixels_per_metre=_MAP_SCALE)
+        return house_map_pixels(self.home(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
         """Stops the threads."""
         self._sim.close()
 
     def __getstate__(self) -> dict[str, object]:
-        in_use = OrderedDict((site.number, site) for site in self._site if site is not None)
-        return {**self.__dict__, "_sites": in_use}  # the others are soon made again
+        in_use = OrderedDict((home.number, home) for home in self._home if home is not None)
+        return {**self.__dict__, "_homes": in_use}  # the others are soon made again
 
     # ------------------------------------------------------------------ beyond the rules
 
@@ -241,15 +241,15 @@ class Exploration(BatchTask):
         """Most rooms of a home of this world; None for a `World` that does not know."""
         return self._world.most_rooms
 
-    def site(self, i: int) -> Site:
+    def home(self, i: int) -> TaskHome:
         """The home that environment `i` is in.
 
         Raises:
             RuntimeError: Before its first reset.
         """
-        found = self._site[i]
+        found = self._home[i]
         if found is None:
-            raise RuntimeError("site was asked for before reset")
+            raise RuntimeError("home was asked for before reset")
         return found
 
     # ------------------------------------------------------------------ what a task may change
@@ -264,17 +264,17 @@ class Exploration(BatchTask):
 
     def _plan_to_cover(self, i: int) -> int:
         """Frontier exploration with the map: on to the nearest cell that was not visited."""
-        site, cells = self.site(i), int(self._totals[i, CELL])
-        costs = self._costs_to(i, (cells,), lambda: site.unvisited(self._visited[i]))
-        return walk(site.navmap, self._sim.pose[i], costs)
+        home, cells = self.home(i), int(self._totals[i, CELL])
+        costs = self._costs_to(i, (cells,), lambda: home.unvisited(self._visited[i]))
+        return walk(home.navmap, self._sim.pose[i], costs)
 
     def _costs_to(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
         """What it costs to walk to goals (see `memenvs.exploration.planner`), None if no way leads there; kept while `key` stays the same."""
-        site, kept = self.site(i), self._plans[i]
-        robot = int(site.navmap.cells(self._sim.position[i : i + 1])[0])
+        home, kept = self.home(i), self._plans[i]
+        robot = int(home.navmap.cells(self._sim.position[i : i + 1])[0])
         key = (int(self._keys[0, i]), *key)
         if kept is None or kept[0] != key or kept[1][robot] == UNREACHABLE:
-            costs = spread_costs(site.costs, site.navmap.shape[1], find_goals(), robot)
+            costs = spread_costs(home.costs, home.navmap.shape[1], find_goals(), robot)
             self._plans[i] = kept = key, costs
         return kept[1] if kept[1][robot] < UNREACHABLE else None
 
@@ -304,7 +304,7 @@ class Exploration(BatchTask):
 
     def _traces(self, i: int, way: np.ndarray, marks: tuple[Marker, ...]) -> MapOverlay:
         """What a way left behind on the map; cells where entering one is paid for."""
-        squares = self.site(i).entered(way) if self.weights[CELL] else np.zeros((0, 3))
+        squares = self.home(i).entered(way) if self.weights[CELL] else np.zeros((0, 3))
         return MapOverlay(squares, contacts(way), marks)
 
     def _draw(self, which: np.ndarray) -> None:
@@ -314,10 +314,10 @@ class Exploration(BatchTask):
             self._sim.render(which, self._images)
         self._is_stale &= ~which
 
-    def _find_site(self, number: int) -> Site:
-        if number not in self._sites:
-            self._sites[number] = Site.of(number, self._world.home(number))
-            if len(self._sites) > max(KEPT_SITES, self.num_envs):
-                self._sites.popitem(last=False)
-        self._sites.move_to_end(number)
-        return self._sites[number]
+    def _load_home(self, number: int) -> TaskHome:
+        if number not in self._homes:
+            self._homes[number] = TaskHome.of(number, self._world.home(number))
+            if len(self._homes) > max(HOME_CACHE_SIZE, self.num_envs):
+                self._homes.popitem(last=False)
+        self._homes.move_to_end(number)
+        return self._homes[number]

@@ -38,4 +38,4 @@ class Roaming(Exploration):
 
     def _plan(self, i: int) -> int:
         """The longest clear run: straight on while that is free, else the turn after which most can be run."""
-        return walk(self.site(i).navmap, self._sim.pose[i], None)
+        return walk(self.home(i).navmap, self._sim.pose[i], None)

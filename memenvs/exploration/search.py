@@ -13,7 +13,7 @@ from memenvs.exploration.drive import LEFT, RIGHT
 from memenvs.exploration.env import Exploration, empty_images
 from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_INDEX
 from memenvs.exploration.planner import turns_to, walk
-from memenvs.exploration.sightings import Scout, Stands, find_labels
+from memenvs.exploration.visibility import ViewPoses, VisibilityScanner, find_labels
 from memenvs.houses.house import Shapes
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import GOAL_COLOUR
@@ -64,15 +64,15 @@ class Search(Exploration):
         if not self._looks_apart:
             images = self._images = {**images, **self._images}
         self._test_images = images
-        self._scout = Scout(config.search_rule)
+        self._scanner = VisibilityScanner(config.search_rule)
         # Of the oracle: where it may go to find something, and cells of those places that did not do.
-        self._stands: list[tuple[tuple, Stands] | None] = [None] * num_envs
+        self._stands: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
         self._tried: list[set[int]] = [set() for _ in range(num_envs)]
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Moves into a home."""
         super().begin_trial(i, layout, rng)
-        self._present[i] = self.site(i).has_label[self._targets]
+        self._present[i] = self.home(i).has_label[self._targets]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Nothing is found yet."""
@@ -111,7 +111,7 @@ class Search(Exploration):
         """Raises ValueError if some target is in no home of the world; looks at homes until all have been seen."""
         missing = set(targets)
         for number in range(self.num_layouts):
-            has_label = self._find_site(number).has_label
+            has_label = self._load_home(number).has_label
             missing -= {name for name in missing if has_label[NYU40_INDEX[name]]}
             if not missing:
                 return
@@ -122,11 +122,11 @@ class Search(Exploration):
 
     def _plan(self, i: int) -> int:
         """To the nearest stand from which a class is found that is not yet, facing it; when all are found, on to the nearest new cell."""
-        site, pose = self.site(i), self._sim.pose[i]
+        home, pose = self.home(i), self._sim.pose[i]
         stands = self._stands_left(i)
         if not len(stands.cells):
             return self._plan_to_cover(i)
-        navmap = site.navmap
+        navmap = home.navmap
         points = navmap.points(stands.cells)
         gaps = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])
         nearest = int(gaps.argmin())
@@ -142,31 +142,31 @@ class Search(Exploration):
             return self._plan(i)
         return LEFT if turns > 0 else RIGHT
 
-    def _stands_left(self, i: int) -> Stands:
-        """Stands for what is present and not found, without those that did not do."""
+    def _stands_left(self, i: int) -> ViewPoses:
+        """ViewPoses for what is present and not found, without those that did not do."""
         key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._tried[i])
         kept = self._stands[i]
         if kept is None or kept[0] != key:
-            site = self.site(i)
+            home = self.home(i)
             wanted = self._targets[self._present[i] & ~self._found[i]].tolist()
-            each = [self._scout.stands(site, label) for label in wanted]
+            each = [self._scanner.stands(home, label) for label in wanted]
             cells = np.concatenate([np.zeros(0, np.int64), *(stands.cells for stands in each)])
             things = np.concatenate([np.zeros((0, 2)), *(stands.things for stands in each)])
             left = ~np.isin(cells, list(self._tried[i]))
-            self._stands[i] = kept = key, Stands(cells[left], things[left])
+            self._stands[i] = kept = key, ViewPoses(cells[left], things[left])
         return kept[1]
 
     def _marks(self, i: int, way: np.ndarray | None = None) -> tuple[Marker, ...]:
         """A disc for what a class was found by, rings for all things of a class that was not."""
-        site = self.site(i)
+        home = self.home(i)
         steps, poses = self._found_at[i], self._found_from[i]
         if way is not None:
-            steps = self._scout.first_found(site, way, self._targets)
+            steps = self._scanner.first_found(home, way, self._targets)
             poses = way[steps]
         marks = []
         for target, step, pose in zip(self._targets.tolist(), steps.tolist(), poses, strict=True):
-            found = self._scout.thing_found(site, pose, target) if step >= 0 else None
-            for thing, (x, y) in _middles(site.house.shapes, target).items():
+            found = self._scanner.thing_found(home, pose, target) if step >= 0 else None
+            for thing, (x, y) in _middles(home.house.shapes, target).items():
                 if thing == found:
                     marks.append(Marker((x, y), GOAL_COLOUR, 0.2, label=f"{NYU40[target]} {step}"))
                 elif found is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import check_pair, check_start, check_whole, is_whole
+from memenvs.checks import check_start, is_int
 from memenvs.core import BatchTask, Observation, Options
+from memenvs.four_boxes.config import FourBoxesConfig
 from memenvs.four_boxes.resize import Resize
 from memenvs.four_boxes.room import (
     BOX_POSITIONS,
@@ -36,7 +36,6 @@ from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view
 if TYPE_CHECKING:
     from memenvs.four_boxes.miniworld import MiniworldRoom
 
-WORLDS = ("builtin", "miniworld")
 #: The box pays a robot that is nearer than this to its middle, m, and heads for it within so many degrees.
 NEAR = BOX_RADIUS + ROBOT_RADIUS + 1.5 * FORWARD_DISTANCE
 FACING_DEG = 30.0
@@ -44,34 +43,6 @@ _TIE = 1e-6  # degrees; headings are multiples of 15 degrees, so some are off by
 _MAP_SCALE = 40.0  # pixels per metre
 #: Turns in a full circle.
 _HEADINGS = round(360 / TURN_DEG)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FourBoxesConfig:
-    """Settings of FourBoxes.
-
-    Attributes:
-        world: "builtin" (our renderer, needs nothing) or "miniworld" (the Miniworld package, extra `miniworld`; needs a display).
-        image_size: Rows and columns of the images, which are drawn with 60 x 80 pixels and made smaller; at most that.
-            Encoders made for larger images, such as Stable-Baselines3's own, need (36, 36) at least.
-        max_episode_steps: Horizon, steps; >= 1.
-        threads: Threads that draw in our world; >= 1. Results do not depend on it.
-    """
-
-    world: str = "builtin"
-    image_size: tuple[int, int] = (25, 25)
-    max_episode_steps: int = 50
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        if self.world not in WORLDS:
-            raise ValueError(f"unknown world {self.world!r}; choose from {list(WORLDS)}")
-        height, width = check_pair("image_size", self.image_size, "rows and columns")
-        if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):
-            raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")
-        object.__setattr__(self, "image_size", (height, width))
-        for name in ("max_episode_steps", "threads"):
-            check_whole(name, getattr(self, name))
 
 
 class FourBoxes(BatchTask):
@@ -248,7 +219,7 @@ def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoo
 def _check_goal(value: object) -> int:
     if isinstance(value, str) and value in COLOURS:
         return COLOURS.index(value)
-    if is_whole(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
+    if is_int(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
         return int(value)  # type: ignore[call-overload]
     raise ValueError(f"option 'goal' must be 0 ... {len(COLOURS) - 1} or one of {list(COLOURS)}, got {value!r}")
 

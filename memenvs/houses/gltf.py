@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memenvs.files import whole_file
+from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS
 from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Shapes
 from memenvs.houses.rendering.scene import floor_pieces
@@ -42,7 +42,7 @@ def export_glb(house: House, path: str | Path) -> None:
     if path.suffix.lower() != ".glb":
         raise ValueError(f"path must end in .glb, got {str(path)!r}")
     content = house_scene(house).export(file_type="glb")
-    with whole_file(path) as temporary:
+    with atomic_replace(path) as temporary:
         temporary.write_bytes(content)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import check_pair, check_whole
+from memenvs.checks import check_int, check_pair
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.homes_config import HomesConfig, check_range
 from memenvs.houses.rendering.camera import Camera
@@ -91,9 +91,9 @@ class ExtObjNavConfig(HomesConfig):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         for name in ("max_episode_steps", "threads"):
-            check_whole(name, getattr(self, name))
+            check_int(name, getattr(self, name))
         for name in ("max_start_poses", "layout_pool"):
-            check_whole(name, getattr(self, name), or_none=True)
+            check_int(name, getattr(self, name), or_none=True)
 
 
 def category_number(value: object) -> int:

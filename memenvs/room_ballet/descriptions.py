@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from memenvs.checks import choices_for, is_whole
+from memenvs.checks import choices_for, is_int
 
 Part = Literal["train", "held_out", "all"]
 TASKS = ("fifo", "lifo", "lvfo", "mvfo")
@@ -45,7 +45,7 @@ class Descriptions:
         Raises:
             ValueError: There is no such split or part.
         """
-        if not is_whole(split) or not 0 <= split < SPLITS:
+        if not is_int(split) or not 0 <= split < SPLITS:
             raise ValueError(f"split must be an integer of 0 to {SPLITS - 1}, got {split!r}")
         if part not in get_args(Part):
             raise ValueError(f"unknown part {part!r}; {choices_for(part, get_args(Part))}")

@@ -7,7 +7,7 @@ from typing import ClassVar
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_whole
+from memenvs.checks import is_int
 from memenvs.grid_viewer import draw_grid, grid_pixels
 from memenvs.room_ballet.config import BalletConfig, MultiTaskConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
 from memenvs.room_ballet.dances import DANCES
@@ -80,7 +80,7 @@ class RoomBallet(BatchTask):
         episode = self.ballet.sample_batch(1, rng)
         key, query = options.get("key"), options.get("query")
         if key is not None:
-            if not is_whole(key) or not 0 <= key < 2**63:
+            if not is_int(key) or not 0 <= key < 2**63:
                 raise ValueError(f"option 'key' must be an integer in 0 ... {2**63 - 1}, got {key!r}")
             episode = self.ballet.make(np.array([key]))
         if query is not None:
@@ -89,7 +89,7 @@ class RoomBallet(BatchTask):
                     f"option 'query' must come with 'key', which says in which episode it is asked, got {query!r} alone"
                 )
             drawn = episode.query_place if self.ballet.asks_of_rooms else episode.query_visit
-            if not is_whole(query) or query != drawn[0]:
+            if not is_int(query) or query != drawn[0]:
                 episode = self.ballet.ask(episode, np.array([query]))
         for name, values in vars(episode).items():
             getattr(self._episodes, name)[i] = values[0]

@@ -1,6 +1,6 @@
 """Who is met where: compiled draws of visits, dancers and questions, each episode from random numbers of its own.
 
-The generator is SplitMix64: state (uint64, one for each episode) grows by a constant at every draw, and a mix of it is the number drawn.
+`state`, uint64 (B,), is the random state of each episode; see `memenvs.random.draw_below`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
+from memenvs.random import draw_below
 from memenvs.room_ballet.episodes import COLOURS, DANCERS, NO_ACTION, PERFORMANCE, SHAPES
 
 Schedule = Literal["histogram", "grid_walk", "short_stay", "ring", "aba"]
@@ -21,23 +22,12 @@ _SHORT_STAY = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
 
 
 @njit(nogil=True, cache=True)
-def _below(state: np.ndarray, b: int, n: int) -> np.int64:  # pragma: no cover  (compiled)
-    """A whole number of 0 ... n - 1; none is likelier than another by more than n / 2^32."""
-    state[b] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[b]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.int64(((z >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
-
-
-@njit(nogil=True, cache=True)
 def _shuffle(
     state: np.ndarray, b: int, values: np.ndarray, begin: int, end: int
 ) -> None:  # pragma: no cover  (compiled)
     """Shuffles `values[begin:end]`."""
     for k in range(end - 1, begin, -1):
-        j = begin + _below(state, b, k - begin + 1)
+        j = begin + draw_below(state, b, k - begin + 1)
         values[k], values[j] = values[j], values[k]
 
 
@@ -104,13 +94,13 @@ def draw_walk(
             for room in range(len(seen)):
                 seen[room] = False
             rooms_seen = 0
-            at = _below(state, b, size * size - is_ring)
+            at = draw_below(state, b, size * size - is_ring)
             at += is_ring and at >= middle
             for v in range(visits):
                 action[b, v] = NO_ACTION
                 if v > 0:
                     while True:
-                        move = _below(state, b, 4)
+                        move = draw_below(state, b, 4)
                         row, column = at // size + WALK[move, 0], at % size + WALK[move, 1]
                         if 0 <= row < size and 0 <= column < size and row * size + column != middle:
                             break
@@ -135,12 +125,12 @@ def draw_short_stay(
         action: Written: int8, (B, T); the move to it: up, down, left, right; `NO_ACTION` for the first.
     """
     for b in range(len(state)):
-        at = _below(state, b, size * size)
+        at = draw_below(state, b, size * size)
         row, column = at // size, at % size
         for t in range(place.shape[1]):
             action[b, t] = NO_ACTION
             if t > 0:
-                move = _below(state, b, 4)
+                move = draw_below(state, b, 4)
                 to_row, to_column = row + _SHORT_STAY[move, 0], column + _SHORT_STAY[move, 1]
                 if 0 <= to_row < size and 0 <= to_column < size:
                     row, column = to_row, to_column
@@ -173,11 +163,11 @@ def draw_dancers_of_rooms(
     taken = np.full(DANCERS, -1, np.int64)  # the last episode with this look
     for b in range(len(state)):
         for room in range(dancer.shape[1]):
-            look = _below(state, b, DANCERS)
+            look = draw_below(state, b, DANCERS)
             while taken[look] == b:
-                look = _below(state, b, DANCERS)
+                look = draw_below(state, b, DANCERS)
             taken[look] = b
-            dancer[b, room], dance[b, room] = look, _below(state, b, 8)
+            dancer[b, room], dance[b, room] = look, draw_below(state, b, 8)
 
 
 @njit(nogil=True, cache=True)
@@ -201,7 +191,7 @@ def draw_dancers_of_visits(
         for v in range(slot.shape[1]):
             s = slot[b, v]
             dancer[b, v] = shapes[s % SHAPES] * COLOURS + colours[s]
-            dance[b, v] = dances[_DEALT[s]] if is_dealt else _below(state, b, 8)
+            dance[b, v] = dances[_DEALT[s]] if is_dealt else draw_below(state, b, 8)
 
 
 @njit(nogil=True, cache=True)
@@ -220,7 +210,7 @@ def choose(state: np.ndarray, allowed: np.ndarray) -> np.ndarray:  # pragma: no 
         count = 0
         for k in range(allowed.shape[1]):
             count += allowed[b, k]
-        left = _below(state, b, count)
+        left = draw_below(state, b, count)
         for k in range(allowed.shape[1]):
             if allowed[b, k]:
                 if left == 0:

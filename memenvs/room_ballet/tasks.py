@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from memenvs.checks import check_whole, choices_for, is_whole
+from memenvs.checks import check_int, choices_for, is_int
 from memenvs.retention import retained
 from memenvs.room_ballet import schedules
 from memenvs.room_ballet.dances import PERFORMANCES
@@ -104,7 +104,7 @@ class BalletTask:
             ValueError: B is below 1.
             TypeError: `rng` is something else.
         """
-        check_whole("batch", batch)
+        check_int("batch", batch)
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
         keys = rng.integers(2**63, size=batch)
@@ -267,7 +267,7 @@ def _next() -> BalletTask:
 
 
 def _short_stay(size: int = 3) -> BalletTask:
-    if not is_whole(size) or size not in SIZES:
+    if not is_int(size) or size not in SIZES:
         raise ValueError(f"size must be one of {SIZES}, got {size!r}")
     return BalletTask(schedule="short_stay", rooms=size**2, visits=1280, stay=1, questions=("own",))
 
@@ -283,7 +283,7 @@ def _aba() -> BalletTask:
 def _of_strategies(schedule: Visiting, questions: tuple[Question, ...], rooms: int = DEALT_ROOMS) -> BalletTask:
     if schedule not in get_args(Visiting):
         raise ValueError(f"unknown schedule {schedule!r}; {choices_for(schedule, get_args(Visiting))}")
-    if not is_whole(rooms) or not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
+    if not is_int(rooms) or not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
         raise ValueError(f"rooms must be an integer of {FEWEST_ROOMS} to {MOST_ROOMS}, got {rooms!r}")
     if schedule == "grid_walk":
         if rooms != DEALT_ROOMS:

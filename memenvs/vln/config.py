@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from memenvs.checks import check_whole, choices_for, is_whole
+from memenvs.checks import check_int, choices_for, is_int
 from memenvs.vln.features.base import FEATURES
 from memenvs.vln.features.files import ENDINGS
 from memenvs.vln.tokens import TOKENIZERS
@@ -79,10 +79,10 @@ class VLNConfig(ABC):
             )
         if not isinstance(self.panorama, bool):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
-        check_whole("feature_size", self.feature_size, or_none=True)
-        check_whole("max_tokens", self.max_tokens, 2, or_none=True)
-        check_whole("max_candidates", self.max_candidates)
-        check_whole("max_episode_steps", self.max_episode_steps, or_none=True)
+        check_int("feature_size", self.feature_size, or_none=True)
+        check_int("max_tokens", self.max_tokens, 2, or_none=True)
+        check_int("max_candidates", self.max_candidates)
+        check_int("max_episode_steps", self.max_episode_steps, or_none=True)
 
     @property
     @abstractmethod
@@ -103,7 +103,7 @@ class R2RConfig(VLNConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         most = MOST_LEGS if self.world == "procedural" else 1
-        if not is_whole(self.legs) or not 1 <= self.legs <= most:
+        if not is_int(self.legs) or not 1 <= self.legs <= most:
             raise ValueError(f"legs must be an integer in 1 ... {most} in world {self.world!r}, got {self.legs!r}")
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.checks import is_whole
+from memenvs.checks import is_int
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
@@ -268,7 +268,7 @@ class GraphNavigation(BatchTask):
     def _asked_number(self, options: Options) -> int | None:
         """Number of the episode that options ask for; None if they ask for none."""
         number, id = options.get("episode"), options.get("instr_id")
-        if number is not None and (not is_whole(number) or not 0 <= number < self.num_layouts):
+        if number is not None and (not is_int(number) or not 0 <= number < self.num_layouts):
             raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
         if id is not None and not isinstance(id, str):
             raise ValueError(f"option 'instr_id' must be a string, got {id!r}")

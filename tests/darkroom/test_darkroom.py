@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
-from memenvs.darkroom.env import MOVES, Darkroom, goal_cells
+from memenvs.darkroom.config import goal_cells
+from memenvs.darkroom.env import MOVES, Darkroom
 
 TEST_GOALS = [
     (2, 5), (3, 7), (8, 1), (4, 6), (3, 9), (6, 5), (5, 8), (1, 2), (8, 8), (7, 0),

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from memenvs.exploration.carmine import HFOV_DEG, frame_camera, scan_camera, sense_depth
-from memenvs.exploration.counters import draw_keys
 from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_OF, with_nyu40_labels
 from memenvs.houses.classes import CLASSES
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import Renderer, render_frame
 from memenvs.houses.rendering.scene import Scene
+from memenvs.random import draw_keys
 
 POSE = (5.0, 5.0, 1.061, 0.4, 0.0)
 

@@ -1,4 +1,4 @@
-"""The base: arcs, wheel noise, dead reckoning; and counters that the noise comes from."""
+"""The Fetch base: arcs, wheel noise and dead reckoning."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from memenvs.exploration.counters import QUANTILES, coarse_normals, draw_keys, normal_pair, random_word
 from memenvs.exploration.drive import (
     AXLE_WIDTH,
     COMMANDS,
@@ -23,6 +21,7 @@ from memenvs.exploration.drive import (
 )
 from memenvs.houses.navigation.arcs import arc_end, is_arc_free
 from memenvs.houses.navigation.occupancy import label_islands
+from memenvs.random import draw_keys
 
 
 def test_arcs_are_what_two_wheels_roll():
@@ -115,29 +114,3 @@ def test_no_way_leads_over_a_corner():
 def test_seen_from_a_pose():
     pose, origin = np.array([[2.0, 3.0, np.pi]]), np.array([[2.0, 1.0, np.pi / 2]])
     np.testing.assert_allclose(seen_from(pose, origin), [[2.0, 0.0, np.pi / 2]], atol=1e-12)
-
-
-def test_words_are_those_of_splitmix64():
-    """The first numbers of the published generator from seed 0."""
-    words = [int(random_word(np.uint64(0), np.uint64(k))) for k in range(3)]
-    assert words == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
-
-
-def test_normal_numbers_are_normal():
-    key = draw_keys(np.random.default_rng(5), 1)[0]
-    pairs = np.array([normal_pair(key, np.uint64(k)) for k in range(50_000)])
-    assert stats.kstest(pairs.ravel(), "norm").pvalue > 0.001
-    assert abs(np.corrcoef(pairs.T)[0, 1]) < 0.02
-    assert abs(np.corrcoef(pairs[:-1, 0], pairs[1:, 0])[0, 1]) < 0.02
-
-
-def test_coarse_normal_numbers_are_normal():
-    assert QUANTILES.std() == pytest.approx(1.0, abs=1e-6)
-    numbers = np.zeros(100_003, np.float32)
-    coarse_normals(np.uint64(77), np.uint64(10), numbers)
-    assert stats.kstest(numbers, "norm").pvalue > 0.001
-    assert numbers.std() == pytest.approx(1.0, abs=0.01)
-    assert np.abs(np.corrcoef(numbers[:100_000].reshape(-1, 4).T) - np.eye(4)).max() < 0.02
-    later = np.zeros(7, np.float32)
-    coarse_normals(np.uint64(77), np.uint64(12), later)
-    assert (later == numbers[8:15]).all()

@@ -116,12 +116,12 @@ def test_ways_say_what_the_tasks_counted():
     assert info["collisions"][0] > 3 and info["classes"][1] > 2
     task = env.task
     for i in range(2):
-        way, site = np.stack(ways)[:, i], task.site(i)
+        way, home = np.stack(ways)[:, i], task.home(i)
         assert len(contacts(way)) == info["collisions"][i]
-        entered = site.entered(way)
+        entered = home.entered(way)
         assert (entered[:, 2] == 0.5).all()
-        j, k = ((entered[:, :2] - site.corner) / 0.5).astype(int).T
+        j, k = ((entered[:, :2] - home.corner) / 0.5).astype(int).T
         counted = np.zeros((64, 64), bool)
         counted[k, j] = True
-        np.testing.assert_array_equal(counted, info["visited"][i] & site.cells)
-        np.testing.assert_array_equal(task._scout.first_found(site, way, task._targets), first[i])
+        np.testing.assert_array_equal(counted, info["visited"][i] & home.cells)
+        np.testing.assert_array_equal(task._scanner.first_found(home, way, task._targets), first[i])

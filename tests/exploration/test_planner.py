@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.planner import DIAGONAL, STRAIGHT, UNREACHABLE, cell_costs, spread_costs, turns_to, walk
-from memenvs.exploration.site import Site
+from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.worlds import make_world
 from tests.exploration.toys import ToyWorld
 
@@ -82,7 +82,7 @@ def test_the_longest_clear_run():
 
 
 def test_walks_to_goals():
-    site = Site.of(0, ToyWorld((8.0, 4.0)).home(0))
+    site = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
     goals = np.zeros(site.navmap.free.size, bool)
     goals[site.navmap.cells(np.array([[6.0, 2.0]]))] = True
     for start, action in (((2.0, 2.0, 0.0), FORWARD), ((2.0, 2.0, -1.5), LEFT), ((2.0, 2.0, 1.5), RIGHT)):
@@ -92,7 +92,7 @@ def test_walks_to_goals():
 
 
 def test_cells_of_the_map_that_are_left_to_cover():
-    site = Site.of(0, ToyWorld((8.0, 4.0)).home(0))
+    site = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
     visited = np.zeros((64, 64), bool)
     before = site.unvisited(visited)
     visited[4, 6] = True  # 3.0 ... 3.5 by 2.0 ... 2.5

@@ -12,8 +12,8 @@ from memenvs.exploration.config import TARGETS
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.nyu40 import LABELS, NYU40
 from memenvs.exploration.search import Search
-from memenvs.exploration.sightings import SEARCH_RULES, Scout, find_labels
-from memenvs.exploration.site import Site
+from memenvs.exploration.task_home import TaskHome
+from memenvs.exploration.visibility import SEARCH_RULES, VisibilityScanner, find_labels
 from memenvs.houses.worlds import make_world
 from tests.exploration.toys import ToyWorld
 
@@ -149,7 +149,7 @@ def test_observed_images_do_not_change_what_is_found():
 
 def test_homes_say_which_classes_they_have():
     home = make_world("suncg_style", robot_radius=0.28).home(5)
-    site = Site.of(5, home)
+    site = TaskHome.of(5, home)
     expected = {int(LABELS[value]) for value in home.house.shapes.semantic}
     assert set(np.flatnonzero(site.has_label)) == expected
     env = TrialEnv(Search, modalities=["pose"])
@@ -160,7 +160,7 @@ def test_homes_say_which_classes_they_have():
 
 def test_stands_are_where_things_are_found():
     home = make_world("suncg_style", robot_radius=0.28).home(2)
-    site, scout = Site.of(2, home), Scout("near_pixels")
+    site, scout = TaskHome.of(2, home), VisibilityScanner("near_pixels")
     label = next(NYU40.index(name) for name in ("table", "sofa") if site.has_label[NYU40.index(name)])
     stands = scout.stands(site, label)
     assert len(stands.cells) > 5

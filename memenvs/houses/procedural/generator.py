@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import check_fields, check_pair, check_whole
+from memenvs.checks import check_fields, check_int, check_pair
 from memenvs.houses.classes import MATERIAL_INDEX
 from memenvs.houses.house import Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.procedural import suncg_furnishing
@@ -131,7 +131,7 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
         ValueError: `seed` is no integer or negative.
         RuntimeError: No such home was found, which a very small `config.area` can cause.
     """
-    check_whole("seed", seed, 0)
+    check_int("seed", seed, 0)
     best: House | None = None
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])

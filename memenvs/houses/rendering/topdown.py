@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from memenvs.files import whole_file
+from memenvs.files import atomic_replace
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.house import BOX, House, Room, Shapes, points_in_polygon
 
@@ -253,7 +253,7 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
 
 def save_png(image: np.ndarray, path: str | os.PathLike[str]) -> None:
     """Writes a picture, uint8 (H, W, 3), as PNG; other readers see the old file or the whole new one, never a part."""
-    with whole_file(Path(path)) as temporary:
+    with atomic_replace(Path(path)) as temporary:
         Image.fromarray(image).save(temporary, "PNG")
 
 

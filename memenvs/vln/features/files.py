@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memenvs.files import whole_file, write_file
+from memenvs.files import atomic_replace, write_file
 from memenvs.vln.features.base import Features
 from memenvs.vln.graph import NUM_VIEWS, Graphs
 
@@ -100,7 +100,7 @@ def convert_features(source: str | Path, target: str | Path) -> int:
     if not keys:
         raise ValueError(f"{source}: there are no features in it")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(target) as temporary:
+    with atomic_replace(target) as temporary:
         array: np.memmap | None = None
         for row, (_, views) in enumerate(_read(source, None)):
             if array is None:

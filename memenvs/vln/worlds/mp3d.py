@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
-from memenvs.files import remembered
+from memenvs.files import cached_until_changed
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokens import frequent_words
@@ -103,7 +103,7 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
 # ---------------------------------------------------------------------- graphs
 
 
-@remembered(4, _GRAPHS)
+@cached_until_changed(4, _GRAPHS)
 def read_scans(folder: Path) -> dict[str, Scan]:
     """All houses of `connectivity.npz` or, without it, of `connectivity/*_connectivity.json`, by name.
 
@@ -192,7 +192,7 @@ def _make_scan(
     return Scan(graph, height[kept], visible[np.ix_(kept, kept)])
 
 
-@remembered(4)
+@cached_until_changed(4)
 def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
     """Names of what there is at viewpoints, by scan and viewpoint: their region, and the things listed for it; empty without `regions.json`.
 
@@ -284,7 +284,7 @@ class Mp3dWorld(World):
         return frequent_words(self._training_texts(self.folder))
 
 
-@remembered(8, _GRAPHS)
+@cached_until_changed(8, _GRAPHS)
 def load_r2r(folder: Path, split: str) -> Mp3dWorld:
     """R2R's instructions; the id of one is `PATH_INDEX`, such as "6939_2".
 
@@ -328,7 +328,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dWorld:
     return Mp3dWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
 
 
-@remembered(8, _GRAPHS)
+@cached_until_changed(8, _GRAPHS)
 def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dWorld:
     """CVDN's instances of navigation from dialogue history (NDH); the id of one is its `inst_idx`.
 

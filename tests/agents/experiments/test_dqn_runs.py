@@ -34,7 +34,7 @@ from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.exploration.env import Exploration
-from memenvs.exploration.site import Site
+from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.worlds import make_world
 from tests.exploration.toys import ToyWorld
 from tests.processes import run_python
@@ -404,8 +404,8 @@ def test_evaluation_of_presets_is_in_each_home_equally_often(monkeypatch: pytest
     for name, (_, config) in SMT_PRESETS.items():
         if "smoke" not in name:  # which only shows that everything runs
             assert (config.eval_all_layouts, config.eval_trials) == (True, 10 * 46), name
-    room = Site.of(0, ToyWorld().home(0))
-    monkeypatch.setattr(Exploration, "_find_site", lambda self, number: room)
+    room = TaskHome.of(0, ToyWorld().home(0))
+    monkeypatch.setattr(Exploration, "_load_home", lambda self, number: room)
     short = [("env_kwargs.max_episode_steps", 1), ("eval_steps", 1)]
     config = with_overrides(find_preset("coverage-laptop-smt"), short)
     env = evaluation_env(config, config.n_envs, 1)

@@ -7,7 +7,7 @@ import torch
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.vec_env import make_vec_env
-from memenvs.darkroom.env import goal_cells
+from memenvs.darkroom.config import goal_cells
 from tests.agents.learners import darkroom as small_darkroom
 from tests.agents.learners import learner
 

@@ -11,16 +11,16 @@ from numba import njit
 from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT, IMAGE_SIZE, frame_camera
 from memenvs.exploration.nyu40 import LABELS
 from memenvs.exploration.planner import NEAR_COSTS
-from memenvs.exploration.site import Site
+from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.simulator import head_camera_poses
 
 SEARCH_RULES = ("near_pixels", "share_and_nearest", "share_and_mean")
 #: A class is found with more than this share of the pixels, nearer than this, m.
 LEAST_SHARE, MOST_DEPTH = 0.04, 2.0
-#: Stands are tried on every sixth cell of the map, so near to a thing (m), looking at it and so much past it on both sides (rad).
+#: ViewPoses are tried on every sixth cell of the map, so near to a thing (m), looking at it and so much past it on both sides (rad).
 _STRIDE, _NEAREST, _FARTHEST, _PAST = 6, 0.4, 1.8, 0.35
-#: Stands of so many labels in homes are kept.
+#: ViewPoses of so many labels in homes are kept.
 _KEPT = 2048
 
 
@@ -91,7 +91,7 @@ def _sum_of(picture: np.ndarray, label: np.uint8, depth: np.ndarray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Stands:
+class ViewPoses:
     """Where a robot finds things of one label.
 
     Attributes:
@@ -103,7 +103,7 @@ class Stands:
     things: np.ndarray
 
 
-class Scout:
+class VisibilityScanner:
     """Tries out from where classes are found, by drawing.
 
     Args:
@@ -116,29 +116,29 @@ class Scout:
         self._semantic = np.zeros((1, *IMAGE_SIZE), np.uint8)
         self._depth = np.zeros((1, *IMAGE_SIZE, 1), np.float32)
         self._instance = np.zeros((1, *IMAGE_SIZE), np.uint16)
-        self._stands: OrderedDict[tuple[int, int], Stands] = OrderedDict()
+        self._stands: OrderedDict[tuple[int, int], ViewPoses] = OrderedDict()
 
-    def stands(self, site: Site, label: int) -> Stands:
+    def stands(self, home: TaskHome, label: int) -> ViewPoses:
         """From where a label is found, if the robot looks at its thing within some degrees; no stands if it is not anywhere."""
-        key = site.number, label
+        key = home.number, label
         if key not in self._stands:
-            self._stands[key] = self._try_out(site, label)
+            self._stands[key] = self._try_out(home, label)
             if len(self._stands) > _KEPT:
                 self._stands.popitem(last=False)
         return self._stands[key]
 
-    def first_found(self, site: Site, way: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    def first_found(self, home: TaskHome, way: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """When a robot finds labels on its way.
 
         Args:
-            site: The home.
+            home: The home.
             way: float, (T, 3); x, y (m) and heading (rad) from the start on, which itself finds nothing.
             labels: uint8, (K,).
 
         Returns:
             int64, (K,); rows of `way`, -1 for what is not found.
         """
-        self._renderer.set_scene(0, site.scene)
+        self._renderer.set_scene(0, home.scene)
         steps, found = np.full(len(labels), -1), np.zeros((1, len(labels)), bool)
         for step in range(1, len(way)):
             self._find(way[step, :2], way[step, 2], labels, found)
@@ -147,9 +147,9 @@ class Scout:
                 break
         return steps
 
-    def thing_found(self, site: Site, pose: np.ndarray, label: int) -> int:
+    def thing_found(self, home: TaskHome, pose: np.ndarray, label: int) -> int:
         """Index into `House.instances` of the thing that shows most near pixels of a label from a pose, float (3,): x, y (m), heading (rad)."""
-        self._renderer.set_scene(0, site.scene)
+        self._renderer.set_scene(0, home.scene)
         self._look(pose[:2], pose[2])
         is_near = (self._semantic == label) & (self._depth[..., 0] < MOST_DEPTH)
         return int(np.bincount(self._instance[is_near], minlength=1).argmax())
@@ -157,19 +157,19 @@ class Scout:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_stands": OrderedDict()}  # soon tried out again
 
-    def _try_out(self, site: Site, label: int) -> Stands:
-        self._renderer.set_scene(0, site.scene)
-        shapes, navmap = site.house.shapes, site.navmap
+    def _try_out(self, home: TaskHome, label: int) -> ViewPoses:
+        self._renderer.set_scene(0, home.scene)
+        shapes, navmap = home.house.shapes, home.navmap
         is_one = LABELS[shapes.semantic] == label
         cells, things = [], []
         for instance in np.unique(shapes.instance[is_one]):
             parts = shapes.centre[is_one & (shapes.instance == instance), :2].astype(np.float64)
             thing = (parts.min(0) + parts.max(0)) / 2
-            for cell in _around(site, thing):
+            for cell in _around(home, thing):
                 if self._sees(navmap.points(np.array([cell]))[0], thing, label):
                     cells.append(cell)
                     things.append(thing)
-        return Stands(np.array(cells, np.int64), np.array(things, np.float64).reshape(-1, 2))
+        return ViewPoses(np.array(cells, np.int64), np.array(things, np.float64).reshape(-1, 2))
 
     def _sees(self, position: np.ndarray, thing: np.ndarray, label: int) -> bool:
         """Whether a label is found from a position by looking at a thing, and somewhat past it to either side."""
@@ -194,10 +194,10 @@ class Scout:
         self._renderer.render(eye, semantic=self._semantic, depth=self._depth, instance=self._instance)
 
 
-def _around(site: Site, thing: np.ndarray) -> np.ndarray:
+def _around(home: TaskHome, thing: np.ndarray) -> np.ndarray:
     """Cells of the map around a thing, int64, on a grid, those on the largest island that keep clear of obstacles."""
-    i, j = np.divmod(np.arange(site.navmap.free.size), site.navmap.shape[1])
+    i, j = np.divmod(np.arange(home.navmap.free.size), home.navmap.shape[1])
     on_grid = (i % _STRIDE == 0) & (j % _STRIDE == 0)
-    cells = np.flatnonzero(on_grid & (site.navmap.island.ravel() == 0) & (site.costs <= NEAR_COSTS[-1]))
-    distance = np.hypot(*(site.navmap.points(cells) - thing).T)
+    cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= NEAR_COSTS[-1]))
+    distance = np.hypot(*(home.navmap.points(cells) - thing).T)
     return cells[(distance > _NEAREST) & (distance < _FARTHEST)]

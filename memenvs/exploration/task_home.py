@@ -23,7 +23,7 @@ _WELL_WITHIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class TaskHome:
     """One home.
 
     Attributes:
@@ -45,7 +45,7 @@ class Site:
     has_label: np.ndarray
 
     @staticmethod
-    def of(number: int, home: Home) -> Site:
+    def of(number: int, home: Home) -> TaskHome:
         """The home of a number.
 
         Raises:
@@ -64,7 +64,7 @@ class Site:
         middles = low + (np.stack([j, i], 1) + 0.5) * COVER_CELL
         has_label = np.zeros(len(NYU40), bool)
         has_label[LABELS[home.house.shapes.semantic]] = True
-        return Site(
+        return TaskHome(
             number=number,
             house=home.house,
             navmap=home.navmap,

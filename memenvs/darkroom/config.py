@@ -1,0 +1,52 @@
+"""Settings of the Darkroom, and the goal cells of its splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from memenvs.checks import check_int
+
+SPLITS = ("train", "test", "all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DarkroomConfig:
+    """Settings of the Darkroom.
+
+    Attributes:
+        split: Which goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
+        size: Cells along each side; >= 2.
+        max_episode_steps: Horizon, steps; >= 1.
+    """
+
+    split: str = "train"
+    size: int = 10
+    max_episode_steps: int = 100
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise ValueError(f"unknown split {self.split!r}; choose from {list(SPLITS)}")
+        check_int("size", self.size, 2)
+        check_int("max_episode_steps", self.max_episode_steps)
+
+
+def goal_cells(split: str, size: int = 10) -> np.ndarray:
+    """Goal cells of a split, in order.
+
+    Args:
+        split: "train", "test" or "all".
+        size: Cells along each side.
+
+    Returns:
+        int64, (G, 2); (x, y) of each goal.
+
+    Source:
+        The Decision-Pretrained-Transformer release: cells listed with the second index fastest, shuffled by a legacy
+        `RandomState(0)`; the first 80 % train.
+    """
+    cells = np.array([(x, y) for x in range(size) for y in range(size)], np.int64)
+    np.random.RandomState(0).shuffle(cells)  # the published split; nothing global is touched
+    cut = int(0.8 * len(cells))
+    return {"train": cells[:cut], "test": cells[cut:], "all": cells}[split]

@@ -1,0 +1,38 @@
+"""Settings of FourBoxes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memenvs.checks import check_int, check_pair
+from memenvs.four_boxes.room import VIEW_SIZE
+
+WORLDS = ("builtin", "miniworld")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourBoxesConfig:
+    """Settings of FourBoxes.
+
+    Attributes:
+        world: "builtin" (our renderer, needs nothing) or "miniworld" (the Miniworld package, extra `miniworld`; needs a display).
+        image_size: Rows and columns of the images, which are drawn with 60 x 80 pixels and made smaller; at most that.
+            Encoders made for larger images, such as Stable-Baselines3's own, need (36, 36) at least.
+        max_episode_steps: Horizon, steps; >= 1.
+        threads: Threads that draw in our world; >= 1. Results do not depend on it.
+    """
+
+    world: str = "builtin"
+    image_size: tuple[int, int] = (25, 25)
+    max_episode_steps: int = 50
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.world not in WORLDS:
+            raise ValueError(f"unknown world {self.world!r}; choose from {list(WORLDS)}")
+        height, width = check_pair("image_size", self.image_size, "rows and columns")
+        if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):
+            raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")
+        object.__setattr__(self, "image_size", (height, width))
+        for name in ("max_episode_steps", "threads"):
+            check_int(name, getattr(self, name))

@@ -43,7 +43,7 @@ class TrialVecEnv(VecEnv):
         self.render_mode = env.render_mode
         self.encoder = encoder
         self._shows_place = place
-        space = env.single_observation_space if encoder is None else encoder.space(env.single_observation_space)
+        space = env.single_observation_space if encoder is None else encoder.encoded_space(env.single_observation_space)
         if place:
             count = env.task.num_places
             if count is None or not isinstance(space, spaces.Dict):
@@ -142,7 +142,9 @@ class TrialVecEnv(VecEnv):
         """Observations of all and the last ones of ended episodes, with features in place of pictures if there is an encoder."""
         if self.encoder is None:
             return observations, last
-        now, *then = self.encoder.replace([observations, *({k: v[None] for k, v in each.items()} for each in last)])
+        now, *then = self.encoder.encode_observations(
+            [observations, *({k: v[None] for k, v in each.items()} for each in last)]
+        )
         return now, [{key: value[0] for key, value in each.items()} for each in then]
 
     def _placed(self, observations: Any, infos: dict[str, Any]) -> Any:

@@ -36,7 +36,7 @@ from memenvs.room_ballet.tasks import make_ballet
 
 def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
     """All frames in memory through the convolutions, then tokens, then four layers that project each of them."""
-    steps, _ = model.kept_steps(batch)
+    steps, _ = model.retained_steps(batch)
     shown, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))
     seen = model.encoder(torch.from_numpy(frames()[shown]).flatten(0, 1)).unflatten(0, shown.shape)
     assert model.places is not None

@@ -18,8 +18,8 @@ from rich.progress import Progress
 from safetensors.numpy import load_file, save_file
 
 from memenvs.agents.encoders import VisualEncoder, load_encoder, save_encoder
-from memenvs.agents.encoders.presence import PRESENCE_PIXELS, Pictures, draw_pictures, f1_scores
-from memenvs.agents.encoders.pretraining import PretrainingConfig, find_present, macro_f1, pretrain
+from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset, f1_scores, render_dataset
+from memenvs.agents.encoders.presence_pretraining import PretrainingConfig, macro_f1, predict_presence, pretrain
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.worlds import make_world
@@ -59,7 +59,7 @@ def main() -> int:
             )
         )
         cut = round(len(train.images) * (1 - HELD_OUT))
-        kept, held_out = (Pictures(*(each[part] for each in train)) for part in (slice(cut), slice(cut, None)))
+        kept, held_out = (PresenceDataset(*(each[part] for each in train)) for part in (slice(cut), slice(cut, None)))
         config = PretrainingConfig(
             epochs=cut_outs + whole, cut_out_epochs=cut_outs, bfloat16=options.bfloat16, seed=options.seed
         )
@@ -78,17 +78,17 @@ def main() -> int:
             on_epoch=after_epoch,
         )
     save_encoder(encoder, options.out / "visual.safetensors")
-    report(find_present(load_encoder(options.out / "visual.safetensors"), validation.images), validation)
+    report(predict_presence(load_encoder(options.out / "visual.safetensors"), validation.images), validation)
     print(f"weights: {options.out / 'visual.safetensors'}")
     return 0
 
 
-def pictures(path: Path, split: str, layouts: int, seed: int, progress: Progress) -> Pictures:
+def pictures(path: Path, split: str, layouts: int, seed: int, progress: Progress) -> PresenceDataset:
     """Pictures of a file, or drawn and kept there."""
     if path.exists():
-        return Pictures(**load_file(path))
+        return PresenceDataset(**load_file(path))
     bar = progress.add_task(f"drawing, {split} homes", total=layouts * PER_LAYOUT)
-    drawn = draw_pictures(
+    drawn = render_dataset(
         make_world("procedural", split=split), range(layouts), PER_LAYOUT, seed, lambda n: progress.advance(bar, n)
     )
     with atomic_replace(path) as temporary:
@@ -96,7 +96,7 @@ def pictures(path: Path, split: str, layouts: int, seed: int, progress: Progress
     return drawn
 
 
-def report(found: np.ndarray, pictures: Pictures) -> None:
+def report(found: np.ndarray, pictures: PresenceDataset) -> None:
     scores = f1_scores(found, pictures.present)
     for name, score in zip(YCB_CLASSES, scores, strict=True):
         print(f"{name:24} F1 {score:.3f}")

@@ -156,7 +156,9 @@ def test_the_decision_that_memory_has_to_tell(monkeypatch, tmp_path):
         def play(self, env, number, *, taught, episodes):
             rows = torch.arange(env.num_envs)
             agreed = [torch.full((len(rows),), float(decision == 12)) for decision in range(30)]
-            return SimpleNamespace(steps=[SimpleNamespace(rows=rows.flip(0), agreed=each) for each in agreed])
+            return SimpleNamespace(
+                steps=[SimpleNamespace(rows=rows.flip(0), teacher_agreement=each) for each in agreed]
+            )
 
     monkeypatch.setattr(example.ImitationA2C, "load", lambda *_: Model())
     world = load_tours("val_unseen", 3)

@@ -1,8 +1,8 @@
 """From the observations of a step to one embedding."""
 
-from memenvs.agents.encoders.dictionary import DictEncoder
+from memenvs.agents.encoders.dict_encoder import DictEncoder
 from memenvs.agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder
-from memenvs.agents.encoders.options import OptionsEncoder
+from memenvs.agents.encoders.options_encoder import OptionsEncoder
 from memenvs.agents.encoders.scene_encoder import SceneEncoder
 from memenvs.agents.encoders.text import TEXT_ENCODERS, TextEncoder, make_text_encoder
 from memenvs.agents.encoders.visual import VisualEncoder, load_encoder, save_encoder

@@ -19,7 +19,7 @@ from memenvs.agents.encoders.visual import VisualEncoder, load_encoder
 #: Name -> what loads it.
 ENCODERS: dict[str, Callable[..., VisualEncoder | VC1Encoder]] = {"cnn": load_encoder, "vc1": load_vc1}
 #: Keys of observations: the pictures that are encoded, and what stands in their place.
-PICTURES, FEATURES = "rgb", "visual"
+IMAGE_KEY, FEATURE_KEY = "rgb", "visual"
 
 
 class FrozenEncoder:
@@ -47,25 +47,25 @@ class FrozenEncoder:
             features = self._network(torch.as_tensor(images, device=self._device))
         return features.to(torch.float16).cpu().numpy()
 
-    def space(self, space: spaces.Space) -> spaces.Dict:
+    def encoded_space(self, space: spaces.Space) -> spaces.Dict:
         """The space of observations whose pictures were replaced by features.
 
         Raises:
             ValueError: `space` has no pictures.
         """
-        pictures = space.spaces.get(PICTURES) if isinstance(space, spaces.Dict) else None
+        pictures = space.spaces.get(IMAGE_KEY) if isinstance(space, spaces.Dict) else None
         if pictures is None or pictures.dtype != np.uint8 or len(pictures.shape or ()) != 3:
-            raise ValueError(f"an encoder needs observations with {PICTURES!r}, uint8 (H, W, 3), got {space}")
+            raise ValueError(f"an encoder needs observations with {IMAGE_KEY!r}, uint8 (H, W, 3), got {space}")
         assert isinstance(space, spaces.Dict)
-        rest = {key: part for key, part in space.spaces.items() if key != PICTURES}
-        return spaces.Dict({**rest, FEATURES: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})
+        rest = {key: part for key, part in space.spaces.items() if key != IMAGE_KEY}
+        return spaces.Dict({**rest, FEATURE_KEY: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})
 
-    def replace(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+    def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
         """Batches of observations with features in place of pictures; all pictures go through the network at once."""
-        features = self(np.concatenate([each[PICTURES] for each in observations]))
-        parts = np.split(features, np.cumsum([len(each[PICTURES]) for each in observations])[:-1])
-        rest = [{key: value for key, value in each.items() if key != PICTURES} for each in observations]
-        return [{**others, FEATURES: part} for others, part in zip(rest, parts, strict=True)]
+        features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
+        parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])
+        rest = [{key: value for key, value in each.items() if key != IMAGE_KEY} for each in observations]
+        return [{**others, FEATURE_KEY: part} for others, part in zip(rest, parts, strict=True)]
 
 
 def make_encoder(name: str, *, device: torch.device | str = "auto", **settings: Any) -> FrozenEncoder:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from memenvs.checks import check_int, choices_for
 
 Network = Literal["small", "resnet"]
-FAR = 5.0
+DISTANCE_SCALE = 5.0
 """Metres that count as 1 in depths, ranges and positions."""
 LABELS = 40
 """Classes of NYU40; label 0, none, has no channel."""
@@ -173,13 +173,13 @@ class SceneEncoder(BaseFeaturesExtractor):
         encoded = [part(inputs[key]) for key, part in self.parts.items()]
         if "pose" in seen:
             x, y, heading = seen["pose"].unbind(-1)
-            encoded.append(torch.stack([x / FAR, y / FAR, heading.cos(), heading.sin()], -1))
+            encoded.append(torch.stack([x / DISTANCE_SCALE, y / DISTANCE_SCALE, heading.cos(), heading.sin()], -1))
         return torch.cat(encoded, -1)
 
 
 def _with_validity(depth: Tensor) -> Tensor:
-    """Depths as channels, float (B, 2, ...): in units of `FAR`, and whether there is one; from (B, ...)."""
-    return torch.stack([depth / FAR, (depth > 0).to(depth.dtype)], 1)
+    """Depths as channels, float (B, 2, ...): in units of `DISTANCE_SCALE`, and whether there is one; from (B, ...)."""
+    return torch.stack([depth / DISTANCE_SCALE, (depth > 0).to(depth.dtype)], 1)
 
 
 def _one_hot(labels: Tensor) -> Tensor:

@@ -96,19 +96,19 @@ class VisualEncoder(nn.Module):
         pictures = channels_first(images)
         if pictures.shape[2:] != (IMAGE_SIDE, IMAGE_SIDE):
             pictures = functional.adaptive_avg_pool2d(pictures, IMAGE_SIDE)
-        return self.pool(self.cells(pictures))
+        return self.pool_strips(self.cell_features(pictures))
 
-    def cells(self, pictures: Tensor) -> Tensor:
+    def cell_features(self, pictures: Tensor) -> Tensor:
         """Features of each cell of 16 x 16 pixels, float, (B, H / 16, W / 16, 64), of pictures (B, 3, H, W), 0 ... 1."""
         x = functional.relu(self.stem((pictures - 0.5) * 4.0))
         return functional.relu(self.project(self.stages(x))).permute(0, 2, 3, 1)
 
     @staticmethod
-    def pool(cells: Tensor) -> Tensor:
+    def pool_strips(cells: Tensor) -> Tensor:
         """The features of the pictures, (B, 256), from those of their cells."""
         return cells.unflatten(2, (STRIPS, -1)).amax((1, 3)).flatten(1)
 
-    def present(self, features: Tensor) -> Tensor:
+    def presence_logits(self, features: Tensor) -> Tensor:
         """Logits of the 20 categories being in the picture, float, (B, 20), from its features: those of the strip that shows most of it."""
         return self.presence(features.unflatten(1, (STRIPS, STRIP_FEATURES))).amax(1)
 

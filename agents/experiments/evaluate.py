@@ -19,7 +19,7 @@ from memenvs.agents.experiments.report import figure_png, image_png
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.policy import MTVMPolicy
-from memenvs.agents.mtvm.word_attention import heed, words_figure
+from memenvs.agents.mtvm.word_attention import record_word_attention, word_attention_figure
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
@@ -190,7 +190,7 @@ def draw_words(run: RunDirectory, policy: Policy, seed: int = 1, count: int = 3,
     try:
         episodes = env.env.task.num_layouts
         for episode in sorted({episodes * k // count for k in range(count)}):
-            figure = words_figure(heed(policy, env, episode))
+            figure = word_attention_figure(record_word_attention(policy, env, episode))
             write_file(run.path / f"words_{episode}.png", figure_png(figure))
     finally:
         env.close()

@@ -19,7 +19,7 @@ from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLear
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory
 from memenvs.agents.experiments.progress import progress_bar
-from memenvs.agents.sat.prediction import ballet_prediction
+from memenvs.agents.sat.prediction import make_prediction_model
 from memenvs.files import write_file
 
 VALIDATION_SEED = 500_000
@@ -39,7 +39,7 @@ def make_model(config: RunConfig, changes: Mapping[str, Any] | None = None) -> P
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return ballet_prediction(config.env, {**config.env_kwargs, **(changes or {})}, config.policy)
+        return make_prediction_model(config.env, {**config.env_kwargs, **(changes or {})}, config.policy)
 
 
 def make_learner(config: RunConfig, processes: Processes | None = None) -> SupervisedLearner:

@@ -26,10 +26,10 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.memory import State
 from memenvs.agents.mtvm.consistency import drop_words, inconsistency
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
-from memenvs.agents.mtvm.network import Look
+from memenvs.agents.mtvm.network import DecisionOutput
 from memenvs.agents.mtvm.policy import MTVMPolicy
 from memenvs.agents.mtvm.prevalent import load_prevalent
-from memenvs.agents.mtvm.rollout import Decisions, Rollout, discounted_returns
+from memenvs.agents.mtvm.rollout import Rollout, RolloutStep, discounted_returns
 from memenvs.agents.policies.distributions import Categorical
 from memenvs.agents.vec_env import TrialVecEnv
 
@@ -213,21 +213,21 @@ class ImitationA2C(MemoryAlgorithm):
         total: Tensor = sum(losses.values())  # type: ignore[assignment]
         if bool(total.isfinite()):
             total.backward()
-        self.decisions += rollout.decisions
+        self.decisions += rollout.n_decisions
         name = "imitation" if taught else "sampled"
         stats = {f"{name}_{key}": value.item() for key, value in losses.items()}
-        agreed = torch.cat([step.agreed for step in rollout.steps])
+        agreed = torch.cat([step.teacher_agreement for step in rollout.steps])
         return stats | {f"{name}_agreement": agreed.mean().item()}
 
     def losses(self, rollout: Rollout, *, taught: bool) -> dict[str, Tensor]:
         """Terms of the loss, weighted, by name."""
-        config, steps, episodes = self.config, rollout.steps, len(rollout.last)
+        config, steps, episodes = self.config, rollout.steps, len(rollout.bootstrap_value)
         terms: dict[str, Tensor] = {}
         if taught:
-            error = torch.cat([step.error for step in steps])
+            error = torch.cat([step.imitation_loss for step in steps])
             terms["error"] = config.imitation_weight * error.sum() / episodes
         else:
-            returns = discounted_returns(steps, rollout.last, config.gamma)
+            returns = discounted_returns(steps, rollout.bootstrap_value, config.gamma)
             values = torch.cat([step.values for step in steps]).float()
             log_probs = torch.cat([step.log_probs for step in steps])
             missing = returns - values
@@ -235,8 +235,8 @@ class ImitationA2C(MemoryAlgorithm):
             terms["critic"] = config.value_coef * missing.square().mean()
             terms["entropy"] = -config.entropy_coef * torch.cat([step.entropy for step in steps]).mean()
         if config.drops_words:
-            terms["text_consistency"] = config.text_consistency * rollout.text_apart.mean()
-            apart = torch.cat([step.apart for step in steps])
+            terms["text_consistency"] = config.text_consistency * rollout.text_inconsistency.mean()
+            apart = torch.cat([step.inconsistency for step in steps])
             terms["cross_consistency"] = config.cross_consistency * apart.mean()
         return terms
 
@@ -268,17 +268,17 @@ class ImitationA2C(MemoryAlgorithm):
         seen: Any = env.reset()
         rows, state = np.arange(count), policy.initial_state(count)
         start = torch.ones(count, dtype=torch.bool, device=device)
-        steps: list[Decisions] = []
+        steps: list[RolloutStep] = []
         last, text_apart = torch.zeros(count, device=device), torch.zeros(count, device=device)
         while len(rows):
             observations = self._tensors(seen, rows)
             with self._precision():
-                state = network.begin(observations, state, start)
+                state = network.observe(observations, state, start)
                 if not steps:
                     state, text_apart = self._read(observations, state)
-                look, apart = self._look(observations, state)
-            distribution = Categorical(look.logits)
-            if not bool(torch.isfinite(look.value).all()):
+                output, apart = self._decide(observations, state)
+            distribution = Categorical(output.logits)
+            if not bool(torch.isfinite(output.value).all()):
                 raise ValueError(f"the policy's outputs must be finite, got NaN or infinity {self._when()}")
             teacher = torch.as_tensor(env.unwrapped.oracle_actions()[rows], device=device)
             actions = teacher if taught else distribution.sample(policy.generator)
@@ -288,18 +288,18 @@ class ImitationA2C(MemoryAlgorithm):
             if not np.isfinite(rewards[rows]).all():
                 raise ValueError(f"rewards must be finite, got {rewards[rows]} {self._when()}")
             steps.append(
-                Decisions(
+                RolloutStep(
                     rows=torch.as_tensor(rows, device=device),
                     log_probs=distribution.log_prob(actions),
                     entropy=distribution.entropy(),
-                    values=look.value,
+                    values=output.value,
                     rewards=torch.as_tensor(rewards[rows], device=device),
-                    error=cross_entropy(look.logits.float(), teacher, reduction="none"),
-                    agreed=(look.logits.argmax(1) == teacher).float(),
-                    apart=apart,
+                    imitation_loss=cross_entropy(output.logits.float(), teacher, reduction="none"),
+                    teacher_agreement=(output.logits.argmax(1) == teacher).float(),
+                    inconsistency=apart,
                 )
             )
-            state = network.remember(observations, look, actions, state)
+            state = network.record_action(observations, output, actions, state)
             over = dones[rows]
             if not taught and over.any():
                 ended = rows[over].tolist()
@@ -315,59 +315,63 @@ class ImitationA2C(MemoryAlgorithm):
         """Prepares what an episode needs of its text, with all words and with dropped ones.
 
         Returns:
-            The state with the two readings of each text, `texts` (B, 2, L, dim) and `heard` (B, 2, L), or one, and if views only hear it what they
+            The state with the two readings of each text, `encoded_texts` (B, 2, L, dim) and `text_masks` (B, 2, L), or one, and if views only hear it what they
             hear of each in each layer, `keys0`, `values0`, ... (B, 2, heads, L, dim / heads); and how far the two are apart, float (B,).
         """
-        network, words = self.policy.network, state["words"]
-        texts, heard, apart = state["text"][:, None], words[:, None], torch.zeros(len(words), device=self.device)
+        network, words = self.policy.network, state["text_mask"]
+        texts, heard, apart = (
+            state["encoded_text"][:, None],
+            words[:, None],
+            torch.zeros(len(words), device=self.device),
+        )
         if self.config.drops_words:
-            tokens, _ = network.words_of(observations)
+            tokens, _ = network.instruction_tokens(observations)
             kept = drop_words(words, self.config.word_drop)
-            other = network.encode(tokens, kept)
-            apart = inconsistency(state["text"], other, words, self.config.consistency_axis)
-            texts, heard = torch.stack([state["text"], other], 1), torch.stack([words, kept], 1)
-        state |= {"texts": texts, "heard": heard}
-        for number, pair in enumerate(network.said(texts.flatten(0, 1))):
+            other = network.encode_text(tokens, kept)
+            apart = inconsistency(state["encoded_text"], other, words, self.config.consistency_axis)
+            texts, heard = torch.stack([state["encoded_text"], other], 1), torch.stack([words, kept], 1)
+        state |= {"encoded_texts": texts, "text_masks": heard}
+        for number, pair in enumerate(network.text_keys_values(texts.flatten(0, 1))):
             for name, each in zip(("keys", "values"), pair, strict=True):
                 state[f"{name}{number}"] = each.unflatten(0, (len(words), -1))
         return state, apart
 
-    def _look(self, observations: dict[str, Tensor], state: State) -> tuple[Look, Tensor]:
+    def _decide(self, observations: dict[str, Tensor], state: State) -> tuple[DecisionOutput, Tensor]:
         """A decision, and how far it is from that with dropped words, float (B,); both look at the same views and memory, in one batch."""
-        network, axis, words = self.policy.network, self.config.consistency_axis, state["words"]
-        views, passes = network.views(observations, state), state["texts"].shape[1]
+        network, axis, words = self.policy.network, self.config.consistency_axis, state["text_mask"]
+        views, passes = network.encode_views(observations, state), state["encoded_texts"].shape[1]
         layers = 0 if network.config.two_way else network.config.cross_layers
         repeated = replace(
             views,
             embedded=views.embedded.repeat_interleave(passes, 0),
-            keys=views.keys.repeat_interleave(passes, 0),
+            mask=views.mask.repeat_interleave(passes, 0),
         )
-        found = network.hear(
-            state["texts"].flatten(0, 1),
-            state["heard"].flatten(0, 1),
+        found = network.cross_attend(
+            state["encoded_texts"].flatten(0, 1),
+            state["text_masks"].flatten(0, 1),
             repeated,
             [(state[f"keys{n}"].flatten(0, 1), state[f"values{n}"].flatten(0, 1)) for n in range(layers)],
         )
         text, vision = (each.unflatten(0, (-1, passes)) for each in found)
-        look = network.decide(text[:, 0], words, vision[:, 0], views)
+        output = network.decide(text[:, 0], words, vision[:, 0], views)
         if passes == 1:
-            return look, torch.zeros(len(words), device=self.device)
-        apart = inconsistency(vision[:, 0], vision[:, 1], views.keys, axis)
+            return output, torch.zeros(len(words), device=self.device)
+        apart = inconsistency(vision[:, 0], vision[:, 1], views.mask, axis)
         if network.config.two_way:  # else the text is what was read, which has its own term
             apart = apart + inconsistency(text[:, 0], text[:, 1], words, axis)
-        return look, apart
+        return output, apart
 
     @staticmethod
     def _rows_of(state: State, which: Tensor) -> State:
         """Some rows of a state, bool (B,), its texts as long as the longest that is left."""
         state = {key: value[which] for key, value in state.items()}
-        if not len(state["words"]):
+        if not len(state["text_mask"]):
             return state
-        length = int(state["words"].any(0).nonzero().max()) + 1
+        length = int(state["text_mask"].any(0).nonzero().max()) + 1
         for key, value in state.items():
-            if key in ("text", "words"):
+            if key in ("encoded_text", "text_mask"):
                 state[key] = value[:, :length]
-            elif key in ("texts", "heard"):
+            elif key in ("encoded_texts", "text_masks"):
                 state[key] = value[:, :, :length]
             elif key.startswith(("keys", "values")):
                 state[key] = value[:, :, :, :length]
@@ -385,12 +389,12 @@ class ImitationA2C(MemoryAlgorithm):
         )
         which = torch.as_tensor(cut, device=self.device)
         with self._precision():
-            after = self.policy.network.begin(
+            after = self.policy.network.observe(
                 observations,
                 {key: value[which] for key, value in state.items()},
                 torch.zeros(len(ends), dtype=torch.bool, device=self.device),
             )
-            last[torch.as_tensor(rows[cut], device=self.device)] = self.policy.look(observations, after).value.to(
+            last[torch.as_tensor(rows[cut], device=self.device)] = self.policy.decision(observations, after).value.to(
                 last.dtype
             )
 

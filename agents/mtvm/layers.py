@@ -35,7 +35,7 @@ class Dropout(nn.Module):
 class Attention(nn.Module):
     """Multi-head attention with residual and normalisation after it.
 
-    Dropout falls on weights too, which `memenvs.agents.memory.attention` does not offer. What is asked can be prepared once (`said`) and then be heard often.
+    Dropout falls on weights too, which `memenvs.agents.memory.attention` does not offer. What is asked can be prepared once (`keys_values`) and then be heard often.
 
     Args:
         dim: Width D of what asks and of what is asked.
@@ -60,14 +60,14 @@ class Attention(nn.Module):
         Returns:
             float, (B, Q, D).
         """
-        return self.hear(x, *self.said(context), keys)
+        return self.attend(x, *self.keys_values(context), keys)
 
-    def said(self, context: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values, float (B, heads, K, D / heads) each, of what is asked, float (B, K, D)."""
         return self._split(self.key(context)), self._split(self.value(context))
 
-    def hear(self, x: Tensor, k: Tensor, v: Tensor, keys: Tensor) -> Tensor:
-        """As `forward`, from what `said` gave."""
+    def attend(self, x: Tensor, k: Tensor, v: Tensor, keys: Tensor) -> Tensor:
+        """As `forward`, from what `keys_values` gave."""
         q, shown = self._split(self.query(x)), keys[:, None, None]
         if self.training and self.dropout.rate > 0.0:
             weights = (q * q.shape[-1] ** -0.5 @ k.transpose(2, 3)).masked_fill(~shown, -torch.inf).softmax(-1)
@@ -76,7 +76,7 @@ class Attention(nn.Module):
             heard = F.scaled_dot_product_attention(q, k, v, attn_mask=shown)
         return self.norm(x + self.dropout(self.output(heard.transpose(1, 2).flatten(-2))))
 
-    def weights(self, x: Tensor, context: Tensor, keys: Tensor) -> Tensor:
+    def attention_weights(self, x: Tensor, context: Tensor, keys: Tensor) -> Tensor:
         """How much each of what asks hears of each of what is asked, a mean over heads; float, (B, Q, K), 0 where it cannot be seen."""
         q, k = self._split(self.query(x)), self._split(self.key(context))
         scores = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5).masked_fill(~keys[:, None, None], -torch.inf)
@@ -139,11 +139,11 @@ class CrossLayer(nn.Module):
         text_keys: Tensor,
         vision: Tensor,
         vision_keys: Tensor,
-        said: tuple[Tensor, Tensor] | None = None,
+        text_keys_values: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Text float (B, L, D) and views float (B, V, D), with who can be seen in each, to the same; `said` as `cross.said(text)` if it is known."""
-        k, v = self.cross.said(text) if said is None else said
-        seen = self.vision(self.cross.hear(vision, k, v, text_keys), vision_keys)
+        """Text float (B, L, D) and views float (B, V, D), with who can be seen in each, to the same; `keys_values` as `cross.keys_values(text)` if it is known."""
+        k, v = self.cross.keys_values(text) if text_keys_values is None else text_keys_values
+        seen = self.vision(self.cross.attend(vision, k, v, text_keys), vision_keys)
         if self.text is not None:
             text = self.text(self.cross(text, vision, vision_keys), text_keys)
         return text, seen

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from memenvs.agents.memory import State
 from memenvs.agents.memory.place_codes import sinusoid
-from memenvs.agents.mtvm.bank import MemoryBank
 from memenvs.agents.mtvm.config import MTVMConfig
 from memenvs.agents.mtvm.layers import EPS, CrossLayer, Dropout, TextLayer
+from memenvs.agents.mtvm.memory_bank import MemoryBank
 from memenvs.vln.features.base import ANGLE_SIZE
 
-Said = Sequence[tuple[Tensor, Tensor]]
+TextKeyValues = Sequence[tuple[Tensor, Tensor]]
 REMEMBERED, PRESENT = 1, 0
 """Types of what is looked at."""
 WEIGHT_SIZE = 0.02
@@ -27,30 +27,30 @@ POSITION_SIZE = 0.3
 
 
 @dataclass(frozen=True)
-class Views:
+class EncodedViews:
     """What an agent looks at in a decision, remembered things first; V = M + K.
 
     Attributes:
         embedded: float, (B, V, dim).
-        keys: bool, (B, V); what there is.
-        offered: int64, (K,); actions that at least one of the rows has, in order: the last K of the views.
-        actions: Actions A that there can be.
+        mask: bool, (B, V); what there is.
+        available_actions: int64, (K,); actions that at least one of the rows has, in order: the last K of the views.
+        n_actions: Actions A that there can be.
     """
 
     embedded: Tensor
-    keys: Tensor
-    offered: Tensor
-    actions: int
+    mask: Tensor
+    available_actions: Tensor
+    n_actions: int
 
 
 @dataclass(frozen=True)
-class Look:
+class DecisionOutput:
     """What a decision gave.
 
     Attributes:
         logits: float, (B, A); -inf where there is no such action.
         value: float, (B,).
-        activations: float, (B, K, image); of the action head for the actions `views.offered`, which is what is remembered.
+        activations: float, (B, K, image); of the action head for the actions `views.available_actions`, which is what is remembered.
         vision: float, (B, V, dim); the views after the cross layers.
         views: What was looked at.
     """
@@ -59,7 +59,7 @@ class Look:
     value: Tensor
     activations: Tensor
     vision: Tensor
-    views: Views
+    views: EncodedViews
 
 
 class MTVM(nn.Module):
@@ -125,7 +125,7 @@ class MTVM(nn.Module):
 
     # ------------------------------------------------------------------ text
 
-    def words_of(self, observations: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def instruction_tokens(self, observations: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Tokens int64 (B, L) of observations, and bool (B, L) which there are; L is the longest text's; without language one blank token each."""
         tokens, mask = observations["instruction"].long(), observations["instruction_mask"] > 0
         if not self.config.language:
@@ -133,7 +133,7 @@ class MTVM(nn.Module):
         length = int(mask.any(0).nonzero().max()) + 1
         return tokens[:, :length], mask[:, :length]
 
-    def encode(self, tokens: Tensor, keys: Tensor) -> Tensor:
+    def encode_text(self, tokens: Tensor, keys: Tensor) -> Tensor:
         """Reads texts, once for an episode.
 
         Args:
@@ -150,18 +150,18 @@ class MTVM(nn.Module):
             x = layer(x, keys)
         return x
 
-    def said(self, text: Tensor) -> Said:
+    def text_keys_values(self, text: Tensor) -> TextKeyValues:
         """What the views of each layer hear of a text that does not hear them, prepared once for an episode; nothing where the text hears them too.
 
         Args:
-            text: float, (B, L, dim); as `encode` gave it.
+            text: float, (B, L, dim); as `encode_text` gave it.
 
         Returns:
             For each layer keys and values, float (B, heads, L, dim / heads).
         """
         if self.config.two_way:
             return []
-        return [layer.cross.said(text) for layer in self.cross_layers if isinstance(layer, CrossLayer)]
+        return [layer.cross.keys_values(text) for layer in self.cross_layers if isinstance(layer, CrossLayer)]
 
     # ------------------------------------------------------------------ history
 
@@ -169,35 +169,39 @@ class MTVM(nn.Module):
         """Nothing read, nothing remembered."""
         like, config = self.see.weight, self.config
         state = {
-            "text": like.new_zeros(batch_size, 0, config.dim),
-            "words": torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
+            "encoded_text": like.new_zeros(batch_size, 0, config.dim),
+            "text_mask": torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
         }
         if config.history == "state":
-            return state | {"carried": like.new_zeros(batch_size, config.dim)}
+            return state | {"recurrent_state": like.new_zeros(batch_size, config.dim)}
         return (
-            state | self.bank.initial_state(batch_size, like) | {"pending": like.new_zeros(batch_size, self.bank.width)}
+            state
+            | self.bank.initial_state(batch_size, like)
+            | {"pending_token": like.new_zeros(batch_size, self.bank.width)}
         )
 
-    def begin(self, observations: dict[str, Tensor], state: State, episode_start: Tensor) -> State:
+    def observe(self, observations: dict[str, Tensor], state: State, episode_start: Tensor) -> State:
         """Takes in what came since the last decision: the move before, or a new text.
 
         Args:
             observations: Of B environments.
-            state: From `initial_state` or `remember`.
+            state: From `initial_state` or `record_action`.
             episode_start: bool, (B,); where the text is read and the past is forgotten.
         """
         config, state = self.config, dict(state)
         if bool(episode_start.any()):
             rows = episode_start.nonzero()[:, 0]
-            tokens, words = self.words_of({key: observations[key][rows] for key in ("instruction", "instruction_mask")})
-            text = self.encode(tokens, words)
-            state["text"] = _replaced(state["text"], rows, text)
-            state["words"] = _replaced(state["words"], rows, words)
+            tokens, words = self.instruction_tokens(
+                {key: observations[key][rows] for key in ("instruction", "instruction_mask")}
+            )
+            text = self.encode_text(tokens, words)
+            state["encoded_text"] = _replaced(state["encoded_text"], rows, text)
+            state["text_mask"] = _replaced(state["text_mask"], rows, words)
             if config.history == "state":
                 first = _mean(text, words)
-                state["carried"] = state["carried"].to(first.dtype).index_put((rows,), first)
+                state["recurrent_state"] = state["recurrent_state"].to(first.dtype).index_put((rows,), first)
         if config.history != "state":
-            token = state["pending"]
+            token = state["pending_token"]
             if config.memory_angle == "pose":
                 pose = observations["direction"].to(token.dtype).repeat(1, ANGLE_SIZE // 4)
                 token = torch.cat([token[:, : self.image], pose], 1)
@@ -205,51 +209,53 @@ class MTVM(nn.Module):
             state |= self.bank.step(token, episode_start, bank)
         return state
 
-    def remember(self, observations: dict[str, Tensor], look: Look, actions: Tensor, state: State) -> State:
+    def record_action(
+        self, observations: dict[str, Tensor], output: DecisionOutput, actions: Tensor, state: State
+    ) -> State:
         """The state with the move that was chosen.
 
         Args:
             observations: Those of the decision.
-            look: What it gave.
+            output: What it gave.
             actions: int64, (B,).
-            state: From `begin`.
+            state: From `observe`.
         """
         if self.config.history == "state":
-            after = look.vision[:, 0]
-            return state | {"carried": after.detach() if self.config.detach_memory else after}
+            after = output.vision[:, 0]
+            return state | {"recurrent_state": after.detach() if self.config.detach_memory else after}
         rows = torch.arange(len(actions), device=actions.device)
         option = observations["candidates"][rows, actions]
         if self.config.history == "activation":
-            seen = look.activations[rows, torch.searchsorted(look.views.offered, actions)]
+            seen = output.activations[rows, torch.searchsorted(output.views.available_actions, actions)]
         else:
             seen = option[:, : self.image]
         token = torch.cat([seen, option[:, self.image :].to(seen.dtype)], 1)
-        return state | {"pending": token.detach() if self.config.detach_memory else token}
+        return state | {"pending_token": token.detach() if self.config.detach_memory else token}
 
     # ------------------------------------------------------------------ deciding
 
-    def views(self, observations: dict[str, Tensor], state: State) -> Views:
+    def encode_views(self, observations: dict[str, Tensor], state: State) -> EncodedViews:
         """What is remembered and what can be chosen, embedded.
 
         Args:
             observations: `candidates` float (B, A, image + 128), `candidate_mask` (B, A).
-            state: From `begin`.
+            state: From `observe`.
 
         Raises:
             ValueError: There is more to look at than `vision_positions`.
         """
         mask = observations["candidate_mask"] > 0
-        offered = mask.any(0).nonzero()[:, 0]  # the others are padding in all rows
-        candidates = observations["candidates"][:, offered]
-        batch, present = len(mask), (mask[:, offered].cumsum(1) - 1).clamp(min=0)  # each row counts its own
+        available = mask.any(0).nonzero()[:, 0]  # the others are padding in all rows
+        candidates = observations["candidates"][:, available]
+        batch, present = len(mask), (mask[:, available].cumsum(1) - 1).clamp(min=0)  # each row counts its own
         if self.config.history == "state":
             seen = self._embedded(candidates)
-            x = torch.cat([state["carried"][:, None].to(seen.dtype), seen], 1)
+            x = torch.cat([state["recurrent_state"][:, None].to(seen.dtype), seen], 1)
             count = torch.ones(batch, dtype=torch.int64, device=x.device)
         else:
             tokens = state["tokens"]
             x, count = self._embedded(torch.cat([tokens, candidates.to(tokens.dtype)], 1)), state["count"]
-        remembered = torch.arange(x.shape[1] - len(offered), device=x.device).expand(batch, -1)
+        remembered = torch.arange(x.shape[1] - len(available), device=x.device).expand(batch, -1)
         needed = int(count.max()) + mask.shape[1]
         if needed > self.config.vision_positions:
             raise ValueError(
@@ -258,17 +264,19 @@ class MTVM(nn.Module):
         positions = torch.cat([remembered, count[:, None] + present], 1)
         types = torch.cat([torch.full_like(remembered, REMEMBERED), torch.full_like(present, PRESENT)], 1)
         x = self.view_norm(x + self.view_positions(positions) + self.view_types(types))
-        keys = torch.cat([remembered < count[:, None], mask[:, offered]], 1)
-        return Views(x, keys, offered, mask.shape[1])
+        keys = torch.cat([remembered < count[:, None], mask[:, available]], 1)
+        return EncodedViews(x, keys, available, mask.shape[1])
 
-    def hear(self, text: Tensor, heard: Tensor, views: Views, said: Said = ()) -> tuple[Tensor, Tensor]:
-        """Text, float (B, L, dim), and views, float (B, V, dim), after the cross layers; see `look`."""
+    def cross_attend(
+        self, text: Tensor, text_mask: Tensor, views: EncodedViews, text_keys_values: TextKeyValues = ()
+    ) -> tuple[Tensor, Tensor]:
+        """Text, float (B, L, dim), and views, float (B, V, dim), after the cross layers; see `forward`."""
         vision = views.embedded
-        for layer, known in zip_longest(self.cross_layers, said):
-            text, vision = layer(text, heard, vision, views.keys, known)
+        for layer, known in zip_longest(self.cross_layers, text_keys_values):
+            text, vision = layer(text, text_mask, vision, views.mask, known)
         return text, vision
 
-    def decide(self, text: Tensor, words: Tensor, vision: Tensor, views: Views) -> Look:
+    def decide(self, text: Tensor, words: Tensor, vision: Tensor, views: EncodedViews) -> DecisionOutput:
         """The decision that follows from what the cross layers gave.
 
         Args:
@@ -277,30 +285,32 @@ class MTVM(nn.Module):
             vision: float, (B, V, dim); after the cross layers.
             views: What they started from.
         """
-        count = len(views.offered)
+        count = len(views.available_actions)
         activations = torch.tanh(self.act(vision[:, -count:]))
-        shown = self.choose(activations)[..., 0].masked_fill(~views.keys[:, -count:], -torch.inf)
-        logits = shown.new_full((len(shown), views.actions), -torch.inf).index_copy(1, views.offered, shown)
-        pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.keys)))
-        return Look(logits, self.critic(pooled)[..., 0], activations, vision, views)
+        shown = self.choose(activations)[..., 0].masked_fill(~views.mask[:, -count:], -torch.inf)
+        logits = shown.new_full((len(shown), views.n_actions), -torch.inf).index_copy(1, views.available_actions, shown)
+        pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.mask)))
+        return DecisionOutput(logits, self.critic(pooled)[..., 0], activations, vision, views)
 
-    def look(self, text: Tensor, words: Tensor, views: Views, said: Said = ()) -> Look:
+    def forward(
+        self, text: Tensor, words: Tensor, views: EncodedViews, text_keys_values: TextKeyValues = ()
+    ) -> DecisionOutput:
         """Makes a decision with all words.
 
         Args:
-            text: float, (B, L, dim); as `encode` gave it.
+            text: float, (B, L, dim); as `encode_text` gave it.
             words: bool, (B, L); tokens that there are.
             views: What is looked at.
-            said: `said(text)` or, where that is not known, nothing.
+            text_keys_values: `text_keys_values(text)` or, where that is not known, nothing.
         """
-        text, vision = self.hear(text, words, views, said)
+        text, vision = self.cross_attend(text, words, views, text_keys_values)
         return self.decide(text, words, vision, views)
 
-    def heeded(self, text: Tensor, words: Tensor, views: Views) -> Tensor:
+    def word_attention(self, text: Tensor, words: Tensor, views: EncodedViews) -> Tensor:
         """How much each view hears of each word in the last cross layer, a mean over heads.
 
         Args:
-            text: float, (B, L, dim); as `encode` gave it.
+            text: float, (B, L, dim); as `encode_text` gave it.
             words: bool, (B, L); tokens that there are.
             views: What is looked at.
 
@@ -310,9 +320,9 @@ class MTVM(nn.Module):
         *first, last = self.cross_layers
         vision = views.embedded
         for layer in first:
-            text, vision = layer(text, words, vision, views.keys)
+            text, vision = layer(text, words, vision, views.mask)
         assert isinstance(last, CrossLayer)
-        return last.cross.weights(vision, text, words)
+        return last.cross.attention_weights(vision, text, words)
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         """Views as vectors, float (B, V, image + 128) to (B, V, dim)."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import State
 from memenvs.agents.mtvm.config import mtvm_config
-from memenvs.agents.mtvm.network import MTVM, Look
+from memenvs.agents.mtvm.network import MTVM, DecisionOutput
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import Categorical
 from memenvs.vln.features.base import ANGLE_SIZE
@@ -85,15 +85,15 @@ class MTVMPolicy(ActingPolicy):
         """State before the first decision; it grows as needed, whatever `max_steps`."""
         return self.network.initial_state(batch_size)
 
-    def look(self, observations: dict[str, Tensor], state: State) -> Look:
+    def decision(self, observations: dict[str, Tensor], state: State) -> DecisionOutput:
         """A decision of B environments.
 
         Args:
             observations: With `KEYS`.
-            state: From the network's `begin`.
+            state: From the network's `observe`.
         """
-        views = self.network.views(observations, state)
-        return self.network.look(state["text"], state["words"], views)
+        views = self.network.encode_views(observations, state)
+        return self.network(state["encoded_text"], state["text_mask"], views)
 
     @torch.no_grad()
     def act(
@@ -106,18 +106,18 @@ class MTVMPolicy(ActingPolicy):
     ) -> PolicyOutput:
         """Chooses and remembers an action for each of B environments; see `ActingPolicy.act`. Memory is of the episode, whatever the trial."""
         assert isinstance(observations, dict)
-        state = self.network.begin(observations, state, episode_start)
-        look = self.look(observations, state)
-        distribution = Categorical(look.logits)
+        state = self.network.observe(observations, state, episode_start)
+        output = self.decision(observations, state)
+        distribution = Categorical(output.logits)
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         return PolicyOutput(
-            features=look.activations,
+            features=output.activations,
             where={},
             previous=torch.zeros_like(actions),
             actions=actions,
             log_probs=distribution.log_prob(actions),
-            values=look.value,
-            state=self.network.remember(observations, look, actions, state),
+            values=output.value,
+            state=self.network.record_action(observations, output, actions, state),
         )
 
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:

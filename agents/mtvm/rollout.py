@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @dataclass
-class Decisions:
+class RolloutStep:
     """One decision of each episode that was still going on, B of N.
 
     Attributes:
@@ -18,9 +18,9 @@ class Decisions:
         entropy: float, (B,).
         values: float, (B,).
         rewards: float, (B,).
-        error: float, (B,); cross entropy to the teacher's actions.
-        agreed: float, (B,); 1 where the most likely action is the teacher's.
-        apart: float, (B,); inconsistency of the pass with dropped words.
+        imitation_loss: float, (B,); cross entropy to the teacher's actions.
+        teacher_agreement: float, (B,); 1 where the most likely action is the teacher's.
+        inconsistency: float, (B,); inconsistency of the pass with dropped words.
     """
 
     rows: Tensor
@@ -28,9 +28,9 @@ class Decisions:
     entropy: Tensor
     values: Tensor
     rewards: Tensor
-    error: Tensor
-    agreed: Tensor
-    apart: Tensor
+    imitation_loss: Tensor
+    teacher_agreement: Tensor
+    inconsistency: Tensor
 
 
 @dataclass
@@ -39,29 +39,29 @@ class Rollout:
 
     Attributes:
         steps: Decisions in order.
-        last: float, (N,); value of what follows where the clock cut an episode, else 0; without gradient.
-        text_apart: float, (N,); inconsistency of the text as it was read.
+        bootstrap_value: float, (N,); value of what follows where the clock cut an episode, else 0; without gradient.
+        text_inconsistency: float, (N,); inconsistency of the text as it was read.
     """
 
-    steps: list[Decisions]
-    last: Tensor
-    text_apart: Tensor
+    steps: list[RolloutStep]
+    bootstrap_value: Tensor
+    text_inconsistency: Tensor
 
     @property
-    def decisions(self) -> int:
+    def n_decisions(self) -> int:
         """How many, in all episodes."""
         return sum(len(step.rows) for step in self.steps)
 
 
-def discounted_returns(steps: list[Decisions], last: Tensor, gamma: float) -> Tensor:
+def discounted_returns(steps: list[RolloutStep], bootstrap_value: Tensor, gamma: float) -> Tensor:
     """Sums of discounted rewards from each decision on, in the order of the decisions; without gradient.
 
     Args:
         steps: Decisions of each episode; once an episode is over it has no more.
-        last: float, (N,); value of what follows the last decision of each episode.
+        bootstrap_value: float, (N,); value of what follows the last decision of each episode.
         gamma: Discount.
     """
-    after, found = last.clone(), []
+    after, found = bootstrap_value.clone(), []
     for step in reversed(steps):
         now = step.rewards + gamma * after[step.rows]
         after[step.rows] = now

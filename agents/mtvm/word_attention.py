@@ -17,7 +17,7 @@ ROW = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Heeded:
+class WordAttention:
     """An episode and what was heeded of its text.
 
     Attributes:
@@ -39,7 +39,7 @@ class Heeded:
 
 
 @torch.no_grad()
-def heed(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> Heeded:
+def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> WordAttention:
     """Plays an episode by the most likely actions.
 
     Args:
@@ -68,18 +68,23 @@ def heed(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> Heeded:
     while not done[0]:
         tensors, _ = policy.obs_to_tensor(observation)
         assert isinstance(tensors, dict)
-        state = network.begin(tensors, state, start)
-        look = policy.look(tensors, state)
-        actions = look.logits.argmax(1)
-        offered = look.views.offered
-        view = look.vision.shape[1] - len(offered) + int(torch.searchsorted(offered, actions)[0])
-        attention.append(network.heeded(state["text"], state["words"], look.views)[0, view].float().cpu().numpy())
-        state, start = network.remember(tensors, look, actions, state), torch.zeros_like(start)
+        state = network.observe(tensors, state, start)
+        output = policy.decision(tensors, state)
+        actions = output.logits.argmax(1)
+        available = output.views.available_actions
+        view = output.vision.shape[1] - len(available) + int(torch.searchsorted(available, actions)[0])
+        attention.append(
+            network.word_attention(state["encoded_text"], state["text_mask"], output.views)[0, view]
+            .float()
+            .cpu()
+            .numpy()
+        )
+        state, start = network.record_action(tensors, output, actions, state), torch.zeros_like(start)
         moves.append("stop" if int(actions[0]) == task.stop else f"candidate {int(actions[0])}")
         observation, _, done, infos = env.step(actions.cpu().numpy())
         poses.append(infos[0]["pose"] if done[0] else task.info()["pose"][0].copy())
     env.set_options([{}])
-    return Heeded(
+    return WordAttention(
         id=str(infos[0]["instr_id"]),
         words=words,
         attention=np.stack(attention),
@@ -89,7 +94,7 @@ def heed(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> Heeded:
     )
 
 
-def words_figure(found: Heeded) -> Figure:
+def word_attention_figure(found: WordAttention) -> Figure:
     """The map, and under it words by decision, darker where more is heard."""
     rows = -(-len(found.words) // ROW)
     high = 0.25 * len(found.moves) + 0.9  # inches of a row of words

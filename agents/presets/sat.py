@@ -98,7 +98,7 @@ for _split in range(3):
         _base(
             "MultiTask",
             12_000,  # most of what is lost with new sentences is lost by the choice
-            {"allocation": {**_ALLOCATION, "told": "text", "split": _split}},
+            {"allocation": {**_ALLOCATION, "task_input": "text", "split": _split}},
         ),
     )
 BALLET_PRESETS["ballet-ama-parity"] = (

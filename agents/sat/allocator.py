@@ -156,7 +156,7 @@ class EpisodeAllocator:
     """An allocator at work in N environments: a strategy is chosen at the start of an episode, held to its end, and judged by its return.
 
     For reinforcement learning with a memory of limited room. What a memory has kept at each step follows from places and strategy alone
-    (`kept_steps`), so a learner stores the strategy and makes the memory again with gradients: episode by episode, as a state has one strategy for
+    (`retained_steps`), so a learner stores the strategy and makes the memory again with gradients: episode by episode, as a state has one strategy for
     each sequence. Exploration as in the source: `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
 
     Args:
@@ -261,7 +261,7 @@ class EpisodeAllocator:
         return {"strategies": self.strategies, "tasks": self._tasks, "returns": self._returns, "steps": counter}
 
 
-def kept_steps(
+def retained_steps(
     places: np.ndarray, strategies: str | np.ndarray, capacity: int, *, n_places: int | None = None
 ) -> np.ndarray:
     """Which steps of an episode are in memory at each of its steps, that step among them if it is stored.

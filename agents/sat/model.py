@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from memenvs.agents.encoders.ballet import FrameEncoder, Initialisation
+from memenvs.agents.encoders.frame_encoder import FrameEncoder, Initialisation
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
 from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskOn
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, TimeIndex, sinusoid, time_indices
@@ -119,7 +119,7 @@ class BalletModelConfig:
             raise ValueError(f"dnc must be left out with memory {self.memory!r}, got {self.dnc}")
 
     @property
-    def kept(self) -> str:
+    def strategy_name(self) -> str:
         """Name of the strategy."""
         return self.strategy or ("quota" if self.memory.startswith("sat-pm") else "fifo")
 
@@ -134,7 +134,7 @@ class BalletModelConfig:
         return not self.memory.startswith("t-fifo")
 
     @property
-    def in_chunks(self) -> bool:
+    def is_hierarchical(self) -> bool:
         """Whether the best chunks are read, not all tokens at once."""
         return self.memory in ("sat-fifo-th", "sat-pm-ph")
 
@@ -197,7 +197,9 @@ class BalletModel(nn.Module):
         published = None if config.is_dnc else task.capacity
         self.capacity = published if isinstance(config.capacity, str) else config.capacity
         first = np.zeros((1, task.visits), np.int64)
-        retained(first, config.kept, self.capacity, n_places=task.rooms)  # says at once what does not go together
+        retained(
+            first, config.strategy_name, self.capacity, n_places=task.rooms
+        )  # says at once what does not go together
 
     def forward(self, episodes: Episodes, strategies: np.ndarray | None = None) -> Tensor:
         """What it answers.
@@ -241,7 +243,7 @@ class BalletModel(nn.Module):
             Queries, float (B, 1, D), the tokens and, for hierarchical memories, which of them belong together.
         """
         device = self.times.device
-        steps, there = self.kept_steps(episodes, strategies)
+        steps, there = self.retained_steps(episodes, strategies)
 
         def at_steps(each: np.ndarray) -> Tensor:
             return torch.from_numpy(np.take_along_axis(each, steps, 1).astype(np.int64)).to(device)
@@ -269,14 +271,14 @@ class BalletModel(nn.Module):
             return query, tokens, chunks_by_place(places, held, self.config.chunk)
         return query, tokens, None
 
-    def kept_visits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> np.ndarray:
+    def retained_visits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> np.ndarray:
         """Which visits are in memory when the question comes, bool, (B, V); args as in `forward`."""
-        chosen = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
+        chosen = strategy_numbers(self.config.strategy_name, len(episodes)) if strategies is None else strategies
         return retained(episodes.visit_place, chosen, self.capacity, n_places=self.task.rooms)
 
-    def kept_steps(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def retained_steps(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The steps that are in memory, in order, int64 (B, N), and whether there are as many, bool (B, N); args as in `forward`."""
-        kept = self.kept_visits(episodes, strategies)
+        kept = self.retained_visits(episodes, strategies)
         order = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
         steps = (order[:, :, None] * self.task.stay + self._seen).reshape(len(order), -1)
         return steps, np.repeat(np.take_along_axis(kept, order, 1), len(self._seen), axis=1)
@@ -285,7 +287,7 @@ class BalletModel(nn.Module):
         """Rows of the codes of time, int64, (B, N)."""
         if self.config.time_index != "slot":
             return self._rows_of(steps if self.actions is None else steps + steps // self.task.stay)
-        numbers = strategy_numbers(self.config.kept, len(episodes)) if strategies is None else strategies
+        numbers = strategy_numbers(self.config.strategy_name, len(episodes)) if strategies is None else strategies
         by_place = torch.from_numpy(numbers >= STRATEGIES.index("lvfo"))
         places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
         return time_indices("slot", torch.from_numpy(there), places, by_place)

@@ -51,7 +51,9 @@ class BalletPrediction(PredictionModel):
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
         """Episodes of the task; see `PredictionModel.sample`."""
-        return BalletBatch(self.model.task.sample_batch(count, rng), strategy_numbers(self.model.config.kept, count))
+        return BalletBatch(
+            self.model.task.sample_batch(count, rng), strategy_numbers(self.model.config.strategy_name, count)
+        )
 
     def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
         """Every `count`-th episode; see `PredictionModel.shard`."""
@@ -92,7 +94,7 @@ class BalletPrediction(PredictionModel):
 
     def kept(self, batch: BalletBatch) -> np.ndarray:
         """Whether the visit that is asked about is in memory at the question, bool (B,); for tasks that ask about visits."""
-        visits = self.model.kept_visits(batch.episodes, batch.strategies)
+        visits = self.model.retained_visits(batch.episodes, batch.strategies)
         return visits[np.arange(len(visits)), batch.episodes.query_visit]
 
     def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
@@ -113,8 +115,8 @@ class AllocationConfig:
     """Settings of `AllocatedBallet`.
 
     Attributes:
-        told: What the allocator is told of a task: its number ("task") or one of its descriptions ("text").
-        split: Which descriptions are held out for evaluation where it is told in words; 0, 1 or 2.
+        task_input: What the allocator gets of a task: its number ("task") or one of its descriptions ("text").
+        split: Which descriptions are held out for evaluation where it is in words; 0, 1 or 2.
         encoder: Settings of `make_text_encoder`.
         epsilon_start: As in `AllocatorConfig`, like the next two.
         epsilon_end: See there.
@@ -129,7 +131,7 @@ class AllocationConfig:
         ValueError: A value out of range.
     """
 
-    told: Literal["task", "text"] = "task"
+    task_input: Literal["task", "text"] = "task"
     split: int = 0
     encoder: dict[str, Any] = field(default_factory=dict)
     epsilon_start: float = 1.0
@@ -144,8 +146,10 @@ class AllocationConfig:
         if not self.rate > 0:
             raise ValueError(f"rate must be > 0, got {self.rate}")
         for name in ("split", "encoder"):
-            if getattr(self, name) and self.told != "text":
-                raise ValueError(f"{name} must be left out where told is {self.told!r}, got {getattr(self, name)}")
+            if getattr(self, name) and self.task_input != "text":
+                raise ValueError(
+                    f"{name} must be left out where task_input is {self.task_input!r}, got {getattr(self, name)}"
+                )
         self.allocator  # noqa: B018  (checks its settings)
 
     @property
@@ -176,7 +180,7 @@ class AllocatedBallet(BalletPrediction):
         super().__init__(model)
         self.config, self.encoder = config, None
         learned = held_out = torch.eye(len(TASKS))[:, None]
-        if config.told == "text":
+        if config.task_input == "text":
             self.encoder = make_text_encoder(**config.encoder)
             learned, held_out = (_vectors(self.encoder, config.split, part) for part in ("train", "held_out"))
         self.register_buffer("learned", learned, persistent=False)  # (tasks, descriptions, G)
@@ -246,7 +250,7 @@ def _vectors(encoder: TextEncoder, split: int, part: Literal["train", "held_out"
     return torch.from_numpy(np.stack([encoder(each) for each in texts]))
 
 
-def ballet_prediction(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> PredictionModel:
+def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> PredictionModel:
     """What is learned in a Room Ballet.
 
     Args:

@@ -36,7 +36,9 @@ def agreement() -> dict[str, float]:
         unseen.seed(1)
         with torch.no_grad():
             rollouts: list[Any] = [model.play(unseen, number, taught=True) for number in range(4)]
-        found[name] = float(torch.cat([step.agreed for rollout in rollouts for step in rollout.steps]).mean())
+        found[name] = float(
+            torch.cat([step.teacher_agreement for rollout in rollouts for step in rollout.steps]).mean()
+        )
     torch.set_num_threads(threads)
     return found
 

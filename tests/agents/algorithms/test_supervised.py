@@ -21,7 +21,7 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.supervised_runs import evaluate_supervised, make_learner, make_model, trained_model
 from memenvs.agents.experiments.train import algorithm, check_config, train_run
-from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, ballet_prediction
+from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, make_prediction_model
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
 from tests.processes import Python
@@ -183,9 +183,9 @@ def test_checkpoint_of_another_width_is_refused(tmp_path):
 
 
 def test_sentences_of_another_encoder_are_refused(tmp_path):
-    told = with_overrides(ALLOCATED, [("policy.allocation.told", "text")])
-    make_learner(told).save(tmp_path / CHECKPOINT, {})
-    other = with_overrides(told, [("policy.allocation.encoder", {"features_dim": 64})])
+    text_config = with_overrides(ALLOCATED, [("policy.allocation.task_input", "text")])
+    make_learner(text_config).save(tmp_path / CHECKPOINT, {})
+    other = with_overrides(text_config, [("policy.allocation.encoder", {"features_dim": 64})])
     (tmp_path / "config.json").write_text(json.dumps(other.to_json()))
     with (
         run_of(tmp_path) as run,
@@ -239,20 +239,20 @@ def test_wrong_settings_are_known_before_a_run(pairs, message):
     ("name", "value", "message"),
     [
         ("rate", 0.0, "rate must be > 0"),
-        ("told", "number", "unknown told 'number'"),
+        ("task_input", "number", "unknown task_input 'number'"),
         ("split", 3, "split must be an integer of 0 to 2, got 3"),
         ("epsilon", 1.0, "unknown setting 'epsilon' of allocation"),
     ],
 )
 def test_wrong_allocation_is_named(name, value, message):
-    told = [("policy.allocation.told", "text")] if name == "split" else []
+    text = [("policy.allocation.task_input", "text")] if name == "split" else []
     with pytest.raises(ValueError, match=message):
-        make_model(with_overrides(ALLOCATED, [*told, (f"policy.allocation.{name}", value)]))
+        make_model(with_overrides(ALLOCATED, [*text, (f"policy.allocation.{name}", value)]))
 
 
 @pytest.mark.parametrize(("name", "value"), [("split", 1), ("encoder", {"features_dim": 64})])
 def test_what_is_about_words_needs_words(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be left out where told is 'task', got {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be left out where task_input is 'task', got {value}"):
         make_model(with_overrides(ALLOCATED, [(f"policy.allocation.{name}", value)]))
 
 
@@ -269,7 +269,7 @@ def test_where_everything_is_kept_there_is_no_strategy_to_choose(task, settings)
     with pytest.raises(
         ValueError, match=r"allocation must be left out where all visits are kept, got \{\} with memory"
     ):
-        ballet_prediction(f"memenvs/RoomBallet-{task}-v0", {}, {**settings, "allocation": {}})
+        make_prediction_model(f"memenvs/RoomBallet-{task}-v0", {}, {**settings, "allocation": {}})
 
 
 def test_only_a_visit_can_be_known_to_be_kept():

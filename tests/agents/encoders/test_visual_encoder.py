@@ -15,8 +15,8 @@ from torch import nn
 
 from memenvs.agents import PartialUpdatePPO, PPOConfig, TrialVecEnv, make_vec_env
 from memenvs.agents.encoders import DictEncoder, FrozenEncoder, VisualEncoder, load_encoder, make_encoder, save_encoder
-from memenvs.agents.encoders.presence import draw_pictures
-from memenvs.agents.encoders.pretraining import find_present
+from memenvs.agents.encoders.presence_dataset import render_dataset
+from memenvs.agents.encoders.presence_pretraining import predict_presence
 from memenvs.agents.encoders.visual import GRID, STRIPS, WEIGHTS
 from memenvs.houses.worlds import make_world
 from tests.agents.pictures import SMALL, noise
@@ -40,13 +40,13 @@ def network() -> VisualEncoder:
 def test_shapes_and_size(network):
     features = network(noise(3))
     assert features.shape == (3, VisualEncoder.features_dim) == (3, 256)
-    assert network.present(features).shape == (3, 20)
+    assert network.presence_logits(features).shape == (3, 20)
     assert 1.5e6 < sum(parameter.numel() for parameter in network.parameters()) < 2e6
 
 
 def test_pooling_by_hand():
     cells = torch.randn(2, GRID, GRID, 64, generator=torch.Generator().manual_seed(0))
-    pooled = VisualEncoder.pool(cells).reshape(2, STRIPS, 64)
+    pooled = VisualEncoder.pool_strips(cells).reshape(2, STRIPS, 64)
     for strip in range(STRIPS):
         columns = cells[:, :, 2 * strip : 2 * strip + 2].reshape(2, 2 * GRID, 64)
         assert torch.equal(pooled[:, strip], columns.max(1).values)
@@ -55,13 +55,13 @@ def test_pooling_by_hand():
 def test_a_picture_shows_what_any_strip_shows(network):
     features = torch.rand(2, 256, generator=torch.Generator().manual_seed(0))
     head = network.presence
-    for row, logits in zip(features, network.present(features), strict=True):
+    for row, logits in zip(features, network.presence_logits(features), strict=True):
         by_strip = torch.stack([head.weight @ strip + head.bias for strip in row.reshape(STRIPS, 64)])
         torch.testing.assert_close(logits, by_strip.max(0).values)
 
 
 def test_strips_go_from_left_to_right():
-    strips = VisualEncoder.pool(torch.arange(8.0).view(1, 1, 8, 1).expand(1, 8, 8, 64)).view(STRIPS, 64)
+    strips = VisualEncoder.pool_strips(torch.arange(8.0).view(1, 1, 8, 1).expand(1, 8, 8, 64)).view(STRIPS, 64)
     assert strips[:, 0].tolist() == [1.0, 3.0, 5.0, 7.0]
 
 
@@ -116,8 +116,8 @@ def test_weights_come_with_the_package():
 
 
 def test_the_encoder_knows_what_it_sees_in_homes_that_it_has_never_seen():
-    drawn = draw_pictures(make_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
-    found, there = find_present(load_encoder(), drawn.images), drawn.present
+    drawn = render_dataset(make_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
+    found, there = predict_presence(load_encoder(), drawn.images), drawn.present
     assert there.sum() > 200
     assert 2 * (found & there).sum() / (found.sum() + there.sum()) > 0.75  # blind guesses reach 0.2
 
@@ -133,7 +133,7 @@ def test_frozen_encoder(network):
     np.testing.assert_array_equal(features, network(images).to(torch.float16).numpy())
     assert not network.training  # now in evaluation mode, for good
     assert not any(parameter.requires_grad for parameter in network.parameters())
-    two, one = encoder.replace(
+    two, one = encoder.encode_observations(
         [{"rgb": images[:2].numpy(), "gps": np.ones((2, 2))}, {"rgb": images[2:].numpy(), "gps": np.zeros((1, 2))}]
     )
     assert list(two) == ["gps", "visual"]
@@ -144,11 +144,11 @@ def test_frozen_encoder(network):
 def test_spaces(network):
     encoder = FrozenEncoder(network, "cpu")
     pictures, gps = spaces.Box(0, 255, (64, 64, 3), np.uint8), spaces.Box(-1, 1, (2,))
-    space = encoder.space(spaces.Dict({"rgb": pictures, "gps": gps}))
+    space = encoder.encoded_space(spaces.Dict({"rgb": pictures, "gps": gps}))
     assert space == spaces.Dict({"gps": gps, "visual": spaces.Box(-np.inf, np.inf, (256,), np.float16)})
     for wrong in (pictures, spaces.Dict({"gps": gps}), spaces.Dict({"rgb": gps})):
         with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
-            encoder.space(wrong)
+            encoder.encoded_space(wrong)
     with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'vc1'\]"):
         make_encoder("resnet")
 

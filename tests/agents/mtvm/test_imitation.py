@@ -12,15 +12,15 @@ import torch
 from memenvs.agents import make_vec_env
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
-from memenvs.agents.mtvm.network import Look
-from memenvs.agents.mtvm.rollout import Decisions, Rollout, discounted_returns
+from memenvs.agents.mtvm.network import DecisionOutput
+from memenvs.agents.mtvm.rollout import Rollout, RolloutStep, discounted_returns
 from tests.agents.mtvm.learners import sharpen, weights
 
 
-def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> Decisions:
+def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> RolloutStep:
     zero = [0.0] * len(rows)
-    names = ("log_probs", "entropy", "values", "error", "agreed", "apart")
-    return Decisions(
+    names = ("log_probs", "entropy", "values", "imitation_loss", "teacher_agreement", "inconsistency")
+    return RolloutStep(
         rows=torch.tensor(rows),
         rewards=torch.tensor(rewards),
         **{name: torch.tensor(values.get(name, zero)) for name in names},
@@ -46,10 +46,10 @@ def test_losses_by_hand(make_learner) -> None:
             log_probs=[-1.0, -2.0],
             entropy=[0.3, 0.6],
             values=[1.0, 0.0],
-            error=[1.0, 3.0],
-            apart=[0.1, 0.2],
+            imitation_loss=[1.0, 3.0],
+            inconsistency=[0.1, 0.2],
         ),
-        decisions([1], [4.0], log_probs=[-0.5], entropy=[0.9], values=[2.0], error=[2.0], apart=[0.6]),
+        decisions([1], [4.0], log_probs=[-0.5], entropy=[0.9], values=[2.0], imitation_loss=[2.0], inconsistency=[0.6]),
     ]
     rollout = Rollout(steps, torch.tensor([0.0, 6.0]), torch.tensor([0.2, 0.4]))
     returns = [1.0, 2 + 0.5 * 7, 7.0]
@@ -83,10 +83,10 @@ def test_a_taught_rollout_is_the_teachers(make_learner) -> None:
     played = [model.env.reset_infos[i]["trial_id"] for i in range(4)]
     assert min(played) > 0  # those that finished first have gone on
     lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
-    assert set(lengths) <= {2, 4} and rollout.decisions == sum(lengths)
+    assert set(lengths) <= {2, 4} and rollout.n_decisions == sum(lengths)
     ends = {i: next(s.rewards[s.rows == i].item() for s in reversed(rollout.steps) if i in s.rows) for i in range(4)}
     assert all(reward == pytest.approx(4.0) for reward in ends.values())  # 2 + 2 nDTW of the annotated way
-    assert not rollout.last.any()
+    assert not rollout.bootstrap_value.any()
 
 
 def test_episodes_that_are_asked_for(make_learner) -> None:
@@ -114,7 +114,7 @@ def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
         own = [step for step in rollout.steps if i in step.rows]
         assert len(own) == len(alone.steps)
         for step, expected in zip(own, alone.steps, strict=True):
-            for name in ("error", "values", "log_probs", "entropy", "rewards"):
+            for name in ("imitation_loss", "values", "log_probs", "entropy", "rewards"):
                 torch.testing.assert_close(
                     getattr(step, name)[step.rows == i], getattr(expected, name), atol=1e-9, rtol=1e-7
                 )
@@ -125,7 +125,7 @@ def test_a_cut_episode_goes_on_with_the_critics_value(make_learner) -> None:
     model = sharpen(make_learner(3, env={"max_episode_steps": 1}))
     rollout = model.play(model.env, 1, taught=False)
     stopped = rollout.steps[0].rewards.abs() >= 2
-    values = rollout.last
+    values = rollout.bootstrap_value
     assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
 
 
@@ -135,7 +135,7 @@ def test_the_critic_remembers_what_was_before_the_cut(make_learner) -> None:
     ended, goes_on = (model.play(model.env, 1, taught=False) for model in (cut, whole))
     second = goes_on.steps[1]
     assert len(second.rows) > 0
-    torch.testing.assert_close(ended.last[second.rows], second.values.detach().float())
+    torch.testing.assert_close(ended.bootstrap_value[second.rows], second.values.detach().float())
 
 
 def test_the_actors_loss_does_not_teach_the_critic(make_learner) -> None:
@@ -176,8 +176,10 @@ def test_nothing_is_inconsistent_where_nothing_is_dropped(make_learner) -> None:
         model = sharpen(make_learner(3, word_drop=rate))
         torch.manual_seed(1)
         rollout = model.play(model.env, 0, taught=True)
-        apart = torch.cat([step.apart for step in rollout.steps])
-        assert bool((rollout.text_apart.abs().max() < 1e-6) == is_zero) and bool((apart.abs().max() < 1e-6) == is_zero)
+        apart = torch.cat([step.inconsistency for step in rollout.steps])
+        assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
+            (apart.abs().max() < 1e-6) == is_zero
+        )
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -186,7 +188,7 @@ def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -
     model = sharpen(make_learner(2, network={"cross_layers": layers, "text_layers": 0}))
     torch.manual_seed(3)
     rollout = model.play(model.env, 0, taught=True)
-    torch.cat([step.apart for step in rollout.steps]).mean().backward()
+    torch.cat([step.inconsistency for step in rollout.steps]).mean().backward()
     for name, each in model.policy.network.cross_layers.named_parameters():
         if each.grad is not None:
             assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
@@ -199,8 +201,8 @@ def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -
 def test_the_text_is_read_once_an_episode(make_learner) -> None:
     for drops, times in ((0.0, 1), (2.0, 2)):
         model = make_learner(3, text_consistency=drops, cross_consistency=drops)
-        read, encode = [], model.policy.network.encode
-        model.policy.network.encode = lambda tokens, keys, read=read, encode=encode: (
+        read, encode = [], model.policy.network.encode_text
+        model.policy.network.encode_text = lambda tokens, keys, read=read, encode=encode: (
             read.append(len(tokens)) or encode(tokens, keys)
         )
         assert len(model.play(model.env, 0, taught=True).steps) > 1
@@ -263,7 +265,7 @@ def test_it_learns_the_way_and_no_global_generator_is_touched(make_learner) -> N
     model.learn(40)
     assert torch.equal(state, torch.random.get_rng_state())
     last = model.play(model.env, 1000, taught=True)
-    errors = [float(torch.cat([step.error for step in each.steps]).mean().detach()) for each in (first, last)]
+    errors = [float(torch.cat([step.imitation_loss for step in each.steps]).mean().detach()) for each in (first, last)]
     assert errors[1] < 0.5 * errors[0]
 
 
@@ -323,14 +325,14 @@ def test_room_for_what_an_episode_can_remember(make_learner, changes: dict[str, 
     model._setup_learn(1)
     network, decide = model.policy.network, model.policy.network.decide
 
-    def decide_to_go_on(*given: Any) -> Look:
-        look = decide(*given)
-        look.logits[:, -1] = -torch.inf
-        return look
+    def decide_to_go_on(*given: Any) -> DecisionOutput:
+        output = decide(*given)
+        output.logits[:, -1] = -torch.inf
+        return output
 
     network.decide = decide_to_go_on
     with torch.no_grad():
-        assert bool((model.play(model.env, 0, taught=False).last != 0).all())
+        assert bool((model.play(model.env, 0, taught=False).bootstrap_value != 0).all())
     with pytest.raises(
         ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
     ):

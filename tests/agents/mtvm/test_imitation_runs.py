@@ -19,7 +19,7 @@ from memenvs.agents.experiments.train import evaluate_run, train_run, trained_po
 from memenvs.agents.mtvm import config as config_module
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
-from memenvs.agents.mtvm.word_attention import heed
+from memenvs.agents.mtvm.word_attention import record_word_attention
 from memenvs.agents.presets import find_preset
 from tests.agents.mtvm.learners import DRY, ENV, SIZES, kwargs, weights
 
@@ -202,11 +202,11 @@ def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
 def test_words_are_heeded_by_who_reads(make_learner) -> None:
     """A row of attention for each decision, over the words of the text; who does not read has none."""
     model = make_learner(1)
-    found = heed(model.policy, model.env, 2)
+    found = record_word_attention(model.policy, model.env, 2)
     assert found.id == "8_0" and found.words[-1] == "[SEP]" and found.map.shape == (512, 512, 3)
     assert found.attention.shape == (len(found.moves), len(found.words))
     np.testing.assert_allclose(found.attention.sum(1), 1.0, rtol=1e-5)
     assert set(found.moves) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
     deaf = make_learner(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
     with pytest.raises(ValueError, match="policy must read the text"):
-        heed(deaf.policy, deaf.env, 2)
+        record_word_attention(deaf.policy, deaf.env, 2)

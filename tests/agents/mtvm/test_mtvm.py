@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from memenvs.agents.mtvm.bank import MemoryBank
 from memenvs.agents.mtvm.config import MTVMConfig, mtvm_config
 from memenvs.agents.mtvm.consistency import drop_words, inconsistency
 from memenvs.agents.mtvm.layers import Attention, CrossLayer, Dropout, TextLayer
+from memenvs.agents.mtvm.memory_bank import MemoryBank
 from memenvs.agents.mtvm.network import MTVM
 
 ACTIONS, LENGTH, IMAGE = 4, 6, 5
@@ -82,10 +82,10 @@ def walk(net: MTVM, batch: int, steps: int, which: Any = slice(None)) -> tuple[l
         seen = rows(observations(batch, t), which)
         if t > 0:
             seen = seen | {key: rows(observations(batch), which)[key] for key in ("instruction", "instruction_mask")}
-        state = net.begin(seen, state, start)
-        look = net.look(state["text"], state["words"], net.views(seen, state))
-        found.append(torch.cat([look.logits.masked_fill(look.logits.isinf(), 0.0), look.value[:, None]], 1))
-        state = net.remember(seen, look, torch.zeros(count, dtype=torch.int64), state)
+        state = net.observe(seen, state, start)
+        output = net(state["encoded_text"], state["text_mask"], net.encode_views(seen, state))
+        found.append(torch.cat([output.logits.masked_fill(output.logits.isinf(), 0.0), output.value[:, None]], 1))
+        state = net.record_action(seen, output, torch.zeros(count, dtype=torch.int64), state)
         start = torch.zeros(count, dtype=torch.bool)
     return found, state
 
@@ -159,10 +159,10 @@ def test_dropout() -> None:
 
 def test_what_is_heard_of_a_text_can_be_prepared() -> None:
     net, seen = network(two_way=False), observations(3)
-    state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
-    said, views = net.said(state["text"]), net.views(seen, state)
-    found = [net.look(state["text"], state["words"], views, each) for each in ([], said)]
-    assert len(said) == 2 and network().said(state["text"]) == []
+    state = net.observe(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+    said, views = net.text_keys_values(state["encoded_text"]), net.encode_views(seen, state)
+    found = [net(state["encoded_text"], state["text_mask"], views, each) for each in ([], said)]
+    assert len(said) == 2 and network().text_keys_values(state["encoded_text"]) == []
     torch.testing.assert_close(found[1].value, found[0].value)
     torch.testing.assert_close(found[1].logits, found[0].logits)
 
@@ -174,9 +174,9 @@ def test_gradients_are_even_at_the_start() -> None:
     seen = {key: value.float() if value.is_floating_point() else value for key, value in seen.items()}
 
     def largest() -> float:
-        state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
-        look = net.look(state["text"], state["words"], net.views(seen, state))
-        chosen = look.logits.log_softmax(1)[:, -1]
+        state = net.observe(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+        output = net(state["encoded_text"], state["text_mask"], net.encode_views(seen, state))
+        chosen = output.logits.log_softmax(1)[:, -1]
         gradients = torch.autograd.grad(chosen.sum(), [net.see.bias, net.see.weight])
         return float(gradients[0].norm() / gradients[1].norm())
 
@@ -192,15 +192,15 @@ def test_words_that_are_heeded() -> None:
     layer = Attention(8, 1, 0.0).double()
     x, text = torch.randn(2, 3, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
     keys = torch.tensor([[True] * 5, [True, False, True, False, False]])
-    weights = layer.weights(x, text, keys)
+    weights = layer.attention_weights(x, text, keys)
     torch.testing.assert_close(layer(x, text, keys), layer.norm(x + layer.output(weights @ layer.value(text))))
     net, seen = network(), observations(3)
-    state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
-    views = net.views(seen, state)
-    heeded = net.heeded(state["text"], state["words"], views)
-    assert heeded.shape == (*views.keys.shape, state["words"].shape[1])
-    torch.testing.assert_close(heeded.sum(2), torch.ones(views.keys.shape, dtype=torch.float64))
-    assert not heeded.transpose(1, 2)[~state["words"]].any()
+    state = net.observe(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+    views = net.encode_views(seen, state)
+    heeded = net.word_attention(state["encoded_text"], state["text_mask"], views)
+    assert heeded.shape == (*views.mask.shape, state["text_mask"].shape[1])
+    torch.testing.assert_close(heeded.sum(2), torch.ones(views.mask.shape, dtype=torch.float64))
+    assert not heeded.transpose(1, 2)[~state["text_mask"]].any()
 
 
 def test_published_numbers_of_parameters() -> None:
@@ -245,16 +245,16 @@ def test_a_row_that_begins_anew_does_not_change_others() -> None:
     seen = observations(2, 1)
     together, _ = walk(net, 2, 2)
     _, state = walk(net, 2, 2)
-    state = net.begin(seen, state, torch.tensor([True, False]))
+    state = net.observe(seen, state, torch.tensor([True, False]))
     assert state["count"].tolist() == [0, 2]
-    look = net.look(state["text"], state["words"], net.views(seen, state))
-    fresh = net.begin(rows(seen, [0]), net.initial_state(1), torch.tensor([True]))
-    first = net.look(fresh["text"], fresh["words"], net.views(rows(seen, [0]), fresh))
-    torch.testing.assert_close(look.value[:1], first.value)
+    output = net(state["encoded_text"], state["text_mask"], net.encode_views(seen, state))
+    fresh = net.observe(rows(seen, [0]), net.initial_state(1), torch.tensor([True]))
+    first = net(fresh["encoded_text"], fresh["text_mask"], net.encode_views(rows(seen, [0]), fresh))
+    torch.testing.assert_close(output.value[:1], first.value)
     _, alone = walk(net, 2, 2, [1])
-    alone = net.begin(rows(seen, [1]), alone, torch.tensor([False]))
-    second = net.look(alone["text"], alone["words"], net.views(rows(seen, [1]), alone))
-    torch.testing.assert_close(look.value[1:], second.value)
+    alone = net.observe(rows(seen, [1]), alone, torch.tensor([False]))
+    second = net(alone["encoded_text"], alone["text_mask"], net.encode_views(rows(seen, [1]), alone))
+    torch.testing.assert_close(output.value[1:], second.value)
     assert len(together) == 2
 
 
@@ -264,8 +264,8 @@ def test_padding_of_texts_and_candidates_changes_nothing() -> None:
     start = torch.ones(3, dtype=torch.bool)
 
     def value(each: dict[str, Tensor]) -> Tensor:
-        state = net.begin(each, net.initial_state(3), start)
-        return net.look(state["text"], state["words"], net.views(each, state)).value
+        state = net.observe(each, net.initial_state(3), start)
+        return net(state["encoded_text"], state["text_mask"], net.encode_views(each, state)).value
 
     expected = value(seen)
     seen["instruction"] = torch.where(seen["instruction_mask"] > 0, seen["instruction"], 7)
@@ -300,14 +300,14 @@ def test_bank_is_a_list(starts: list[list[bool]], size: int | None) -> None:
 def test_what_is_remembered_of_a_move(history: Any, angle: Any) -> None:
     net = network(history=history, memory_angle=angle)
     seen, after = observations(2), observations(2, 1)
-    state = net.begin(seen, net.initial_state(2), torch.ones(2, dtype=torch.bool))
-    look = net.look(state["text"], state["words"], net.views(seen, state))
+    state = net.observe(seen, net.initial_state(2), torch.ones(2, dtype=torch.bool))
+    output = net(state["encoded_text"], state["text_mask"], net.encode_views(seen, state))
     actions = torch.tensor([0, 1])
-    state = net.begin(after, net.remember(seen, look, actions, state), torch.zeros(2, dtype=torch.bool))
+    state = net.observe(after, net.record_action(seen, output, actions, state), torch.zeros(2, dtype=torch.bool))
     option = seen["candidates"][[0, 1], actions]
     shown = option[:, :IMAGE]
     if history == "activation":
-        shown = torch.tanh(look.vision[:, -ACTIONS:][[0, 1], actions] @ net.act.weight.T + net.act.bias)
+        shown = torch.tanh(output.vision[:, -ACTIONS:][[0, 1], actions] @ net.act.weight.T + net.act.bias)
     direction = torch.cat([after["direction"]] * 32, 1) if angle == "pose" else option[:, IMAGE:]
     torch.testing.assert_close(state["tokens"][:, 0], torch.cat([shown, direction], 1))
 
@@ -317,11 +317,11 @@ def test_gradients_flow_through_what_is_remembered() -> None:
         net = network(detach_memory=detach)
         seen = observations(2)
         first = seen | {"candidates": seen["candidates"].clone().requires_grad_()}
-        state = net.begin(first, net.initial_state(2), torch.ones(2, dtype=torch.bool))
-        look = net.look(state["text"], state["words"], net.views(first, state))
-        state = net.remember(first, look, torch.tensor([0, 0]), state)
-        state = net.begin(observations(2, 1), state, torch.zeros(2, dtype=torch.bool))
-        later = net.look(state["text"], state["words"], net.views(observations(2, 1), state))
+        state = net.observe(first, net.initial_state(2), torch.ones(2, dtype=torch.bool))
+        output = net(state["encoded_text"], state["text_mask"], net.encode_views(first, state))
+        state = net.record_action(first, output, torch.tensor([0, 0]), state)
+        state = net.observe(observations(2, 1), state, torch.zeros(2, dtype=torch.bool))
+        later = net(state["encoded_text"], state["text_mask"], net.encode_views(observations(2, 1), state))
         if detach:
             assert torch.autograd.grad(later.value.sum(), first["candidates"], allow_unused=True)[0] is None
         else:
@@ -329,30 +329,32 @@ def test_gradients_flow_through_what_is_remembered() -> None:
 
 
 def test_memory_matters_and_none_does_not() -> None:
-    """Decisions in equal situations differ by what was done before, unless nothing is remembered."""
+    """RolloutStep in equal situations differ by what was done before, unless nothing is remembered."""
     for changes, differs in (({}, True), ({"bank": 1}, True), ({"history": "state"}, True), ({"bank": 0}, False)):
         net, seen = network(**changes), observations(1)
         values = []
         state, start = net.initial_state(1), torch.ones(1, dtype=torch.bool)
         for _ in range(2):
-            state = net.begin(seen, state, start)
-            look = net.look(state["text"], state["words"], net.views(seen, state))
-            values.append(look.value.item())
-            state, start = net.remember(seen, look, torch.tensor([0]), state), torch.zeros(1, dtype=torch.bool)
+            state = net.observe(seen, state, start)
+            output = net(state["encoded_text"], state["text_mask"], net.encode_views(seen, state))
+            values.append(output.value.item())
+            state, start = net.record_action(seen, output, torch.tensor([0]), state), torch.zeros(1, dtype=torch.bool)
         assert (abs(values[0] - values[1]) > 1e-6) == differs
 
 
 def test_the_text_is_read_once_and_language_can_be_switched_off() -> None:
     net, read = network(), []
-    encode = net.encode
-    net.encode = lambda tokens, keys: read.append(len(tokens)) or encode(tokens, keys)  # type: ignore[method-assign]
+    encode = net.encode_text
+    net.encode_text = lambda tokens, keys: read.append(len(tokens)) or encode(tokens, keys)  # type: ignore[method-assign]
     walk(net, 3, 4)
     assert read == [3]
     deaf = network(language=False)
     seen = observations(3)
     other = seen | {"instruction": seen["instruction"].flip(0), "instruction_mask": seen["instruction_mask"].flip(0)}
-    texts = [deaf.begin(each, deaf.initial_state(3), torch.ones(3, dtype=torch.bool)) for each in (seen, other)]
-    assert torch.equal(texts[0]["text"], texts[1]["text"]) and texts[0]["words"].sum(1).tolist() == [1, 1, 1]
+    texts = [deaf.observe(each, deaf.initial_state(3), torch.ones(3, dtype=torch.bool)) for each in (seen, other)]
+    assert torch.equal(texts[0]["encoded_text"], texts[1]["encoded_text"]) and texts[0]["text_mask"].sum(
+        1
+    ).tolist() == [1, 1, 1]
 
 
 def test_directions_are_never_dropped() -> None:
@@ -367,9 +369,9 @@ def test_directions_are_never_dropped() -> None:
 def test_a_recurrent_state_begins_with_the_text() -> None:
     net = network(history="state")
     seen = observations(3)
-    state = net.begin(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
-    means = [text[words].mean(0) for text, words in zip(state["text"], state["words"], strict=True)]
-    torch.testing.assert_close(state["carried"], torch.stack(means))
+    state = net.observe(seen, net.initial_state(3), torch.ones(3, dtype=torch.bool))
+    means = [text[words].mean(0) for text, words in zip(state["encoded_text"], state["text_mask"], strict=True)]
+    torch.testing.assert_close(state["recurrent_state"], torch.stack(means))
 
 
 def test_too_long_a_memory_is_refused() -> None:

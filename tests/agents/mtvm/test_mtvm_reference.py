@@ -171,16 +171,16 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
         expected = episode(twin.policy.network, seen[i], actions[i], kept[i][masks[i, :longest]], dim)
         own = [(step, int((step.rows == i).nonzero())) for step in rollout.steps if i in step.rows]
         assert len(own) == len(seen[i])
-        same(rollout.text_apart[i], expected["text_apart"][0])
+        same(rollout.text_inconsistency[i], expected["text_apart"][0])
         for k, (step, row) in enumerate(own):
             there = np.flatnonzero(seen[i][k]["candidate_mask"]).tolist()
             log_probs = expected["logits"][k].log_softmax(0)
             taken = log_probs[there.index(actions[i][k])]
-            same(step.error[row], -taken)
+            same(step.imitation_loss[row], -taken)
             same(step.log_probs[row], taken)
             same(step.entropy[row], -(log_probs.exp() * log_probs).sum())
             same(step.values[row], expected["values"][k])
-            same(step.apart[row], expected["apart"][k])
+            same(step.inconsistency[row], expected["apart"][k])
     return padded
 
 

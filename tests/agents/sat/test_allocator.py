@@ -15,7 +15,7 @@ from torch import Tensor
 
 from memenvs.agents.encoders import make_text_encoder
 from memenvs.agents.memory import StepInputs, make_memory
-from memenvs.agents.sat.allocator import AdaptiveAllocator, AllocatorConfig, EpisodeAllocator, kept_steps
+from memenvs.agents.sat.allocator import AdaptiveAllocator, AllocatorConfig, EpisodeAllocator, retained_steps
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.descriptions import load_descriptions
 from tests.slow_retention import SlowMemory
@@ -201,7 +201,7 @@ def test_two_rooms_from_cue_to_answer() -> None:
 
     known = {number: made_again(torch.tensor([0, 1]), torch.tensor([number] * 2)).detach() for number in (0, 3)}
     for strategy, says in known.items():
-        kept = kept_steps(np.array([rooms]), np.array([strategy]), 5)[0, -1]
+        kept = retained_steps(np.array([rooms]), np.array([strategy]), 5)[0, -1]
         assert (0 in kept) == (strategy == 3) == bool((says[0] - says[1]).abs().max() > 1e-3)
     chosen = []
     for _ in range(rounds):
@@ -272,7 +272,7 @@ def test_goes_on_from_its_tensors() -> None:
 )
 def test_kept_steps_are_those_of_each_beginning(places: list[int], strategy: str, capacity: int) -> None:
     """What is kept at a step follows from places up to it, and is what a memory holds that writes step by step."""
-    kept = kept_steps(np.array([places]), strategy, capacity, n_places=4)[0]
+    kept = retained_steps(np.array([places]), strategy, capacity, n_places=4)[0]
     memory = SlowMemory(strategy, capacity, 4)
     for t, place in enumerate(places):
         now = kept[t][kept[t] >= 0]
@@ -284,7 +284,7 @@ def test_kept_steps_are_those_of_each_beginning(places: list[int], strategy: str
 def test_two_rooms_by_hand() -> None:
     """The cue of the first room outlives a long stay in the second under MVFO and not under FIFO."""
     places = np.array([[0, 0] + [1] * 6 + [0]] * 2)
-    kept = kept_steps(places, np.array([0, 3]), 5)
+    kept = retained_steps(places, np.array([0, 3]), 5)
     assert kept[0, -1].tolist() == [4, 5, 6, 7, 8]
     assert kept[1, -1].tolist() == [0, 1, 6, 7, 8]
     assert kept[1, 2].tolist() == [0, 1, 2, -1, -1]
@@ -315,4 +315,4 @@ def test_wrong_strategies_and_tasks_are_named() -> None:
     with pytest.raises(ValueError, match=r"tasks must be \(B, 4\), got \(2, 1024\)"):
         AdaptiveAllocator(4)(torch.zeros(2, 1024))
     with pytest.raises(ValueError, match="capacity must be an integer of at least 1"):
-        kept_steps(np.zeros((1, 3), int), "fifo", 0)
+        retained_steps(np.zeros((1, 3), int), "fifo", 0)

@@ -208,7 +208,7 @@ def test_only_every_so_manyth_step_of_a_visit_is_seen(memory, first, steps_of_vi
     assert len({tuple(positions) for positions in PERFORMANCES[:, first::5].tolist()}) == 8  # which tell dances apart
     dnc = {"dnc": {"cells": 4, "cell_dim": 4, "links": False}} if memory == "dnc-every" else {}
     own, batch = model("Next", memory=memory, first=first, every=5, layers=1, **dnc), episodes("Next", 2)
-    steps, there = own.kept_steps(batch)
+    steps, there = own.retained_steps(batch)
     seen = np.arange(40)[:, None] * 32 + steps_of_visit
     np.testing.assert_array_equal(steps, np.tile(seen.ravel(), (2, 1)))
     assert there.all()
@@ -230,7 +230,7 @@ def test_dnc_answers():
     logits = own(episodes("MVFO", 2))
     logits.sum().backward()
     assert logits.shape == (2, 8)
-    assert own.kept_visits(episodes("MVFO", 2)).all()  # whatever a strategy would have left
+    assert own.retained_visits(episodes("MVFO", 2)).all()  # whatever a strategy would have left
     assert own.encoder.conv1.weight.grad.abs().sum() > 0
 
 

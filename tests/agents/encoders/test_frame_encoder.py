@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.encoders.ballet import FrameEncoder
+from memenvs.agents.encoders.frame_encoder import FrameEncoder
 from memenvs.room_ballet.frames import frames
 
 

@@ -21,12 +21,12 @@ from memenvs.objectnav.robot import ladder_pitch
 #: A category is present if a thing of it has more pixels than this in the 256 x 256 image.
 PRESENCE_PIXELS = 10
 #: The robot faces its thing up to this angle to the left or right, rad.
-LOOK_ASIDE = np.pi / 6
+MAX_YAW_OFFSET = np.pi / 6
 #: States of the camera's tilt: looked up once, at the start of an episode, looked down once, twice and three times; degrees.
 TILTS_DEG = np.array([20.0, 36.87, 66.87, 96.87, 100.0])
 
 
-class Pictures(NamedTuple):
+class PresenceDataset(NamedTuple):
     """Pictures and what is in them.
 
     Attributes:
@@ -45,16 +45,16 @@ class Pictures(NamedTuple):
         return self.pixels > PRESENCE_PIXELS
 
 
-def draw_pictures(
+def render_dataset(
     world: World,
     layouts: Sequence[int],
     per_layout: int,
     seed: int,
     progress: Callable[[int], None] | None = None,
-) -> Pictures:
+) -> PresenceDataset:
     """What the robot sees in front of random things.
 
-    It stands on a random viewpoint of a random thing of the layout, faces it up to `LOOK_ASIDE` to the side, and tilts its camera to the
+    It stands on a random viewpoint of a random thing of the layout, faces it up to `MAX_YAW_OFFSET` to the side, and tilts its camera to the
     state that looks at the thing best.
 
     Args:
@@ -75,7 +75,7 @@ def draw_pictures(
     column = np.arange(side) * GRID // side
     cell = column[:, None] * GRID + column
     count, kinds = len(layouts) * per_layout, len(YCB_CLASSES)
-    pictures = Pictures(
+    pictures = PresenceDataset(
         np.empty((count, side // 2, side // 2, 3), np.uint8),
         np.zeros((count, kinds), np.int32),
         np.zeros((count, GRID, GRID, kinds), np.uint8),
@@ -90,11 +90,11 @@ def draw_pictures(
             counter=counter,
         )
         renderer.set_scene(0, layout.scene)
-        poses = _poses(layout, per_layout, np.random.default_rng([seed, number]))
+        poses = _camera_poses(layout, per_layout, np.random.default_rng([seed, number]))
         for k in range(per_layout):
             renderer.render(poses[k : k + 1], rgb=rgb, instance=instance)
             row = n * per_layout + k
-            pictures.images[row] = _halve(rgb[0])
+            pictures.images[row] = _downsample(rgb[0])
             number_and_cell = instance[0].astype(np.int64) * GRID**2 + cell
             pixels = np.bincount(number_and_cell.ravel(), minlength=GRID**2 * (int(layout.instance.max()) + 1))
             pixels = pixels.reshape(-1, GRID**2)[layout.instance]  # (M, GRID * GRID)
@@ -106,13 +106,13 @@ def draw_pictures(
     return pictures
 
 
-def _poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
+def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     """Poses of the head camera in front of random things, float64, (count, 5)."""
     things = rng.integers(len(layout.category), size=count)
     cells = np.array([layout.viewpoints[thing][rng.integers(len(layout.viewpoints[thing]))] for thing in things])
     position, target = layout.navmap.points(cells), layout.position[things]
     ahead = target[:, :2] - position
-    heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-LOOK_ASIDE, LOOK_ASIDE, count)
+    heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-MAX_YAW_OFFSET, MAX_YAW_OFFSET, count)
     poses = head_camera_poses(position, heading, np.zeros(count))
     wanted = np.arctan2(target[:, 2] - poses[:, 2], np.hypot(*(target[:, :2] - poses[:, :2]).T))
     pitches = ladder_pitch(TILTS_DEG)
@@ -120,7 +120,7 @@ def _poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
     return poses
 
 
-def _halve(image: np.ndarray) -> np.ndarray:
+def _downsample(image: np.ndarray) -> np.ndarray:
     """Means of 2 x 2 pixels, rounded; uint8, (2 H, 2 W, C) -> (H, W, C)."""
     wide = image.astype(np.uint16)
     return ((wide[::2, ::2] + wide[1::2, ::2] + wide[::2, 1::2] + wide[1::2, 1::2] + 2) // 4).astype(np.uint8)

@@ -11,8 +11,21 @@ import torch
 from sklearn.metrics import f1_score
 
 from memenvs.agents.encoders import VisualEncoder
-from memenvs.agents.encoders.presence import Pictures, _poses, draw_pictures, f1_scores, presence_loss
-from memenvs.agents.encoders.pretraining import PretrainingConfig, cut_out, mirror, one_cycle, pretrain, share_seen
+from memenvs.agents.encoders.presence_dataset import (
+    PresenceDataset,
+    _camera_poses,
+    f1_scores,
+    presence_loss,
+    render_dataset,
+)
+from memenvs.agents.encoders.presence_pretraining import (
+    PretrainingConfig,
+    crop_quarters,
+    flip_horizontally,
+    one_cycle,
+    pretrain,
+    visible_fraction,
+)
 from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter
 from memenvs.houses.worlds import make_world
@@ -22,15 +35,15 @@ from tests.agents.pictures import noise
 
 def test_pictures_show_what_they_say():
     world, layouts = make_world("procedural"), [3, 41]
-    drawn = draw_pictures(world, layouts, 4, seed=5)
+    drawn = render_dataset(world, layouts, 4, seed=5)
     assert drawn.images.shape == (8, 128, 128, 3)
-    alone = draw_pictures(world, layouts[1:], 4, seed=5)
+    alone = render_dataset(world, layouts[1:], 4, seed=5)
     assert all(np.array_equal(a, b[4:]) for a, b in zip(alone, drawn, strict=True))
-    assert not np.array_equal(draw_pictures(world, layouts[1:], 4, seed=6).images, alone.images)
+    assert not np.array_equal(render_dataset(world, layouts[1:], 4, seed=6).images, alone.images)
     layout = make_layout(
         world, 41, count_range=(20, 27), categories=tuple(range(20)), tilt_mode="ladder", counter=PixelCounter()
     )
-    for k, pose in enumerate(_poses(layout, 4, np.random.default_rng([5, 41]))):
+    for k, pose in enumerate(_camera_poses(layout, 4, np.random.default_rng([5, 41]))):
         frame = render_frame(layout.scene, COUNTING_CAMERA, pose)
         means = frame.rgb.reshape(128, 2, 128, 2, 3).mean((1, 3))
         assert np.abs(alone.images[k] - means).max() <= 0.5
@@ -64,12 +77,14 @@ def test_f1_scores_equal_those_of_scikit_learn():
 def test_schedule_and_shares():
     rates = [one_cycle(done) for done in (0.0, 0.05, 0.1, 0.55, 1.0)]
     assert rates == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
-    assert share_seen(torch.tensor([0, 5, 11, 200], dtype=torch.uint8)).tolist() == pytest.approx([0, 5 / 11, 1, 1])
+    assert visible_fraction(torch.tensor([0, 5, 11, 200], dtype=torch.uint8)).tolist() == pytest.approx(
+        [0, 5 / 11, 1, 1]
+    )
 
 
 def test_mirror():
     images = torch.arange(12, dtype=torch.uint8).view(2, 1, 3, 2)
-    mirrored = mirror(images, torch.tensor([False, True]))
+    mirrored = flip_horizontally(images, torch.tensor([False, True]))
     assert mirrored.tolist() == [[[[0, 1], [2, 3], [4, 5]]], [[[10, 11], [8, 9], [6, 7]]]]
 
 
@@ -78,7 +93,7 @@ def test_cut_outs_are_quarters_that_mostly_show_a_thing():
     images = torch.arange(128 * 128).view(1, 128, 128, 1).expand(200, -1, -1, 3)  # each pixel says where it is
     cells = torch.arange(64, dtype=torch.uint8).view(1, 8, 8, 1).repeat(200, 1, 1, 1) // 64  # no thing yet
     cells[:100, 6, 1] = 40
-    seen, in_cells = cut_out(images, cells, rng)
+    seen, in_cells = crop_quarters(images, cells, rng)
     assert seen.shape == (200, 64, 64, 3)
     assert in_cells.shape == (200, 4, 4, 1)
     corners = [divmod(value, 128) for value in seen[:, 0, 0, 0].tolist()]
@@ -92,11 +107,11 @@ def test_cut_outs_are_quarters_that_mostly_show_a_thing():
     assert len(set(corners[100:])) == 25
 
 
-def some_pictures(count: int) -> Pictures:
+def some_pictures(count: int) -> PresenceDataset:
     rng = np.random.default_rng(0)
     cells = np.zeros((count, 8, 8, 20), np.uint8)
     cells[np.arange(count), rng.integers(8, size=count), rng.integers(8, size=count), rng.integers(20, size=count)] = 40
-    return Pictures(noise(count).numpy(), cells.max((1, 2)).astype(np.int32), cells)
+    return PresenceDataset(noise(count).numpy(), cells.max((1, 2)).astype(np.int32), cells)
 
 
 class KilledError(Exception):

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from memenvs.agents.encoders.presence import PRESENCE_PIXELS, Pictures, f1_scores, presence_loss
+from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset, f1_scores, presence_loss
 from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
 from memenvs.files import write_file
 
@@ -62,7 +62,7 @@ class PretrainingConfig:
 
 
 def pretrain(
-    pictures: Pictures,
+    pictures: PresenceDataset,
     config: PretrainingConfig,
     checkpoint: Path,
     *,
@@ -103,18 +103,18 @@ def pretrain(
             rows = torch.from_numpy(order[k * batch : (k + 1) * batch])
             seen, in_cells, target = images[rows], cells[rows], present[rows]
             if epoch < config.cut_out_epochs:
-                seen, in_cells = cut_out(seen, in_cells, rng)
+                seen, in_cells = crop_quarters(seen, in_cells, rng)
                 target = (in_cells.sum((1, 2)) > PRESENCE_PIXELS).float()
-            seen, in_cells = mirror(seen, mirrored[rows]), mirror(in_cells, mirrored[rows])
+            seen, in_cells = flip_horizontally(seen, mirrored[rows]), flip_horizontally(in_cells, mirrored[rows])
             optimizer.param_groups[0]["lr"] = config.learning_rate * one_cycle(
                 (epoch * steps + k) / (config.epochs * steps)
             )
             with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
-                features = encoder.cells(channels_first(seen))
+                features = encoder.cell_features(channels_first(seen))
                 cell_logits = encoder.presence(features)
-                logits = encoder.present(encoder.pool(features))
+                logits = encoder.presence_logits(encoder.pool_strips(features))
             loss = presence_loss(logits.float(), target)
-            loss = loss + presence_loss(cell_logits.float().flatten(1), share_seen(in_cells).flatten(1))
+            loss = loss + presence_loss(cell_logits.float().flatten(1), visible_fraction(in_cells).flatten(1))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -127,7 +127,7 @@ def pretrain(
     return encoder.eval()
 
 
-def cut_out(images: Tensor, cells: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+def crop_quarters(images: Tensor, cells: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """A random quarter of each picture, along the lines of the grid; `SHARE_WITH_THING` of them have a thing in them if there is one.
 
     Args:
@@ -152,7 +152,7 @@ def cut_out(images: Tensor, cells: Tensor, rng: np.random.Generator) -> tuple[Te
     return torch.stack([part for part, _ in parts]), torch.stack([part for _, part in parts])
 
 
-def mirror(images: Tensor, which: Tensor) -> Tensor:
+def flip_horizontally(images: Tensor, which: Tensor) -> Tensor:
     """Some of the images (B, H, W, C), bool (B,), with left and right changed over."""
     return torch.where(which[:, None, None, None], images.flip(2), images)
 
@@ -164,22 +164,22 @@ def one_cycle(done: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
 
 
-def share_seen(pixels: Tensor) -> Tensor:
+def visible_fraction(pixels: Tensor) -> Tensor:
     """How much of what counts as present is there, float32, 0 ... 1, for numbers of pixels: a thing on the edge of a cell is half in it."""
     return (pixels.to(torch.float32) / (PRESENCE_PIXELS + 1)).clamp(max=1.0)
 
 
-def find_present(encoder: VisualEncoder, images: np.ndarray, batch: int = 100) -> np.ndarray:
+def predict_presence(encoder: VisualEncoder, images: np.ndarray, batch: int = 100) -> np.ndarray:
     """What the encoder says is in pictures (uint8, (B, H, W, 3)): bool, (B, 20)."""
     with torch.inference_mode():
         parts = (torch.from_numpy(images[k : k + batch]) for k in range(0, len(images), batch))
-        logits = torch.cat([encoder.present(encoder(part)) for part in parts])
+        logits = torch.cat([encoder.presence_logits(encoder(part)) for part in parts])
     return (logits > 0).numpy()
 
 
-def macro_f1(encoder: VisualEncoder, pictures: Pictures) -> float:
+def macro_f1(encoder: VisualEncoder, pictures: PresenceDataset) -> float:
     """Mean of the F1 scores of the 20 categories, of an encoder in evaluation mode."""
-    return float(f1_scores(find_present(encoder, pictures.images), pictures.present).mean())
+    return float(f1_scores(predict_presence(encoder, pictures.images), pictures.present).mean())
 
 
 def _save(

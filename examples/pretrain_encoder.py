@@ -22,7 +22,7 @@ from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDa
 from memenvs.agents.encoders.presence_pretraining import PretrainingConfig, macro_f1, predict_presence, pretrain
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.worlds import make_world
+from memenvs.houses.worlds import make_house_world
 
 #: Of each layout; those of the last tenth of the layouts are held out.
 PER_LAYOUT, HELD_OUT = 20, 0.1
@@ -89,7 +89,11 @@ def pictures(path: Path, split: str, layouts: int, seed: int, progress: Progress
         return PresenceDataset(**load_file(path))
     bar = progress.add_task(f"drawing, {split} homes", total=layouts * PER_LAYOUT)
     drawn = render_dataset(
-        make_world("procedural", split=split), range(layouts), PER_LAYOUT, seed, lambda n: progress.advance(bar, n)
+        make_house_world("procedural", split=split),
+        range(layouts),
+        PER_LAYOUT,
+        seed,
+        lambda n: progress.advance(bar, n),
     )
     with atomic_replace(path) as temporary:
         save_file(drawn._asdict(), temporary)

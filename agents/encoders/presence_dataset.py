@@ -13,7 +13,7 @@ from memenvs.agents.encoders.visual import GRID
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, head_camera_poses
-from memenvs.houses.worlds import World
+from memenvs.houses.worlds import HouseWorld
 from memenvs.objectnav.env import ExtObjNavConfig
 from memenvs.objectnav.layout import Layout, make_layout
 from memenvs.objectnav.robot import ladder_pitch
@@ -46,7 +46,7 @@ class PresenceDataset(NamedTuple):
 
 
 def render_dataset(
-    world: World,
+    world: HouseWorld,
     layouts: Sequence[int],
     per_layout: int,
     seed: int,

@@ -18,10 +18,10 @@ def run(arguments: argparse.Namespace) -> None:
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
     if glb is not None:  # before anything is written
-        from memenvs.houses.gltf import export_glb, find_trimesh
+        from memenvs.houses.gltf import export_glb, import_trimesh
 
         with as_user_error("--glb", ImportError):
-            find_trimesh()
+            import_trimesh()
     house = _find_house(arguments)
     with as_user_error("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)

@@ -9,7 +9,7 @@ from memenvs.checks import as_names, check_fields, check_int, check_pair, choice
 from memenvs.exploration.carmine import IMAGE_SIZE, frame_camera
 from memenvs.exploration.nyu40 import NYU40
 from memenvs.houses.homes_config import HomesConfig
-from memenvs.houses.worlds import World
+from memenvs.houses.worlds import HouseWorld
 
 #: What can be observed, for each `obs_mode`.
 MODALITIES = {"frames": ("rgb", "depth", "semantic", "pose"), "scan": ("scan", "scan_class", "pose")}
@@ -22,7 +22,7 @@ class ExplorationConfig(HomesConfig):
     """Settings of Roaming and Coverage, beside those of `HomesConfig`.
 
     Attributes:
-        world: As in `HomesConfig`, but "suncg_style" unless another one is named. A `World` brings maps for a robot of its own size; that of
+        world: As in `HomesConfig`, but "suncg_style" unless another one is named. A `HouseWorld` brings maps for a robot of its own size; that of
             this one is `memenvs.exploration.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
         obs_mode: "frames" (images) or "scan" (row 32 of the 48 x 64 images alone: 64 rays, 8 degrees below level).
         modalities: What is observed, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan", "scan_class", "pose";
@@ -42,7 +42,7 @@ class ExplorationConfig(HomesConfig):
         ValueError: A setting is out of range or unknown.
     """
 
-    world: str | World = "suncg_style"
+    world: str | HouseWorld = "suncg_style"
     obs_mode: Literal["frames", "scan"] = "frames"
     modalities: tuple[str, ...] | None = None
     image_size: tuple[int, int] | None = None

@@ -238,8 +238,8 @@ class Exploration(BatchTask):
 
     @property
     def num_places(self) -> int | None:
-        """Most rooms of a home of this world; None for a `World` that does not know."""
-        return self._world.most_rooms
+        """Most rooms of a home of this world; None for a `HouseWorld` that does not know."""
+        return self._world.max_rooms
 
     def home(self, i: int) -> TaskHome:
         """The home that environment `i` is in.

@@ -41,18 +41,18 @@ def export_glb(house: House, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() != ".glb":
         raise ValueError(f"path must end in .glb, got {str(path)!r}")
-    content = house_scene(house).export(file_type="glb")
+    content = make_scene(house).export(file_type="glb")
     with atomic_replace(path) as temporary:
         temporary.write_bytes(content)
 
 
-def house_scene(house: House) -> trimesh.Scene:
+def make_scene(house: House) -> trimesh.Scene:
     """The scene that `export_glb` writes.
 
     Raises:
         ImportError: trimesh is not installed.
     """
-    library = find_trimesh()
+    library = import_trimesh()
     scene = library.Scene(base_frame="world")
     templates = _templates(library)
     shapes = house.shapes
@@ -78,7 +78,7 @@ def house_scene(house: House) -> trimesh.Scene:
     return scene
 
 
-def find_trimesh() -> Any:
+def import_trimesh() -> Any:
     """The library."""
     try:
         import trimesh
@@ -125,7 +125,7 @@ def _add(
     scene: trimesh.Scene, parent: str, instance: int, look: np.ndarray, vertices: np.ndarray, faces: np.ndarray
 ) -> None:
     """Adds a mesh below an instance's node; `look` is (class, material, red, green, blue)."""
-    library = find_trimesh()
+    library = import_trimesh()
     semantic, material = int(look[0]), int(look[1])
     srgb = np.asarray(look[2:], float) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)

@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.checks import check_pair, check_start
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.worlds import WORLDS, World, make_world
+from memenvs.houses.worlds import WORLDS, HouseWorld, make_house_world
 
 #: x (m), y (m) and heading (rad) of a robot.
 Pose = tuple[float, float, float]
@@ -20,28 +20,30 @@ class HomesConfig:
     """The settings that all tasks in homes share.
 
     Attributes:
-        world: One of `memenvs.houses.worlds.WORLDS`, or a `World`.
-        split: Which homes of the world; None for "train". None with a `World`.
+        world: One of `memenvs.houses.worlds.WORLDS`, or a `HouseWorld`.
+        split: Which homes of the world; None for "train". None with a `HouseWorld`.
         houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
         rooms: Fewest and most rooms of a home of world "procedural", 2 to 14; None for 6 to 14. None in other worlds, which have the
             rooms they have.
     """
 
-    world: str | World = "procedural"
+    world: str | HouseWorld = "procedural"
     split: str | None = None
     houses: str | Path | None = None
     rooms: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.world, (str, World)):
-            raise ValueError(f"world must be one of {list(WORLDS)} or a World, got {self.world!r}")
-        for name in ("split", "houses", "rooms") if isinstance(self.world, World) else ():
+        if not isinstance(self.world, (str, HouseWorld)):
+            raise ValueError(f"world must be one of {list(WORLDS)} or a HouseWorld, got {self.world!r}")
+        for name in ("split", "houses", "rooms") if isinstance(self.world, HouseWorld) else ():
             if getattr(self, name) is not None:
-                raise ValueError(f"{name} must be None with a World, which has its own, got {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} must be None with a HouseWorld, which has its own, got {getattr(self, name)!r}"
+                )
         if self.rooms is not None:
             object.__setattr__(self, "rooms", check_range("rooms", self.rooms))
 
-    def make_world(self, **robot: float) -> World:
+    def make_world(self, **robot: float) -> HouseWorld:
         """The homes, with maps for a robot of the size `robot_radius`, `robot_height` (m) where these are given.
 
         Raises:
@@ -50,7 +52,7 @@ class HomesConfig:
         """
         if not isinstance(self.world, str):
             return self.world
-        return make_world(self.world, split=self.split, houses=self.houses, rooms=self.rooms, **robot)
+        return make_house_world(self.world, split=self.split, houses=self.houses, rooms=self.rooms, **robot)
 
 
 def check_range(name: str, value: object) -> tuple[int, int]:

@@ -8,11 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+Colour = tuple[int, int, int]  # sRGB, 0 to 255 each
+Span = tuple[float, float]  # smallest and largest coordinate, m
+
 BOX, CYLINDER, SPHERE = 0, 1, 2
 SHAPE_KINDS = ("box", "cylinder", "sphere")
+
+
+class Finish(NamedTuple):
+    """Surface of a solid: a material (a name of `memenvs.houses.classes.MATERIALS`) and its base colour."""
+
+    material: str
+    colour: Colour
+
+
+class SupportSurface(NamedTuple):
+    """Level part of an object that small objects can stand on, in the object's own frame.
+
+    Attributes:
+        x: Extents along x, m.
+        y: Extents along y, m.
+        z: Height, m.
+        clearance: Free height above it, m.
+    """
+
+    x: Span
+    y: Span
+    z: float
+    clearance: float = inf
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,10 @@
-"""Sets of homes: made up on the spot, or read from ProcTHOR files; and how small things come to stand in them."""
+"""Worlds: numbered sets of houses, drawn by the generator or read from ProcTHOR files, each with its navigation map."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,35 +12,33 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
+from memenvs.data import find_procthor_file
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
-from memenvs.houses.procedural.generator import SPLITS as PROCEDURAL_SPLITS
-from memenvs.houses.procedural.generator import SUNCG_SPLITS, SUNCG_STYLE, HouseConfig, procedural_house
-from memenvs.houses.procthor.loader import count_procthor, load_procthor, most_rooms
+from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
+from memenvs.houses.procthor.loader import count_procthor, load_procthor, max_rooms
+from memenvs.houses.splits import PROCEDURAL_SPLITS, SUNCG_SPLITS, check_split, split_file
 from memenvs.houses.ycb import PlacedObject, place_objects
 
 WORLDS = ("procedural", "suncg_style", "procthor")
-PROCTHOR_SPLITS = ("train", "validation", "all")
-#: Environment variable of the folder with data files, and where in it the homes of world "procthor" are.
-DATA_VARIABLE, PROCTHOR_FILE = "MEMENVS_DATA", "procthor/four_room.jsonl.gz"
-#: Homes kept ready by each world; a home with its map takes 1 to 2 MB.
+#: Homes that each world keeps in memory; a home with its map takes 1 to 2 MB.
 CACHED_HOMES = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Home:
-    """A home without small things, and where one can go in it."""
+    """A house without small objects, and the map of where a robot can go in it."""
 
     house: House
     navmap: NavigationMap
 
 
-class World(ABC):
-    """Homes by number.
+class HouseWorld(ABC):
+    """A numbered set of houses; each is made, and its navigation map built, when it is first used.
 
     Args:
-        robot_radius: Radius of the robot that the homes' maps are for, m; > 0.
-        robot_height: Its height, m; what hangs higher is in nobody's way. Above `memenvs.houses.navigation.navmap.CLIMB`.
+        robot_radius: Radius of the robot that the maps are for, m; > 0.
+        robot_height: Its height, m; what hangs higher does not block it. Above `memenvs.houses.navigation.navmap.CLIMB`.
 
     Raises:
         ValueError: A size is out of range.
@@ -52,33 +49,34 @@ class World(ABC):
             raise ValueError(f"robot_radius must be > 0 m, got {robot_radius!r}")
         if not robot_height > CLIMB:
             raise ValueError(f"robot_height must be > {CLIMB} m, got {robot_height!r}")
-        self.robot_radius, self.robot_height = robot_radius, robot_height
-        self._homes: OrderedDict[int, Home] = OrderedDict()
+        self.robot_radius = robot_radius
+        self.robot_height = robot_height
+        self._homes: OrderedDict[int, Home] = OrderedDict()  # least recently used first
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many homes there are."""
+        """Number of houses."""
 
     @abstractmethod
     def make_house(self, index: int) -> House:
-        """Home number `index` as data; always the same for the same number."""
+        """House number `index`, without its map; always the same for the same number."""
 
     @property
-    def most_rooms(self) -> int | None:
-        """Rooms of the home that has most; None if unknown."""
+    def max_rooms(self) -> int | None:
+        """Rooms of the house that has most; None if unknown."""
         return None
 
-    def furnish(
+    def place_objects(
         self, house: House, rng: np.random.Generator, count_range: tuple[int, int], categories: tuple[int, ...]
     ) -> tuple[House, tuple[PlacedObject, ...]]:
-        """Puts small things on the furniture of a home; see `memenvs.houses.ycb.place_objects`."""
+        """Put small objects on the furniture of a house; see `memenvs.houses.ycb.place_objects`."""
         return place_objects(house, rng, count_range=count_range, categories=categories)
 
     def home(self, index: int) -> Home:
-        """Home number `index`, from the cache if it was used lately.
+        """House number `index` with its map, from the cache if it was used recently.
 
         Raises:
-            IndexError: There is no home of this number.
+            IndexError: There is no house of this number.
         """
         if not 0 <= index < len(self):
             raise IndexError(f"home must be 0 ... {len(self) - 1}, got {index}")
@@ -91,15 +89,15 @@ class World(ABC):
         return self._homes[index]
 
 
-class ProceduralWorld(World):
-    """Homes of `memenvs.houses.procedural.generator`, one for a seed.
+class ProceduralHouseWorld(HouseWorld):
+    """Houses of `memenvs.houses.procedural.generator`, one for each seed of a split.
 
     Args:
         split: A key of `splits`.
-        config: What homes to make.
-        splits: Seeds of the homes of each split.
-        robot_radius: As `World`.
-        robot_height: As `World`.
+        config: Settings of the generator.
+        splits: Seeds of the houses of each split.
+        robot_radius: See `HouseWorld`.
+        robot_height: See `HouseWorld`.
 
     Raises:
         ValueError: Unknown split, or a size of the robot is out of range.
@@ -115,34 +113,35 @@ class ProceduralWorld(World):
         robot_height: float = ROBOT_HEIGHT,
     ) -> None:
         super().__init__(robot_radius=robot_radius, robot_height=robot_height)
-        self._seeds = tuple(splits[_check_split(split, splits)])
+        self._seeds = tuple(splits[check_split(split, splits)])
         self._config = config
 
     def __len__(self) -> int:
         return len(self._seeds)
 
     @property
-    def most_rooms(self) -> int:
-        """As many as the settings allow."""
+    def max_rooms(self) -> int:
+        """Most rooms that the generator's settings allow."""
         return self._config.rooms[1]
 
     def make_house(self, index: int) -> House:
-        """The home of the seed number `index` of the split."""
+        """The house of seed number `index` of the split."""
         return procedural_house(self._seeds[index], self._config)
 
 
-class ProcthorWorld(World):
-    """Homes of a file in ProcTHOR's format.
+class ProcthorHouseWorld(HouseWorld):
+    """Houses of a file in ProcTHOR's format.
 
     Args:
         split: "train" (the first three quarters of the file, rounded up), "validation" (the rest) or "all".
         houses: The file; None for `procthor/four_room.jsonl.gz` in the folder that `$MEMENVS_DATA` names.
-        robot_radius: As `World`.
-        robot_height: As `World`.
+        robot_radius: See `HouseWorld`.
+        robot_height: See `HouseWorld`.
 
     Raises:
-        ValueError: Unknown split, no file named, no home of the file is in the split, or a size of the robot is out of range.
-        FileNotFoundError: The file is not there.
+        ValueError: Unknown split, no file is given, the split has no house of the file, or a size of the robot is out
+            of range.
+        FileNotFoundError: There is no such file.
     """
 
     def __init__(
@@ -154,24 +153,12 @@ class ProcthorWorld(World):
         robot_height: float = ROBOT_HEIGHT,
     ) -> None:
         super().__init__(robot_radius=robot_radius, robot_height=robot_height)
-        _check_split(split, PROCTHOR_SPLITS)
-        if houses is None:
-            if not os.environ.get(DATA_VARIABLE):
-                raise ValueError(
-                    f"world 'procthor' needs houses=FILE (ProcTHOR houses, one JSON document a line), or ${DATA_VARIABLE} "
-                    f"set to a folder with {PROCTHOR_FILE}; got neither"
-                )
-            houses = Path(os.environ[DATA_VARIABLE]) / PROCTHOR_FILE
-        elif not isinstance(houses, (str, os.PathLike)):
-            raise ValueError(f"houses must be the path of a file or None, got {houses!r}")
-        self._path = Path(houses)
-        if not self._path.is_file():
-            raise FileNotFoundError(f"no file of ProcTHOR houses at {self._path}")
+        split_file(split, 0)  # an unknown split is reported before a missing file
+        self._path = find_procthor_file(houses)
         count = count_procthor(self._path)
         if count == 0:
             raise ValueError(f"{self._path}: holds no house")
-        cut = -(-3 * count // 4)
-        self._rows = {"train": range(cut), "validation": range(cut, count), "all": range(count)}[split]
+        self._rows = split_file(split, count)
         if len(self._rows) == 0:
             raise ValueError(f"split {split!r} of {self._path.name} is empty: it has {count} houses; use split='all'")
 
@@ -179,20 +166,20 @@ class ProcthorWorld(World):
         return len(self._rows)
 
     @cached_property
-    def most_rooms(self) -> int:
-        """Read from the file when first asked for.
+    def max_rooms(self) -> int:
+        """Rooms of the file's largest house; the file is read when this is first used.
 
         Raises:
             ValueError: The file cannot be read.
         """
-        return most_rooms(self._path)
+        return max_rooms(self._path)
 
     def make_house(self, index: int) -> House:
-        """The home in line number `index` of the split."""
+        """House number `index` of the split."""
         return load_procthor(self._path, self._rows[index])
 
 
-def make_world(
+def make_house_world(
     world: str,
     *,
     split: str | None = None,
@@ -200,24 +187,27 @@ def make_world(
     rooms: tuple[int, int] | None = None,
     robot_radius: float = ROBOT_RADIUS,
     robot_height: float = ROBOT_HEIGHT,
-) -> World:
-    """A set of homes by name.
+) -> HouseWorld:
+    """Make a world by its name.
 
     Args:
         world: One of `WORLDS`.
-        split: None for "train". "procedural": "train" (37 homes), "validation" (12) or "all". "suncg_style": "train" (156),
-            "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters of the file), "validation" or "all".
-        houses: File of homes, for "procthor" only.
-        rooms: Fewest and most rooms of a home, for "procedural" only; None for 6 to 14. Each room adds 12 to 17 square metres.
-        robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory Transformer's 0.28.
-        robot_height: Its height, m; things whose bottom is higher do not block.
+        split: None for "train". "procedural": "train" (37 houses), "validation" (12) or "all". "suncg_style": "train"
+            (156), "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters of the file),
+            "validation" or "all".
+        houses: File of houses, for "procthor" only.
+        rooms: Fewest and most rooms of a house, for "procedural" only; None for 6 to 14. Each room adds 12 to 17
+            square metres.
+        robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory
+            Transformer's 0.28.
+        robot_height: Its height, m; what hangs higher does not block it.
 
     Returns:
-        The world; homes are made when they are first used.
+        The world; houses are made when they are first used.
 
     Raises:
         ValueError: Unknown world or split, a setting does not suit the world, or a size of the robot is out of range.
-        FileNotFoundError: The file of homes is not there.
+        FileNotFoundError: There is no such file of houses.
     """
     split = "train" if split is None else split
     if world in ("suncg_style", "procthor") and rooms is not None:
@@ -225,19 +215,13 @@ def make_world(
     if world in ("procedural", "suncg_style") and houses is not None:
         raise ValueError(f"houses must be None in world {world!r}, got {str(houses)!r}")
     if world == "procthor":
-        return ProcthorWorld(split, houses=houses, robot_radius=robot_radius, robot_height=robot_height)
+        return ProcthorHouseWorld(split, houses=houses, robot_radius=robot_radius, robot_height=robot_height)
     if world == "suncg_style":
-        return ProceduralWorld(
+        return ProceduralHouseWorld(
             split, config=SUNCG_STYLE, splits=SUNCG_SPLITS, robot_radius=robot_radius, robot_height=robot_height
         )
     if world == "procedural":
         rooms = (6, 14) if rooms is None else rooms
         config = HouseConfig(rooms=rooms, area=(min(60.0, 12.0 * rooms[0]), 200.0))
-        return ProceduralWorld(split, config=config, robot_radius=robot_radius, robot_height=robot_height)
+        return ProceduralHouseWorld(split, config=config, robot_radius=robot_radius, robot_height=robot_height)
     raise ValueError(f"unknown world {world!r}; {choices_for(world, WORLDS)}")
-
-
-def _check_split(split: str, splits: Collection[str]) -> str:
-    if split not in list(splits):
-        raise ValueError(f"unknown split {split!r}; {choices_for(split, splits)}")
-    return split

@@ -13,10 +13,10 @@ from functools import cache
 import numpy as np
 
 from memenvs.houses.classes import YCB_CLASSES
-from memenvs.houses.house import House, Receptacle, ShapeBuilder, Shapes
-from memenvs.houses.procedural.furniture_model import Colour, Look, Model
+from memenvs.houses.house import Colour, Finish, House, Receptacle, ShapeBuilder, Shapes
+from memenvs.houses.object_model import ObjectModel
 
-TIN = Look("metal", (196, 198, 202))
+TIN = Finish("metal", (196, 198, 202))
 _GAP = 0.01  # m; between two objects, and from an object to the edge of its surface
 _TRIES = 60
 
@@ -129,7 +129,7 @@ def place_objects(
 
 def _free_spot(
     rng: np.random.Generator,
-    model: Model,
+    model: ObjectModel,
     receptacle: Receptacle,
     yaw: float,
     taken: Sequence[tuple[float, float, float, float]],
@@ -151,133 +151,135 @@ def _free_spot(
 
 
 @cache
-def _model(category: int) -> Model:
+def _model(category: int) -> ObjectModel:
     """The object in its own frame; must not be changed."""
     if not 0 <= category < len(_MAKERS):
         raise ValueError(f"category must be within 0 to {len(_MAKERS) - 1}, got {category}")
     return _MAKERS[category](YCB_CLASSES[category])
 
 
-def _can(diameter: float, height: float, label: Colour, band: Colour, lid: Look = TIN) -> Callable[[str], Model]:
+def _can(
+    diameter: float, height: float, label: Colour, band: Colour, lid: Finish = TIN
+) -> Callable[[str], ObjectModel]:
     """A tin with a label around it and a band of another colour on the label."""
 
-    def make(name: str) -> Model:
-        m, r = Model(name, diameter, diameter), diameter / 2
+    def make(name: str) -> ObjectModel:
+        model, r = ObjectModel(name, diameter, diameter), diameter / 2
         rim = min(0.008, 0.15 * height)
-        m.cylinder(0.0, 0.0, (0.0, rim), r, TIN)
-        m.cylinder(0.0, 0.0, (rim, 0.55 * height), r - 0.001, Look("label", label))
-        m.cylinder(0.0, 0.0, (0.55 * height, height - rim), r - 0.001, Look("label", band))
-        m.cylinder(0.0, 0.0, (height - rim, height), r, lid)
-        return m
+        model.cylinder(0.0, 0.0, (0.0, rim), r, TIN)
+        model.cylinder(0.0, 0.0, (rim, 0.55 * height), r - 0.001, Finish("label", label))
+        model.cylinder(0.0, 0.0, (0.55 * height, height - rim), r - 0.001, Finish("label", band))
+        model.cylinder(0.0, 0.0, (height - rim, height), r, lid)
+        return model
 
     return make
 
 
-def _carton(width: float, depth: float, height: float, colour: Colour, label: Colour) -> Callable[[str], Model]:
+def _carton(width: float, depth: float, height: float, colour: Colour, label: Colour) -> Callable[[str], ObjectModel]:
     """A cardboard box with a label on both large faces."""
 
-    def make(name: str) -> Model:
-        m, x, y = Model(name, width, depth), width / 2, depth / 2
-        m.box((-x, x), (-y + 0.001, y - 0.001), (0.0, height), Look("paper", colour))
+    def make(name: str) -> ObjectModel:
+        model, x, y = ObjectModel(name, width, depth), width / 2, depth / 2
+        model.box((-x, x), (-y + 0.001, y - 0.001), (0.0, height), Finish("paper", colour))
         for front in ((-y, -y + 0.001), (y - 0.001, y)):
-            m.box((-0.72 * x, 0.72 * x), front, (0.45 * height, 0.85 * height), Look("label", label))
-            m.box((-0.5 * x, 0.5 * x), front, (0.12 * height, 0.32 * height), Look("label", (238, 222, 170)))
-        return m
+            model.box((-0.72 * x, 0.72 * x), front, (0.45 * height, 0.85 * height), Finish("label", label))
+            model.box((-0.5 * x, 0.5 * x), front, (0.12 * height, 0.32 * height), Finish("label", (238, 222, 170)))
+        return model
 
     return make
 
 
-def _ball(diameter: float, colour: Colour, blush: Colour, *, has_stem: bool) -> Callable[[str], Model]:
+def _ball(diameter: float, colour: Colour, blush: Colour, *, has_stem: bool) -> Callable[[str], ObjectModel]:
     """A round fruit with a cheek of another colour."""
 
-    def make(name: str) -> Model:
-        m, r = Model(name, diameter, diameter), diameter / 2
+    def make(name: str) -> ObjectModel:
+        model, r = ObjectModel(name, diameter, diameter), diameter / 2
         top = diameter - (0.004 if has_stem else 0.0)
-        m.ellipsoid((0.0, 0.0, top / 2), (r, r, top / 2), Look("plain", colour))
-        m.ellipsoid((0.18 * r, 0.12 * r, 0.52 * top), (0.8 * r, 0.84 * r, 0.46 * top), Look("plain", blush))
+        model.ellipsoid((0.0, 0.0, top / 2), (r, r, top / 2), Finish("plain", colour))
+        model.ellipsoid((0.18 * r, 0.12 * r, 0.52 * top), (0.8 * r, 0.84 * r, 0.46 * top), Finish("plain", blush))
         if has_stem:
-            m.cylinder(0.0, 0.0, (top - 0.006, diameter), 0.0025, Look("wood", (92, 66, 40)))
-        return m
+            model.cylinder(0.0, 0.0, (top - 0.006, diameter), 0.0025, Finish("wood", (92, 66, 40)))
+        return model
 
     return make
 
 
-def _banana(name: str) -> Model:
-    m = Model(name, 0.19, 0.036)
-    yellow, tip = Look("plain", (244, 208, 48)), Look("plain", (92, 74, 34))
-    m.ellipsoid((0.0, -0.002, 0.018), (0.062, 0.016, 0.018), yellow)
+def _banana(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.19, 0.036)
+    yellow, tip = Finish("plain", (244, 208, 48)), Finish("plain", (92, 74, 34))
+    model.ellipsoid((0.0, -0.002, 0.018), (0.062, 0.016, 0.018), yellow)
     for side in (-1, 1):
-        m.ellipsoid((side * 0.05, 0.003, 0.017), (0.04, 0.015, 0.015), yellow)
-        m.box((side * 0.0875 - 0.0075, side * 0.0875 + 0.0075), (0.001, 0.009), (0.012, 0.02), tip)
-    return m
+        model.ellipsoid((side * 0.05, 0.003, 0.017), (0.04, 0.015, 0.015), yellow)
+        model.box((side * 0.0875 - 0.0075, side * 0.0875 + 0.0075), (0.001, 0.009), (0.012, 0.02), tip)
+    return model
 
 
-def _strawberry(name: str) -> Model:
-    m = Model(name, 0.044, 0.044)
-    m.ellipsoid((0.0, 0.0, 0.024), (0.019, 0.019, 0.024), Look("plain", (206, 32, 40)))
-    m.ellipsoid((0.0, 0.0, 0.032), (0.022, 0.022, 0.018), Look("plain", (214, 40, 46)))
-    m.cylinder(0.0, 0.0, (0.047, 0.051), 0.015, Look("leaves", (70, 140, 56)))
-    m.cylinder(0.0, 0.0, (0.051, 0.055), 0.003, Look("leaves", (70, 140, 56)))
-    return m
+def _strawberry(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.044, 0.044)
+    model.ellipsoid((0.0, 0.0, 0.024), (0.019, 0.019, 0.024), Finish("plain", (206, 32, 40)))
+    model.ellipsoid((0.0, 0.0, 0.032), (0.022, 0.022, 0.018), Finish("plain", (214, 40, 46)))
+    model.cylinder(0.0, 0.0, (0.047, 0.051), 0.015, Finish("leaves", (70, 140, 56)))
+    model.cylinder(0.0, 0.0, (0.051, 0.055), 0.003, Finish("leaves", (70, 140, 56)))
+    return model
 
 
-def _lemon(name: str) -> Model:
-    m = Model(name, 0.068, 0.054)
-    m.ellipsoid((0.0, 0.0, 0.027), (0.031, 0.027, 0.027), Look("plain", (246, 222, 52)))
-    m.ellipsoid((0.0, 0.0, 0.027), (0.034, 0.009, 0.009), Look("plain", (232, 202, 50)))
-    return m
+def _lemon(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.068, 0.054)
+    model.ellipsoid((0.0, 0.0, 0.027), (0.031, 0.027, 0.027), Finish("plain", (246, 222, 52)))
+    model.ellipsoid((0.0, 0.0, 0.027), (0.034, 0.009, 0.009), Finish("plain", (232, 202, 50)))
+    return model
 
 
-def _pear(name: str) -> Model:
-    m = Model(name, 0.066, 0.066)
-    green = Look("plain", (176, 190, 62))
-    m.ellipsoid((0.0, 0.0, 0.033), (0.033, 0.033, 0.033), green)
-    m.ellipsoid((0.0, 0.0, 0.062), (0.02, 0.02, 0.03), green)
-    m.cylinder(0.0, 0.0, (0.088, 0.1), 0.003, Look("wood", (92, 66, 40)))
-    return m
+def _pear(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.066, 0.066)
+    green = Finish("plain", (176, 190, 62))
+    model.ellipsoid((0.0, 0.0, 0.033), (0.033, 0.033, 0.033), green)
+    model.ellipsoid((0.0, 0.0, 0.062), (0.02, 0.02, 0.03), green)
+    model.cylinder(0.0, 0.0, (0.088, 0.1), 0.003, Finish("wood", (92, 66, 40)))
+    return model
 
 
-def _bleach(name: str) -> Model:
-    m = Model(name, 0.098, 0.065)
-    white = Look("plain", (238, 238, 234))
-    m.box((-0.049, 0.049), (-0.0315, 0.0315), (0.0, 0.17), white)
+def _bleach(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.098, 0.065)
+    white = Finish("plain", (238, 238, 234))
+    model.box((-0.049, 0.049), (-0.0315, 0.0315), (0.0, 0.17), white)
     for front in ((-0.0325, -0.0315), (0.0315, 0.0325)):
-        m.box((-0.042, 0.042), front, (0.03, 0.14), Look("label", (40, 84, 170)))
-    m.box((-0.036, 0.036), (-0.026, 0.026), (0.17, 0.195), white)
-    m.cylinder(0.0, 0.0, (0.195, 0.215), 0.02, white)
-    m.cylinder(0.0, 0.0, (0.215, 0.25), 0.022, Look("plain", (40, 84, 170)))
-    return m
+        model.box((-0.042, 0.042), front, (0.03, 0.14), Finish("label", (40, 84, 170)))
+    model.box((-0.036, 0.036), (-0.026, 0.026), (0.17, 0.195), white)
+    model.cylinder(0.0, 0.0, (0.195, 0.215), 0.02, white)
+    model.cylinder(0.0, 0.0, (0.215, 0.25), 0.022, Finish("plain", (40, 84, 170)))
+    return model
 
 
-def _bowl(name: str) -> Model:
-    m = Model(name, 0.159, 0.159)
-    red = Look("ceramic", (196, 44, 40))
+def _bowl(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.159, 0.159)
+    red = Finish("ceramic", (196, 44, 40))
     for z0, z1, radius in ((0.0, 0.01, 0.042), (0.01, 0.022, 0.058), (0.022, 0.036, 0.07), (0.036, 0.052, 0.0795)):
-        m.cylinder(0.0, 0.0, (z0, z1), radius, red)
-    m.cylinder(0.0, 0.0, (0.052, 0.053), 0.072, Look("plain", (110, 22, 22)))
-    return m
+        model.cylinder(0.0, 0.0, (z0, z1), radius, red)
+    model.cylinder(0.0, 0.0, (0.052, 0.053), 0.072, Finish("plain", (110, 22, 22)))
+    return model
 
 
-def _mug(name: str) -> Model:
-    m = Model(name, 0.11, 0.08)  # the data sheet's 8 cm are the body; its handle sticks out by 3 cm
-    red, x = Look("ceramic", (210, 52, 44)), -0.015
-    m.cylinder(x, 0.0, (0.0, 0.081), 0.04, red)
-    m.cylinder(x, 0.0, (0.081, 0.082), 0.035, Look("plain", (70, 36, 26)))
+def _mug(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.11, 0.08)  # the data sheet's 8 cm are the body; its handle sticks out by 3 cm
+    red, x = Finish("ceramic", (210, 52, 44)), -0.015
+    model.cylinder(x, 0.0, (0.0, 0.081), 0.04, red)
+    model.cylinder(x, 0.0, (0.081, 0.082), 0.035, Finish("plain", (70, 36, 26)))
     for z in ((0.016, 0.026), (0.058, 0.068)):
-        m.box((x + 0.036, 0.045), (-0.006, 0.006), z, red)
-    m.box((0.045, 0.055), (-0.006, 0.006), (0.016, 0.068), red)
-    return m
+        model.box((x + 0.036, 0.045), (-0.006, 0.006), z, red)
+    model.box((0.045, 0.055), (-0.006, 0.006), (0.016, 0.068), red)
+    return model
 
 
-def _sponge(name: str) -> Model:
-    m = Model(name, 0.114, 0.072)
-    m.box((-0.057, 0.057), (-0.036, 0.036), (0.0, 0.01), Look("fabric", (240, 206, 70)))
-    m.box((-0.057, 0.057), (-0.036, 0.036), (0.01, 0.014), Look("fabric", (58, 128, 72)))
-    return m
+def _sponge(name: str) -> ObjectModel:
+    model = ObjectModel(name, 0.114, 0.072)
+    model.box((-0.057, 0.057), (-0.036, 0.036), (0.0, 0.01), Finish("fabric", (240, 206, 70)))
+    model.box((-0.057, 0.057), (-0.036, 0.036), (0.01, 0.014), Finish("fabric", (58, 128, 72)))
+    return model
 
 
-_MAKERS: tuple[Callable[[str], Model], ...] = (
-    _can(0.102, 0.139, (34, 60, 140), (44, 78, 170), Look("plain", (230, 228, 222))),  # master chef can
+_MAKERS: tuple[Callable[[str], ObjectModel], ...] = (
+    _can(0.102, 0.139, (34, 60, 140), (44, 78, 170), Finish("plain", (230, 228, 222))),  # master chef can
     _carton(0.158, 0.06, 0.21, (200, 40, 34), (244, 196, 60)),  # cracker box
     _carton(0.089, 0.038, 0.175, (246, 214, 66), (40, 70, 150)),  # sugar box
     _can(0.066, 0.101, (238, 234, 226), (204, 34, 36)),  # tomato soup can

@@ -265,8 +265,8 @@ class ExtObjNav(BatchTask):
 
     @property
     def num_places(self) -> int | None:
-        """Most rooms of a home of this world; None for a `World` that does not know."""
-        return self._world.most_rooms
+        """Most rooms of a home of this world; None for a `HouseWorld` that does not know."""
+        return self._world.max_rooms
 
     def layout(self, i: int) -> Layout:
         """The layout that environment `i` is in.

@@ -12,7 +12,7 @@ from memenvs.houses.house import House
 from memenvs.houses.navigation.viewpoints import find_viewpoints
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import PixelCounter, head_camera_poses
-from memenvs.houses.worlds import Home, World
+from memenvs.houses.worlds import Home, HouseWorld
 from memenvs.houses.ycb import PlacedObject
 from memenvs.objectnav.robot import pitch_of, start_tilt, tilt
 
@@ -123,7 +123,7 @@ def goal_categories(category: np.ndarray) -> np.ndarray:
 
 
 def make_layout(
-    world: World,
+    world: HouseWorld,
     number: int,
     *,
     count_range: tuple[int, int],
@@ -151,7 +151,7 @@ def make_layout(
     home = world.home(home_index)
     rng = np.random.default_rng(number)
     for _ in range(TRIES):
-        house, placed = world.furnish(home.house, rng, count_range, categories)
+        house, placed = world.place_objects(home.house, rng, count_range, categories)
         seen = [
             find_viewpoints(home.navmap, house.shapes, np.array(thing.position), thing.instance) for thing in placed
         ]

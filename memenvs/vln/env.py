@@ -11,6 +11,7 @@ import numpy as np
 
 from memenvs.checks import is_int
 from memenvs.core import BatchTask, Observation, Options
+from memenvs.data import find_vln_folder
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, snap, wrap
@@ -20,7 +21,7 @@ from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.viewer import draw_map, draw_text, map_pixels
 from memenvs.vln.worlds.base import Episode, World
 from memenvs.vln.worlds.make import make_features
-from memenvs.vln.worlds.mp3d import data_folder, find_file
+from memenvs.vln.worlds.mp3d import find_file
 
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
 _VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
@@ -227,8 +228,8 @@ class GraphNavigation(BatchTask):
     def _make_tokenizer(self) -> Tokenizer:
         if self.config.tokenizer == "words":
             return WordTokenizer(self.world.words)
-        folder = data_folder(self.config.data_dir, _VOCABULARY_TO_GET)
-        return WordPieceTokenizer.from_file(find_file(folder, *_VOCABULARIES, what_to_get=_VOCABULARY_TO_GET))
+        folder = find_vln_folder(self.config.data_dir, _VOCABULARY_TO_GET)
+        return WordPieceTokenizer.from_file(find_file(folder, *_VOCABULARIES, help_text=_VOCABULARY_TO_GET))
 
     def _make_space(self) -> gym.spaces.Dict:
         length, width = self._max_tokens, self._image_size + ANGLE_SIZE

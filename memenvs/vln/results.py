@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
+from memenvs.data import find_vln_folder
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS, score
 from memenvs.vln.worlds.base import Episode, World
-from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, data_folder, load_cvdn, load_r2r
+from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, load_cvdn, load_r2r
 
 #: By task, the key of an entry's id and the metrics of the score.
 TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
@@ -52,7 +53,7 @@ def score_file(
 
 def load_world(task: str, split: str, data_dir: str | os.PathLike[str] | None = None) -> World:
     """The houses and episodes that results are scored against; args and errors as in `score_file`."""
-    folder = data_folder(data_dir)
+    folder = find_vln_folder(data_dir)
     return load_r2r(folder, split) if _task_name(task) == "r2r" else load_cvdn(folder, split, "mixed", "all")
 
 

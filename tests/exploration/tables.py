@@ -6,14 +6,14 @@ import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder, Shapes
-from memenvs.houses.worlds import World
+from memenvs.houses.worlds import HouseWorld
 from memenvs.houses.ycb import PlacedObject, object_height, object_shapes
 from memenvs.objectnav.env import ExtObjNav
 
 APPLE, MUG, BOWL = 10, 18, 17
 
 
-class TableWorld(World):
+class TableWorld(HouseWorld):
     """A room of 8 x 4 m with tables of 0.7 m height, and things at given places on them.
 
     Args:
@@ -39,7 +39,7 @@ class TableWorld(World):
         room = Room("other", np.array([[0, 0], [8, 0], [8, 4], [0, 4]], float), 0, (90, 90, 90))
         return House("toy", builder.build(), (room,), (), (), ("building",))
 
-    def furnish(self, house, rng, count_range, categories):
+    def place_objects(self, house, rng, count_range, categories):
         parts, placed = [], []
         for number, (category, x, y) in enumerate(self._things, start=1):
             shapes = object_shapes(category, (x, y, 0.7))
@@ -51,7 +51,7 @@ class TableWorld(World):
         return house.with_objects(Shapes.concatenate(parts), names), tuple(placed)
 
 
-def make_tables(world: World | None = None, **kwargs) -> TrialEnv:
+def make_tables(world: HouseWorld | None = None, **kwargs) -> TrialEnv:
     size = {} if kwargs.get("obs_mode") == "symbolic" else {"image_size": (24, 32)}
     return TrialEnv(ExtObjNav, world=world or TableWorld(), **size | kwargs)
 

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.planner import DIAGONAL, STRAIGHT, UNREACHABLE, cell_costs, spread_costs, turns_to, walk
 from memenvs.exploration.task_home import TaskHome
-from memenvs.houses.worlds import make_world
+from memenvs.houses.worlds import make_house_world
 from tests.exploration.toys import ToyWorld
 
 
@@ -30,7 +30,7 @@ def graph_of(costs: np.ndarray, width: int) -> csr_matrix:
 
 
 def test_costs_are_those_of_the_cheapest_ways():
-    navmap = make_world("procedural", rooms=(2, 2), robot_radius=0.28).home(0).navmap
+    navmap = make_house_world("procedural", rooms=(2, 2), robot_radius=0.28).home(0).navmap
     costs, width = cell_costs(navmap), navmap.shape[1]
     graph = graph_of(costs, width)
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from memenvs.exploration.nyu40 import LABELS, NYU40
 from memenvs.exploration.search import Search
 from memenvs.exploration.task_home import TaskHome
 from memenvs.exploration.visibility import SEARCH_RULES, VisibilityScanner, find_labels
-from memenvs.houses.worlds import make_world
+from memenvs.houses.worlds import make_house_world
 from tests.exploration.toys import ToyWorld
 
 SOFA, TABLE = NYU40.index("sofa"), NYU40.index("table")
@@ -148,7 +148,7 @@ def test_observed_images_do_not_change_what_is_found():
 
 
 def test_homes_say_which_classes_they_have():
-    home = make_world("suncg_style", robot_radius=0.28).home(5)
+    home = make_house_world("suncg_style", robot_radius=0.28).home(5)
     site = TaskHome.of(5, home)
     expected = {int(LABELS[value]) for value in home.house.shapes.semantic}
     assert set(np.flatnonzero(site.has_label)) == expected
@@ -159,12 +159,12 @@ def test_homes_say_which_classes_they_have():
 
 
 def test_stands_are_where_things_are_found():
-    home = make_world("suncg_style", robot_radius=0.28).home(2)
+    home = make_house_world("suncg_style", robot_radius=0.28).home(2)
     site, scout = TaskHome.of(2, home), VisibilityScanner("near_pixels")
     label = next(NYU40.index(name) for name in ("table", "sofa") if site.has_label[NYU40.index(name)])
     stands = scout.stands(site, label)
     assert len(stands.cells) > 5
-    world = make_world("suncg_style", robot_radius=0.28)
+    world = make_house_world("suncg_style", robot_radius=0.28)
     env = TrialEnv(Search, world=world, wheel_noise=0.0, modalities=["pose"], targets=[NYU40[label]])
     for k in range(0, len(stands.cells), max(1, len(stands.cells) // 6)):
         (x, y), thing = site.navmap.points(stands.cells[k : k + 1])[0], stands.things[k]

@@ -6,13 +6,13 @@ import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder
-from memenvs.houses.worlds import World
+from memenvs.houses.worlds import HouseWorld
 
 #: Class, (x, y, z) of the middle and half sizes of a box, m.
 Thing = tuple[str, tuple[float, float, float], tuple[float, float, float]]
 
 
-class ToyWorld(World):
+class ToyWorld(HouseWorld):
     """One home, a room without walls around it, for a robot of 0.28 m.
 
     Args:
@@ -28,7 +28,7 @@ class ToyWorld(World):
         return 1
 
     @property
-    def most_rooms(self) -> int:
+    def max_rooms(self) -> int:
         return 1
 
     def make_house(self, index: int) -> House:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memenvs.data import PROCTHOR_FILE
 from memenvs.houses import worlds
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navigation.navmap import NavigationMap
@@ -13,7 +14,7 @@ from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, Simulator, head_camera_poses
-from memenvs.houses.worlds import Home, World, make_world
+from memenvs.houses.worlds import Home, HouseWorld, make_house_world
 
 DATA = os.environ.get("MEMENVS_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
@@ -177,7 +178,7 @@ def test_things_beside_the_picture_need_not_be_counted():
     assert not simulator.may_be_visible(np.array([0]), places, 0.4).any()
 
 
-class CountingWorld(World):
+class CountingWorld(HouseWorld):
     made = 0
 
     def __len__(self) -> int:
@@ -205,11 +206,11 @@ def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
 
 
 def test_the_procedural_splits_are_disjoint():
-    train, validation = make_world("procedural"), make_world("procedural", split="validation")
-    assert (len(train), len(validation), len(make_world("procedural", split="all"))) == (37, 12, 49)
+    train, validation = make_house_world("procedural"), make_house_world("procedural", split="validation")
+    assert (len(train), len(validation), len(make_house_world("procedural", split="all"))) == (37, 12, 49)
     assert train.home(3).house.name == "procedural-3"
     assert validation.home(0).house.name == "procedural-1000"
-    assert 2 <= len(make_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
+    assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
 
 
 @pytest.mark.parametrize(
@@ -225,37 +226,39 @@ def test_the_procedural_splits_are_disjoint():
 def test_unknown_worlds_are_named(world, kwargs, message, monkeypatch):
     monkeypatch.delenv("MEMENVS_DATA", raising=False)
     with pytest.raises(ValueError, match=message):
-        make_world(world, **kwargs)
+        make_house_world(world, **kwargs)
 
 
 def test_a_missing_file_of_houses_is_named(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
-        make_world("procthor", houses=tmp_path / "nowhere.jsonl")
+        make_house_world("procthor", houses=tmp_path / "nowhere.jsonl")
     monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="four_room"):
-        make_world("procthor")
+        make_house_world("procthor")
 
 
 @needs_data
 def test_the_procthor_splits_share_the_file():
-    train, validation, everything = (make_world("procthor", split=split) for split in ("train", "validation", "all"))
+    train, validation, everything = (
+        make_house_world("procthor", split=split) for split in ("train", "validation", "all")
+    )
     assert (len(train), len(validation), len(everything)) == (11, 3, 14)
     assert train.home(0).house.name == everything.home(0).house.name
     assert validation.home(0).house.name == everything.home(11).house.name
-    explicit = make_world("procthor", houses=Path(str(DATA)) / worlds.PROCTHOR_FILE)
+    explicit = make_house_world("procthor", houses=Path(str(DATA)) / PROCTHOR_FILE)
     assert explicit.home(2).house.name == train.home(2).house.name
 
 
 @needs_data
 @pytest.mark.parametrize("index", range(14))
 def test_every_room_of_a_procthor_home_is_reached(index):
-    home = make_world("procthor", split="all").home(index)
+    home = make_house_world("procthor", split="all").home(index)
     reached = np.unique(home.navmap.room[home.navmap.island == 0])
     assert reached.tolist() == list(range(len(home.house.rooms)))
 
 
 @pytest.mark.parametrize("index", [0, 20, 37, 48])
 def test_every_room_of_a_procedural_home_is_reached(index):
-    home = make_world("procedural", split="all").home(index)
+    home = make_house_world("procedural", split="all").home(index)
     reached = np.unique(home.navmap.room[home.navmap.island == 0])
     assert reached.tolist() == list(range(len(home.house.rooms)))

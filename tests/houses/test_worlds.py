@@ -10,8 +10,8 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import procedural_house
-from memenvs.houses.worlds import make_world
-from tests.houses.procthor.test_procthor import thing, two_rooms, write
+from memenvs.houses.worlds import make_house_world
+from tests.houses.procthor.test_procthor import make_object, two_rooms, write
 
 WHOLE = json.dumps(two_rooms()).encode()
 
@@ -22,12 +22,12 @@ def without_doors() -> dict:
 
 def full_of_blocks() -> dict:
     """Every place on the floor is within 0.2 m of a block."""
-    blocks = [thing("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
+    blocks = [make_object("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
     return {**two_rooms(), "objects": blocks}
 
 
 def of_unknown_assets() -> dict:
-    return {**two_rooms(), "objects": [thing("Sofa_99", (1, 0.2, 1))]}
+    return {**two_rooms(), "objects": [make_object("Sofa_99", (1, 0.2, 1))]}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_unknown_settings_are_named_by_the_environment(settings, error, message)
 
 
 def test_homes_of_the_environment_are_those_of_their_seeds():
-    world = make_world("procedural", split="validation")
+    world = make_house_world("procedural", split="validation")
     home, same = world.make_house(3), procedural_house(1003)
     assert home.name == same.name == "procedural-1003"
     assert home.instances == same.instances
@@ -96,35 +96,35 @@ def test_homes_of_the_environment_are_those_of_their_seeds():
 
 def test_a_file_without_homes_for_the_split(tmp_path):
     with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
-        make_world("procthor", split="validation", houses=write(tmp_path, two_rooms()))
+        make_house_world("procthor", split="validation", houses=write(tmp_path, two_rooms()))
 
 
 def test_rooms_of_a_file_are_as_they_are(tmp_path):
     with pytest.raises(ValueError, match=r"rooms must be None in world 'procthor', .*, got \(2, 3\)"):
-        make_world("procthor", houses=write(tmp_path, two_rooms()), rooms=(2, 3))
+        make_house_world("procthor", houses=write(tmp_path, two_rooms()), rooms=(2, 3))
 
 
 def test_most_rooms(tmp_path):
     one = two_rooms()
     one["rooms"] = one["rooms"][:1]
-    world = make_world("procthor", split="all", houses=write(tmp_path, one, two_rooms(), one))
-    assert world.most_rooms == 2
-    assert make_world("procedural", rooms=(3, 5)).most_rooms == 5
+    world = make_house_world("procthor", split="all", houses=write(tmp_path, one, two_rooms(), one))
+    assert world.max_rooms == 2
+    assert make_house_world("procedural", rooms=(3, 5)).max_rooms == 5
     env = gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(tmp_path / "made.jsonl"))
     assert env.unwrapped.num_places == 2
     (tmp_path / "made.jsonl").write_text('{"rooms": 7}\n')
     with pytest.raises(ValueError, match=r"made\.jsonl, line 1: rooms must be a list, got 7"):
-        _ = make_world("procthor", split="all", houses=tmp_path / "made.jsonl").most_rooms
+        _ = make_house_world("procthor", split="all", houses=tmp_path / "made.jsonl").max_rooms
 
 
 def test_maps_are_for_the_robot_of_the_world():
-    slim, wide = (make_world("procedural", rooms=(2, 4), robot_radius=radius).home(0) for radius in (0.2, 0.28))
+    slim, wide = (make_house_world("procedural", rooms=(2, 4), robot_radius=radius).home(0) for radius in (0.2, 0.28))
     reference = NavigationMap(wide.house, radius=0.28, height=1.5)
     np.testing.assert_array_equal(wide.navmap.free, reference.free)
     assert (slim.navmap.free & ~wide.navmap.free).any() and not (wide.navmap.free & ~slim.navmap.free).any()
-    usual = make_world("procedural", rooms=(2, 4)).home(0)
+    usual = make_house_world("procedural", rooms=(2, 4)).home(0)
     np.testing.assert_array_equal(usual.navmap.free, NavigationMap(usual.house, radius=0.30).free)
-    tall = make_world("procedural", rooms=(2, 4), robot_radius=0.28, robot_height=2.4).home(0)
+    tall = make_house_world("procedural", rooms=(2, 4), robot_radius=0.28, robot_height=2.4).home(0)
     assert tall.navmap.free.sum() < wide.navmap.free.sum()  # lintels and wall cabinets are in its way
 
 
@@ -138,4 +138,4 @@ def test_maps_are_for_the_robot_of_the_world():
 )
 def test_sizes_that_no_robot_has(robot, message):
     with pytest.raises(ValueError, match=message):
-        make_world("procedural", **robot)
+        make_house_world("procedural", **robot)

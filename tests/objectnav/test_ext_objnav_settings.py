@@ -74,8 +74,8 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"obs_mode": "words"}, r"unknown obs_mode 'words'; choose from \['rgb', 'symbolic'\]"),
         ({"tilt_mode": "x"}, "unknown tilt_mode 'x'"),
         ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
-        ({"world": 5}, r"world must be one of \['procedural', 'suncg_style', 'procthor'\] or a World, got 5"),
-        ({"world": TableWorld(), "houses": "x"}, "houses must be None with a World"),
+        ({"world": 5}, r"world must be one of \['procedural', 'suncg_style', 'procthor'\] or a HouseWorld, got 5"),
+        ({"world": TableWorld(), "houses": "x"}, "houses must be None with a HouseWorld"),
         ({"sensors": ("rgb", "sound")}, r"sensors must be a list of some of \['rgb', 'depth', 'semantic'\]"),
         ({"sensors": ()}, "sensors must be"),
         ({"sensors": "rgb"}, "sensors must be a list of .*, got 'rgb'"),
@@ -95,8 +95,14 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"turn_deg": 0}, "turn_deg must be"),
         ({"turn_deg": math.nan}, "turn_deg must be"),
         ({"turn_deg": "30"}, "turn_deg must be .*, got '30'"),
-        ({"world": TableWorld(), "split": "train"}, "split must be None with a World, which has its own, got 'train'"),
-        ({"world": TableWorld(), "rooms": (2, 3)}, r"rooms must be None with a World, which has its own, got \(2, 3\)"),
+        (
+            {"world": TableWorld(), "split": "train"},
+            "split must be None with a HouseWorld, which has its own, got 'train'",
+        ),
+        (
+            {"world": TableWorld(), "rooms": (2, 3)},
+            r"rooms must be None with a HouseWorld, which has its own, got \(2, 3\)",
+        ),
         ({"obs_mode": "symbolic", "sensors": ["rgb"]}, r"sensors must be None in obs_mode 'symbolic', got \['rgb'\]"),
         (
             {"obs_mode": "symbolic", "image_size": (8, 8)},

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memenvs.data import find_vln_folder
 from memenvs.json_records import read_json
 from memenvs.vln.cvdn import CVDN
 from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap
@@ -17,7 +18,7 @@ from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.worlds.make import make_world
-from memenvs.vln.worlds.mp3d import cvdn_training_texts, data_folder, find_file, load_cvdn, load_r2r, read_scans
+from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r, read_scans
 from tests.vln.toys import NDH, PLACES, connectivity, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 
@@ -66,10 +67,10 @@ def test_without_data(tmp_path, monkeypatch):
     what = r"connectivity/SCAN_connectivity.json .*connectivity.npz.*R2R_SPLIT.json.*ndh_SPLIT.json.*terms of use"
     for call, problem in (
         (
-            lambda: data_folder(None),
+            lambda: find_vln_folder(None),
             r"no data: \$MEMENVS_DATA is not set or empty, and no folder \(data_dir, --data\) is given",
         ),
-        (lambda: data_folder(tmp_path / "none"), "no data: there is no folder '.*none'"),
+        (lambda: find_vln_folder(tmp_path / "none"), "no data: there is no folder '.*none'"),
         (lambda: R2R(1, world="mp3d"), r"no data: \$MEMENVS_DATA is not set"),
         (lambda: load_r2r(tmp_path, "train"), r"no file r2r_train.json or R2R_train.json in"),
         (lambda: load_cvdn(tmp_path, "train", "mixed", "all"), r"no file ndh_train.json in"),
@@ -79,7 +80,7 @@ def test_without_data(tmp_path, monkeypatch):
             call()
     monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
     (tmp_path / "vln").mkdir()
-    assert data_folder(None) == data_folder(tmp_path) == (tmp_path / "vln").resolve()
+    assert find_vln_folder(None) == find_vln_folder(tmp_path) == (tmp_path / "vln").resolve()
 
 
 def test_data_that_nothing_reads(toy_data):
@@ -239,7 +240,7 @@ def test_val_train_seen_is_the_listed_part_of_train(tmp_path):
 
 @needs_data
 def test_real_graphs():
-    scans = read_scans(data_folder(None)).values()
+    scans = read_scans(find_vln_folder(None)).values()
     table = Graphs([scan.graph for scan in scans])
     own = table.candidates
     is_there = own.node >= 0
@@ -276,7 +277,7 @@ def test_real_shortest_paths(split, instructions, houses):
     np.testing.assert_allclose(found["spl"], 1.0, atol=1e-12)
     annotated = score(table, episodes, [each.path for each in episodes])
     assert (annotated["ndtw"] == 1).all()
-    records = read_json(find_file(data_folder(None), f"r2r_{split}.json")).items()
+    records = read_json(find_file(find_vln_folder(None), f"r2r_{split}.json")).items()
     written = [record["distance"].number() for record in records for _ in record["instructions"].items()]
     np.testing.assert_allclose(annotated["tl"], written, atol=0.0051)  # rounded to 1 cm
     assert 100 * annotated["spl"].mean() == pytest.approx({"val_unseen": 99.84}.get(split, 100.0), abs=0.005)

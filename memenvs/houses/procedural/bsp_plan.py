@@ -10,14 +10,14 @@ from memenvs.checks import check_fields
 from memenvs.houses.procedural.floor_plan import (
     DOOR_HEIGHT,
     FRAME,
-    RASTER,
-    Contact,
+    GRID,
     FloorPlan,
     Opening,
     PlanRoom,
     Rectangle,
+    WallSegment,
     add_outer_openings,
-    find_contacts,
+    find_wall_segments,
 )
 
 #: A home of n rooms has the first n of these.
@@ -40,7 +40,7 @@ _SMALLEST_SIDE = 3.0  # m; of a room
 
 
 @dataclass(frozen=True, kw_only=True)
-class Halving:
+class BSPConfig:
     """Settings of floor plans that are made by cutting.
 
     Attributes:
@@ -66,9 +66,9 @@ class Halving:
             raise ValueError(f"area_spread must be at least 0, got {self.area_spread}")
 
 
-def draw_halved_plan(
+def draw_bsp_plan(
     rng: np.random.Generator,
-    settings: Halving,
+    settings: BSPConfig,
     *,
     rooms: tuple[int, int],
     area: tuple[float, float],
@@ -94,22 +94,24 @@ def draw_halved_plan(
     sides = float(size / height), float(height)
     if rng.random() < 0.5:
         sides = sides[::-1]
-    parts = cut(rng, Rectangle((0.0, 0.0), (on_raster(sides[0]), on_raster(sides[1]))), settings.room_area)
+    parts = split_rectangle(
+        rng, Rectangle((0.0, 0.0), (snap_to_grid(sides[0]), snap_to_grid(sides[1]))), settings.room_area
+    )
     if not rooms[0] <= len(parts) <= rooms[1]:
         return None
     named = [PlanRoom(part.low, part.high, name) for name, part in zip(_types(rng, parts), parts, strict=True)]
-    inner, outer = find_contacts(named)
-    openings = draw_ways(rng, inner, len(named), passages, extra_doors)
+    inner, outer = find_wall_segments(named)
+    openings = draw_doorways(rng, inner, len(named), passages, extra_doors)
     return None if openings is None else FloorPlan(tuple(named), add_outer_openings(rng, named, outer, openings), 0.0)
 
 
-def on_raster(length: float) -> float:
+def snap_to_grid(length: float) -> float:
     """A length rounded to the raster of wall lines, m."""
-    return round(length / RASTER) * RASTER
+    return round(length / GRID) * GRID
 
 
-def cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rectangle]:
-    """Cuts a rectangle, mostly across its longer side, until the parts are small; for `room_area` see `Halving`."""
+def split_rectangle(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rectangle]:
+    """Cuts a rectangle, mostly across its longer side, until the parts are small; for `room_area` see `BSPConfig`."""
     short, long = sorted(part.size)
     if part.area < room_area * rng.uniform(*_STOP) or long < _SHORTEST_CUT_SIDE:
         return [part]
@@ -120,10 +122,12 @@ def cut(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rec
     if length < 2 * _SMALLEST_SIDE:
         return [part]
     share = rng.uniform(*_CUT)
-    at = part.low[axis] + on_raster(float(np.clip(share * length, _SMALLEST_SIDE, length - _SMALLEST_SIDE)))
+    at = part.low[axis] + snap_to_grid(float(np.clip(share * length, _SMALLEST_SIDE, length - _SMALLEST_SIDE)))
     middle_high = (at, part.high[1]) if axis == 0 else (part.high[0], at)
     middle_low = (at, part.low[1]) if axis == 0 else (part.low[0], at)
-    return cut(rng, Rectangle(part.low, middle_high), room_area) + cut(rng, Rectangle(middle_low, part.high), room_area)
+    return split_rectangle(rng, Rectangle(part.low, middle_high), room_area) + split_rectangle(
+        rng, Rectangle(middle_low, part.high), room_area
+    )
 
 
 def _types(rng: np.random.Generator, parts: list[Rectangle]) -> list[str]:
@@ -138,8 +142,8 @@ def _types(rng: np.random.Generator, parts: list[Rectangle]) -> list[str]:
     return types
 
 
-def draw_ways(
-    rng: np.random.Generator, contacts: list[Contact], num_rooms: int, passages: float, extra_doors: float
+def draw_doorways(
+    rng: np.random.Generator, contacts: list[WallSegment], num_rooms: int, passages: float, extra_doors: float
 ) -> list[Opening] | None:
     """Openings along a random spanning tree of the neighbours, and some more; None if no tree joins all rooms."""
     wide_enough = [c for c in contacts if c.length >= DOOR_WIDTH + 2 * FRAME + _WALL_BESIDE]
@@ -150,11 +154,11 @@ def draw_ways(
         if a == b and rng.random() >= extra_doors:
             continue
         group = [a if each == b else each for each in group]
-        openings.append(_draw_way(rng, wide_enough[k], passages))
+        openings.append(_draw_doorway(rng, wide_enough[k], passages))
     return openings if len(set(group)) == 1 else None
 
 
-def _draw_way(rng: np.random.Generator, contact: Contact, passages: float) -> Opening:
+def _draw_doorway(rng: np.random.Generator, contact: WallSegment, passages: float) -> Opening:
     """A wide opening, if chance wants it and the wall is long enough, else a door; anywhere along the wall."""
     kind, width, top = "door", DOOR_WIDTH + 2 * FRAME, DOOR_HEIGHT + FRAME
     most = contact.length - _WALL_BESIDE

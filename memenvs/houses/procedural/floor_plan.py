@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-RASTER = 0.05  # m; all wall lines lie on multiples of it, so that neighbours can be found by comparing integers
+GRID = 0.05  # m; all wall lines lie on multiples of it, so that neighbours can be found by comparing integers
 FRAME = 0.04  # m; a door frame's width on each side of the clear opening
 DOOR_HEIGHT = 2.05
 
@@ -92,7 +92,7 @@ class FloorPlan:
 
 
 @dataclass(frozen=True)
-class Contact:
+class WallSegment:
     """A piece of wall that two rooms share, or that one room shares with the outside.
 
     Attributes:
@@ -115,39 +115,39 @@ class Contact:
         return self.high - self.low
 
 
-def find_contacts(rooms: list[PlanRoom]) -> tuple[list[Contact], list[Contact]]:
+def find_wall_segments(rooms: list[PlanRoom]) -> tuple[list[WallSegment], list[WallSegment]]:
     """Pieces of wall between two rooms, and pieces between a room and the outside."""
-    inner: list[Contact] = []
+    inner: list[WallSegment] = []
     shared: dict[tuple[int, int, int], list[tuple[float, float]]] = {}
     for (i, a), (j, b) in combinations(enumerate(rooms), 2):
         for axis in (0, 1):
             across = 1 - axis
             low, high = max(a.low[axis], b.low[axis]), min(a.high[axis], b.high[axis])
-            if high - low < 0.5 * RASTER:
+            if high - low < 0.5 * GRID:
                 continue
-            if abs(a.high[across] - b.low[across]) < 0.5 * RASTER:
+            if abs(a.high[across] - b.low[across]) < 0.5 * GRID:
                 line, end_a, end_b = a.high[across], 1, 0
-            elif abs(b.high[across] - a.low[across]) < 0.5 * RASTER:
+            elif abs(b.high[across] - a.low[across]) < 0.5 * GRID:
                 line, end_a, end_b = a.low[across], 0, 1
             else:
                 continue
-            inner.append(Contact((i, j), axis, line, low, high))
+            inner.append(WallSegment((i, j), axis, line, low, high))
             shared.setdefault((i, axis, end_a), []).append((low, high))
             shared.setdefault((j, axis, end_b), []).append((low, high))
-    outer: list[Contact] = []
+    outer: list[WallSegment] = []
     for i, room in enumerate(rooms):
         for axis in (0, 1):
             for end, line in enumerate((room.low[1 - axis], room.high[1 - axis])):
                 at = room.low[axis]
                 for low, high in [*sorted(shared.get((i, axis, end), [])), (room.high[axis], room.high[axis])]:
-                    if low - at > 0.5 * RASTER:
-                        outer.append(Contact((i, -1), axis, line, at, low))
+                    if low - at > 0.5 * GRID:
+                        outer.append(WallSegment((i, -1), axis, line, at, low))
                     at = max(at, high)
     return inner, outer
 
 
 def add_outer_openings(
-    rng: np.random.Generator, rooms: list[PlanRoom], outer: list[Contact], openings: list[Opening]
+    rng: np.random.Generator, rooms: list[PlanRoom], outer: list[WallSegment], openings: list[Opening]
 ) -> tuple[Opening, ...]:
     """The openings between rooms, then the front door and the windows, in the pieces of wall to the outside."""
     entrance = _entrance(rng, rooms, outer)
@@ -155,7 +155,7 @@ def add_outer_openings(
     return (*openings, *entrance, *windows)
 
 
-def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[Contact]) -> list[Opening]:
+def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[WallSegment]) -> list[Opening]:
     """The front door, in a hallway or a living area if these have an outer wall."""
     fits = [contact for contact in outer if contact.length >= 1.4]
     if not fits:
@@ -167,7 +167,7 @@ def _entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[Conta
     return [Opening("entrance", contact.rooms, contact.axis, contact.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)]
 
 
-def _windows(rng: np.random.Generator, room_type: str, contact: Contact, taken: list[Opening]) -> list[Opening]:
+def _windows(rng: np.random.Generator, room_type: str, contact: WallSegment, taken: list[Opening]) -> list[Opening]:
     """Windows of one piece of outer wall."""
     low, high = contact.low + 0.35, contact.high - 0.35
     for door in taken:

@@ -1,266 +1,258 @@
-"""Furniture for living, dining, working and sleeping, as `Model`s; kitchens, bathrooms and decoration are in `fixtures`."""
+"""Furniture for living, dining, working and sleeping, as `ObjectModel`s; kitchens, bathrooms and decoration are in `fixtures`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from memenvs.houses.procedural.furniture_model import (
-    BLACK,
-    BRASS,
-    DARK_METAL,
-    METAL,
-    Look,
-    Model,
-    Style,
-    darker,
-    drawers,
-)
+from memenvs.houses.house import Finish
+from memenvs.houses.object_model import ObjectModel
+from memenvs.houses.procedural.finishes import BLACK, BRASS, DARK_METAL, METAL, FurnitureStyle, darker
 
 
-def bed(rng: np.random.Generator, style: Style, *, is_double: bool) -> Model:
+def bed(rng: np.random.Generator, style: FurnitureStyle, *, is_double: bool) -> ObjectModel:
     """A bed with its head at the back."""
     w = rng.uniform(1.45, 1.8) if is_double else rng.uniform(0.95, 1.1)
     d, head = 2.08, rng.uniform(0.9, 1.15)
-    m = Model("bed", w, d)
-    sheet, blanket = Look("fabric", (236, 234, 228)), style.accent if rng.random() < 0.6 else style.fabric
-    m.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.06), (0.0, head), style.wood)
-    m.legs((0.0, 0.12), 0.035, darker(style.wood), 0.06)
-    m.box((-w / 2, w / 2), (-d / 2 + 0.06, d / 2), (0.12, 0.3), style.wood)
-    m.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2 + 0.06, d / 2 - 0.03), (0.3, 0.48), sheet)
+    model = ObjectModel("bed", w, d)
+    sheet, blanket = Finish("fabric", (236, 234, 228)), style.accent if rng.random() < 0.6 else style.fabric
+    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.06), (0.0, head), style.wood)
+    model.legs((0.0, 0.12), 0.035, darker(style.wood), 0.06)
+    model.box((-w / 2, w / 2), (-d / 2 + 0.06, d / 2), (0.12, 0.3), style.wood)
+    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2 + 0.06, d / 2 - 0.03), (0.3, 0.48), sheet)
     fold = -d / 2 + 0.62
-    m.box((-w / 2 + 0.005, w / 2 - 0.005), (fold, d / 2 - 0.005), (0.33, 0.53), Look("fabric", blanket.colour))
-    m.box((-w / 2 + 0.005, w / 2 - 0.005), (fold, fold + 0.22), (0.53, 0.55), sheet)
+    model.box((-w / 2 + 0.005, w / 2 - 0.005), (fold, d / 2 - 0.005), (0.33, 0.53), Finish("fabric", blanket.colour))
+    model.box((-w / 2 + 0.005, w / 2 - 0.005), (fold, fold + 0.22), (0.53, 0.55), sheet)
     for x in (-w / 4, w / 4) if is_double else (0.0,):
-        m.thing("pillow")
-        m.ellipsoid((x, -d / 2 + 0.33, 0.55), (min(0.33, w / 4 - 0.02) if is_double else 0.33, 0.2, 0.07), sheet)
-    return m
+        model.begin_instance("pillow")
+        model.ellipsoid((x, -d / 2 + 0.33, 0.55), (min(0.33, w / 4 - 0.02) if is_double else 0.33, 0.2, 0.07), sheet)
+    return model
 
 
-def nightstand(rng: np.random.Generator, style: Style, *, has_lamp: bool) -> Model:
+def nightstand(rng: np.random.Generator, style: FurnitureStyle, *, has_lamp: bool) -> ObjectModel:
     """A nightstand with one or two drawers, perhaps a lamp at its back."""
     w, d, h = rng.uniform(0.42, 0.52), 0.42, rng.uniform(0.48, 0.6)
-    m = Model("nightstand", w, d)
-    m.legs((0.0, 0.1), 0.02, darker(style.wood), 0.04)
-    m.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.1, h - 0.025), style.wood)
-    m.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.025, h), darker(style.wood, 0.85))
-    drawers(m, (-w / 2 + 0.01, w / 2 - 0.01), (0.11, h - 0.03), 1, 2, darker(style.wood, 1.15), BRASS)
-    m.surface((-w / 2, w / 2), (-d / 2 + (0.22 if has_lamp else 0.0), d / 2), h)
+    model = ObjectModel("nightstand", w, d)
+    model.legs((0.0, 0.1), 0.02, darker(style.wood), 0.04)
+    model.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.1, h - 0.025), style.wood)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.025, h), darker(style.wood, 0.85))
+    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.11, h - 0.03), 1, 2, darker(style.wood, 1.15), BRASS)
+    model.surface((-w / 2, w / 2), (-d / 2 + (0.22 if has_lamp else 0.0), d / 2), h)
     if has_lamp:
-        table_lamp(m, 0.0, -d / 2 + 0.11, h, style)
-    return m
+        table_lamp(model, 0.0, -d / 2 + 0.11, h, style)
+    return model
 
 
-def table_lamp(m: Model, x: float, y: float, z: float, style: Style) -> None:
+def table_lamp(model: ObjectModel, x: float, y: float, z: float, style: FurnitureStyle) -> None:
     """Adds a small lamp to a model."""
-    m.thing("lamp")
-    m.cylinder(x, y, (z, z + 0.02), 0.06, BRASS)
-    m.cylinder(x, y, (z + 0.02, z + 0.2), 0.015, BRASS)
-    m.cylinder(x, y, (z + 0.2, z + 0.38), 0.1, Look("paper", (250, 236, 196)))
+    model.begin_instance("lamp")
+    model.cylinder(x, y, (z, z + 0.02), 0.06, BRASS)
+    model.cylinder(x, y, (z + 0.02, z + 0.2), 0.015, BRASS)
+    model.cylinder(x, y, (z + 0.2, z + 0.38), 0.1, Finish("paper", (250, 236, 196)))
 
 
-def wardrobe(rng: np.random.Generator, style: Style) -> Model:
+def wardrobe(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A tall wardrobe with two or three doors."""
     doors = int(rng.integers(2, 4))
     w, d, h = 0.52 * doors + rng.uniform(0.0, 0.1), 0.6, rng.uniform(1.95, 2.2)
-    m = Model("wardrobe", w, d)
-    m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.05), (0.0, h), style.wood)
+    model = ObjectModel("wardrobe", w, d)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.05), (0.0, h), style.wood)
     for k in range(doors):
         x0 = -w / 2 + k * w / doors
-        m.box(
+        model.box(
             (x0 + 0.008, x0 + w / doors - 0.008),
             (d / 2 - 0.05, d / 2 - 0.03),
             (0.08, h - 0.03),
             darker(style.wood, 1.12),
         )
         side = x0 + w / doors - 0.05 if k % 2 == 0 else x0 + 0.05
-        m.box((side - 0.01, side + 0.01), (d / 2 - 0.03, d / 2), (0.95, 1.2), METAL)
-    return m
+        model.box((side - 0.01, side + 0.01), (d / 2 - 0.03, d / 2), (0.95, 1.2), METAL)
+    return model
 
 
-def dresser(rng: np.random.Generator, style: Style) -> Model:
+def dresser(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A chest of drawers."""
     w, d, h = rng.uniform(0.9, 1.35), 0.48, rng.uniform(0.8, 1.0)
-    m = Model("dresser", w, d)
-    m.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.06, h - 0.03), style.wood)
-    m.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2, d / 2 - 0.05), (0.0, 0.06), darker(style.wood))
-    m.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.03, h), darker(style.wood, 0.85))
-    drawers(m, (-w / 2 + 0.01, w / 2 - 0.01), (0.08, h - 0.04), 2, 3, darker(style.wood, 1.12), BRASS)
-    m.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
-    return m
+    model = ObjectModel("dresser", w, d)
+    model.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.06, h - 0.03), style.wood)
+    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2, d / 2 - 0.05), (0.0, 0.06), darker(style.wood))
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.03, h), darker(style.wood, 0.85))
+    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.08, h - 0.04), 2, 3, darker(style.wood, 1.12), BRASS)
+    model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
+    return model
 
 
-def desk(rng: np.random.Generator, style: Style, *, has_computer: bool) -> Model:
+def desk(rng: np.random.Generator, style: FurnitureStyle, *, has_computer: bool) -> ObjectModel:
     """A desk with drawers on its right, perhaps a computer."""
     w, d, h = rng.uniform(1.2, 1.5), rng.uniform(0.62, 0.72), 0.74
-    m = Model("desk", w, d)
-    m.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.035, h), style.wood)
-    m.box((-w / 2 + 0.02, -w / 2 + 0.06), (-d / 2 + 0.02, d / 2 - 0.03), (0.0, h - 0.035), style.second_wood)
-    m.box((w / 2 - 0.4, w / 2 - 0.02), (-d / 2 + 0.02, d / 2 - 0.03), (0.06, h - 0.035), style.second_wood)
-    drawers(m, (w / 2 - 0.4, w / 2 - 0.02), (0.08, h - 0.05), 1, 3, darker(style.second_wood, 1.1), METAL)
-    m.box((w / 2 - 0.38, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.06), (0.0, 0.06), darker(style.second_wood))
+    model = ObjectModel("desk", w, d)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.035, h), style.wood)
+    model.box((-w / 2 + 0.02, -w / 2 + 0.06), (-d / 2 + 0.02, d / 2 - 0.03), (0.0, h - 0.035), style.second_wood)
+    model.box((w / 2 - 0.4, w / 2 - 0.02), (-d / 2 + 0.02, d / 2 - 0.03), (0.06, h - 0.035), style.second_wood)
+    model.drawers((w / 2 - 0.4, w / 2 - 0.02), (0.08, h - 0.05), 1, 3, darker(style.second_wood, 1.1), METAL)
+    model.box((w / 2 - 0.38, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.06), (0.0, 0.06), darker(style.second_wood))
     if has_computer:
-        m.thing("computer")
+        model.begin_instance("computer")
         x = -0.12
-        m.box((x - 0.12, x + 0.12), (-d / 2 + 0.06, -d / 2 + 0.22), (h, h + 0.015), DARK_METAL)
-        m.box((x - 0.02, x + 0.02), (-d / 2 + 0.1, -d / 2 + 0.13), (h + 0.015, h + 0.2), DARK_METAL)
-        m.box((x - 0.3, x + 0.3), (-d / 2 + 0.13, -d / 2 + 0.16), (h + 0.1, h + 0.46), Look("plain", BLACK))
-        m.box(
+        model.box((x - 0.12, x + 0.12), (-d / 2 + 0.06, -d / 2 + 0.22), (h, h + 0.015), DARK_METAL)
+        model.box((x - 0.02, x + 0.02), (-d / 2 + 0.1, -d / 2 + 0.13), (h + 0.015, h + 0.2), DARK_METAL)
+        model.box((x - 0.3, x + 0.3), (-d / 2 + 0.13, -d / 2 + 0.16), (h + 0.1, h + 0.46), Finish("plain", BLACK))
+        model.box(
             (x - 0.285, x + 0.285),
             (-d / 2 + 0.16, -d / 2 + 0.165),
             (h + 0.115, h + 0.445),
-            Look("screen", (70, 120, 190)),
+            Finish("screen", (70, 120, 190)),
         )
-        m.box((x - 0.2, x + 0.2), (-d / 2 + 0.3, -d / 2 + 0.43), (h, h + 0.02), Look("plain", (60, 62, 66)))
-        m.surface((x + 0.34, w / 2), (-d / 2, d / 2), h)
-        m.surface((-w / 2, x - 0.32), (-d / 2, d / 2), h)
+        model.box((x - 0.2, x + 0.2), (-d / 2 + 0.3, -d / 2 + 0.43), (h, h + 0.02), Finish("plain", (60, 62, 66)))
+        model.surface((x + 0.34, w / 2), (-d / 2, d / 2), h)
+        model.surface((-w / 2, x - 0.32), (-d / 2, d / 2), h)
     else:
-        m.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
-    return m
+        model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
+    return model
 
 
-def chair(style: Style) -> Model:
+def chair(style: FurnitureStyle) -> ObjectModel:
     """A dining chair; one sits facing its front."""
     w, d, seat, h = 0.43, 0.46, 0.45, 0.92
-    m = Model("chair", w, d)
-    m.legs((0.0, seat - 0.03), 0.02, style.second_wood, 0.03)
-    m.box((-w / 2, w / 2), (-d / 2, d / 2), (seat - 0.03, seat), style.second_wood)
-    m.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2 + 0.04, d / 2 - 0.02), (seat, seat + 0.025), style.fabric)
+    model = ObjectModel("chair", w, d)
+    model.legs((0.0, seat - 0.03), 0.02, style.second_wood, 0.03)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (seat - 0.03, seat), style.second_wood)
+    model.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2 + 0.04, d / 2 - 0.02), (seat, seat + 0.025), style.fabric)
     for x in (-w / 2 + 0.02, w / 2 - 0.02):
-        m.box((x - 0.018, x + 0.018), (-d / 2, -d / 2 + 0.035), (seat, h), style.second_wood)
+        model.box((x - 0.018, x + 0.018), (-d / 2, -d / 2 + 0.035), (seat, h), style.second_wood)
     for z in (0.6, 0.76):
-        m.box((-w / 2 + 0.038, w / 2 - 0.038), (-d / 2 + 0.005, -d / 2 + 0.03), (z, z + 0.1), style.second_wood)
-    return m
+        model.box((-w / 2 + 0.038, w / 2 - 0.038), (-d / 2 + 0.005, -d / 2 + 0.03), (z, z + 0.1), style.second_wood)
+    return model
 
 
-def office_chair(style: Style) -> Model:
+def office_chair(style: FurnitureStyle) -> ObjectModel:
     """A turning chair on a star foot."""
     w, d, h = 0.56, 0.56, 1.02
-    m = Model("office_chair", w, d)
-    m.box((-w / 2, w / 2), (-0.03, 0.03), (0.03, 0.07), DARK_METAL)
-    m.box((-0.03, 0.03), (-d / 2, d / 2), (0.03, 0.07), DARK_METAL)
+    model = ObjectModel("office_chair", w, d)
+    model.box((-w / 2, w / 2), (-0.03, 0.03), (0.03, 0.07), DARK_METAL)
+    model.box((-0.03, 0.03), (-d / 2, d / 2), (0.03, 0.07), DARK_METAL)
     for x, y in ((-0.25, 0.0), (0.25, 0.0), (0.0, -0.25), (0.0, 0.25)):
-        m.cylinder(x, y, (0.0, 0.03), 0.028, Look("plain", BLACK))
-    m.cylinder(0.0, 0.0, (0.07, 0.42), 0.03, METAL)
-    m.box((-0.24, 0.24), (-0.22, 0.26), (0.42, 0.5), style.fabric)
-    m.box((-0.03, 0.03), (-0.26, -0.22), (0.4, 0.62), DARK_METAL)
-    m.box((-0.22, 0.22), (-0.26, -0.19), (0.58, h), style.fabric)
-    return m
+        model.cylinder(x, y, (0.0, 0.03), 0.028, Finish("plain", BLACK))
+    model.cylinder(0.0, 0.0, (0.07, 0.42), 0.03, METAL)
+    model.box((-0.24, 0.24), (-0.22, 0.26), (0.42, 0.5), style.fabric)
+    model.box((-0.03, 0.03), (-0.26, -0.22), (0.4, 0.62), DARK_METAL)
+    model.box((-0.22, 0.22), (-0.26, -0.19), (0.58, h), style.fabric)
+    return model
 
 
-def sofa(rng: np.random.Generator, style: Style, *, seats: int) -> Model:
+def sofa(rng: np.random.Generator, style: FurnitureStyle, *, seats: int) -> ObjectModel:
     """A sofa (two or three seats) or an armchair (one seat)."""
     w, d, h = 0.36 + 0.62 * seats, rng.uniform(0.85, 0.95), rng.uniform(0.8, 0.92)
-    m = Model("armchair" if seats == 1 else "sofa", w, d)
+    model = ObjectModel("armchair" if seats == 1 else "sofa", w, d)
     body, cushion = style.fabric, darker(style.fabric, 1.15)
-    m.legs((0.0, 0.1), 0.03, style.wood, 0.06)
-    m.box((-w / 2, w / 2), (-d / 2, d / 2), (0.1, 0.28), body)
-    m.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.2), (0.28, h), body)
+    model.legs((0.0, 0.1), 0.03, style.wood, 0.06)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (0.1, 0.28), body)
+    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.2), (0.28, h), body)
     for side in (-1, 1):
-        m.box(tuple(sorted((side * w / 2, side * (w / 2 - 0.17)))), (-d / 2 + 0.2, d / 2), (0.28, 0.6), body)  # type: ignore[arg-type]
+        model.box(tuple(sorted((side * w / 2, side * (w / 2 - 0.17)))), (-d / 2 + 0.2, d / 2), (0.28, 0.6), body)  # type: ignore[arg-type]
     wide = (w - 0.36) / seats
     for k in range(seats):
         x = -w / 2 + 0.18 + k * wide
-        m.box((x + 0.008, x + wide - 0.008), (-d / 2 + 0.2, d / 2 - 0.01), (0.28, 0.43), cushion)
-        m.box((x + 0.008, x + wide - 0.008), (-d / 2 + 0.2, -d / 2 + 0.32), (0.43, h - 0.05), cushion)
+        model.box((x + 0.008, x + wide - 0.008), (-d / 2 + 0.2, d / 2 - 0.01), (0.28, 0.43), cushion)
+        model.box((x + 0.008, x + wide - 0.008), (-d / 2 + 0.2, -d / 2 + 0.32), (0.43, h - 0.05), cushion)
     for side in (-1, 1)[: 2 if seats > 1 else int(rng.integers(0, 2))]:
-        m.thing("pillow")
-        m.ellipsoid((side * (w / 2 - 0.36), -d / 2 + 0.4, 0.58), (0.17, 0.08, 0.15), style.accent)
-    return m
+        model.begin_instance("pillow")
+        model.ellipsoid((side * (w / 2 - 0.36), -d / 2 + 0.4, 0.58), (0.17, 0.08, 0.15), style.accent)
+    return model
 
 
-def coffee_table(rng: np.random.Generator, style: Style) -> Model:
+def coffee_table(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A low table, rectangular or round, perhaps with books on it."""
     h = rng.uniform(0.41, 0.47)
     if rng.random() < 0.3:
-        m = Model("coffee_table", 0.8, 0.8)
-        m.cylinder(0.0, 0.0, (h - 0.04, h), 0.4, style.wood)
-        m.cylinder(0.0, 0.0, (0.03, h - 0.04), 0.05, DARK_METAL)
-        m.cylinder(0.0, 0.0, (0.0, 0.03), 0.24, DARK_METAL)
-        m.surface((-0.28, 0.28), (-0.28, 0.28), h)
-        return m
+        model = ObjectModel("coffee_table", 0.8, 0.8)
+        model.cylinder(0.0, 0.0, (h - 0.04, h), 0.4, style.wood)
+        model.cylinder(0.0, 0.0, (0.03, h - 0.04), 0.05, DARK_METAL)
+        model.cylinder(0.0, 0.0, (0.0, 0.03), 0.24, DARK_METAL)
+        model.surface((-0.28, 0.28), (-0.28, 0.28), h)
+        return model
     w, d = rng.uniform(0.95, 1.25), rng.uniform(0.5, 0.65)
-    m = Model("coffee_table", w, d)
-    m.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.wood)
-    m.legs((0.0, h - 0.04), 0.028, darker(style.wood))
-    m.box((-w / 2 + 0.04, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.04), (0.14, 0.16), style.wood)
+    model = ObjectModel("coffee_table", w, d)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.wood)
+    model.legs((0.0, h - 0.04), 0.028, darker(style.wood))
+    model.box((-w / 2 + 0.04, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.04), (0.14, 0.16), style.wood)
     left = -w / 2
     if rng.random() < 0.6:
-        m.thing("book")
-        m.box((-w / 2 + 0.08, -w / 2 + 0.32), (-0.1, 0.08), (h, h + 0.03), style.accent)
-        m.box((-w / 2 + 0.1, -w / 2 + 0.3), (-0.08, 0.07), (h + 0.03, h + 0.055), Look("paper", (70, 90, 120)))
+        model.begin_instance("book")
+        model.box((-w / 2 + 0.08, -w / 2 + 0.32), (-0.1, 0.08), (h, h + 0.03), style.accent)
+        model.box((-w / 2 + 0.1, -w / 2 + 0.3), (-0.08, 0.07), (h + 0.03, h + 0.055), Finish("paper", (70, 90, 120)))
         left += 0.34
-    m.surface((left, w / 2), (-d / 2, d / 2), h)
-    return m
+    model.surface((left, w / 2), (-d / 2, d / 2), h)
+    return model
 
 
-def side_table(rng: np.random.Generator, style: Style, *, has_lamp: bool) -> Model:
+def side_table(rng: np.random.Generator, style: FurnitureStyle, *, has_lamp: bool) -> ObjectModel:
     """A small round table."""
     h, r = rng.uniform(0.5, 0.62), rng.uniform(0.23, 0.28)
-    m = Model("side_table", 2 * r, 2 * r)
-    m.cylinder(0.0, 0.0, (h - 0.025, h), r, style.second_wood)
-    m.cylinder(0.0, 0.0, (0.02, h - 0.025), 0.03, darker(style.second_wood))
-    m.cylinder(0.0, 0.0, (0.0, 0.02), 0.7 * r, darker(style.second_wood))
+    model = ObjectModel("side_table", 2 * r, 2 * r)
+    model.cylinder(0.0, 0.0, (h - 0.025, h), r, style.second_wood)
+    model.cylinder(0.0, 0.0, (0.02, h - 0.025), 0.03, darker(style.second_wood))
+    model.cylinder(0.0, 0.0, (0.0, 0.02), 0.7 * r, darker(style.second_wood))
     if has_lamp:
-        table_lamp(m, 0.0, -r + 0.11, h, style)
-        m.surface((-0.7 * r, 0.7 * r), (-r + 0.22, 0.65 * r), h)
+        table_lamp(model, 0.0, -r + 0.11, h, style)
+        model.surface((-0.7 * r, 0.7 * r), (-r + 0.22, 0.65 * r), h)
     else:
-        m.surface((-0.7 * r, 0.7 * r), (-0.7 * r, 0.7 * r), h)
-    return m
+        model.surface((-0.7 * r, 0.7 * r), (-0.7 * r, 0.7 * r), h)
+    return model
 
 
-def table(rng: np.random.Generator, style: Style, *, width: float, depth: float) -> Model:
+def table(rng: np.random.Generator, style: FurnitureStyle, *, width: float, depth: float) -> ObjectModel:
     """A dining table with four legs, perhaps with a vase in the middle."""
     h = 0.75
-    m = Model("dining_table", width, depth)
-    m.box((-width / 2, width / 2), (-depth / 2, depth / 2), (h - 0.04, h), style.wood)
-    m.legs((0.0, h - 0.04), 0.035, style.wood, 0.05)
-    m.box(
+    model = ObjectModel("dining_table", width, depth)
+    model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (h - 0.04, h), style.wood)
+    model.legs((0.0, h - 0.04), 0.035, style.wood, 0.05)
+    model.box(
         (-width / 2 + 0.08, width / 2 - 0.08),
         (-depth / 2 + 0.06, depth / 2 - 0.06),
         (h - 0.09, h - 0.04),
         darker(style.wood, 0.9),
     )
     if width > 1.15 and rng.random() < 0.7:
-        vase(m, 0.0, 0.0, h, style)
-        m.surface((-width / 2, -0.12), (-depth / 2, depth / 2), h)
-        m.surface((0.12, width / 2), (-depth / 2, depth / 2), h)
+        vase(model, 0.0, 0.0, h, style)
+        model.surface((-width / 2, -0.12), (-depth / 2, depth / 2), h)
+        model.surface((0.12, width / 2), (-depth / 2, depth / 2), h)
     else:
-        m.surface((-width / 2, width / 2), (-depth / 2, depth / 2), h)
-    return m
+        model.surface((-width / 2, width / 2), (-depth / 2, depth / 2), h)
+    return model
 
 
-def vase(m: Model, x: float, y: float, z: float, style: Style) -> None:
+def vase(model: ObjectModel, x: float, y: float, z: float, style: FurnitureStyle) -> None:
     """Adds a vase with flowers to a model."""
-    m.thing("vase")
-    m.cylinder(x, y, (z, z + 0.16), 0.05, Look("ceramic", style.accent.colour))
-    m.cylinder(x, y, (z + 0.16, z + 0.28), 0.01, Look("leaves", (70, 120, 60)))
+    model.begin_instance("vase")
+    model.cylinder(x, y, (z, z + 0.16), 0.05, Finish("ceramic", style.accent.colour))
+    model.cylinder(x, y, (z + 0.16, z + 0.28), 0.01, Finish("leaves", (70, 120, 60)))
     for dx, dy, dz, colour in (
         (0.0, 0.03, 0.33, (232, 96, 110)),
         (0.05, -0.03, 0.3, (244, 200, 80)),
         (-0.05, -0.02, 0.31, (236, 236, 240)),
     ):
-        m.ellipsoid((x + dx, y + dy, z + dz), (0.045, 0.045, 0.045), Look("leaves", colour))
+        model.ellipsoid((x + dx, y + dy, z + dz), (0.045, 0.045, 0.045), Finish("leaves", colour))
 
 
 def tv_stand(
-    rng: np.random.Generator, style: Style, *, width: float | None = None, has_television: bool = True
-) -> Model:
+    rng: np.random.Generator, style: FurnitureStyle, *, width: float | None = None, has_television: bool = True
+) -> ObjectModel:
     """A low cabinet, 1.4 to 1.9 m wide if no width is given, as a rule with a television of 0.95 to 1.25 m on it."""
     w, d, h = rng.uniform(1.4, 1.9) if width is None else width, 0.45, rng.uniform(0.46, 0.55)
-    m = Model("tv_stand", w, d)
-    m.legs((0.0, 0.1), 0.025, darker(style.wood))
-    m.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.1, h), style.wood)
-    drawers(m, (-w / 2, w / 2), (0.11, h - 0.02), 3, 1, darker(style.wood, 1.12), METAL)
+    model = ObjectModel("tv_stand", w, d)
+    model.legs((0.0, 0.1), 0.025, darker(style.wood))
+    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.1, h), style.wood)
+    model.drawers((-w / 2, w / 2), (0.11, h - 0.02), 3, 1, darker(style.wood, 1.12), METAL)
     if not has_television:
-        m.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
-        return m
-    m.thing("television")
+        model.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
+        return model
+    model.begin_instance("television")
     tv = rng.uniform(0.95, 1.25)
     z0, z1 = h + 0.06, h + 0.06 + 0.56 * tv
-    m.box((-0.2, 0.2), (-0.16, 0.02), (h, h + 0.015), Look("plain", BLACK))
-    m.box((-0.04, 0.04), (-0.1, -0.05), (h + 0.015, z0), Look("plain", BLACK))
-    m.box((-tv / 2, tv / 2), (-0.11, -0.06), (z0, z1), Look("plain", BLACK))
-    m.box((-tv / 2 + 0.02, tv / 2 - 0.02), (-0.06, -0.055), (z0 + 0.03, z1 - 0.02), Look("screen", (36, 44, 62)))
-    m.surface((tv / 2 + 0.02 if w - tv > 0.4 else 0.22, w / 2), (-0.04, d / 2 - 0.025), h)
-    m.surface((-w / 2, -tv / 2 - 0.02 if w - tv > 0.4 else -0.22), (-0.04, d / 2 - 0.025), h)
-    return m
+    model.box((-0.2, 0.2), (-0.16, 0.02), (h, h + 0.015), Finish("plain", BLACK))
+    model.box((-0.04, 0.04), (-0.1, -0.05), (h + 0.015, z0), Finish("plain", BLACK))
+    model.box((-tv / 2, tv / 2), (-0.11, -0.06), (z0, z1), Finish("plain", BLACK))
+    model.box((-tv / 2 + 0.02, tv / 2 - 0.02), (-0.06, -0.055), (z0 + 0.03, z1 - 0.02), Finish("screen", (36, 44, 62)))
+    model.surface((tv / 2 + 0.02 if w - tv > 0.4 else 0.22, w / 2), (-0.04, d / 2 - 0.025), h)
+    model.surface((-w / 2, -tv / 2 - 0.02 if w - tv > 0.4 else -0.22), (-0.04, d / 2 - 0.025), h)
+    return model

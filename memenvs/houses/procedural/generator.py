@@ -11,48 +11,32 @@ from memenvs.checks import check_fields, check_int, check_pair
 from memenvs.houses.classes import MATERIAL_INDEX
 from memenvs.houses.house import Door, House, Receptacle, Room, ShapeBuilder
 from memenvs.houses.procedural import suncg_furnishing
-from memenvs.houses.procedural.bsp_plan import ROOM_ORDER, Halving, draw_halved_plan
+from memenvs.houses.procedural.bsp_plan import ROOM_ORDER, BSPConfig, draw_bsp_plan
+from memenvs.houses.procedural.finishes import (
+    CARPET_FLOORS,
+    DOOR_WOODS,
+    DRY_WALLS,
+    ENTRANCE_WOOD,
+    TILE_FLOORS,
+    WET_WALLS,
+    WOOD_FLOORS,
+    draw_style,
+    pick_finish,
+)
 from memenvs.houses.procedural.floor_plan import FRAME, FloorPlan, Opening
-from memenvs.houses.procedural.furniture_model import Colour, Look, draw_style
-from memenvs.houses.procedural.house_builder import Leaf, add_door, add_entrance, add_walls, add_window, find_leaf
-from memenvs.houses.procedural.placement import RoomSpace
-from memenvs.houses.procedural.room_programs import PIECE_CLASSES, RoomProgramme
-from memenvs.houses.procedural.wings_plan import draw_plan
+from memenvs.houses.procedural.house_builder import (
+    DoorLeaf,
+    add_door,
+    add_entrance,
+    add_walls,
+    add_window,
+    find_door_leaf,
+)
+from memenvs.houses.procedural.placement import RoomPlacer
+from memenvs.houses.procedural.room_programs import PIECE_CLASSES, RoomProgram
+from memenvs.houses.procedural.wings_plan import draw_wings_plan
 
-#: Homes of ExtObjNav. Source: relation of the splits in the article (37 and 12 scenes); the numbers are this project's.
-TRAIN_SEEDS = range(37)
-VALIDATION_SEEDS = range(1000, 1012)
-SPLITS = {
-    "train": tuple(TRAIN_SEEDS), "validation": tuple(VALIDATION_SEEDS), "all": (*TRAIN_SEEDS, *VALIDATION_SEEDS)
-}  # fmt: skip
-#: Homes of the Scene Memory Transformer's tasks: 195 to learn in, of which every fifth is for validation, and 46 to test in.
-#: Source: sizes of the splits in the article; the numbers are this project's.
-SUNCG_SPLITS = {
-    "train": tuple(seed for seed in range(195) if seed % 5 != 4), "validation": tuple(range(4, 195, 5)),
-    "test": tuple(range(1000, 1046)), "all": (*range(195), *range(1000, 1046)),
-}  # fmt: skip
-
-_FLOORS: dict[str, tuple[Look, ...]] = {
-    "wood": (
-        Look("parquet", (176, 128, 82)), Look("planks", (150, 108, 72)), Look("planks", (196, 158, 112)),
-        Look("parquet", (120, 84, 58)), Look("planks", (168, 150, 132)),
-    ),
-    "soft": (Look("carpet", (170, 160, 148)), Look("carpet", (122, 132, 146)), Look("carpet", (184, 168, 136))),
-    "tiles": (
-        Look("tiles", (206, 206, 200)), Look("checker", (190, 190, 186)), Look("tiles", (150, 164, 170)),
-        Look("tiles", (188, 160, 132)), Look("marble", (214, 210, 202)),
-    ),
-}  # fmt: skip
-_WALLS: dict[str, tuple[Look, ...]] = {
-    "dry": (
-        Look("plaster", (236, 230, 218)), Look("plaster", (214, 222, 224)), Look("plaster", (226, 210, 186)),
-        Look("wallpaper", (196, 206, 190)), Look("wallpaper", (206, 190, 196)), Look("plaster", (176, 192, 204)),
-        Look("wallpaper", (222, 206, 160)), Look("plaster", (238, 238, 234)), Look("plaster", (204, 178, 158)),
-    ),
-    "wet": (Look("tiles", (226, 232, 232)), Look("tiles", (176, 206, 212)), Look("tiles", (204, 220, 198))),
-}  # fmt: skip
 _ATTEMPTS = 40
-_DOOR_WOOD: tuple[Colour, ...] = ((236, 234, 228), (160, 116, 76), (112, 76, 50), (206, 196, 178))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +64,14 @@ class HouseConfig:
     extra_doors: float = 0.3
     height: float = 2.7
     wall_thickness: float = 0.12
-    halving: Halving | None = None
+    bsp: BSPConfig | None = None
     name: str = "procedural"
 
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("rooms", "furniture"):
             check_pair(name, getattr(self, name), "fewest and most")
-        fewest, most = (2, 14) if self.halving is None else (1, len(ROOM_ORDER))
+        fewest, most = (2, 14) if self.bsp is None else (1, len(ROOM_ORDER))
         if not fewest <= self.rooms[0] <= self.rooms[1] <= most:
             raise ValueError(f"rooms must be a range within {fewest} to {most}, got {self.rooms}")
         if not 0 < self.area[0] <= self.area[1] or self.area[1] < 10.0 * self.rooms[1]:
@@ -112,7 +96,7 @@ SUNCG_STYLE = HouseConfig(
     furniture=(1, 90),
     passages=0.7,
     extra_doors=0.15,
-    halving=Halving(),
+    bsp=BSPConfig(),
     name="suncg_style",
 )
 
@@ -136,10 +120,10 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         name = f"{config.name}-{seed}"
-        if config.halving is None:
-            house = _draw_house(rng, name, config, must_be_complete=attempt < _ATTEMPTS // 2)
+        if config.bsp is None:
+            house = _draw_wings_house(rng, name, config, must_be_complete=attempt < _ATTEMPTS // 2)
         else:
-            house = _draw_halved_house(rng, name, config, config.halving)
+            house = _draw_suncg_house(rng, name, config, config.bsp)
         if house is None:
             continue
         if best is None or count_furniture(house) > count_furniture(best):
@@ -160,75 +144,77 @@ def count_furniture(house: House) -> int:
     )
 
 
-def _draw_house(rng: np.random.Generator, name: str, config: HouseConfig, *, must_be_complete: bool) -> House | None:
+def _draw_wings_house(
+    rng: np.random.Generator, name: str, config: HouseConfig, *, must_be_complete: bool
+) -> House | None:
     """One try at a home; None if its area or number of pieces is out of range or a room lacks what it must have."""
     num_rooms = int(rng.integers(config.rooms[0], config.rooms[1] + 1))
     high = min(max(17.0 * num_rooms, config.area[0]), 0.98 * config.area[1])  # rounding may add a little
     wanted = rng.uniform(min(max(13.0 * num_rooms, 1.02 * config.area[0]), high), high)
-    plan = draw_plan(rng, num_rooms, wanted, passages=config.passages, extra_doors=config.extra_doors)
+    plan = draw_wings_plan(rng, num_rooms, wanted, passages=config.passages, extra_doors=config.extra_doors)
     if plan is None or not config.area[0] <= sum(room.area for room in plan.rooms) <= config.area[1]:
         return None
-    spaces = [
-        RoomSpace(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness)
+    placers = [
+        RoomPlacer(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness)
         for k, room in enumerate(plan.rooms)
     ]
-    leaves = _draw_leaves(rng, plan, spaces)
+    leaves = _draw_door_leaves(rng, plan, placers)
     has_dining_room = any(room.type == "dining_room" for room in plan.rooms)
-    programmes = [
-        RoomProgramme(rng, s, draw_style(rng), has_dining_room=has_dining_room, is_crowded=num_rooms > 10)
-        for s in spaces
+    programs = [
+        RoomProgram(rng, s, draw_style(rng), has_dining_room=has_dining_room, is_crowded=num_rooms > 10)
+        for s in placers
     ]
-    for programme in programmes:
-        programme.curtains()
+    for program in programs:
+        program.curtains()
     fewest, most = config.furniture
     limit = int(np.clip(round(rng.uniform(3.4, 5.5) * num_rooms), min(fewest + 8, most), most))
-    for programme in programmes:
-        for step in programme.essentials:
+    for program in programs:
+        for step in program.essentials:
             step()
-        if must_be_complete and not programme.is_complete:
+        if must_be_complete and not program.is_complete:
             return None
-    if sum(p.num_pieces for p in programmes) > most:
+    if sum(p.num_pieces for p in programs) > most:
         return None
-    for programme in programmes:
-        for step in programme.usual:
-            if sum(p.num_pieces for p in programmes) < limit:
+    for program in programs:
+        for step in program.usual:
+            if sum(p.num_pieces for p in programs) < limit:
                 step()
-    extras = [(programme, step) for programme in programmes for step in programme.extras]
+    extras = [(program, step) for program in programs for step in program.extras]
     for k in rng.permutation(len(extras)):
-        if sum(p.num_pieces for p in programmes) > limit - 5:
+        if sum(p.num_pieces for p in programs) > limit - 5:
             break
         extras[k][1]()
-    for programme in programmes:
-        for step in programme.decoration:
+    for program in programs:
+        for step in program.decoration:
             step()
-    return _assemble(rng, name, plan, spaces, leaves, config)
+    return _assemble(rng, name, plan, placers, leaves, config)
 
 
-def _draw_halved_house(rng: np.random.Generator, name: str, config: HouseConfig, halving: Halving) -> House | None:
+def _draw_suncg_house(rng: np.random.Generator, name: str, config: HouseConfig, bsp: BSPConfig) -> House | None:
     """One try at a SUNCG-style home; None if its rooms or pieces are out of range or there is nothing to search for."""
-    plan = draw_halved_plan(
-        rng, halving, rooms=config.rooms, area=config.area, passages=config.passages, extra_doors=config.extra_doors
+    plan = draw_bsp_plan(
+        rng, bsp, rooms=config.rooms, area=config.area, passages=config.passages, extra_doors=config.extra_doors
     )
     if plan is None:
         return None
-    spaces = [
-        RoomSpace(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness, suncg_furnishing.DOOR_DEPTH)
+    placers = [
+        RoomPlacer(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness, suncg_furnishing.DOOR_DEPTH)
         for k, room in enumerate(plan.rooms)
     ]
-    suncg_furnishing.furnish(rng, spaces, draw_style(rng))
-    if not suncg_furnishing.has_target(spaces):
+    suncg_furnishing.furnish(rng, placers, draw_style(rng))
+    if not suncg_furnishing.has_target(placers):
         return None
-    house = _assemble(rng, name, plan, spaces, {}, config)
+    house = _assemble(rng, name, plan, placers, {}, config)
     return house if count_furniture(house) <= config.furniture[1] else None
 
 
-def _draw_leaves(rng: np.random.Generator, plan: FloorPlan, spaces: Sequence[RoomSpace]) -> dict[int, Leaf]:
+def _draw_door_leaves(rng: np.random.Generator, plan: FloorPlan, placers: Sequence[RoomPlacer]) -> dict[int, DoorLeaf]:
     """Open leaves for some of the doors, by the door's index; their places are taken in `spaces`."""
-    leaves: dict[int, Leaf] = {}
+    leaves: dict[int, DoorLeaf] = {}
     for index, opening in enumerate(plan.openings):
         if opening.kind == "door" and rng.random() < 0.75:
             for k in opening.rooms:
-                leaf = find_leaf(rng, index, opening, spaces[k])
+                leaf = find_door_leaf(rng, index, opening, placers[k])
                 if leaf is not None:
                     leaves[index] = leaf
                     break
@@ -239,23 +225,25 @@ def _assemble(
     rng: np.random.Generator,
     name: str,
     plan: FloorPlan,
-    spaces: Sequence[RoomSpace],
-    leaves: dict[int, Leaf],
+    placers: Sequence[RoomPlacer],
+    leaves: dict[int, DoorLeaf],
     config: HouseConfig,
 ) -> House:
     """Makes shapes of walls, doors, windows and all that was placed."""
     builder = ShapeBuilder()
     names = ["building"]
-    wood = _pick(rng, _FLOORS["wood"])
-    wall_look, door_wood = _pick(rng, _WALLS["dry"]), _DOOR_WOOD[int(rng.integers(len(_DOOR_WOOD)))]
+    wood = pick_finish(rng, WOOD_FLOORS)
+    wall_look, door_wood = pick_finish(rng, DRY_WALLS), DOOR_WOODS[int(rng.integers(len(DOOR_WOODS)))]
     rooms = []
-    for room, space in zip(plan.rooms, spaces, strict=True):
+    for room, placer in zip(plan.rooms, placers, strict=True):
         is_wet = room.type in ("bathroom", "laundry", "kitchen")
-        floor = _pick(rng, _FLOORS["tiles"]) if is_wet else wood
+        floor = pick_finish(rng, TILE_FLOORS) if is_wet else wood
         if room.type == "bedroom" and rng.random() < 0.4:
-            floor = _pick(rng, _FLOORS["soft"])
-        look = wall_look if rng.random() < 0.4 else _pick(rng, _WALLS["dry"])
-        add_walls(builder, room, space, _pick(rng, _WALLS["wet"]) if room.type == "bathroom" else look, config.height)
+            floor = pick_finish(rng, CARPET_FLOORS)
+        finish = wall_look if rng.random() < 0.4 else pick_finish(rng, DRY_WALLS)
+        add_walls(
+            builder, room, placer, pick_finish(rng, WET_WALLS) if room.type == "bathroom" else finish, config.height
+        )
         (x0, y0), (x1, y1) = room.low, room.high
         polygon = np.array([(x0, y0), (x1, y0), (x1, y1), (x0, y1)])
         rooms.append(Room(room.type, polygon, MATERIAL_INDEX[floor.material], floor.colour))
@@ -263,23 +251,19 @@ def _assemble(
         if opening.kind == "passage":
             continue
         names.append(f"{'window' if opening.kind == 'window' else 'door'}|{len(names)}")
-        space, instance = spaces[opening.rooms[0]], len(names) - 1
+        placer, instance = placers[opening.rooms[0]], len(names) - 1
         if opening.kind == "door":
             add_door(builder, opening, door_wood, config.wall_thickness, leaves.get(index), instance)
         elif opening.kind == "entrance":
-            add_entrance(builder, opening, space, (104, 60, 44), instance)
+            add_entrance(builder, opening, placer, ENTRANCE_WOOD, instance)
         else:
-            add_window(builder, opening, space, instance)
+            add_window(builder, opening, placer, instance)
     receptacles: list[Receptacle] = []
-    for space in spaces:
-        for model, x, y, yaw, z in space.placements:
+    for placer in placers:
+        for model, x, y, yaw, z in placer.placements:
             receptacles += model.build(builder, names, (x, y), yaw, z)
     doors = tuple(_door(opening) for opening in plan.openings if opening.is_walkable)
     return House(name, builder.build(), tuple(rooms), doors, tuple(receptacles), tuple(names), config.height)
-
-
-def _pick(rng: np.random.Generator, looks: tuple[Look, ...]) -> Look:
-    return looks[int(rng.integers(len(looks)))]
 
 
 def _door(opening: Opening) -> Door:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from memenvs.houses.house import Span
+from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.procedural.floor_plan import FRAME, Opening, PlanRoom
-from memenvs.houses.procedural.furniture_model import Model, Span
 
 CELL = 0.05
 BODY_RADIUS = 0.35  # m; the robot's 0.30 m and one raster cell, so that other rasters agree that it passes
@@ -24,7 +25,7 @@ _BACK = 0.006  # m; furniture stands this far from its wall
 WALL_YAW = (0.0, -np.pi / 2, np.pi, np.pi / 2)
 
 
-class Rect(NamedTuple):
+class Footprint(NamedTuple):
     """A rectangle along the axes, m."""
 
     x0: float
@@ -36,7 +37,7 @@ class Rect(NamedTuple):
         """Extents along x (0) or y (1)."""
         return (self.x0, self.x1) if axis == 0 else (self.y0, self.y1)
 
-    def overlaps(self, other: Rect) -> bool:
+    def overlaps(self, other: Footprint) -> bool:
         """Whether both share more than an edge."""
         return self.x0 < other.x1 and other.x0 < self.x1 and self.y0 < other.y1 and other.y0 < self.y1
 
@@ -44,7 +45,7 @@ class Rect(NamedTuple):
 class Placement(NamedTuple):
     """A model somewhere in the home: (x, y) of its middle, turn, and height of its z = 0 above the floor."""
 
-    model: Model
+    model: ObjectModel
     x: float
     y: float
     yaw: float
@@ -52,8 +53,8 @@ class Placement(NamedTuple):
 
 
 @dataclass
-class Group:
-    """Pieces that are placed together, in a frame like that of a `Model`: back to front along y.
+class FurnitureGroup:
+    """Pieces that are placed together, in a frame like that of a `ObjectModel`: back to front along y.
 
     Attributes:
         width: Outline along x, m.
@@ -68,23 +69,23 @@ class Group:
     front: float = 0.0
 
     @staticmethod
-    def of(model: Model, front: float = 0.0) -> Group:
+    def of(model: ObjectModel, front: float = 0.0) -> FurnitureGroup:
         """A group of one piece."""
-        return Group(model.width, model.depth, [Placement(model, 0.0, 0.0, 0.0)], front)
+        return FurnitureGroup(model.width, model.depth, [Placement(model, 0.0, 0.0, 0.0)], front)
 
-    def add_at_back(self, model: Model, x: float) -> None:
+    def add_at_back(self, model: ObjectModel, x: float) -> None:
         """Adds a piece with its back in line with the group's back."""
         self.items.append(Placement(model, x, (model.depth - self.depth) / 2, 0.0))
 
 
-def outline(width: float, depth: float, x: float, y: float, yaw: float) -> Rect:
+def footprint(width: float, depth: float, x: float, y: float, yaw: float) -> Footprint:
     """Bounds along the axes of a turned rectangle."""
     cos, sin = abs(np.cos(yaw)), abs(np.sin(yaw))
     half = (cos * width + sin * depth) / 2, (sin * width + cos * depth) / 2
-    return Rect(x - half[0], y - half[1], x + half[0], y + half[1])
+    return Footprint(x - half[0], y - half[1], x + half[0], y + half[1])
 
 
-class RoomSpace:
+class RoomPlacer:
     """One room being furnished.
 
     Args:
@@ -106,24 +107,24 @@ class RoomSpace:
     ) -> None:
         half_wall = wall_thickness / 2
         self.room, self.openings = room, tuple(openings)
-        self.inside = Rect(
+        self.inside = Footprint(
             room.low[0] + half_wall, room.low[1] + half_wall, room.high[0] - half_wall, room.high[1] - half_wall
         )
         self.placements: list[Placement] = []
-        self._bodies: list[tuple[Rect, float, float]] = []  # outline, lowest and highest z
-        self._fronts: list[Rect] = []
+        self._bodies: list[tuple[Footprint, float, float]] = []  # outline, lowest and highest z
+        self._fronts: list[Footprint] = []
         self.doorsteps = [self._doorstep(o, door_depth) for o in openings if o.kind != "window"]
         self._window_margin = [0.0] * len(self.openings)
         self._make_raster()
 
-    def _doorstep(self, opening: Opening, depth: float) -> Rect:
+    def _doorstep(self, opening: Opening, depth: float) -> Footprint:
         half = opening.width / 2 + 0.05
         along = opening.centre - half, opening.centre + half
         across = opening.line - depth, opening.line + depth
         return (
-            Rect(along[0], across[0], along[1], across[1])
+            Footprint(along[0], across[0], along[1], across[1])
             if opening.axis == 0
-            else Rect(across[0], along[0], across[1], along[1])
+            else Footprint(across[0], along[0], across[1], along[1])
         )
 
     def _make_raster(self) -> None:
@@ -146,16 +147,16 @@ class RoomSpace:
         self._blockers = np.where(free, 0, 100).astype(np.int16)  # (X, Y); number of things that block a cell
         self._wanted = 0.3 * float(free.sum())
 
-    def wall_rect(self, wall: int, along: Span, depth: Span) -> Rect:
+    def wall_rect(self, wall: int, along: Span, depth: Span) -> Footprint:
         """Rectangle beside a wall (0 to 3, see `WALL_YAW`): extents along it and distances from it."""
         i = self.inside
         if wall == 0:
-            return Rect(along[0], i.y0 + depth[0], along[1], i.y0 + depth[1])
+            return Footprint(along[0], i.y0 + depth[0], along[1], i.y0 + depth[1])
         if wall == 1:
-            return Rect(i.x0 + depth[0], along[0], i.x0 + depth[1], along[1])
+            return Footprint(i.x0 + depth[0], along[0], i.x0 + depth[1], along[1])
         if wall == 2:
-            return Rect(along[0], i.y1 - depth[1], along[1], i.y1 - depth[0])
-        return Rect(i.x1 - depth[1], along[0], i.x1 - depth[0], along[1])
+            return Footprint(along[0], i.y1 - depth[1], along[1], i.y1 - depth[0])
+        return Footprint(i.x1 - depth[1], along[0], i.x1 - depth[0], along[1])
 
     def openings_of_wall(self, wall: int) -> list[tuple[Opening, float]]:
         """Doors and windows in a wall, each with the margin beside it that tall things must keep free."""
@@ -171,9 +172,9 @@ class RoomSpace:
         """Tall things keep this distance from windows from now on, m; for curtains."""
         self._window_margin = [margin] * len(self.openings)
 
-    def try_at(self, group: Group, x: float, y: float, yaw: float, *, ignore_fronts: bool = False) -> bool:
+    def try_at(self, group: FurnitureGroup, x: float, y: float, yaw: float, *, ignore_fronts: bool = False) -> bool:
         """Places a group with its middle here if nothing is in the way and a robot still passes."""
-        body = outline(group.width, group.depth, x, y, yaw)
+        body = footprint(group.width, group.depth, x, y, yaw)
         i = self.inside
         if body.x0 < i.x0 or body.y0 < i.y0 or body.x1 > i.x1 or body.y1 > i.y1:
             return False
@@ -183,12 +184,12 @@ class RoomSpace:
             return False
         cos, sin = float(np.cos(yaw)), float(np.sin(yaw))
         ahead = (group.depth + group.front) / 2
-        front = outline(group.width, group.front, x - sin * ahead, y + cos * ahead, yaw)
+        front = footprint(group.width, group.front, x - sin * ahead, y + cos * ahead, yaw)
         if group.front > 0 and any(front.overlaps(other) for other in taken):
             return False
         placed = [
-            Placement(m, x + cos * mx - sin * my, y + sin * mx + cos * my, yaw + turn, z)
-            for m, mx, my, turn, z in group.items
+            Placement(model, x + cos * mx - sin * my, y + sin * mx + cos * my, yaw + turn, z)
+            for model, mx, my, turn, z in group.items
         ]
         if any(self._is_before_window(p) for p in placed):
             return False
@@ -204,7 +205,7 @@ class RoomSpace:
         self.placements += placed
         for p in placed:
             low = p.z + min(part.centre[2] - part.half[2] for part in p.model.parts)
-            self._bodies.append((outline(p.model.width, p.model.depth, p.x, p.y, p.yaw), low, p.z + p.model.height))
+            self._bodies.append((footprint(p.model.width, p.model.depth, p.x, p.y, p.yaw), low, p.z + p.model.height))
         if len(group.items) > 1:
             self._bodies.append((body, 0.0, 0.4))
         if group.front > 0:
@@ -212,7 +213,7 @@ class RoomSpace:
         return True
 
     def try_on_wall(
-        self, rng: np.random.Generator, group: Group, *, where: str = "any", walls: Sequence[int] = ()
+        self, rng: np.random.Generator, group: FurnitureGroup, *, where: str = "any", walls: Sequence[int] = ()
     ) -> bool:
         """Places a group with its back to a wall.
 
@@ -239,7 +240,7 @@ class RoomSpace:
                         return True
         return False
 
-    def _free_spans(self, wall: int, group: Group) -> list[Span]:
+    def _free_spans(self, wall: int, group: FurnitureGroup) -> list[Span]:
         """Pieces of wall that are long enough and have nothing in front, the longest first."""
         axis = wall % 2
         low, high = self.inside.span(axis)
@@ -262,7 +263,7 @@ class RoomSpace:
 
     def _is_before_window(self, p: Placement) -> bool:
         """Whether a tall piece would stand in front of a window or a curtain."""
-        rect = outline(p.model.width, p.model.depth, p.x, p.y, p.yaw)
+        rect = footprint(p.model.width, p.model.depth, p.x, p.y, p.yaw)
         for wall in range(4):
             for opening, margin in self.openings_of_wall(wall):
                 half = opening.width / 2 + 0.05
@@ -274,7 +275,9 @@ class RoomSpace:
                         return True
         return False
 
-    def try_hang(self, rng: np.random.Generator, model: Model, bottom: float, *, walls: Sequence[int] = ()) -> bool:
+    def try_hang(
+        self, rng: np.random.Generator, model: ObjectModel, bottom: float, *, walls: Sequence[int] = ()
+    ) -> bool:
         """Hangs a flat thing on a free piece of wall; True if there was one."""
         top = bottom + model.height
         for wall in walls or [int(w) for w in rng.permutation(4)]:
@@ -285,7 +288,9 @@ class RoomSpace:
                     return True
         return False
 
-    def hang_at(self, model: Model, wall: int, at: float, bottom: float, top: float, *, margin: float = 0.15) -> bool:
+    def hang_at(
+        self, model: ObjectModel, wall: int, at: float, bottom: float, top: float, *, margin: float = 0.15
+    ) -> bool:
         """Hangs a flat thing at this place along a wall unless something is there."""
         axis = wall % 2
         low, high = self.inside.span(axis)
@@ -306,18 +311,18 @@ class RoomSpace:
             self._mark(self.placements[-1], 1)
         return True
 
-    def lay(self, model: Model, x: float, y: float, yaw: float) -> bool:
+    def lay(self, model: ObjectModel, x: float, y: float, yaw: float) -> bool:
         """Lays a rug, shifted to stay inside and clear of doorsteps' frames; False if it does not fit."""
-        rect, i = outline(model.width, model.depth, x, y, yaw), self.inside
+        rect, i = footprint(model.width, model.depth, x, y, yaw), self.inside
         dx = max(i.x0 + 0.05 - rect.x0, 0.0) - max(rect.x1 - i.x1 + 0.05, 0.0)
         dy = max(i.y0 + 0.05 - rect.y0, 0.0) - max(rect.y1 - i.y1 + 0.05, 0.0)
-        rect = outline(model.width, model.depth, x + dx, y + dy, yaw)
+        rect = footprint(model.width, model.depth, x + dx, y + dy, yaw)
         if rect.x0 < i.x0 or rect.y0 < i.y0 or rect.x1 > i.x1 or rect.y1 > i.y1:
             return False
         self.placements.append(Placement(model, x + dx, y + dy, yaw))
         return True
 
-    def block(self, rect: Rect, height: float) -> bool:
+    def block(self, rect: Footprint, height: float) -> bool:
         """Takes a rectangle for something solid of the building, such as an open door leaf, if a robot still passes."""
         middle = (rect.x0 + rect.x1) / 2, (rect.y0 + rect.y1) / 2
         half = (rect.x1 - rect.x0) / 2, (rect.y1 - rect.y0) / 2

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.procedural import fixtures, furniture
-from memenvs.houses.procedural.furniture_model import Model, Style
-from memenvs.houses.procedural.placement import Group, Placement, RoomSpace
+from memenvs.houses.procedural.finishes import FurnitureStyle
+from memenvs.houses.procedural.placement import FurnitureGroup, Placement, RoomPlacer
 
 #: Classes that count as pieces of furniture; lamps, plants, rugs, pictures and what stands on furniture do not.
 PIECE_CLASSES = frozenset({
@@ -18,7 +19,7 @@ PIECE_CLASSES = frozenset({
 })  # fmt: skip
 
 #: What each type of room must have, so that one can tell what it is.
-TELLING_CLASSES = {
+REQUIRED_CLASSES = {
     "living_room": {"sofa"}, "kitchen": {"counter", "refrigerator", "stove"}, "bedroom": {"bed"},
     "bathroom": {"toilet", "sink"}, "dining_room": {"dining_table"}, "study": {"desk"}, "laundry": {"washing_machine"},
 }  # fmt: skip
@@ -26,7 +27,7 @@ TELLING_CLASSES = {
 Step = Callable[[], object]
 
 
-class RoomProgramme:
+class RoomProgram:
     """Furnishes one room: essentials first, then what is usual and extras while the home has few pieces, then decoration.
 
     Attributes:
@@ -39,34 +40,40 @@ class RoomProgramme:
     """
 
     def __init__(
-        self, rng: np.random.Generator, space: RoomSpace, style: Style, *, has_dining_room: bool, is_crowded: bool
+        self,
+        rng: np.random.Generator,
+        placer: RoomPlacer,
+        style: FurnitureStyle,
+        *,
+        has_dining_room: bool,
+        is_crowded: bool,
     ) -> None:
-        self.rng, self.space, self.style = rng, space, style
+        self.rng, self.placer, self.style = rng, placer, style
         self.essentials: list[Step] = []
         self.usual: list[Step] = []
         self.extras: list[Step] = []
         self.decoration: list[Step] = []
         self._has_dining_room, self._is_crowded = has_dining_room, is_crowded
-        steps = getattr(self, f"_plan_{space.room.type}", None)
+        steps = getattr(self, f"_plan_{placer.room.type}", None)
         if steps is not None:
             steps()
-        self.decoration += [self._pictures] if space.room.type not in ("bathroom", "laundry") else []
+        self.decoration += [self._pictures] if placer.room.type not in ("bathroom", "laundry") else []
 
     @property
     def num_pieces(self) -> int:
         """Pieces of furniture placed so far."""
-        return sum(p.model.name in PIECE_CLASSES and p.model.parts[0].centre[2] < 1.4 for p in self.space.placements)
+        return sum(p.model.name in PIECE_CLASSES and p.model.parts[0].centre[2] < 1.4 for p in self.placer.placements)
 
     @property
     def is_complete(self) -> bool:
         """Whether the room has what its type must have."""
-        return TELLING_CLASSES.get(self.space.room.type, set()) <= {p.model.name for p in self.space.placements}
+        return REQUIRED_CLASSES.get(self.placer.room.type, set()) <= {p.model.name for p in self.placer.placements}
 
     def _chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
-    def _wall(self, model: Model, *, front: float = 0.0, where: str = "any") -> bool:
-        return self.space.try_on_wall(self.rng, Group.of(model, front), where=where)
+    def _wall(self, model: ObjectModel, *, front: float = 0.0, where: str = "any") -> bool:
+        return self.placer.try_on_wall(self.rng, FurnitureGroup.of(model, front), where=where)
 
     # Bedrooms and studies
 
@@ -90,14 +97,14 @@ class RoomProgramme:
 
     def _bed(self) -> None:
         rng, style = self.rng, self.style
-        is_double = self.space.room.area > 11.0 or self._chance(0.3)
+        is_double = self.placer.room.area > 11.0 or self._chance(0.3)
         bed = furniture.bed(rng, style, is_double=is_double)
         sides = [[-1, 1], [-1], [1]] if is_double else [[-1], [1]]
         if is_double and (self._is_crowded or self._chance(0.4)):
             sides = sides[1:]
         for side in [*sides, []]:
             tables = [furniture.nightstand(rng, style, has_lamp=self._chance(0.7)) for _ in side]
-            group = Group(bed.width, bed.depth, [], 0.4)
+            group = FurnitureGroup(bed.width, bed.depth, [], 0.4)
             extent = [-bed.width / 2, bed.width / 2]
             for s, stand in zip(side, tables, strict=True):
                 extent[(s + 1) // 2] += s * (stand.width + 0.04)
@@ -107,27 +114,27 @@ class RoomProgramme:
             for s, stand in zip(side, tables, strict=True):
                 group.add_at_back(stand, s * (bed.width + stand.width + 0.08) / 2 - middle)
             for where in ("centre", "any", "corner"):
-                if self.space.try_on_wall(rng, group, where=where):
+                if self.placer.try_on_wall(rng, group, where=where):
                     return
 
     def _bed_rug(self) -> None:
-        for p in self.space.placements:
+        for p in self.placer.placements:
             if p.model.name == "bed" and self._chance(0.7):
                 ahead = 0.25
                 x, y = p.x - np.sin(p.yaw) * ahead, p.y + np.cos(p.yaw) * ahead
                 rug = fixtures.rug(self.rng, width=p.model.width + 1.0, depth=1.7)
-                self.space.lay(rug, x, y, p.yaw)
+                self.placer.lay(rug, x, y, p.yaw)
                 return
 
     def _desk(self) -> bool:
         desk = furniture.desk(self.rng, self.style, has_computer=self._chance(0.75))
         chair = furniture.office_chair(self.style)
         tuck = 0.12
-        group = Group(desk.width, desk.depth + chair.depth - tuck, [], 0.25)
+        group = FurnitureGroup(desk.width, desk.depth + chair.depth - tuck, [], 0.25)
         group.add_at_back(desk, 0.0)
         y = group.depth / 2 - chair.depth / 2
         group.items.append(Placement(chair, -0.15, y, np.pi))
-        return self.space.try_on_wall(self.rng, group)
+        return self.placer.try_on_wall(self.rng, group)
 
     def _plan_study(self) -> None:
         rng, style = self.rng, self.style
@@ -149,7 +156,7 @@ class RoomProgramme:
     def _plan_living_room(self) -> None:
         rng, style = self.rng, self.style
         self.essentials += [self._seating]
-        if not self._has_dining_room and self.space.room.area > 24.0:
+        if not self._has_dining_room and self.placer.room.area > 24.0:
             self.extras.append(lambda: self._dining(4))
         choices: list[tuple[float, Step]] = [
             (0.9, self._armchair),
@@ -168,22 +175,22 @@ class RoomProgramme:
         ]
 
     def _seating(self) -> None:
-        rng, style, space = self.rng, self.style, self.space
-        seats = 3 if space.room.area > 17.0 else 2
+        rng, style, placer = self.rng, self.style, self.placer
+        seats = 3 if placer.room.area > 17.0 else 2
         stand = furniture.tv_stand(rng, style)
         for where in ("centre", "any"):
-            if space.try_on_wall(rng, Group.of(stand, 0.9), where=where):
+            if placer.try_on_wall(rng, FurnitureGroup.of(stand, 0.9), where=where):
                 break
         else:
             stand = None  # type: ignore[assignment]
         sofa, low_table = furniture.sofa(rng, style, seats=seats), furniture.coffee_table(rng, style)
-        group = Group(sofa.width, sofa.depth + 0.38 + low_table.depth, [])
+        group = FurnitureGroup(sofa.width, sofa.depth + 0.38 + low_table.depth, [])
         group.add_at_back(sofa, 0.0)
         group.items.append(Placement(low_table, 0.0, (group.depth - low_table.depth) / 2, 0.0))
         if stand is not None:
-            tv = next(p for p in space.placements if p.model is stand)
+            tv = next(p for p in placer.placements if p.model is stand)
             normal = -np.sin(tv.yaw), np.cos(tv.yaw)
-            limits = space.inside
+            limits = placer.inside
             to_wall = (limits.x1 - tv.x if normal[0] > 0.5 else tv.x - limits.x0 if normal[0] < -0.5
                        else limits.y1 - tv.y if normal[1] > 0.5 else tv.y - limits.y0)  # fmt: skip
             at_wall = to_wall - group.depth / 2 - 0.006
@@ -195,32 +202,32 @@ class RoomProgramme:
                         tv.x + normal[0] * distance + normal[1] * shift,
                         tv.y + normal[1] * distance - normal[0] * shift,
                     )
-                    if space.try_at(group, x, y, tv.yaw + np.pi):
+                    if placer.try_at(group, x, y, tv.yaw + np.pi):
                         return
-        if not space.try_on_wall(rng, group, where="centre") and not self._wall(sofa, front=0.5):
+        if not placer.try_on_wall(rng, group, where="centre") and not self._wall(sofa, front=0.5):
             self._wall(furniture.sofa(rng, style, seats=2), front=0.4)
 
     def _armchair(self) -> bool:
         chair = furniture.sofa(self.rng, self.style, seats=1)
-        tables = [p for p in self.space.placements if p.model.name == "coffee_table"]
+        tables = [p for p in self.placer.placements if p.model.name == "coffee_table"]
         for table in tables:
             for side in self.rng.permutation([-1, 1]):
                 shift = side * (table.model.width / 2 + 0.4 + chair.depth / 2)
                 x, y = table.x + np.cos(table.yaw) * shift, table.y + np.sin(table.yaw) * shift
-                if self.space.try_at(Group.of(chair), x, y, table.yaw + side * np.pi / 2):
+                if self.placer.try_at(FurnitureGroup.of(chair), x, y, table.yaw + side * np.pi / 2):
                     return True
         return self._wall(chair, front=0.5, where="corner")
 
     def _coffee_rug(self) -> None:
-        for p in self.space.placements:
+        for p in self.placer.placements:
             if p.model.name == "coffee_table":
                 rug = fixtures.rug(self.rng, width=self.rng.uniform(2.0, 2.8), depth=self.rng.uniform(1.5, 2.0))
-                self.space.lay(rug, p.x, p.y, p.yaw)
+                self.placer.lay(rug, p.x, p.y, p.yaw)
                 return
 
     def _plan_dining_room(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [lambda: self._dining(6 if self.space.room.area > 13.0 and not self._is_crowded else 4)]
+        self.essentials += [lambda: self._dining(6 if self.placer.room.area > 13.0 and not self._is_crowded else 4)]
         self.extras += [lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [
             lambda: self._chance(0.6) and self._wall(fixtures.plant(rng), where="corner"),
@@ -228,34 +235,35 @@ class RoomProgramme:
         ]
 
     def _dining(self, num_chairs: int) -> bool:
-        rng, style, space = self.rng, self.style, self.space
+        rng, style, placer = self.rng, self.style, self.placer
         for count in [c for c in (6, 4, 2) if c <= num_chairs]:
             width = {6: rng.uniform(1.6, 1.85), 4: rng.uniform(1.2, 1.4), 2: rng.uniform(0.75, 0.9)}[count]
             table = furniture.table(rng, style, width=width, depth=rng.uniform(0.8, 0.92))
             chairs = [furniture.chair(style) for _ in range(count)]
             reach = chairs[0].depth - 0.2
-            group = Group(width + 0.02, table.depth + 2 * reach, [Placement(table, 0.0, 0.0, 0.0)])
+            group = FurnitureGroup(width + 0.02, table.depth + 2 * reach, [Placement(table, 0.0, 0.0, 0.0)])
             places = {6: (-0.31 * width, 0.0, 0.31 * width), 4: (-0.25 * width, 0.25 * width), 2: (0.0,)}[count]
             spots = [(x, side) for x in places for side in (-1, 1)]
             for chair, (x, side) in zip(chairs, spots, strict=True):
                 y = side * (group.depth - chair.depth) / 2
                 group.items.append(Placement(chair, x, y, 0.0 if side < 0 else np.pi))
-            i = space.inside
+            i = placer.inside
             middle = (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2
             for turn in rng.permutation([0.0, np.pi / 2]):
                 spread = np.concatenate(
                     [np.zeros((1, 2)), rng.uniform(-0.5, 0.5, (14, 2)) * (i.x1 - i.x0, i.y1 - i.y0)]
                 )
                 for dx, dy in spread[np.argsort((spread**2).sum(1))]:
-                    if space.try_at(group, middle[0] + dx, middle[1] + dy, float(turn)):
+                    if placer.try_at(group, middle[0] + dx, middle[1] + dy, float(turn)):
                         return True
             for turn in (0.0, np.pi / 2):
-                on_wall = Group(*((group.width, group.depth) if turn == 0.0 else (group.depth, group.width)))
+                on_wall = FurnitureGroup(*((group.width, group.depth) if turn == 0.0 else (group.depth, group.width)))
                 cos, sin = round(np.cos(turn)), round(np.sin(turn))
                 on_wall.items = [
-                    Placement(m, cos * x - sin * y, sin * x + cos * y, yaw + turn) for m, x, y, yaw, _ in group.items
+                    Placement(model, cos * x - sin * y, sin * x + cos * y, yaw + turn)
+                    for model, x, y, yaw, _ in group.items
                 ]
-                if space.try_on_wall(rng, on_wall):
+                if placer.try_on_wall(rng, on_wall):
                     return True
         return False
 
@@ -265,9 +273,9 @@ class RoomProgramme:
         rng = self.rng
         self.essentials.append(self._kitchen_run)
         if not self._has_dining_room:
-            self.extras.append(lambda: self._dining(4 if self.space.room.area > 13.0 else 2))
+            self.extras.append(lambda: self._dining(4 if self.placer.room.area > 13.0 else 2))
         self.extras += [
-            lambda: self.space.room.area > 13.0 and self._has_dining_room and self._island(),
+            lambda: self.placer.room.area > 13.0 and self._has_dining_room and self._island(),
             lambda: self._chance(0.5) and self._more_counter(),
             lambda: self._chance(0.5) and self._wall(fixtures.shelf(rng), front=0.4),
         ]
@@ -280,9 +288,9 @@ class RoomProgramme:
 
     def _island(self) -> bool:
         model = fixtures.counter(self.rng, self.style, width=1.4, has_sink=False, has_microwave=False)
-        i = self.space.inside
+        i = self.placer.inside
         yaw = float(self.rng.choice([0.0, np.pi / 2]))
-        return self.space.try_at(Group.of(model), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, yaw)
+        return self.placer.try_at(FurnitureGroup.of(model), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, yaw)
 
     def _kitchen_run(self) -> None:
         rng, style = self.rng, self.style
@@ -296,14 +304,19 @@ class RoomProgramme:
                     row.append(fixtures.counter(rng, style, width=second, has_sink=False, has_microwave=second > 0.8))
                 if self._chance(0.5):
                     row = [row[0], *reversed(row[1:])]
-                group = Group(sum(m.width for m in row) + 0.006 * (len(row) - 1), max(m.depth for m in row), [], 0.8)
+                group = FurnitureGroup(
+                    sum(model.width for model in row) + 0.006 * (len(row) - 1),
+                    max(model.depth for model in row),
+                    [],
+                    0.8,
+                )
                 x = -group.width / 2
                 for model in row:
                     group.add_at_back(model, x + model.width / 2)
                     if has_cabinets and model.name == "counter":
                         group.add_at_back(fixtures.wall_cabinet(style, width=model.width - 0.01), x + model.width / 2)
                     x += model.width + 0.006
-                if self.space.try_on_wall(rng, group):
+                if self.placer.try_on_wall(rng, group):
                     if rest < 1.7:
                         self._more_counter()
                     return
@@ -313,9 +326,9 @@ class RoomProgramme:
 
     def _plan_bathroom(self) -> None:
         rng, style = self.rng, self.style
-        tub = [fixtures.bathtub(rng)] if self.space.room.area > 5.0 and self._chance(0.65) else [fixtures.shower()]
+        tub = [fixtures.bathtub(rng)] if self.placer.room.area > 5.0 and self._chance(0.65) else [fixtures.shower()]
         self.essentials += [
-            lambda: any(self._wall(m, front=0.3, where="corner") for m in [*tub, fixtures.shower()]),
+            lambda: any(self._wall(model, front=0.3, where="corner") for model in [*tub, fixtures.shower()]),
             lambda: self._wall(fixtures.toilet(), front=0.4) or self._wall(fixtures.toilet()),
             lambda: self._wall(fixtures.vanity(rng, style), front=0.5) or self._wall(fixtures.vanity(rng, style)),
         ]
@@ -328,11 +341,11 @@ class RoomProgramme:
         ]
 
     def _bath_mat(self) -> None:
-        for p in self.space.placements:
+        for p in self.placer.placements:
             if p.model.name in ("bathtub", "shower", "sink") and self._chance(0.6):
                 ahead = p.model.depth / 2 + 0.4
                 x, y = p.x - np.sin(p.yaw) * ahead, p.y + np.cos(p.yaw) * ahead
-                self.space.lay(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, p.yaw)
+                self.placer.lay(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, p.yaw)
                 return
 
     def _plan_laundry(self) -> None:
@@ -357,31 +370,31 @@ class RoomProgramme:
     # Decoration
 
     def _middle_rug(self) -> bool:
-        i = self.space.inside
+        i = self.placer.inside
         size = i.x1 - i.x0, i.y1 - i.y0
         width = min(0.55 * size[0], 2.6)
         depth = min(0.55 * size[1], 2.6)
-        return self.space.lay(
+        return self.placer.lay(
             fixtures.rug(self.rng, width=width, depth=depth), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, 0.0
         )
 
     def _pictures(self) -> None:
         for _ in range(int(self.rng.integers(1, 4))):
-            self.space.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.5, 1.6)))
+            self.placer.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.5, 1.6)))
 
     def _clock(self) -> None:
         if self._chance(0.5):
-            self.space.try_hang(self.rng, fixtures.wall_clock(), 1.8)
+            self.placer.try_hang(self.rng, fixtures.wall_clock(), 1.8)
 
     def curtains(self) -> None:
         """Hangs curtains beside the windows of living rooms and bedrooms; to be called before any furniture is placed."""
-        if self.space.room.type not in ("living_room", "bedroom", "dining_room", "study") or self._chance(0.3):
+        if self.placer.room.type not in ("living_room", "bedroom", "dining_room", "study") or self._chance(0.3):
             return
-        self.space.widen_windows(0.36)
+        self.placer.widen_windows(0.36)
         for wall in range(4):
-            for opening, _ in self.space.openings_of_wall(wall):
+            for opening, _ in self.placer.openings_of_wall(wall):
                 if opening.kind == "window":
                     for side in (-1, 1):
                         model = fixtures.curtain(self.style)
                         at = opening.centre + side * (opening.width / 2 + 0.17)
-                        self.space.hang_at(model, wall, at, 0.92, 0.92 + model.height, margin=0.0)
+                        self.placer.hang_at(model, wall, at, 0.92, 0.92 + model.height, margin=0.0)

@@ -6,10 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.procedural import fixtures
-from memenvs.houses.procedural.furniture_model import Model, Style
-from memenvs.houses.procedural.placement import WALL_YAW, Group, Placement, RoomSpace
-from memenvs.houses.procedural.suncg_tables import INSTEAD, ITEMS, PRESENCE, TARGET_CLASSES, WISHES, Item, Wish
+from memenvs.houses.procedural.finishes import FurnitureStyle
+from memenvs.houses.procedural.placement import WALL_YAW, FurnitureGroup, Placement, RoomPlacer
+from memenvs.houses.procedural.suncg_tables import (
+    FURNITURE_KINDS,
+    PRESENCE_PROBABILITIES,
+    ROOM_RULES,
+    SUBSTITUTES,
+    TARGET_CLASSES,
+    FurnitureKind,
+    FurnitureRule,
+)
 
 DOOR_DEPTH = 0.8  # m; free on both sides of an opening
 _GAP = 0.03  # m; between two pieces
@@ -23,72 +32,74 @@ _MIDDLE = 0.25, 0.75  # of the room's sides
 _MOST_PAINTINGS = 3
 
 
-def furnish(rng: np.random.Generator, spaces: Sequence[RoomSpace], style: Style) -> None:
+def furnish(rng: np.random.Generator, placers: Sequence[RoomPlacer], style: FurnitureStyle) -> None:
     """Furnishes all rooms of a home.
 
     Args:
         rng: Source of chance.
-        spaces: The rooms, empty; filled.
+        placers: The rooms, empty; filled.
         style: Colours of the furniture.
     """
-    present = frozenset(name for name, chance in PRESENCE.items() if rng.random() < chance)
-    for space in spaces:
-        for wish in WISHES[space.room.type]:
-            _fulfil(rng, space, style, present, wish, None)
+    present = frozenset(name for name, chance in PRESENCE_PROBABILITIES.items() if rng.random() < chance)
+    for placer in placers:
+        for rule in ROOM_RULES[placer.room.type]:
+            _apply_rule(rng, placer, style, present, rule, None)
         for _ in range(int(rng.integers(_MOST_PAINTINGS + 1))):
-            space.try_hang(rng, fixtures.painting(rng), float(rng.uniform(1.5, 1.6)))
+            placer.try_hang(rng, fixtures.painting(rng), float(rng.uniform(1.5, 1.6)))
 
 
-def has_target(spaces: Sequence[RoomSpace]) -> bool:
+def has_target(placers: Sequence[RoomPlacer]) -> bool:
     """Whether there is anything to search for."""
-    return any(not TARGET_CLASSES.isdisjoint(p.model.things) for space in spaces for p in space.placements)
+    return any(not TARGET_CLASSES.isdisjoint(p.model.classes) for placer in placers for p in placer.placements)
 
 
-def _fulfil(
+def _apply_rule(
     rng: np.random.Generator,
-    space: RoomSpace,
-    style: Style,
+    placer: RoomPlacer,
+    style: FurnitureStyle,
     present: frozenset[str],
-    wish: Wish,
+    rule: FurnitureRule,
     anchor: Placement | None,
 ) -> None:
     """Draws the pieces of a wish and places those that fit, with what goes with them."""
-    item = ITEMS[wish.item]
-    if item.switch and item.switch not in present:
-        if wish.item not in INSTEAD:
+    kind = FURNITURE_KINDS[rule.kind]
+    if kind.presence_key and kind.presence_key not in present:
+        if rule.kind not in SUBSTITUTES:
             return
-        item = ITEMS[INSTEAD[wish.item]]
-    for _ in range(int(rng.integers(wish.count[0], wish.count[1] + 1))):
-        if rng.random() >= wish.chance:
+        kind = FURNITURE_KINDS[SUBSTITUTES[rule.kind]]
+    for _ in range(int(rng.integers(rule.count[0], rule.count[1] + 1))):
+        if rng.random() >= rule.probability:
             continue
-        model = _draw(rng, style, item)
-        where = wish.where
+        model = _draw(rng, style, kind)
+        where = rule.where
         if where == "sofa":
             where = "wall" if rng.random() < _SOFA_AT_WALL else "centre"
-        if _place(rng, space, model, where, anchor):
-            placed = space.placements[-1]
-            for follower in wish.followers:
-                _fulfil(rng, space, style, present, follower, placed)
+        if _place(rng, placer, model, where, anchor):
+            placed = placer.placements[-1]
+            for follower in rule.companions:
+                _apply_rule(rng, placer, style, present, follower, placed)
 
 
-def _draw(rng: np.random.Generator, style: Style, item: Item) -> Model:
+def _draw(rng: np.random.Generator, style: FurnitureStyle, kind: FurnitureKind) -> ObjectModel:
     """One piece of its usual size, a little larger or smaller."""
     scale = rng.uniform(*_SCALE)
-    width, depth = item.size[0] * scale, item.size[1] * scale
-    model = item.make(rng, style)
+    width, depth = kind.size[0] * scale, kind.size[1] * scale
+    model = kind.make(rng, style)
     if model.width == model.depth:  # a round table stays round
         width = depth = float(np.sqrt(width * depth))
     return model.stretched(width, depth)
 
 
-def _place(rng: np.random.Generator, space: RoomSpace, model: Model, where: str, anchor: Placement | None) -> bool:
+def _place(
+    rng: np.random.Generator, placer: RoomPlacer, model: ObjectModel, where: str, anchor: Placement | None
+) -> bool:
     """Tries to place a piece; whether it stands."""
     if where == "wall":
-        group = Group(model.width + 2 * _GAP, model.depth + _GAP)
+        group = FurnitureGroup(model.width + 2 * _GAP, model.depth + _GAP)
         group.add_at_back(model, 0.0)
-        return space.try_on_wall(rng, group)
-    group = Group(model.width + 2 * _GAP, model.depth + 2 * _GAP, [Placement(model, 0.0, 0.0, 0.0)])
-    inside = space.inside
+        return placer.try_on_wall(rng, group)
+    group = FurnitureGroup(model.width + 2 * _GAP, model.depth + 2 * _GAP, [Placement(model, 0.0, 0.0, 0.0)])
+    inside = placer.inside
     for _ in range(_TRIES):
         if anchor is None:
             x, y = (low + rng.uniform(*_MIDDLE) * (high - low) for low, high in (inside.span(0), inside.span(1)))
@@ -97,12 +108,14 @@ def _place(rng: np.random.Generator, space: RoomSpace, model: Model, where: str,
             dx, dy, turn = _spot_near(rng, anchor.model, model, where)
             cos, sin = float(np.cos(anchor.yaw)), float(np.sin(anchor.yaw))
             spot = anchor.x + cos * dx - sin * dy, anchor.y + sin * dx + cos * dy, anchor.yaw + turn
-        if space.try_at(group, *spot):
+        if placer.try_at(group, *spot):
             return True
     return False
 
 
-def _spot_near(rng: np.random.Generator, anchor: Model, model: Model, where: str) -> tuple[float, float, float]:
+def _spot_near(
+    rng: np.random.Generator, anchor: ObjectModel, model: ObjectModel, where: str
+) -> tuple[float, float, float]:
     """Place and turn of a piece in the frame of the piece that it goes with."""
     across, along = (anchor.width + model.width) / 2 + _NEXT_TO, (anchor.depth + model.depth) / 2 + _NEXT_TO
     if where == "beside":

@@ -10,13 +10,13 @@ import numpy as np
 from memenvs.houses.procedural.floor_plan import (
     DOOR_HEIGHT,
     FRAME,
-    RASTER,
-    Contact,
+    GRID,
     FloorPlan,
     Opening,
     PlanRoom,
+    WallSegment,
     add_outer_openings,
-    find_contacts,
+    find_wall_segments,
 )
 
 SHORTEST_WALL = 1.23  # m; a shared wall must be this long to take a door of at least 0.9 m
@@ -58,7 +58,7 @@ _DOOR_COST = {
 }  # fmt: skip
 
 
-def draw_plan(
+def draw_wings_plan(
     rng: np.random.Generator, num_rooms: int, area: float, *, passages: float = 0.5, extra_doors: float = 0.3
 ) -> FloorPlan | None:
     """A floor plan with sensible rooms and doors; the best of several tries.
@@ -108,7 +108,7 @@ def _arrange(rng: np.random.Generator, types: list[str], area: float) -> list[Pl
     else:
         rooms = _with_wings(rng, sized, corridor, num_hallways)
     rooms = _on_raster(rng, rooms, area)
-    return rooms if _are_wide(rooms, slack=RASTER) else None
+    return rooms if _are_wide(rooms, slack=GRID) else None
 
 
 def _split(
@@ -118,8 +118,8 @@ def _split(
     if len(sized) == 1:
         return [PlanRoom(low, high, sized[0][0])]
     order = rng.permutation(len(sized))
-    cut = int(rng.integers(1, len(sized)))
-    first, second = [sized[i] for i in order[:cut]], [sized[i] for i in order[cut:]]
+    num_first = int(rng.integers(1, len(sized)))
+    first, second = [sized[i] for i in order[:num_first]], [sized[i] for i in order[num_first:]]
     share = sum(a for _, a in first) / sum(a for _, a in sized)
     sides = high[0] - low[0], high[1] - low[1]
     axis = int(sides[1] > sides[0]) if rng.random() < 0.8 else int(rng.integers(2))
@@ -199,7 +199,7 @@ def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> 
         if rng.random() < 0.5:
             corners[:, :, axis] = -corners[:, ::-1, axis]
     scale = np.sqrt(area / sum(room.area for room in rooms))
-    corners = np.round((corners - corners.min((0, 1))) * scale / RASTER) * RASTER
+    corners = np.round((corners - corners.min((0, 1))) * scale / GRID) * GRID
     return [
         PlanRoom((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), room.type)
         for room, (low, high) in zip(rooms, corners, strict=True)
@@ -210,7 +210,7 @@ def _with_openings(
     rng: np.random.Generator, rooms: list[PlanRoom], passages: float, extra_doors: float
 ) -> FloorPlan | None:
     """Doors, front door and windows for these rooms, or None if not all rooms can be connected."""
-    inner, outer = find_contacts(rooms)
+    inner, outer = find_wall_segments(rooms)
     costs = [_DOOR_COST.get(frozenset(rooms[k].type for k in c.rooms), _ODD) for c in inner]
     group = list(range(len(rooms)))
     degree = [0] * len(rooms)
@@ -236,7 +236,7 @@ def _with_openings(
     return FloorPlan(tuple(rooms), add_outer_openings(rng, rooms, outer, openings), worst)
 
 
-def _doorway(rng: np.random.Generator, contact: Contact, types: tuple[str, str], passages: float) -> Opening:
+def _doorway(rng: np.random.Generator, contact: WallSegment, types: tuple[str, str], passages: float) -> Opening:
     """A door near one end of a shared wall, or a wide passage in its middle."""
     if all(t in (*_PUBLIC, "hallway") for t in types) and contact.length > 2.2 and rng.random() < passages:
         width = min(rng.uniform(1.4, 2.4), contact.length - 0.7)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from memenvs.houses.classes import CLASS_INDEX
-from memenvs.houses.house import BOX, Door, House, Room, ShapeBuilder, points_in_polygon, polygon_area
-from memenvs.houses.procthor.assets import ROOM_TYPES, finish
+from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
+from memenvs.houses.house import BOX, Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
+from memenvs.houses.procthor.asset_builder import DARK, WHITE, AssetBuilder
+from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import add_objects, read_objects
-from memenvs.houses.procthor.parts import DARK, WHITE, Colour, Parts
-from memenvs.houses.procthor.walls import Finish, Hole, Opening, WallSide, build_walls
+from memenvs.houses.procthor.walls import Hole, WallGap, WallSide, build_walls
 from memenvs.json_records import Field, count_records, read_json, read_record, read_records
 
 #: Width of a door's or window's frame inside its hole, and depth of that frame through the wall, m.
@@ -47,7 +47,7 @@ def count_procthor(path: str | Path) -> int:
     return count_records(Path(path))
 
 
-def most_rooms(path: str | Path) -> int:
+def max_rooms(path: str | Path) -> int:
     """Rooms of the house of a file that has most.
 
     Args:
@@ -104,9 +104,14 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
         _fill_window(_parts(builder, holes[-1], "window", instances))
     boxes, openings = build_walls(list(walls.values()), holes)
     for box in boxes:
-        material, colour = box.finish
         builder.add(
-            BOX, box.centre, box.half, yaw=box.yaw, material=material, colour=colour, semantic=CLASS_INDEX["wall"]
+            BOX,
+            box.centre,
+            box.half,
+            yaw=box.yaw,
+            material=MATERIAL_INDEX[box.finish.material],
+            colour=box.finish.colour,
+            semantic=CLASS_INDEX["wall"],
         )
     doors += [_open_side(opening) for opening in openings]
     _check_joined(house, len(rooms), doors)
@@ -125,8 +130,9 @@ def _room(field: Field) -> Room:
         )
     if polygon_area(corners) < 0:
         corners = corners[::-1].copy()
-    material, colour = _finish(field["floorMaterial"], "planks")
-    return Room(ROOM_TYPES.get(field["roomType"].text(), "other"), corners, material, colour)
+    floor = _finish(field["floorMaterial"], "planks")
+    room_type = ROOM_TYPES.get(field["roomType"].text(), "other")
+    return Room(room_type, corners, MATERIAL_INDEX[floor.material], floor.colour)
 
 
 def _needed_corners(corners: np.ndarray) -> np.ndarray:
@@ -158,7 +164,7 @@ def _finish(field: Field, plain: str) -> Finish:
     if rgb is not None:
         red, green, blue = (round(255 * min(1.0, max(0.0, channel))) for channel in rgb.numbers("rgb"))
         colour = red, green, blue
-    return finish(field["name"].text(), colour, plain)
+    return surface_finish(field["name"].text(), colour, plain)
 
 
 def _wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
@@ -218,7 +224,7 @@ def _door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
     return Door((first, second), centre, width, hole.high - DOOR_FRAME, math.atan2(y1 - y0, x1 - x0))
 
 
-def _open_side(opening: Opening) -> Door:
+def _open_side(opening: WallGap) -> Door:
     """A stretch without a wall as a door."""
     (x0, y0), (x1, y1) = opening.start, opening.end
     centre = ((x0 + x1) / 2, (y0 + y1) / 2)
@@ -226,12 +232,12 @@ def _open_side(opening: Opening) -> Door:
     return Door(opening.rooms, centre, math.dist(opening.start, opening.end), opening.height, yaw)
 
 
-def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> Parts:
+def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> AssetBuilder:
     """The box of a door or window as a new instance: x along the wall, y through it, z up from the hole's lower edge."""
     (x0, y0), (x1, y1) = hole.start, hole.end
     instance = len(instances)
     instances.append(f"{semantic}|{instance}")
-    return Parts(
+    return AssetBuilder(
         centre=((x0 + x1) / 2, (y0 + y1) / 2, (hole.low + hole.high) / 2),
         size=(math.dist(hole.start, hole.end), FRAME_DEPTH, hole.high - hole.low),
         yaw=math.atan2(y1 - y0, x1 - x0),
@@ -245,7 +251,7 @@ def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str
     )
 
 
-def _frame(p: Parts, width: float, *, with_sill: bool) -> None:
+def _frame(p: AssetBuilder, width: float, *, with_sill: bool) -> None:
     """A frame along the edges of a hole."""
     low = width if with_sill else 0.0
     for x in ((-p.x, -p.x + width), (p.x - width, p.x)):
@@ -255,7 +261,7 @@ def _frame(p: Parts, width: float, *, with_sill: bool) -> None:
         p.box((-p.x, p.x), (-p.y, p.y), (0, width))
 
 
-def _fill_door(p: Parts, *, is_closed: bool) -> None:
+def _fill_door(p: AssetBuilder, *, is_closed: bool) -> None:
     """A door's frame, and its panel with handles if it is closed."""
     _frame(p, DOOR_FRAME, with_sill=False)
     if is_closed:
@@ -264,7 +270,7 @@ def _fill_door(p: Parts, *, is_closed: bool) -> None:
         p.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
 
 
-def _fill_window(p: Parts) -> None:
+def _fill_window(p: AssetBuilder) -> None:
     """A pane of glass in a frame."""
     _frame(p, WINDOW_FRAME, with_sill=True)
     half = p.x - WINDOW_FRAME

@@ -10,10 +10,10 @@ import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import Receptacle, ShapeBuilder
+from memenvs.houses.procthor.asset_builder import AssetBuilder, SupportSurface
 from memenvs.houses.procthor.assets import ASSET_TYPES, UNKNOWN_TYPE, AssetType
-from memenvs.houses.procthor.parts import Parts, Surface
-from memenvs.houses.procthor.things import block
-from memenvs.houses.procthor.walls import Rectangle, cut_rectangle
+from memenvs.houses.procthor.item_shapes import block
+from memenvs.houses.procthor.walls import Extents, cut_rectangle
 from memenvs.json_records import Field
 
 SURFACE_HEIGHTS = (0.4, 1.5)  # m; where a robot of 1.5 m sees what stands there
@@ -26,7 +26,7 @@ _GAP = 0.01  # m kept from what stands there already
 
 
 @dataclass(frozen=True)
-class Placed:
+class ProcthorObject:
     """One object: its type, its bounding box in the home (m, rad), and what stands on it.
 
     Attributes:
@@ -58,7 +58,7 @@ class Placed:
         return self.centre[2] + self.size[2] / 2
 
 
-def read_objects(objects: Sequence[Field], sizes: Field) -> list[Placed]:
+def read_objects(objects: Sequence[Field], sizes: Field) -> list[ProcthorObject]:
     """All objects and their children, parents first.
 
     Args:
@@ -75,7 +75,7 @@ def read_objects(objects: Sequence[Field], sizes: Field) -> list[Placed]:
 
 
 def add_objects(
-    builder: ShapeBuilder, placed: Sequence[Placed], instances: list[str], ceiling: float
+    builder: ShapeBuilder, placed: Sequence[ProcthorObject], instances: list[str], ceiling: float
 ) -> list[Receptacle]:
     """Adds the solids of all objects.
 
@@ -89,25 +89,25 @@ def add_objects(
         Free places on furniture; whatever the house has on it already is left out of them.
     """
     receptacles: list[Receptacle] = []
-    corners = np.array([_corners(thing) for thing in placed]).reshape(-1, 4, 2)
-    low = np.array([thing.low for thing in placed])
-    high = np.array([thing.high for thing in placed])
-    for i, thing in enumerate(placed):
-        parts = Parts(
-            thing.centre, thing.size, thing.yaw, thing.asset, thing.rests, builder,
-            CLASS_INDEX[thing.type.semantic], len(instances), thing.type.material, thing.type.colour(thing.asset),
+    corners = np.array([_corners(item) for item in placed]).reshape(-1, 4, 2)
+    low = np.array([item.low for item in placed])
+    high = np.array([item.high for item in placed])
+    for i, item in enumerate(placed):
+        parts = AssetBuilder(
+            item.centre, item.size, item.yaw, item.asset, item.rests, builder,
+            CLASS_INDEX[item.type.semantic], len(instances), item.type.material, item.type.colour(item.asset),
         )  # fmt: skip
-        (block if thing.is_tilted else thing.type.form)(parts)
-        instances.append(f"{thing.type.semantic}|{len(instances)}")
-        if thing.type.is_receptacle and not thing.is_tilted:
+        (block if item.is_tilted else item.type.form)(parts)
+        instances.append(f"{item.type.semantic}|{len(instances)}")
+        if item.type.is_receptacle and not item.is_tilted:
             others = np.arange(len(placed)) != i
-            footprints = _footprints(corners[others], thing)
+            footprints = _footprints(corners[others], item)
             for surface in parts.surfaces:
-                receptacles += _free(thing, surface, parts.instance, (footprints, low[others], high[others]), ceiling)
+                receptacles += _free(item, surface, parts.instance, (footprints, low[others], high[others]), ceiling)
     return receptacles
 
 
-def _read(item: Field, sizes: Field) -> Iterator[Placed]:
+def _read(item: Field, sizes: Field) -> Iterator[ProcthorObject]:
     """One object and everything on it."""
     asset = item["assetId"].text()
     size = sizes.get(asset)
@@ -125,14 +125,16 @@ def _read(item: Field, sizes: Field) -> Iterator[Placed]:
     centre = (x, y, up)
     children = [list(_read(child, sizes)) for child in item.children("children")]
     _set_down(children, up + box[2] / 2)
-    rests = tuple(sorted({round(things[0].low - up + box[2] / 2, 3) for things in children}))
+    rests = tuple(sorted({round(items[0].low - up + box[2] / 2, 3) for items in children}))
     is_tilted = max(abs(math.remainder(angle, math.tau)) for angle in (pitch, roll)) > _TILTED
-    yield Placed(asset, ASSET_TYPES.get(size["type"].text(), UNKNOWN_TYPE), centre, box, -turn, is_tilted, rests)
-    for things in children:
-        yield from things
+    yield ProcthorObject(
+        asset, ASSET_TYPES.get(size["type"].text(), UNKNOWN_TYPE), centre, box, -turn, is_tilted, rests
+    )
+    for items in children:
+        yield from items
 
 
-def _set_down(children: list[list[Placed]], top: float) -> None:
+def _set_down(children: list[list[ProcthorObject]], top: float) -> None:
     """Lowers children, in place, to the top that they hover above, or to the lowest of those beside them.
 
     ProcTHOR leaves fragile things 5 cm above what they stand on, to let physics settle them.
@@ -144,7 +146,7 @@ def _set_down(children: list[list[Placed]], top: float) -> None:
             level = top if 0 <= low - top <= _HOVER else low
         fall = low - level
         if fall:
-            children[k] = [replace(thing, centre=(*thing.centre[:2], thing.centre[2] - fall)) for thing in children[k]]
+            children[k] = [replace(item, centre=(*item.centre[:2], item.centre[2] - fall)) for item in children[k]]
 
 
 def _tilted_size(size: tuple[float, float, float], pitch: float, roll: float) -> tuple[float, float, float]:
@@ -155,33 +157,37 @@ def _tilted_size(size: tuple[float, float, float], pitch: float, roll: float) ->
     return float(width), float(depth), float(height)
 
 
-def _corners(thing: Placed) -> np.ndarray:
+def _corners(item: ProcthorObject) -> np.ndarray:
     """float64, (4, 2); corners of a box on the floor plan, m."""
-    half = np.array(thing.size[:2]) / 2
+    half = np.array(item.size[:2]) / 2
     signs = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
-    return (signs * half) @ np.array([(cos, sin), (-sin, cos)]) + thing.centre[:2]
+    cos, sin = math.cos(item.yaw), math.sin(item.yaw)
+    return (signs * half) @ np.array([(cos, sin), (-sin, cos)]) + item.centre[:2]
 
 
-def _footprints(corners: np.ndarray, thing: Placed) -> np.ndarray:
+def _footprints(corners: np.ndarray, item: ProcthorObject) -> np.ndarray:
     """Bounds of corners (K, 4, 2) in the frame of `thing`: float64, (K, 4); x from, to, y from, to, m."""
-    cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
-    local = (corners - np.array(thing.centre[:2])) @ np.array([(cos, -sin), (sin, cos)])
+    cos, sin = math.cos(item.yaw), math.sin(item.yaw)
+    local = (corners - np.array(item.centre[:2])) @ np.array([(cos, -sin), (sin, cos)])
     bounds = np.stack([local.min(1), local.max(1)], axis=2)  # (K, 2, 2): axis, from and to
     return bounds.reshape(len(corners), 4)
 
 
 def _free(
-    thing: Placed, surface: Surface, instance: int, others: tuple[np.ndarray, np.ndarray, np.ndarray], ceiling: float
+    item: ProcthorObject,
+    surface: SupportSurface,
+    instance: int,
+    others: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ceiling: float,
 ) -> list[Receptacle]:
     """Places on one surface that nothing stands on, largest first."""
-    z = thing.low + surface.z
-    if not SURFACE_HEIGHTS[0] <= z <= SURFACE_HEIGHTS[1] or surface.room < _NEEDED_ROOM:
+    z = item.low + surface.z
+    if not SURFACE_HEIGHTS[0] <= z <= SURFACE_HEIGHTS[1] or surface.clearance < _NEEDED_ROOM:
         return []
     footprints, low, high = others
-    room = min(surface.room, ceiling - z)
+    room = min(surface.clearance, ceiling - z)
     in_way = (high > z + 0.001) & (low < z + _NEEDED_ROOM)
-    free: list[Rectangle] = [(*surface.x, *surface.y)]
+    free: list[Extents] = [(*surface.x, *surface.y)]
     for x0, x1, y0, y1 in footprints[in_way]:
         hole = (x0 - _GAP, x1 + _GAP, y0 - _GAP, y1 + _GAP)
         free = [part for rectangle in free for part in cut_rectangle(rectangle, hole)]
@@ -192,8 +198,8 @@ def _free(
         over = (footprints[:, 0] < x1) & (footprints[:, 1] > x0) & (footprints[:, 2] < y1) & (footprints[:, 3] > y0)
         above = low[over & (low >= z + _NEEDED_ROOM)]
         mid_x, mid_y = (x0 + x1) / 2, (y0 + y1) / 2
-        cos, sin = math.cos(thing.yaw), math.sin(thing.yaw)
-        centre = (thing.centre[0] + cos * mid_x - sin * mid_y, thing.centre[1] + sin * mid_x + cos * mid_y, z)
+        cos, sin = math.cos(item.yaw), math.sin(item.yaw)
+        centre = (item.centre[0] + cos * mid_x - sin * mid_y, item.centre[1] + sin * mid_x + cos * mid_y, z)
         clearance = min(room, float(above.min()) - z) if len(above) else room
-        places.append(Receptacle(instance, centre, ((x1 - x0) / 2, (y1 - y0) / 2), thing.yaw, clearance))
+        places.append(Receptacle(instance, centre, ((x1 - x0) / 2, (y1 - y0) / 2), item.yaw, clearance))
     return places

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from memenvs.houses.house import Finish
+
 #: Half of a wall's thickness, m: ProcTHOR leaves 0.025 m between the line of a wall and furniture. Pictures, 0.005 m
 #: from the line and at least 0.016 m deep, must still stand out of the wall.
 WALL_HALF = 0.02
@@ -15,8 +17,7 @@ WALL_HALF = 0.02
 _SAME_LINE = 0.01  # m; walls whose lines are nearer than this are one wall
 _OVERLAP = WALL_HALF - 0.0005  # m beyond a wall's end, to close corners; less than WALL_HALF, lest faces coincide
 
-Finish = tuple[int, tuple[int, int, int]]  # material and colour
-Rectangle = tuple[float, float, float, float]  # smallest and largest first coordinate, smallest and largest second
+Extents = tuple[float, float, float, float]  # smallest and largest first coordinate, smallest and largest second
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class WallBox:
 
 
 @dataclass(frozen=True)
-class Opening:
+class WallGap:
     """A stretch without a wall between two rooms: its two ends, (x, y), and its height, m."""
 
     rooms: tuple[int, int]
@@ -124,7 +125,7 @@ class _Run:
     rooms: tuple[int, int]
 
 
-def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[WallBox], list[Opening]]:
+def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[WallBox], list[WallGap]]:
     """Boxes of all walls, and the stretches between rooms where none stands.
 
     A wall whose two rooms see different finishes is two boxes, back to back, each half as thick.
@@ -137,7 +138,7 @@ def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[
         The boxes, and the openings.
     """
     boxes: list[WallBox] = []
-    openings: list[Opening] = []
+    openings: list[WallGap] = []
     for line in _lines(sides):
         cuts = [
             (*line.span(hole.start, hole.end), hole.low, hole.high)
@@ -148,7 +149,7 @@ def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[
         for i, run in enumerate(runs):
             if run.left is None or run.right is None:
                 if min(run.rooms) >= 0:
-                    openings.append(Opening(run.rooms, line.at(run.start), line.at(run.end), run.height))
+                    openings.append(WallGap(run.rooms, line.at(run.start), line.at(run.end), run.height))
                 continue
             before = i > 0 and runs[i - 1].left is not None and runs[i - 1].end == run.start
             after = i + 1 < len(runs) and runs[i + 1].left is not None and runs[i + 1].start == run.end
@@ -158,7 +159,7 @@ def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[
     return boxes, openings
 
 
-def cut_rectangle(rectangle: Rectangle, hole: Rectangle) -> list[Rectangle]:
+def cut_rectangle(rectangle: Extents, hole: Extents) -> list[Extents]:
     """A rectangle without a hole: up to four, those beside the hole as high as the rectangle itself."""
     a0, a1, b0, b1 = rectangle
     c0, c1, d0, d1 = max(a0, hole[0]), min(a1, hole[1]), max(b0, hole[2]), min(b1, hole[3])
@@ -222,7 +223,7 @@ def _run(line: _Line, start: float, end: float, here: Sequence[WallSide]) -> _Ru
     return _Run(start, end, height, (left or only).finish, (right or only).finish, rooms)
 
 
-def _boxes(line: _Line, rectangle: Rectangle, cuts: Sequence[Rectangle], left: Finish, right: Finish) -> list[WallBox]:
+def _boxes(line: _Line, rectangle: Extents, cuts: Sequence[Extents], left: Finish, right: Finish) -> list[WallBox]:
     """Boxes of one stretch, `rectangle` (along, up), without its holes."""
     parts = [rectangle]
     for cut in cuts:

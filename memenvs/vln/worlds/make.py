@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from memenvs.checks import choices_for
+from memenvs.data import find_vln_folder
 from memenvs.vln.features.base import DEFAULT_SIZE, Features
 from memenvs.vln.features.files import FileFeatures
 from memenvs.vln.features.synthetic import SyntheticFeatures
 from memenvs.vln.graph import Graphs
 from memenvs.vln.worlds.base import World
-from memenvs.vln.worlds.mp3d import data_folder, load_cvdn, load_r2r
+from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
 from memenvs.vln.worlds.procedural.world import load_tours
 
@@ -44,7 +45,7 @@ def make_world(
         raise ValueError(f"unknown world {name!r}; {choices_for(name, WORLDS)}")
     if name == "procedural":
         return load_tours(split, legs) if task == "r2r" else load_dialogues(split, supervision, history)
-    folder = data_folder(data_dir)
+    folder = find_vln_folder(data_dir)
     return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
@@ -13,24 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
+from memenvs.data import MP3D_HELP
 from memenvs.files import cached_until_changed
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokens import frequent_words
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, Sights, World
 
-#: Environment variable of the folder with data files, and where in it these are.
-DATA_VARIABLE, FOLDER = "MEMENVS_DATA", "vln"
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
 CVDN_SPLITS = ("train", "val_seen", "val_unseen")
 _NDH = "ndh_{}.json"
 _GRAPHS = "connectivity"  # folder of graphs that are not packed
 _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
-_WHAT_TO_GET = (
-    "World 'mp3d' needs, in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER: connectivity/SCAN_connectivity.json "
-    "of the Matterport3D Simulator (or the same packed as connectivity.npz); for R2R, R2R_SPLIT.json from the simulator's tasks/R2R/data; for CVDN, "
-    "SPLIT.json from tasks/NDH/data of the CVDN project as ndh_SPLIT.json; each may be gzipped. They are under the Matterport3D terms of use."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +41,7 @@ class Scan:
     visible: np.ndarray
 
 
-def data_folder(data_dir: str | os.PathLike[str] | None, what_to_get: str = _WHAT_TO_GET) -> Path:
-    """The folder of the files: `data_dir`, or `vln` in it, or `vln` in the folder that `$MEMENVS_DATA` names.
-
-    Raises:
-        FileNotFoundError: It is not there; the message ends with what to get and where to put it.
-    """
-    if data_dir is None:
-        named = os.environ.get(DATA_VARIABLE)
-        if not named:
-            raise FileNotFoundError(
-                f"no data: $MEMENVS_DATA is not set or empty, and no folder (data_dir, --data) is given. {what_to_get}"
-            )
-        data_dir = Path(named) / FOLDER
-    folder = Path(data_dir)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"no data: there is no folder {str(folder)!r}. {what_to_get}")
-    inner = folder / FOLDER
-    return (inner if inner.is_dir() else folder).resolve()
-
-
-def find_file(folder: Path, *names: str, what_to_get: str = _WHAT_TO_GET) -> Path:
+def find_file(folder: Path, *names: str, help_text: str = MP3D_HELP) -> Path:
     """The first of these files, gzipped or not, that is there.
 
     Raises:
@@ -76,7 +49,7 @@ def find_file(folder: Path, *names: str, what_to_get: str = _WHAT_TO_GET) -> Pat
     """
     found = _find(folder, *names)
     if found is None:
-        raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {what_to_get}")
+        raise FileNotFoundError(f"no file {' or '.join(names)} in {str(folder)!r}. {help_text}")
     return found
 
 
@@ -96,7 +69,7 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
     if path is None:
         there = ", ".join(each for each, at in found.items() if at is not None) or "none"
         names = " or ".join(form.format(split) for form in forms)
-        raise FileNotFoundError(f"no file {names} in {str(folder)!r}; splits that are there: {there}. {_WHAT_TO_GET}")
+        raise FileNotFoundError(f"no file {names} in {str(folder)!r}; splits that are there: {there}. {MP3D_HELP}")
     return path
 
 
@@ -123,7 +96,7 @@ def read_scans(folder: Path) -> dict[str, Scan]:
     paths = sorted((folder / _GRAPHS).glob("*_connectivity.json"))
     if not paths:
         raise FileNotFoundError(
-            f"no connectivity.npz and no connectivity/*_connectivity.json in {str(folder)!r}. {_WHAT_TO_GET}"
+            f"no connectivity.npz and no connectivity/*_connectivity.json in {str(folder)!r}. {MP3D_HELP}"
         )
     return {path.name.removesuffix("_connectivity.json"): _read_scan(path) for path in paths}
 
@@ -289,7 +262,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dWorld:
     """R2R's instructions; the id of one is `PATH_INDEX`, such as "6939_2".
 
     Args:
-        folder: As `data_folder` gives it.
+        folder: As `memenvs.data.find_vln_folder` gives it.
         split: "train", "val_seen", "val_unseen" or "val_train_seen" (those 500 paths of train that `splits.json` lists).
 
     Raises:
@@ -333,7 +306,7 @@ def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dW
     """CVDN's instances of navigation from dialogue history (NDH); the id of one is its `inst_idx`.
 
     Args:
-        folder: As `data_folder` gives it.
+        folder: As `memenvs.data.find_vln_folder` gives it.
         split: "train", "val_seen" or "val_unseen".
         supervision: See `Dialogue.supervised_path`.
         history: See `Dialogue.text`.

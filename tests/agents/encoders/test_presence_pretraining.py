@@ -28,13 +28,13 @@ from memenvs.agents.encoders.presence_pretraining import (
 )
 from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter
-from memenvs.houses.worlds import make_world
+from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.layout import make_layout
 from tests.agents.pictures import noise
 
 
 def test_pictures_show_what_they_say():
-    world, layouts = make_world("procedural"), [3, 41]
+    world, layouts = make_house_world("procedural"), [3, 41]
     drawn = render_dataset(world, layouts, 4, seed=5)
     assert drawn.images.shape == (8, 128, 128, 3)
     alone = render_dataset(world, layouts[1:], 4, seed=5)

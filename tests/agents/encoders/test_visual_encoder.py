@@ -18,7 +18,7 @@ from memenvs.agents.encoders import DictEncoder, FrozenEncoder, VisualEncoder, l
 from memenvs.agents.encoders.presence_dataset import render_dataset
 from memenvs.agents.encoders.presence_pretraining import predict_presence
 from memenvs.agents.encoders.visual import GRID, STRIPS, WEIGHTS
-from memenvs.houses.worlds import make_world
+from memenvs.houses.worlds import make_house_world
 from tests.agents.pictures import SMALL, noise
 from tests.rollouts import same
 
@@ -116,7 +116,7 @@ def test_weights_come_with_the_package():
 
 
 def test_the_encoder_knows_what_it_sees_in_homes_that_it_has_never_seen():
-    drawn = render_dataset(make_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
+    drawn = render_dataset(make_house_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
     found, there = predict_presence(load_encoder(), drawn.images), drawn.present
     assert there.sum() > 200
     assert 2 * (found & there).sum() / (found.sum() + there.sum()) > 0.75  # blind guesses reach 0.2

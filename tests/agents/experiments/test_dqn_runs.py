@@ -35,7 +35,7 @@ from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.exploration.env import Exploration
 from memenvs.exploration.task_home import TaskHome
-from memenvs.houses.worlds import make_world
+from memenvs.houses.worlds import make_house_world
 from tests.exploration.toys import ToyWorld
 from tests.processes import run_python
 
@@ -395,7 +395,7 @@ def test_presets_train_validate_and_evaluate_in_other_homes() -> None:
     for name, (_, config) in SMT_PRESETS.items():
         parts = [config.env_kwargs | changes for changes in ({}, config.validation_kwargs, config.eval_kwargs)]
         assert [part["split"] for part in parts] == ["train", "validation", "test"], name
-        homes = [make_world(part["world"], split=part["split"])._seeds for part in parts]  # type: ignore[attr-defined]
+        homes = [make_house_world(part["world"], split=part["split"])._seeds for part in parts]  # type: ignore[attr-defined]
         assert len(set().union(*homes)) == sum(map(len, homes)) == 156 + 39 + 46, name
 
 

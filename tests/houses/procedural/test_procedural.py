@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from memenvs.houses.classes import CLASSES, MATERIALS, ROOM_TYPES
 from memenvs.houses.house import House, Shapes
-from memenvs.houses.procedural.generator import (
-    TRAIN_SEEDS,
-    VALIDATION_SEEDS,
-    HouseConfig,
-    count_furniture,
-    procedural_house,
-)
+from memenvs.houses.procedural.generator import HouseConfig, count_furniture, procedural_house
+from memenvs.houses.splits import TRAIN_SEEDS, VALIDATION_SEEDS
 from tests.houses.solids import intersections, reachable_parts
 
 SEEDS = [*TRAIN_SEEDS, *VALIDATION_SEEDS]

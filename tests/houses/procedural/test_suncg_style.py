@@ -12,10 +12,11 @@ import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.house import CYLINDER, House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural import suncg_furnishing, suncg_tables
-from memenvs.houses.procedural.bsp_plan import Halving
-from memenvs.houses.procedural.furniture_model import draw_style
-from memenvs.houses.procedural.generator import SUNCG_SPLITS, SUNCG_STYLE, HouseConfig, procedural_house
-from memenvs.houses.worlds import make_world
+from memenvs.houses.procedural.bsp_plan import BSPConfig
+from memenvs.houses.procedural.finishes import draw_style
+from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
+from memenvs.houses.splits import SUNCG_SPLITS
+from memenvs.houses.worlds import make_house_world
 from tests.houses.procedural.test_procedural import check_connected, check_disjoint
 
 ALL = SUNCG_SPLITS["all"]
@@ -58,14 +59,16 @@ def sides(house: House, room: int) -> np.ndarray:
 
 
 def test_splits():
-    sizes = {split: len(make_world("suncg_style", split=split)) for split in ("train", "validation", "test", "all")}
+    sizes = {
+        split: len(make_house_world("suncg_style", split=split)) for split in ("train", "validation", "test", "all")
+    }
     assert sizes == {"train": 156, "validation": 39, "test": 46, "all": 241}
     train, validation, test = (set(SUNCG_SPLITS[split]) for split in ("train", "validation", "test"))
     assert train | validation == set(range(195)) and not train & validation
     assert test == set(range(1000, 1046))
     assert sorted(validation) == list(range(min(validation), 195, 5))
-    assert make_world("suncg_style", split="test").make_house(45).name == "suncg_style-1045"
-    assert len(make_world("suncg_style")) == 156
+    assert make_house_world("suncg_style", split="test").make_house(45).name == "suncg_style-1045"
+    assert len(make_house_world("suncg_style")) == 156
 
 
 def test_presence_of_what_is_searched_for():
@@ -79,12 +82,12 @@ def test_presence_of_what_is_searched_for():
 
 def test_a_class_that_a_home_is_without_is_nowhere_in_it(monkeypatch):
     for name in TARGETS:
-        monkeypatch.setattr(suncg_furnishing, "PRESENCE", {**dict.fromkeys(TARGETS, 1.0), name: 0.0})
+        monkeypatch.setattr(suncg_furnishing, "PRESENCE_PROBABILITIES", {**dict.fromkeys(TARGETS, 1.0), name: 0.0})
         for seed in range(6):
             found = set(classes(procedural_house(seed, SUNCG_STYLE)))
             assert not found & TARGETS[name]
             assert sum(not found.isdisjoint(names) for names in TARGETS.values()) >= 4
-    monkeypatch.setattr(suncg_furnishing, "PRESENCE", dict.fromkeys(TARGETS, 0.0))
+    monkeypatch.setattr(suncg_furnishing, "PRESENCE_PROBABILITIES", dict.fromkeys(TARGETS, 0.0))
     with pytest.raises(RuntimeError, match="no home was found for seed 0"):
         procedural_house(0, SUNCG_STYLE)
 
@@ -208,17 +211,17 @@ def test_books_and_pillows_belong_to_what_they_lie_on():
 def test_what_is_stretched_keeps_its_outline():
     rng = np.random.default_rng(0)
     style = draw_style(rng)
-    for name, item in suncg_tables.ITEMS.items():
+    for name, item in suncg_tables.FURNITURE_KINDS.items():
         model = item.make(rng, style)
         other = model.stretched(1.15 * model.width, 0.9 * model.depth)
         assert (other.width, other.depth, other.height) == (1.15 * model.width, 0.9 * model.depth, model.height)
         for axis, factor in enumerate((1.15, 0.9)):
-            reach = [max(abs(p.centre[axis]) + p.half[axis] for p in m.parts) for m in (model, other)]
+            reach = [max(abs(p.centre[axis]) + p.half[axis] for p in model.parts) for model in (model, other)]
             assert reach[1] <= factor * reach[0] + 1e-9
             if name in ("bed", "sofa", "bookshelf", "refrigerator"):  # boxes only, up to the outline
                 assert reach[1] == pytest.approx((other.width, other.depth)[axis] / 2)
         assert all(p.half[0] == p.half[1] for p in other.parts if p.kind == CYLINDER)
-        assert other.things == model.things and len(other.surfaces) == len(model.surfaces)
+        assert other.classes == model.classes and len(other.surfaces) == len(model.surfaces)
 
 
 def test_the_same_home_each_time():
@@ -252,17 +255,17 @@ def test_ext_obj_nav_in_these_homes():
 )
 def test_wrong_sizes_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
-        Halving(**values)
+        BSPConfig(**values)
 
 
 def test_more_rooms_than_there_are_types_are_refused():
     with pytest.raises(ValueError, match=r"rooms must be a range within 1 to 16, got \(2, 17\)"):
-        HouseConfig(rooms=(2, 17), area=(50.0, 320.0), halving=Halving())
+        HouseConfig(rooms=(2, 17), area=(50.0, 320.0), bsp=BSPConfig())
 
 
 def test_small_homes_can_be_asked_for():
     config = HouseConfig(
-        rooms=(3, 5), area=(60.0, 100.0), furniture=(4, 18), halving=Halving(median_area=80.0), name="flat"
+        rooms=(3, 5), area=(60.0, 100.0), furniture=(4, 18), bsp=BSPConfig(median_area=80.0), name="flat"
     )
     for seed in range(12):
         house = procedural_house(seed, config)

@@ -10,9 +10,9 @@ import pytest
 
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX, MATERIALS, PAINTING_MATERIALS
 from memenvs.houses.house import House, ShapeBuilder, polygon_area
+from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
-from memenvs.houses.procthor.parts import Parts
 from tests.houses.procedural.plan_checks import blocked, span
 
 SIZES = {
@@ -28,7 +28,7 @@ def wall(name, room, start, end, **more):
     return {"id": name, "roomId": room, "polygon": corners, "material": {"name": "PureWhite"}, **more}
 
 
-def thing(asset, position, rotation=(0, 0, 0), **more):
+def make_object(asset, position, rotation=(0, 0, 0), **more):
     at, turn = (dict(zip("xyz", numbers, strict=True)) for numbers in (position, rotation))
     return {"id": asset, "assetId": asset, "position": at, "rotation": turn, **more}
 
@@ -59,7 +59,7 @@ def two_rooms():
             if key == "B":
                 walls[-1]["material"] = walls[-2]["material"] = {"name": "RedBricks"}
     walls[0]["material"] = {"name": "PureWhite", "color": {"r": 1.0, "g": 0.5, "b": 0.0}}
-    table = thing("Table_1", (1, 0.375, 2), (0, 90, 0), children=[thing("Mug_1", (1, 0.8, 2.4))])
+    table = make_object("Table_1", (1, 0.375, 2), (0, 90, 0), children=[make_object("Mug_1", (1, 0.8, 2.4))])
     return {
         "rooms": rooms,
         "walls": walls,
@@ -68,7 +68,7 @@ def two_rooms():
             opening("outer", "wall|A3", "wall|exterior|A3", "A", "A", (0.5, 0), (1.5, 2.1)),
         ],
         "windows": [opening("window", "wall|B2", "wall|exterior|B2", "B", "B", (0.5, 1), (1.5, 2))],
-        "objects": [table, thing("Bat_1", (6, 0.05, 1), (90, 0, 0))],
+        "objects": [table, make_object("Bat_1", (6, 0.05, 1), (90, 0, 0))],
     }
 
 
@@ -179,7 +179,7 @@ def test_hovering_things_are_set_down(tmp_path):
     house = two_rooms()
     mug = house["objects"][0]["children"][0]
     mug["position"]["y"] += 0.055
-    mug["children"] = [thing("Mug_1", (1, 0.955, 2.4))]
+    mug["children"] = [make_object("Mug_1", (1, 0.955, 2.4))]
     loaded = load_procthor(write(tmp_path, house), 0)
     np.testing.assert_allclose([span(loaded, k)[0][2] for k in (5, 6)], [0.75, 0.85], atol=1e-5)
 
@@ -209,7 +209,7 @@ def test_same_finish_is_one_box(tmp_path):
 
 def test_unknown_type_is_other(tmp_path):
     house = two_rooms()
-    house["objects"] = [thing("Strange_1", (1, 0.25, 1))]
+    house["objects"] = [make_object("Strange_1", (1, 0.25, 1))]
     loaded = load_procthor(write(tmp_path, house), 0)
     assert loaded.instances[-1].startswith("other|")
     np.testing.assert_allclose(span(loaded, len(loaded.instances) - 1), [(0.75, 0.75, 0), (1.25, 1.25, 0.5)], atol=1e-6)
@@ -356,7 +356,9 @@ def test_paintings_show_different_things():
     def material(asset: str) -> str:
         builder = ShapeBuilder()
         painting = CLASS_INDEX["painting"]
-        parts = Parts((0, 0, 1.5), (0.6, 0.02, 0.4), 0.0, asset, (), builder, painting, 1, "label", (200, 60, 60))
+        parts = AssetBuilder(
+            (0, 0, 1.5), (0.6, 0.02, 0.4), 0.0, asset, (), builder, painting, 1, "label", (200, 60, 60)
+        )
         ASSET_TYPES["Painting"].form(parts)
         return MATERIALS[builder.build().material[0]]
 

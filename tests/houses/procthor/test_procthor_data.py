@@ -13,9 +13,9 @@ from scipy import ndimage
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS
 from memenvs.houses.house import House, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor import loader
+from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
-from memenvs.houses.procthor.parts import Parts
 from memenvs.json_records import read_json, read_records
 from tests.houses.procedural.plan_checks import raster, span
 
@@ -52,8 +52,8 @@ def test_all_houses_load(folder, real):
 
 
 def test_numbers_of_rooms_doors_windows_and_objects(real):
-    def number(things):
-        return sum(1 + number(item.get("children") or []) for item in things)
+    def number(items):
+        return sum(1 + number(item.get("children") or []) for item in items)
 
     for raw, house in real:
         assert len(house.rooms) == len(raw["rooms"])
@@ -90,7 +90,7 @@ def test_every_asset_fills_its_box(folder, rests):
         builder = ShapeBuilder()
         middle = (0.0, 0.0, height / 2)
         colour = kind.colour(asset)
-        kind.form(Parts(middle, (width, depth, height), 0.0, asset, rests, builder, 1, 1, kind.material, colour))
+        kind.form(AssetBuilder(middle, (width, depth, height), 0.0, asset, rests, builder, 1, 1, kind.material, colour))
         shapes = builder.build()
         low, high = (shapes.centre - shapes.half).min(0), (shapes.centre + shapes.half).max(0)
         assert (low >= middle - size / 2 - 1e-4).all(), asset
@@ -185,7 +185,7 @@ def test_receptacles_are_free(real):
                 assert (gap > 0).any(), (house.name, place, house.instances[shapes.instance[i]])
 
 
-def flatten(things):
-    for item in things:
+def flatten(items):
+    for item in items:
         yield item
         yield from flatten(item.get("children") or [])

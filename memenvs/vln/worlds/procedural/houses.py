@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from memenvs.houses.procedural.bsp_plan import cut, draw_ways, on_raster
-from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_contacts
+from memenvs.houses.procedural.bsp_plan import draw_doorways, snap_to_grid, split_rectangle
+from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_wall_segments
 from memenvs.vln.graph import Graph, first_least
 
 #: The room with the most doors is the hallway, the others are any of these.
@@ -133,12 +133,12 @@ def make_house(seed: int) -> ProceduralHouse:
     """
     for attempt in range(_PLANS):
         rng = np.random.default_rng([seed, attempt])
-        width, depth = (on_raster(rng.uniform(*sides)) for sides in _SIDES)
+        width, depth = (snap_to_grid(rng.uniform(*sides)) for sides in _SIDES)
         rooms = [
             PlanRoom(part.low, part.high, "other")
-            for part in cut(rng, Rectangle((0.0, 0.0), (width, depth)), _ROOM_AREA)
+            for part in split_rectangle(rng, Rectangle((0.0, 0.0), (width, depth)), _ROOM_AREA)
         ]
-        doors = draw_ways(rng, find_contacts(rooms)[0], len(rooms), 0.0, _SECOND_WAYS)
+        doors = draw_doorways(rng, find_wall_segments(rooms)[0], len(rooms), 0.0, _SECOND_WAYS)
         if doors is not None:
             return _furnish(seed, rooms, doors, rng)
     raise RuntimeError(f"no house was found for seed {seed}")

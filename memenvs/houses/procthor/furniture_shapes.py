@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-from memenvs.houses.procthor.parts import BLACK, DARK, STEEL, WHITE, Parts
+from memenvs.houses.procthor.asset_builder import BLACK, DARK, STEEL, WHITE, AssetBuilder
 
 _BOARD = 0.03  # m; thickness of boards and panels
 _RUN = 0.61  # m; depth of a kitchen counter
 
 
-def table(p: Parts) -> None:
+def table(p: AssetBuilder) -> None:
     """A top on four legs."""
     thick, leg = min(0.05, 0.2 * p.z), min(0.07, 0.3 * p.x, 0.3 * p.y)
     p.box((-p.x, p.x), (-p.y, p.y), (p.z - thick, p.z))
@@ -18,7 +18,7 @@ def table(p: Parts) -> None:
     p.top((-p.x, p.x), (-p.y, p.y), p.z)
 
 
-def side_table(p: Parts) -> None:
+def side_table(p: AssetBuilder) -> None:
     """A small table with a drawer and a low board."""
     leg = min(0.04, 0.2 * p.x, 0.2 * p.y)
     p.box((-p.x, p.x), (-p.y, p.y), (p.z - _BOARD, p.z))
@@ -28,7 +28,7 @@ def side_table(p: Parts) -> None:
     p.top((-p.x, p.x), (-p.y, p.y), p.z)
 
 
-def desk(p: Parts) -> None:
+def desk(p: AssetBuilder) -> None:
     """A top on side panels with drawers under it; a high one has shelves along its back."""
     top = p.z if p.z <= 1.0 else p.rest(0.6, 0.95, min(0.75, p.z))
     p.box((-p.x, p.x), (-p.y, p.y), (top - _BOARD, top))
@@ -48,7 +48,7 @@ def desk(p: Parts) -> None:
     p.top((-p.x, p.x), (front, p.y), top)
 
 
-def counter(p: Parts) -> None:
+def counter(p: AssetBuilder) -> None:
     """Kitchen cupboards under a stone top, along one, two or three walls or free, as the asset's name has it."""
     deep = min(_RUN, 2 * p.y)
     runs = [((-p.x, p.x), (-p.y, -p.y + deep))]
@@ -71,7 +71,7 @@ def counter(p: Parts) -> None:
         p.box((x[0] + 0.1, x[1] - 0.1), (front - 0.005, front), (p.z - 0.16, p.z - 0.14), "metal", STEEL)
 
 
-def chair(p: Parts) -> None:
+def chair(p: AssetBuilder) -> None:
     """A seat on four legs with a back."""
     seat, back = p.rest(0.3, 0.7 * p.z, min(0.47, 0.55 * p.z)), 0.045
     p.box((-p.x, p.x), (-p.y + back, p.y), (seat - 0.05, seat))
@@ -81,14 +81,14 @@ def chair(p: Parts) -> None:
         p.box(x, (p.y - back, p.y), (0, seat - 0.05), colour=p.shade(0.7))
 
 
-def stool(p: Parts) -> None:
+def stool(p: AssetBuilder) -> None:
     """A seat on four legs."""
     p.round(1.0, (p.z - 0.06, p.z))
     reach = 0.7
     p.legs(reach * p.x, reach * p.y, p.z - 0.06, 0.03, "metal", DARK)
 
 
-def sofa(p: Parts) -> None:
+def sofa(p: AssetBuilder) -> None:
     """A seat between two arms before a back; two or three cushions if it is wide."""
     arm, back = min(0.2, 0.16 * p.x * 2), min(0.24, 0.6 * p.y)
     seat = p.rest(0.25, 0.75 * p.z, min(0.45, 0.5 * p.z))
@@ -107,7 +107,7 @@ def sofa(p: Parts) -> None:
     p.legs(p.x - 0.02, p.y - 0.02, 0.04, 0.05, "wood", DARK)
 
 
-def bed(p: Parts) -> None:
+def bed(p: AssetBuilder) -> None:
     """A base, a mattress under a blanket, pillows and a headboard; a high one has a second bed above."""
     bunk = p.z > 1.5
     top = p.rest(0.25, min(0.8, p.z - 0.02), min(0.5, 0.7 * p.z))
@@ -124,7 +124,7 @@ def bed(p: Parts) -> None:
         _bedding(p, -p.y + head, upper - 0.12, upper)
 
 
-def _bedding(p: Parts, start: float, low: float, high: float) -> None:
+def _bedding(p: AssetBuilder, start: float, low: float, high: float) -> None:
     """Mattress, blanket and pillows from y = `start` to the foot, between two heights, m."""
     p.box((-p.x + 0.03, p.x - 0.03), (start, p.y - 0.08), (low, high - 0.03), "fabric", WHITE)
     p.box((-p.x + 0.015, p.x - 0.015), (start + 0.3 * p.y * 2, p.y - 0.07), (0.5 * (low + high), high))
@@ -141,7 +141,7 @@ def _bedding(p: Parts, start: float, low: float, high: float) -> None:
         )
 
 
-def drawers(p: Parts) -> None:
+def drawers(p: AssetBuilder) -> None:
     """A closed chest with rows of drawers."""
     front = p.y - 0.02
     p.box((-p.x, p.x), (-p.y, front), (0, p.z - 0.02), colour=p.shade(0.85))
@@ -161,7 +161,7 @@ def drawers(p: Parts) -> None:
     p.top((-p.x, p.x), (-p.y, p.y), p.z)
 
 
-def shelf(p: Parts) -> None:
+def shelf(p: AssetBuilder) -> None:
     """Boards between two sides before a back; a board wherever something stands."""
     for x in ((-p.x, -p.x + _BOARD), (p.x - _BOARD, p.x)):
         p.box(x, (-p.y, p.y), (0, p.z), colour=p.shade(0.85))
@@ -178,7 +178,7 @@ def shelf(p: Parts) -> None:
         p.top((-inner, inner), (-p.y + 0.015, p.y), z, above - 0.025 - z)
 
 
-def fridge(p: Parts) -> None:
+def fridge(p: AssetBuilder) -> None:
     """A body with two doors, one above the other, and their handles."""
     door, handle = p.y - 0.03, p.y - 0.1
     split = 0.62 * p.z
@@ -189,7 +189,7 @@ def fridge(p: Parts) -> None:
         p.box((0.75 * p.x, 0.75 * p.x + 0.03), (door, p.y), (middle - long, middle + long), "metal", DARK)
 
 
-def sink(p: Parts) -> None:
+def sink(p: AssetBuilder) -> None:
     """A basin; a high one stands on a cupboard."""
     rim, deep = min(0.06, 0.2 * p.y), 0.16 if p.z > 0.46 else p.z
     low = p.z - deep
@@ -202,7 +202,7 @@ def sink(p: Parts) -> None:
     p.box((-p.x + rim, p.x - rim), (p.y - rim, p.y), (low + 0.3 * deep, p.z))
 
 
-def toilet(p: Parts) -> None:
+def toilet(p: AssetBuilder) -> None:
     """A bowl with a seat before a tank."""
     tank, seat = -p.y + min(0.24, 0.5 * p.y), min(0.44, 0.5 * p.z)
     p.box((-p.x, p.x), (-p.y, tank), (0.8 * seat, p.z))
@@ -211,14 +211,14 @@ def toilet(p: Parts) -> None:
     p.ball((-0.5 * p.x, 0.5 * p.x), (tank + 0.08, p.y - 0.1), (seat, 1.1 * seat + 0.01), colour=(150, 176, 188))
 
 
-def washer(p: Parts) -> None:
+def washer(p: AssetBuilder) -> None:
     """A machine with a glass door and a panel of switches."""
     p.box((-p.x, p.x), (-p.y, p.y - 0.04), (0, p.z))
     p.box((-p.x, p.x), (p.y - 0.04, p.y - 0.01), (0.82 * p.z, p.z), colour=p.shade(0.7))
     p.ball((-0.6 * p.x, 0.6 * p.x), (p.y - 0.12, p.y), (0.2 * p.z, 0.75 * p.z), "glass", BLACK)
 
 
-def television(p: Parts) -> None:
+def television(p: AssetBuilder) -> None:
     """A screen; a deep one stands on a foot."""
     back, front, low = -p.y, p.y, 0.0
     if p.y > 0.06:
@@ -229,7 +229,7 @@ def television(p: Parts) -> None:
     p.box((-p.x + 0.02, p.x - 0.02), (front - 0.004, front), (low + 0.02, p.z - 0.02), "screen", (36, 46, 62))
 
 
-def floor_lamp(p: Parts) -> None:
+def floor_lamp(p: AssetBuilder) -> None:
     """A foot, a pole and a shade."""
     shade = 0.78 * p.z
     p.round(0.6, (0, 0.03), "metal", DARK)
@@ -237,7 +237,7 @@ def floor_lamp(p: Parts) -> None:
     p.round(1.0, (shade, p.z), "paper", p.colour)
 
 
-def cart(p: Parts) -> None:
+def cart(p: AssetBuilder) -> None:
     """Three trays on four posts."""
     p.legs(p.x, p.y, p.z, 0.03, "metal", STEEL)
     for z in (0.15, 0.5 * p.z, p.z):

@@ -5,58 +5,68 @@ from __future__ import annotations
 import zlib
 
 from memenvs.houses.classes import PAINTING_MATERIALS
-from memenvs.houses.procthor.parts import BLACK, BRASS, DARK, GREEN, STEEL, TERRACOTTA, WHITE, WOOD, Parts
+from memenvs.houses.procthor.asset_builder import (
+    BLACK,
+    BRASS,
+    DARK,
+    GREEN,
+    STEEL,
+    TERRACOTTA,
+    WHITE,
+    WOOD,
+    AssetBuilder,
+)
 
 
-def block(p: Parts) -> None:
+def block(p: AssetBuilder) -> None:
     """One box."""
     p.whole()
 
 
-def ball(p: Parts) -> None:
+def ball(p: AssetBuilder) -> None:
     """One ellipsoid."""
     p.ball((-p.x, p.x), (-p.y, p.y), (0, p.z))
 
 
-def cylinder(p: Parts) -> None:
+def cylinder(p: AssetBuilder) -> None:
     """One upright cylinder."""
     p.round(1.0, (0, p.z))
 
 
-def bottle(p: Parts) -> None:
+def bottle(p: AssetBuilder) -> None:
     """A body, a neck and a cap."""
     p.round(1.0, (0, 0.65 * p.z))
     p.round(0.45, (0.65 * p.z, 0.9 * p.z))
     p.round(0.5, (0.9 * p.z, p.z), "plain", WHITE)
 
 
-def vase(p: Parts) -> None:
+def vase(p: AssetBuilder) -> None:
     """A foot, a belly and a rim."""
     p.round(0.6, (0, 0.15 * p.z))
     p.ball((-p.x, p.x), (-p.y, p.y), (0.05 * p.z, 0.8 * p.z))
     p.round(0.5, (0.7 * p.z, p.z))
 
 
-def bowl(p: Parts) -> None:
+def bowl(p: AssetBuilder) -> None:
     """A foot and a wide rim."""
     p.round(0.55, (0, 0.4 * p.z))
     p.round(1.0, (0.4 * p.z, p.z))
 
 
-def candle(p: Parts) -> None:
+def candle(p: AssetBuilder) -> None:
     """A stick on a foot."""
     p.round(1.0, (0, 0.2 * p.z), "metal", BRASS)
     p.round(0.6, (0.2 * p.z, p.z))
 
 
-def statue(p: Parts) -> None:
+def statue(p: AssetBuilder) -> None:
     """A plinth, a body and a head."""
     p.box((-p.x, p.x), (-p.y, p.y), (0, 0.12 * p.z), colour=p.shade(0.6))
     p.ball((-0.7 * p.x, 0.7 * p.x), (-0.7 * p.y, 0.7 * p.y), (0.1 * p.z, 0.75 * p.z))
     p.ball((-0.4 * p.x, 0.4 * p.x), (-0.4 * p.y, 0.4 * p.y), (0.7 * p.z, p.z))
 
 
-def teddy(p: Parts) -> None:
+def teddy(p: AssetBuilder) -> None:
     """A body, a head and two ears."""
     p.ball((-p.x, p.x), (-p.y, p.y), (0, 0.65 * p.z))
     p.ball((-0.6 * p.x, 0.6 * p.x), (-0.7 * p.y, 0.7 * p.y), (0.5 * p.z, 0.95 * p.z))
@@ -64,13 +74,13 @@ def teddy(p: Parts) -> None:
         p.ball((x - 0.2 * p.x, x + 0.2 * p.x), (-0.2 * p.y, 0.2 * p.y), (0.82 * p.z, p.z), colour=p.shade(0.7))
 
 
-def plant(p: Parts) -> None:
+def plant(p: AssetBuilder) -> None:
     """A pot with leaves."""
     p.round(0.6, (0, 0.35 * p.z), "ceramic", TERRACOTTA)
     p.ball((-p.x, p.x), (-p.y, p.y), (0.3 * p.z, p.z), "leaves", GREEN)
 
 
-def hollow(p: Parts) -> None:
+def hollow(p: AssetBuilder) -> None:
     """A box without a lid."""
     wall = min(0.02, 0.2 * p.x, 0.2 * p.y)
     p.box((-p.x, p.x), (-p.y, p.y), (0, min(0.02, 0.2 * p.z)), colour=p.shade(0.8))
@@ -80,19 +90,19 @@ def hollow(p: Parts) -> None:
         p.box((-p.x + wall, p.x - wall), y, (min(0.02, 0.2 * p.z), p.z))
 
 
-def picture(p: Parts) -> None:
+def picture(p: AssetBuilder) -> None:
     """A framed picture that hangs with its back to -y; which one, the asset's id says."""
     p.whole(PAINTING_MATERIALS[zlib.crc32(p.asset.encode()) % len(PAINTING_MATERIALS)])
 
 
-def desk_lamp(p: Parts) -> None:
+def desk_lamp(p: AssetBuilder) -> None:
     """A foot, a pole and a shade."""
     p.round(0.7, (0, 0.06 * p.z), "metal", DARK)
     p.round(0.12, (0.06 * p.z, 0.6 * p.z), "metal", DARK)
     p.round(1.0, (0.6 * p.z, p.z), "paper", p.colour)
 
 
-def laptop(p: Parts) -> None:
+def laptop(p: AssetBuilder) -> None:
     """Keys below, a screen at the back."""
     p.box((-p.x, p.x), (-p.y, p.y), (0, 0.02))
     p.box((-0.9 * p.x, 0.9 * p.x), (-0.6 * p.y, 0.2 * p.y), (0.02, 0.024), "plain", BLACK)
@@ -100,21 +110,21 @@ def laptop(p: Parts) -> None:
     p.box((-0.94 * p.x, 0.94 * p.x), (-p.y + 0.015, -p.y + 0.018), (0.04, 0.95 * p.z), "screen", (60, 90, 130))
 
 
-def microwave(p: Parts) -> None:
+def microwave(p: AssetBuilder) -> None:
     """A box with a dark window and a panel to its right."""
     p.box((-p.x, p.x), (-p.y, p.y - 0.01), (0, p.z))
     p.box((-0.9 * p.x, 0.5 * p.x), (p.y - 0.01, p.y), (0.12 * p.z, 0.88 * p.z), "glass", BLACK)
     p.box((0.6 * p.x, 0.92 * p.x), (p.y - 0.01, p.y), (0.12 * p.z, 0.88 * p.z), "plain", DARK)
 
 
-def toaster(p: Parts) -> None:
+def toaster(p: AssetBuilder) -> None:
     """A body with two slots."""
     p.box((-p.x, p.x), (-p.y, p.y), (0, p.z - 0.004))
     for x in (-0.35 * p.x, 0.35 * p.x):
         p.box((x - 0.1 * p.x, x + 0.1 * p.x), (-0.8 * p.y, 0.8 * p.y), (p.z - 0.004, p.z), "plain", BLACK)
 
 
-def coffee_machine(p: Parts) -> None:
+def coffee_machine(p: AssetBuilder) -> None:
     """A back with a head over a jug."""
     p.box((-p.x, p.x), (-p.y, -0.2 * p.y), (0, 0.7 * p.z))
     p.box((-p.x, p.x), (-p.y, p.y), (0.7 * p.z, p.z))
@@ -122,7 +132,7 @@ def coffee_machine(p: Parts) -> None:
     p.ball((-0.5 * p.x, 0.5 * p.x), (-0.1 * p.y, 0.8 * p.y), (0.06 * p.z, 0.6 * p.z), "glass", DARK)
 
 
-def kettle(p: Parts) -> None:
+def kettle(p: AssetBuilder) -> None:
     """A belly with a handle over it."""
     p.ball((-p.x, p.x), (-p.y, p.y), (0, 0.8 * p.z))
     p.box((-0.1 * p.x, 0.1 * p.x), (-0.6 * p.y, 0.6 * p.y), (0.88 * p.z, p.z), "plain", BLACK)
@@ -130,7 +140,7 @@ def kettle(p: Parts) -> None:
         p.box((-0.1 * p.x, 0.1 * p.x), (y, y + 0.1 * p.y), (0.6 * p.z, 0.88 * p.z), "plain", BLACK)
 
 
-def pan(p: Parts) -> None:
+def pan(p: AssetBuilder) -> None:
     """A flat disc with a handle to its longer side."""
     round_half = min(p.x, p.y)
     along_y = p.y >= p.x
@@ -145,7 +155,7 @@ def pan(p: Parts) -> None:
             p.box((-rest - 0.1 * p.x, p.x), (-0.1 * p.y, 0.1 * p.y), (0.5 * p.z, 0.8 * p.z), "plain", BLACK)
 
 
-def pot(p: Parts) -> None:
+def pot(p: AssetBuilder) -> None:
     """A body between two handles along its longer side."""
     x, y = (0.8 * p.x, p.y) if p.x > p.y else (p.x, 0.8 * p.y)
     p.ball((-x, x), (-y, y), (0, p.z))
@@ -153,26 +163,26 @@ def pot(p: Parts) -> None:
           (0.6 * p.z, 0.7 * p.z), "plain", BLACK)  # fmt: skip
 
 
-def racket(p: Parts) -> None:
+def racket(p: AssetBuilder) -> None:
     """A flat ellipse with a handle towards +y."""
     p.ball((-p.x, p.x), (-p.y, 0.2 * p.y), (0, p.z))
     p.box((-0.12 * p.x, 0.12 * p.x), (0.1 * p.y, p.y), (0.25 * p.z, 0.75 * p.z), "leather", DARK)
 
 
-def plunger(p: Parts) -> None:
+def plunger(p: AssetBuilder) -> None:
     """A cup on a stick."""
     p.round(1.0, (0, 0.2 * p.z))
     p.round(0.2, (0.2 * p.z, p.z), "wood", WOOD)
 
 
-def vacuum(p: Parts) -> None:
+def vacuum(p: AssetBuilder) -> None:
     """A head on the floor, a body and a handle."""
     p.box((-p.x, p.x), (-p.y, p.y), (0, 0.1 * p.z), "plain", DARK)
     p.box((-0.5 * p.x, 0.5 * p.x), (-0.8 * p.y, 0.2 * p.y), (0.1 * p.z, 0.6 * p.z))
     p.box((-0.12 * p.x, 0.12 * p.x), (-0.8 * p.y, -0.5 * p.y), (0.6 * p.z, p.z), "plain", DARK)
 
 
-def dog_bed(p: Parts) -> None:
+def dog_bed(p: AssetBuilder) -> None:
     """A cushion inside a thick rim."""
     rim = 0.18
     p.box((-p.x, p.x), (-p.y, p.y), (0, 0.6 * p.z), colour=p.shade(1.15))
@@ -183,41 +193,41 @@ def dog_bed(p: Parts) -> None:
         p.box((-(1 - rim) * p.x, (1 - rim) * p.x), (y[0], y[1]), (0.6 * p.z, p.z))
 
 
-def boots(p: Parts) -> None:
+def boots(p: AssetBuilder) -> None:
     """A pair: shafts at the back, feet to the front."""
     for x in ((-p.x, -0.08 * p.x), (0.08 * p.x, p.x)):
         p.box(x, (-p.y, p.y), (0, 0.25 * p.z))
         p.box(x, (-p.y, 0.0), (0.25 * p.z, p.z))
 
 
-def safe(p: Parts) -> None:
+def safe(p: AssetBuilder) -> None:
     """A box with a door and its wheel."""
     p.box((-p.x, p.x), (-p.y, p.y - 0.03), (0, p.z))
     p.box((-0.85 * p.x, 0.85 * p.x), (p.y - 0.03, p.y - 0.015), (0.08 * p.z, 0.92 * p.z), colour=p.shade(1.4))
     p.ball((-0.2 * p.x, 0.2 * p.x), (p.y - 0.025, p.y), (0.4 * p.z, 0.6 * p.z), "metal", STEEL)
 
 
-def dumbbell(p: Parts) -> None:
+def dumbbell(p: AssetBuilder) -> None:
     """Two weights on a bar along y."""
     p.ball((-p.x, p.x), (-p.y, -0.4 * p.y), (0, p.z))
     p.ball((-p.x, p.x), (0.4 * p.y, p.y), (0, p.z))
     p.box((-0.25 * p.x, 0.25 * p.x), (-0.5 * p.y, 0.5 * p.y), (0.4 * p.z, 0.6 * p.z), "metal", STEEL)
 
 
-def faucet(p: Parts) -> None:
+def faucet(p: AssetBuilder) -> None:
     """A foot along the wall, a pipe and a spout to the front."""
     p.box((-p.x, p.x), (-p.y, -0.4 * p.y), (0, 0.25 * p.z))
     p.box((-0.2 * p.x, 0.2 * p.x), (-0.9 * p.y, -0.5 * p.y), (0.25 * p.z, p.z))
     p.box((-0.2 * p.x, 0.2 * p.x), (-0.5 * p.y, p.y), (0.8 * p.z, p.z))
 
 
-def alarm_clock(p: Parts) -> None:
+def alarm_clock(p: AssetBuilder) -> None:
     """A body with a pale face."""
     p.box((-p.x, p.x), (-p.y, 0.9 * p.y), (0, p.z))
     p.box((-0.8 * p.x, 0.8 * p.x), (0.9 * p.y, p.y), (0.15 * p.z, 0.85 * p.z), "paper", WHITE)
 
 
-def book(p: Parts) -> None:
+def book(p: AssetBuilder) -> None:
     """Pages between two covers."""
     cover = 0.15 * p.z
     p.box((-p.x, p.x), (-p.y, p.y), (0, cover))

@@ -7,26 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memenvs.houses.classes import MATERIAL_INDEX
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, ShapeBuilder
-
-Colour = tuple[int, int, int]
+from memenvs.houses.house import BOX, CYLINDER, SPHERE, Colour, ShapeBuilder, SupportSurface
 
 WHITE, BLACK, STEEL, DARK = (240, 240, 236), (28, 28, 30), (176, 180, 184), (62, 56, 52)
 WOOD, GREEN, TERRACOTTA, BRASS = (150, 106, 66), (72, 116, 58), (176, 98, 66), (196, 170, 110)
 
 
-@dataclass(frozen=True)
-class Surface:
-    """A free standing place inside an asset's box, m, in the frame of `Parts`; `room` is the height that the asset leaves."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    z: float
-    room: float = math.inf
-
-
 @dataclass
-class Parts:
+class AssetBuilder:
     """The bounding box of one asset and the solids put into it so far.
 
     Frame: metres, x to the asset's right, y to its front, z up; the origin is the middle of the box's bottom face.
@@ -55,7 +43,7 @@ class Parts:
     instance: int
     material: str
     colour: Colour
-    surfaces: list[Surface] = field(default_factory=list)
+    surfaces: list[SupportSurface] = field(default_factory=list)
 
     @property
     def x(self) -> float:
@@ -147,7 +135,7 @@ class Parts:
 
     def top(self, x: tuple[float, float], y: tuple[float, float], z: float, room: float = math.inf) -> None:
         """Notes that things can stand there, at height `z` with `room` above, m."""
-        self.surfaces.append(Surface(x, y, z, room))
+        self.surfaces.append(SupportSurface(x, y, z, room))
 
     def _add(
         self,

@@ -1,4 +1,4 @@
-"""Find data files that do not come with the package: ProcTHOR houses, and the graphs and annotations of VLN.
+"""Find data files that do not come with the package: ProcTHOR houses, and the data of VLN.
 
 The environment variable `MEMENVS_DATA` names the folder with all of them. It is read in `data_root` only::
 
@@ -32,7 +32,7 @@ def data_root() -> Path | None:
 
 
 def find_procthor_file(houses: str | os.PathLike[str] | None = None) -> Path:
-    """File of ProcTHOR houses: the given one, else `procthor/four_room.jsonl.gz` in the data folder.
+    """File of ProcTHOR houses: the given one, or that of the data folder.
 
     Args:
         houses: Path of a file; None for the one in the folder that `$MEMENVS_DATA` names.

@@ -1,4 +1,4 @@
-"""The names that all homes share: semantic classes, materials, room types, and the 20 objects of ExtObjNav."""
+"""Names that all houses share: semantic classes, materials, room types, YCB objects."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ STRUCTURE_CLASSES = ("outside", "floor", "ceiling", "wall", "door", "window")
 
 FURNITURE_CLASSES = (
     "bed", "nightstand", "wardrobe", "dresser", "desk", "chair", "office_chair", "armchair", "sofa", "coffee_table",
-    "side_table", "dining_table", "tv_stand", "television", "bookshelf", "shelf", "cabinet", "counter", "stove", "refrigerator",
-    "sink", "microwave", "toilet", "bathtub", "shower", "washing_machine", "mirror", "rug", "lamp", "plant",
+    "side_table", "dining_table", "tv_stand", "television", "bookshelf", "shelf", "cabinet", "counter", "stove",
+    "refrigerator", "sink", "microwave", "toilet", "bathtub", "shower", "washing_machine", "mirror", "rug", "lamp", "plant",
     "painting", "curtain", "stool", "bench", "ottoman", "box", "bin", "computer", "book", "pillow",
     "clothing", "kitchenware", "food", "electronics", "sports", "toy", "clock", "vase", "other",
 )  # fmt: skip
 
-#: Value of a pixel in `semantic` observations -> name. 0 is what is not part of the home (seen through a window or door).
+#: Value of a pixel in `semantic` observations -> name. "outside" (0) is seen through windows and open doors.
 CLASSES = STRUCTURE_CLASSES + FURNITURE_CLASSES + YCB_CLASSES
 CLASS_INDEX = {name: index for index, name in enumerate(CLASSES)}
 FIRST_YCB_CLASS = CLASS_INDEX[YCB_CLASSES[0]]
 
-#: Index -> name; how each looks is the renderer's business (`memenvs.houses.rendering.materials`).
+#: Index -> name. The texture of a material is drawn by the function of its name in `memenvs.houses.rendering.textures`.
 MATERIALS = (
     "plain", "plaster", "wallpaper", "planks", "parquet", "tiles", "checker", "marble", "carpet", "brick",
     "wood", "fabric", "leather", "metal", "glass", "paper", "stripes", "label", "books", "leaves",
     "grass", "screen", "ceramic",
 )  # fmt: skip
-#: A shape of class "painting" made of one of these shows a picture of its own, another one for each.
+#: A shape of class "painting" made of one of these shows a picture instead of the material, each another one.
 PAINTING_MATERIALS = ("label", "leaves", "checker", "marble", "stripes")
 MATERIAL_INDEX = {name: index for index, name in enumerate(MATERIALS)}
 

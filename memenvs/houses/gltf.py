@@ -1,4 +1,4 @@
-"""A home as a binary glTF file (.glb), for viewers, modellers and other simulators."""
+"""Export a house as a binary glTF file (.glb), for viewers, modellers and other simulators."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _CEILING = (242, 240, 234)  # colour, as the renderer draws it
 
 
 def export_glb(house: House, path: str | Path) -> None:
-    """Writes a home as binary glTF 2.0: metres, y up; our (x, y, z) is (x, z, -y) there.
+    """Write a house as binary glTF 2.0, in metres, with y up.
 
-    Every instance is a node with its name; below it is one mesh for each look, with the base colour as its material's. The
-    `extras` of a node hold `instance_id`, those of a mesh too, and `semantic_class`, `semantic_id` and `material`. Floors
-    (one for each room) and the ceiling belong to instance 0. Cylinders have 32 sides. Textures are not exported.
+    Our (x, y, z) is (x, z, -y) there. Every instance is a node with its name; below it is one mesh for each class,
+    material and colour, with the base colour as its material's. The `extras` of nodes and meshes have `instance_id`,
+    `semantic_class` and `semantic_id`, those of meshes `material` too. Floors (one for each room) and the ceiling
+    belong to instance 0. Cylinders have 32 sides. Textures are not exported.
 
     Args:
-        house: The home.
-        path: File to write, ending in .glb; replaced in one step once it is whole.
+        house: The house.
+        path: File to write, ending in .glb; it replaces an older file only when it is complete.
 
     Raises:
         ImportError: trimesh is not installed.
@@ -47,7 +48,7 @@ def export_glb(house: House, path: str | Path) -> None:
 
 
 def make_scene(house: House) -> trimesh.Scene:
-    """The scene that `export_glb` writes.
+    """Make the scene that `export_glb` writes.
 
     Raises:
         ImportError: trimesh is not installed.
@@ -63,23 +64,28 @@ def make_scene(house: House) -> trimesh.Scene:
         if instance != _BUILDING and len(classes) == 1:
             extras |= {"semantic_class": CLASSES[classes[0]], "semantic_id": int(classes[0])}
         scene.graph.update(frame_from="world", frame_to=name, matrix=np.eye(4), metadata=extras)
-        looks = np.column_stack([shapes.semantic[rows], shapes.material[rows], shapes.colour[rows]])
-        for look in np.unique(looks, axis=0):
-            part = shapes.take(rows[(looks == look).all(1)])
-            vertices, faces = _solids(part, templates)
-            _add(scene, name, instance, look, vertices, faces)
+        appearances = np.column_stack([shapes.semantic[rows], shapes.material[rows], shapes.colour[rows]])  # (R, 5)
+        for appearance in np.unique(appearances, axis=0):
+            part = shapes.take(rows[(appearances == appearance).all(1)])
+            vertices, faces = _mesh_solids(part, templates)
+            _add_mesh(scene, name, instance, appearance, vertices, faces)
     pieces, corners, room_of_piece = floor_pieces(house.rooms)
     for room, data in enumerate(house.rooms):
         outlines = [pieces[i, : corners[i]] for i in np.flatnonzero(room_of_piece == room)]
         floor = np.array([CLASS_INDEX["floor"], data.floor_material, *data.floor_colour])
-        _add(scene, house.instances[_BUILDING], _BUILDING, floor, *_flat(outlines, 0.0, faces_up=True))
+        _add_mesh(scene, house.instances[_BUILDING], _BUILDING, floor, *_mesh_level(outlines, 0.0, faces_up=True))
         ceiling = np.array([CLASS_INDEX["ceiling"], MATERIALS.index("plaster"), *_CEILING])
-        _add(scene, house.instances[_BUILDING], _BUILDING, ceiling, *_flat(outlines, house.height, faces_up=False))
+        level = _mesh_level(outlines, house.height, faces_up=False)
+        _add_mesh(scene, house.instances[_BUILDING], _BUILDING, ceiling, *level)
     return scene
 
 
 def import_trimesh() -> Any:
-    """The library."""
+    """Import trimesh, an optional dependency.
+
+    Raises:
+        ImportError: It is not installed; the message names the extra to install.
+    """
     try:
         import trimesh
     except ImportError as error:
@@ -97,22 +103,25 @@ def _templates(library: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     return {kind: (np.asarray(mesh.vertices), np.asarray(mesh.faces)) for kind, mesh in made.items()}
 
 
-def _solids(shapes: Shapes, templates: dict[int, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def _mesh_solids(shapes: Shapes, templates: dict[int, tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (V, 3) in our frame and faces (F, 3) of shapes."""
-    vertices, faces, count = [], [], 0
+    vertices, faces = [], []
+    count = 0  # vertices so far
     for i in range(len(shapes)):
         points, triangles = templates[int(shapes.kind[i])]
-        cos, sin = np.cos(float(shapes.yaw[i])), np.sin(float(shapes.yaw[i]))
-        turn = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
-        vertices.append((points * shapes.half[i].astype(float)) @ turn.T + shapes.centre[i].astype(float))
+        cos = np.cos(float(shapes.yaw[i]))
+        sin = np.sin(float(shapes.yaw[i]))
+        rotation = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+        vertices.append((points * shapes.half[i].astype(float)) @ rotation.T + shapes.centre[i].astype(float))
         faces.append(triangles + count)
         count += len(points)
     return np.concatenate(vertices), np.concatenate(faces)
 
 
-def _flat(outlines: list[np.ndarray], height: float, *, faces_up: bool) -> tuple[np.ndarray, np.ndarray]:
+def _mesh_level(outlines: list[np.ndarray], height: float, *, faces_up: bool) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (V, 3) in our frame and faces (F, 3) of convex outlines, each (P, 2) and counter-clockwise."""
-    vertices, faces, count = [], [], 0
+    vertices, faces = [], []
+    count = 0  # vertices so far
     for outline in outlines:
         vertices.append(np.column_stack([outline, np.full(len(outline), height)]))
         fan = [(count, count + i, count + i + 1) for i in range(1, len(outline) - 1)]
@@ -121,13 +130,14 @@ def _flat(outlines: list[np.ndarray], height: float, *, faces_up: bool) -> tuple
     return np.concatenate(vertices), np.array(faces)
 
 
-def _add(
-    scene: trimesh.Scene, parent: str, instance: int, look: np.ndarray, vertices: np.ndarray, faces: np.ndarray
+def _add_mesh(
+    scene: trimesh.Scene, parent: str, instance: int, appearance: np.ndarray, vertices: np.ndarray, faces: np.ndarray
 ) -> None:
-    """Adds a mesh below an instance's node; `look` is (class, material, red, green, blue)."""
+    """Add a mesh below an instance's node; `appearance` is (class, material, red, green, blue)."""
     library = import_trimesh()
-    semantic, material = int(look[0]), int(look[1])
-    srgb = np.asarray(look[2:], float) / 255
+    semantic = int(appearance[0])
+    material = int(appearance[1])
+    srgb = np.asarray(appearance[2:], float) / 255
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     surface = library.visual.material.PBRMaterial(
         name=MATERIALS[material], baseColorFactor=[*linear, 1.0], metallicFactor=0.0, roughnessFactor=1.0

@@ -1,4 +1,4 @@
-"""Which homes a task in homes takes place in."""
+"""Settings that all tasks in houses share: the world and its split; checks of start poses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Pose = tuple[float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class HomesConfig:
-    """The settings that all tasks in homes share.
+    """The settings that all tasks in houses share.
 
     Attributes:
         world: One of `memenvs.houses.worlds.WORLDS`, or a `HouseWorld`.
-        split: Which homes of the world; None for "train". None with a `HouseWorld`.
-        houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder `$MEMENVS_DATA`.
-        rooms: Fewest and most rooms of a home of world "procedural", 2 to 14; None for 6 to 14. None in other worlds, which have the
-            rooms they have.
+        split: Part of the world; None for "train". None with a `HouseWorld`.
+        houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder
+            `$MEMENVS_DATA`.
+        rooms: Fewest and most rooms of a house of world "procedural", 2 to 14; None for 6 to 14. None in other worlds.
     """
 
     world: str | HouseWorld = "procedural"
@@ -35,16 +35,20 @@ class HomesConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.world, (str, HouseWorld)):
             raise ValueError(f"world must be one of {list(WORLDS)} or a HouseWorld, got {self.world!r}")
-        for name in ("split", "houses", "rooms") if isinstance(self.world, HouseWorld) else ():
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name} must be None with a HouseWorld, which has its own, got {getattr(self, name)!r}"
-                )
+        if isinstance(self.world, HouseWorld):
+            for name in ("split", "houses", "rooms"):
+                value = getattr(self, name)
+                if value is not None:
+                    raise ValueError(f"{name} must be None with a HouseWorld, which has its own, got {value!r}")
         if self.rooms is not None:
             object.__setattr__(self, "rooms", check_range("rooms", self.rooms))
 
     def make_world(self, **robot: float) -> HouseWorld:
-        """The homes, with maps for a robot of the size `robot_radius`, `robot_height` (m) where these are given.
+        """Make the world that these settings name.
+
+        Args:
+            robot: `robot_radius` and `robot_height`, m, of the robot that the navigation maps are for; by default
+                those of ExtObjNav. A `HouseWorld` has its own.
 
         Raises:
             ValueError: Unknown world or split, or a setting does not suit the world.
@@ -56,7 +60,11 @@ class HomesConfig:
 
 
 def check_range(name: str, value: object) -> tuple[int, int]:
-    """Fewest and most of something as a tuple of two integers; raises ValueError if they are no range from at least 1."""
+    """Return (fewest, most) as two integers.
+
+    Raises:
+        ValueError: They are no range from at least 1.
+    """
     low, high = check_pair(name, value, "fewest and most")
     if not 1 <= low <= high:
         raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
@@ -64,18 +72,27 @@ def check_range(name: str, value: object) -> tuple[int, int]:
 
 
 def check_start_pose(navmap: NavigationMap, name: str, value: object) -> Pose:
-    """The option `start` as numbers; raises ValueError if it is none, or not on the largest island of the home called `name`."""
+    """Return the reset option `start` as (x, y, heading).
+
+    Args:
+        navmap: Map of the house.
+        name: Name of the house, for the message.
+        value: The option as it was given.
+
+    Raises:
+        ValueError: It is not three numbers, or not on the largest island of the house.
+    """
     start = check_start(value)
     point = np.array([start[:2]])
     if navmap.islands(point)[0] != 0:
-        near = navmap.snap(point)[0].round(3).tolist()
+        nearest = navmap.snap(point)[0].round(3).tolist()
         raise ValueError(
             f"option 'start' must lie on the largest navigable island of {name!r}, got {value!r}; "
-            f"the nearest point there is {near}"
+            f"the nearest point there is {nearest}"
         )
     return start
 
 
 def draw_start_pose(navmap: NavigationMap, rng: np.random.Generator) -> Pose:
-    """A pose drawn uniformly from the largest island, with any heading."""
+    """Draw a position uniformly from the largest island, and a heading uniformly from all."""
     return *navmap.random_point(rng), 2 * np.pi * rng.random()

@@ -1,7 +1,7 @@
-"""What a home is: solid shapes, rooms, doors, places to put things. Plain data; nothing here draws, moves or rewards.
+"""Houses as plain data: solid shapes, rooms, doors, and surfaces to put objects on.
 
-Frame of everything: metres, right-handed, x and y on the floor plan, z up, the floor at z = 0. Angles in radians, counter-clockwise
-seen from above, 0 along +x.
+Nothing here renders, moves or rewards. One frame serves all: metres, right-handed, x and y on the floor plan, z up,
+the floor at z = 0. Angles are in radians, counter-clockwise seen from above, 0 along +x.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHAPE_KINDS = ("box", "cylinder", "sphere")
 
 
 class Finish(NamedTuple):
-    """Surface of a solid: a material (a name of `memenvs.houses.classes.MATERIALS`) and its base colour."""
+    """Surface of a solid: material (a name of `memenvs.houses.classes.MATERIALS`) and colour."""
 
     material: str
     colour: Colour
@@ -50,12 +50,13 @@ class Shapes:
     Attributes:
         kind: uint8, (S,); `BOX`, `CYLINDER` (upright) or `SPHERE` (an ellipsoid if its half sizes differ).
         centre: float32, (S, 3); m.
-        half: float32, (S, 3); half sizes along the shape's own axes, m, > 0. A cylinder has (radius, radius, half height).
-        yaw: float32, (S,); turn of the shape's own x axis, rad.
+        half: float32, (S, 3); half sizes along the shape's own axes, m, > 0; of a cylinder (radius, radius, half its
+            height).
+        yaw: float32, (S,); rotation of the shape's own x axis, rad.
         material: uint8, (S,); index into `memenvs.houses.classes.MATERIALS`.
         colour: uint8, (S, 3); base colour, sRGB; the material's texture varies around it.
         semantic: uint8, (S,); index into `memenvs.houses.classes.CLASSES`.
-        instance: uint16, (S,); shapes of one thing share it; index into `House.instances`; 0 is the building itself.
+        instance: uint16, (S,); index into `House.instances`; the shapes of one object share it. 0 is the building.
     """
 
     kind: np.ndarray
@@ -74,9 +75,15 @@ class Shapes:
     def empty() -> Shapes:
         """No shapes."""
         return Shapes(
-            np.zeros(0, np.uint8), np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), np.zeros(0, np.float32),
-            np.zeros(0, np.uint8), np.zeros((0, 3), np.uint8), np.zeros(0, np.uint8), np.zeros(0, np.uint16),
-        )  # fmt: skip
+            kind=np.zeros(0, np.uint8),
+            centre=np.zeros((0, 3), np.float32),
+            half=np.zeros((0, 3), np.float32),
+            yaw=np.zeros(0, np.float32),
+            material=np.zeros(0, np.uint8),
+            colour=np.zeros((0, 3), np.uint8),
+            semantic=np.zeros(0, np.uint8),
+            instance=np.zeros(0, np.uint16),
+        )
 
     @staticmethod
     def concatenate(parts: Sequence[Shapes]) -> Shapes:
@@ -93,7 +100,7 @@ class Shapes:
 
 
 class ShapeBuilder:
-    """Collects shapes one at a time and makes a `Shapes` of them."""
+    """Collect shapes one at a time, then make a `Shapes` of them."""
 
     def __init__(self) -> None:
         self._rows: list[tuple] = []
@@ -110,7 +117,7 @@ class ShapeBuilder:
         semantic: int = 0,
         instance: int = 0,
     ) -> None:
-        """Adds one shape; see `Shapes` for units.
+        """Add one shape; see `Shapes` for units.
 
         Raises:
             ValueError: A half size is not positive.
@@ -125,38 +132,44 @@ class ShapeBuilder:
             return Shapes.empty()
         kind, centre, half, yaw, material, colour, semantic, instance = zip(*self._rows, strict=True)
         return Shapes(
-            np.array(kind, np.uint8), np.array(centre, np.float32), np.array(half, np.float32), np.array(yaw, np.float32),
-            np.array(material, np.uint8), np.array(colour, np.uint8), np.array(semantic, np.uint8), np.array(instance, np.uint16),
-        )  # fmt: skip
+            kind=np.array(kind, np.uint8),
+            centre=np.array(centre, np.float32),
+            half=np.array(half, np.float32),
+            yaw=np.array(yaw, np.float32),
+            material=np.array(material, np.uint8),
+            colour=np.array(colour, np.uint8),
+            semantic=np.array(semantic, np.uint8),
+            instance=np.array(instance, np.uint16),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """One room of a home.
+    """One room of a house.
 
     Attributes:
         type: One of `memenvs.houses.classes.ROOM_TYPES`.
-        polygon: float64, (P, 2); corners on the floor plan, counter-clockwise, m. Need not be convex.
-        floor_material: Index into MATERIALS.
-        floor_colour: uint8 triple, sRGB.
+        polygon: float64, (P, 2); corners on the floor plan, counter-clockwise, m; not always convex.
+        floor_material: Index into `memenvs.houses.classes.MATERIALS`.
+        floor_colour: Base colour of the floor.
     """
 
     type: str
     polygon: np.ndarray
     floor_material: int
-    floor_colour: tuple[int, int, int]
+    floor_colour: Colour
 
 
 @dataclass(frozen=True)
 class Door:
-    """An opening that one can walk through.
+    """An opening between two rooms, or to the outside, on the floor plan.
 
     Attributes:
         rooms: Indices of the two rooms; -1 is outside.
         centre: (x, y) of the middle of the opening on the floor, m.
         width: Clear width, m.
         height: Clear height, m.
-        yaw: Direction of the wall that it is cut into, rad; one walks through at right angles to it.
+        yaw: Direction of its wall, rad; the robot passes through at right angles to it.
     """
 
     rooms: tuple[int, int]
@@ -168,13 +181,13 @@ class Door:
 
 @dataclass(frozen=True)
 class Receptacle:
-    """A horizontal surface that things can stand on.
+    """A level surface in a house that small objects can stand on.
 
     Attributes:
         instance: The piece of furniture; index into `House.instances`.
         centre: (x, y, z) of the middle of the surface, m.
         half: Half sizes along the surface's own axes, m.
-        yaw: Turn of its own x axis, rad.
+        yaw: Rotation of its own x axis, rad.
         clearance: Free height above it, m.
     """
 
@@ -187,15 +200,15 @@ class Receptacle:
 
 @dataclass(frozen=True, eq=False)
 class House:
-    """A home, with or without small objects in it.
+    """A house, with or without small objects in it.
 
     Attributes:
-        name: Tells homes apart and is stable, such as "procedural-1003" or "four_room-7".
-        shapes: Everything solid: walls (cut around doors and windows), furniture, objects. No floor and no ceiling:
-            these follow from `rooms` and `height`.
+        name: Stable and different for each house, such as "procedural-1003" or "four_room-7".
+        shapes: Everything solid: walls (cut around doors and windows), furniture, objects. Floor and ceiling are not
+            among them; they follow from `rooms` and `height`.
         rooms: At least one.
         doors: Openings between rooms, and to the outside.
-        receptacles: Where objects may be put.
+        receptacles: Surfaces that small objects may be put on.
         instances: Name of every instance, such as "bed|3"; entry 0 is "building".
         height: Height of the walls, m; the ceiling is there.
     """
@@ -220,17 +233,19 @@ class House:
         return float(sum(polygon_area(room.polygon) for room in self.rooms))
 
     def with_objects(self, shapes: Shapes, instances: Sequence[str]) -> House:
-        """This home with more things in it.
+        """This house with more objects in it.
 
         Args:
-            shapes: The new shapes; their `instance` counts from 1 within `instances`.
+            shapes: The new shapes; their `instance` counts from 1 in `instances`.
             instances: Names of the new instances.
 
         Returns:
-            A new home; the first new instance has the index `len(self.instances)`.
+            A new house; the first new instance has the index `len(self.instances)`.
         """
-        moved = replace(shapes, instance=(shapes.instance + (len(self.instances) - 1)).astype(np.uint16))
-        return replace(self, shapes=Shapes.concatenate([self.shapes, moved]), instances=(*self.instances, *instances))
+        numbered = replace(shapes, instance=(shapes.instance + (len(self.instances) - 1)).astype(np.uint16))
+        return replace(
+            self, shapes=Shapes.concatenate([self.shapes, numbered]), instances=(*self.instances, *instances)
+        )
 
 
 def polygon_area(polygon: np.ndarray) -> float:
@@ -240,11 +255,12 @@ def polygon_area(polygon: np.ndarray) -> float:
 
 
 def points_in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
-    """Which points (Q, 2) lie inside a polygon (P, 2), by the crossing rule. Returns bool, (Q,)."""
-    x, y = points[:, 0, None], points[:, 1, None]
-    x0, y0 = polygon[:, 0], polygon[:, 1]
+    """Test points (Q, 2) for lying inside a polygon (P, 2), by the crossing rule; bool, (Q,)."""
+    x, y = points[:, 0, None], points[:, 1, None]  # (Q, 1)
+    x0, y0 = polygon[:, 0], polygon[:, 1]  # (P,); an edge goes from (x0, y0) to (x1, y1)
     x1, y1 = np.roll(x0, -1), np.roll(y0, -1)
-    crosses = (y0 > y) != (y1 > y)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at = x0 + (y - y0) * (x1 - x0) / (y1 - y0)
-    return (np.where(crosses, x < at, False).sum(1) % 2) == 1
+    # A ray from the point along +x meets an edge that spans its y and lies right of it; an odd count means inside.
+    spans_y = (y0 > y) != (y1 > y)  # (Q, P)
+    with np.errstate(divide="ignore", invalid="ignore"):  # level edges divide by 0, but do not span y
+        x_of_edge = x0 + (y - y0) * (x1 - x0) / (y1 - y0)
+    return (np.where(spans_y, x < x_of_edge, False).sum(1) % 2) == 1

@@ -1,4 +1,4 @@
-"""Models of objects: `ObjectModel`, a few boxes, cylinders and ellipsoids in the object's own frame.
+"""Models of objects: a few boxes, cylinders and ellipsoids in the object's own frame.
 
 The procedural furniture (`memenvs.houses.procedural.furniture`, `fixtures`) and the small objects of ExtObjNav
 (`memenvs.houses.ycb`) are made of them. Frame of a model, in metres: the origin is on the floor in the middle of the
@@ -59,7 +59,7 @@ class ObjectModel:
         return max(part.centre[2] + part.half[2] for part in self.parts)
 
     def begin_instance(self, name: str) -> None:
-        """Start another instance, such as a pillow on the bed; the shapes added from now on belong to it."""
+        """Start another instance, such as a pillow on a bed; later shapes belong to it."""
         self.classes.append(name)
 
     def box(self, x: Span, y: Span, z: Span, finish: Finish) -> None:
@@ -87,7 +87,16 @@ class ObjectModel:
             self.cylinder(sign_x * x, sign_y * y, z, radius, finish)
 
     def drawers(self, x: Span, z: Span, columns: int, rows: int, front: Finish, knob: Finish) -> None:
-        """Add drawer or door fronts with knobs to a body whose front is 2.5 cm behind the model's outline."""
+        """Add drawer or door fronts with knobs to a body.
+
+        Args:
+            x: Extents of all fronts, m. They fill the last 2.5 cm of the outline's depth.
+            z: Extents of all fronts, m.
+            columns: Fronts side by side.
+            rows: Fronts above each other.
+            front: Finish of the fronts.
+            knob: Finish of the knobs.
+        """
         y = self.depth / 2
         wide = (x[1] - x[0]) / columns
         high = (z[1] - z[0]) / rows

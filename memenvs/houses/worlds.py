@@ -1,4 +1,4 @@
-"""Worlds: numbered sets of houses, drawn by the generator or read from ProcTHOR files, each with its navigation map."""
+"""Worlds: numbered sets of houses with navigation maps, generated or read from ProcTHOR."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ class Home:
 
 
 class HouseWorld(ABC):
-    """A numbered set of houses; each is made, and its navigation map built, when it is first used.
+    """A numbered set of houses; each is made, and its map built, when it is first used.
 
     Args:
         robot_radius: Radius of the robot that the maps are for, m; > 0.
-        robot_height: Its height, m; what hangs higher does not block it. Above `memenvs.houses.navigation.navmap.CLIMB`.
+        robot_height: Its height, m; what hangs higher does not block it. Larger than
+            `memenvs.houses.navigation.navmap.CLIMB`.
 
     Raises:
         ValueError: A size is out of range.

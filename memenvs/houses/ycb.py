@@ -1,4 +1,4 @@
-"""The 20 small objects of ExtObjNav as shapes at their real sizes, and where they stand in a home.
+"""The 20 YCB objects of ExtObjNav: shapes at real size, and placement in a house.
 
 Source:
     Which objects: ReLIC release. Sizes: data sheet of the YCB object and model set (Calli et al., 2015).
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,19 +19,28 @@ from memenvs.houses.object_model import ObjectModel
 
 TIN = Finish("metal", (196, 198, 202))
 _GAP = 0.01  # m; between two objects, and from an object to the edge of its surface
-_TRIES = 60
+_TRIES = 60  # draws of a place for each object
+
+
+class Spot(NamedTuple):
+    """Place of an object on a surface: middle and half extents along the surface's axes, m."""
+
+    x: float
+    y: float
+    half_x: float
+    half_y: float
 
 
 @dataclass(frozen=True)
 class PlacedObject:
-    """A small object in a home.
+    """A small object in a house.
 
     Attributes:
         category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
         position: (x, y, z) of the middle of its outline, m.
-        yaw: Its turn, rad.
-        instance: Index into `House.instances` of the home it is in.
-        receptacle: Index into `House.receptacles` of what it stands on.
+        yaw: Rotation of its own x axis, rad.
+        instance: Index into `House.instances`.
+        receptacle: Index into `House.receptacles` of the surface that it stands on.
     """
 
     category: int
@@ -52,12 +62,12 @@ def object_height(category: int) -> float:
 
 
 def object_shapes(category: int, position: Sequence[float], yaw: float = 0.0) -> Shapes:
-    """One object.
+    """Shapes of one object.
 
     Args:
         category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
         position: (x, y, z) of the middle of its underside, m.
-        yaw: Turn of its own x axis, rad.
+        yaw: Rotation of its own x axis, rad.
 
     Returns:
         Its shapes; all have instance 1 and the class of the object.
@@ -76,22 +86,22 @@ def place_objects(
     count_range: tuple[int, int] = (30, 40),
     categories: Sequence[int] = range(20),
 ) -> tuple[House, tuple[PlacedObject, ...]]:
-    """Puts random objects on random surfaces of a home, upright, apart from each other.
+    """Put random objects on random surfaces of a house, upright and apart from each other.
 
     Args:
-        house: The home; needs receptacles.
-        rng: Source of chance.
-        count_range: Fewest and most objects; uniform. A home without enough room gets fewer.
-        categories: The categories to choose from, uniformly.
+        house: The house; needs receptacles.
+        rng: Random generator.
+        count_range: Fewest and most objects; uniform. A house without enough room gets fewer.
+        categories: Categories to draw from, uniformly.
 
     Returns:
-        The home with the objects in it, and the objects.
+        The house with the objects in it, and the objects.
 
     Raises:
-        ValueError: The home has no receptacles, the range is empty, or there are no categories.
+        ValueError: The house has no receptacles, the range is empty, or there are no categories.
 
     Source:
-        ReLIC article, section on ExtObjNav: 30 to 40 instances; that category and surface are uniform is inferred.
+        ReLIC paper, section on ExtObjNav: 30 to 40 instances. Uniform categories and surfaces are inferred.
     """
     if not house.receptacles:
         raise ValueError(f"objects need receptacles, but home {house.name!r} has none")
@@ -99,7 +109,7 @@ def place_objects(
         raise ValueError(f"count_range must be a range from at least 0, got {count_range}")
     if len(categories) == 0:
         raise ValueError("categories must not be empty")
-    taken: list[list[tuple[float, float, float, float]]] = [[] for _ in house.receptacles]
+    occupied: list[list[Spot]] = [[] for _ in house.receptacles]
     builder = ShapeBuilder()
     names = ["building"]
     placed: list[PlacedObject] = []
@@ -108,15 +118,17 @@ def place_objects(
         model = _model(category)
         for _ in range(_TRIES):
             index = int(rng.integers(len(house.receptacles)))
-            receptacle, yaw = house.receptacles[index], float(rng.uniform(0.0, 2 * np.pi))
-            spot = _free_spot(rng, model, receptacle, yaw, taken[index])
+            receptacle = house.receptacles[index]
+            yaw = float(rng.uniform(0.0, 2 * np.pi))
+            spot = _draw_free_spot(rng, model, receptacle, yaw, occupied[index])
             if spot is None:
                 continue
-            cos, sin = float(np.cos(receptacle.yaw)), float(np.sin(receptacle.yaw))
+            occupied[index].append(spot)
+            cos = float(np.cos(receptacle.yaw))  # surface -> house
+            sin = float(np.sin(receptacle.yaw))
             x = receptacle.centre[0] + cos * spot[0] - sin * spot[1]
             y = receptacle.centre[1] + sin * spot[0] + cos * spot[1]
             z = receptacle.centre[2]
-            taken[index].append(spot)
             instance = len(house.instances) + len(placed)
             yaw += receptacle.yaw
             model.build(builder, names, (x, y), yaw, z)
@@ -127,32 +139,32 @@ def place_objects(
     return house.with_objects(builder.build(), instances), tuple(placed)
 
 
-def _free_spot(
-    rng: np.random.Generator,
-    model: ObjectModel,
-    receptacle: Receptacle,
-    yaw: float,
-    taken: Sequence[tuple[float, float, float, float]],
-) -> tuple[float, float, float, float] | None:
-    """Middle and half extents of a free place in the frame of the surface, or None if this draw does not fit."""
+def _draw_free_spot(
+    rng: np.random.Generator, model: ObjectModel, receptacle: Receptacle, yaw: float, occupied: Sequence[Spot]
+) -> Spot | None:
+    """Draw a place on a surface, in its frame; None if the object does not fit there."""
     if model.height > receptacle.clearance - _GAP:
         return None
-    cos, sin = abs(np.cos(yaw)), abs(np.sin(yaw))
+    # Bounds of the turned object along the axes of the surface
+    cos = abs(np.cos(yaw))
+    sin = abs(np.sin(yaw))
     half_x = float(cos * model.width + sin * model.depth) / 2
     half_y = float(sin * model.width + cos * model.depth) / 2
-    slack_x, slack_y = receptacle.half[0] - half_x - _GAP, receptacle.half[1] - half_y - _GAP
+    slack_x = receptacle.half[0] - half_x - _GAP
+    slack_y = receptacle.half[1] - half_y - _GAP
     if slack_x < 0.0 or slack_y < 0.0:
         return None
-    x, y = float(rng.uniform(-1.0, 1.0)) * slack_x, float(rng.uniform(-1.0, 1.0)) * slack_y
-    for other_x, other_y, other_half_x, other_half_y in taken:
+    x = float(rng.uniform(-1.0, 1.0)) * slack_x
+    y = float(rng.uniform(-1.0, 1.0)) * slack_y
+    for other_x, other_y, other_half_x, other_half_y in occupied:
         if abs(x - other_x) < half_x + other_half_x + _GAP and abs(y - other_y) < half_y + other_half_y + _GAP:
             return None
-    return x, y, half_x, half_y
+    return Spot(x, y, half_x, half_y)
 
 
 @cache
 def _model(category: int) -> ObjectModel:
-    """The object in its own frame; must not be changed."""
+    """The model of an object; shared, so it must not be changed."""
     if not 0 <= category < len(_MAKERS):
         raise ValueError(f"category must be within 0 to {len(_MAKERS) - 1}, got {category}")
     return _MAKERS[category](YCB_CLASSES[category])
@@ -161,10 +173,11 @@ def _model(category: int) -> ObjectModel:
 def _can(
     diameter: float, height: float, label: Colour, band: Colour, lid: Finish = TIN
 ) -> Callable[[str], ObjectModel]:
-    """A tin with a label around it and a band of another colour on the label."""
+    """A tin can: a label around it, and a band of another colour on the label."""
 
     def make(name: str) -> ObjectModel:
-        model, r = ObjectModel(name, diameter, diameter), diameter / 2
+        model = ObjectModel(name, diameter, diameter)
+        r = diameter / 2
         rim = min(0.008, 0.15 * height)
         model.cylinder(0.0, 0.0, (0.0, rim), r, TIN)
         model.cylinder(0.0, 0.0, (rim, 0.55 * height), r - 0.001, Finish("label", label))
@@ -179,7 +192,9 @@ def _carton(width: float, depth: float, height: float, colour: Colour, label: Co
     """A cardboard box with a label on both large faces."""
 
     def make(name: str) -> ObjectModel:
-        model, x, y = ObjectModel(name, width, depth), width / 2, depth / 2
+        model = ObjectModel(name, width, depth)
+        x = width / 2
+        y = depth / 2
         model.box((-x, x), (-y + 0.001, y - 0.001), (0.0, height), Finish("paper", colour))
         for front in ((-y, -y + 0.001), (y - 0.001, y)):
             model.box((-0.72 * x, 0.72 * x), front, (0.45 * height, 0.85 * height), Finish("label", label))
@@ -193,7 +208,8 @@ def _ball(diameter: float, colour: Colour, blush: Colour, *, has_stem: bool) -> 
     """A round fruit with a cheek of another colour."""
 
     def make(name: str) -> ObjectModel:
-        model, r = ObjectModel(name, diameter, diameter), diameter / 2
+        model = ObjectModel(name, diameter, diameter)
+        r = diameter / 2
         top = diameter - (0.004 if has_stem else 0.0)
         model.ellipsoid((0.0, 0.0, top / 2), (r, r, top / 2), Finish("plain", colour))
         model.ellipsoid((0.18 * r, 0.12 * r, 0.52 * top), (0.8 * r, 0.84 * r, 0.46 * top), Finish("plain", blush))
@@ -206,7 +222,8 @@ def _ball(diameter: float, colour: Colour, blush: Colour, *, has_stem: bool) -> 
 
 def _banana(name: str) -> ObjectModel:
     model = ObjectModel(name, 0.19, 0.036)
-    yellow, tip = Finish("plain", (244, 208, 48)), Finish("plain", (92, 74, 34))
+    yellow = Finish("plain", (244, 208, 48))
+    tip = Finish("plain", (92, 74, 34))
     model.ellipsoid((0.0, -0.002, 0.018), (0.062, 0.016, 0.018), yellow)
     for side in (-1, 1):
         model.ellipsoid((side * 0.05, 0.003, 0.017), (0.04, 0.015, 0.015), yellow)
@@ -262,7 +279,8 @@ def _bowl(name: str) -> ObjectModel:
 
 def _mug(name: str) -> ObjectModel:
     model = ObjectModel(name, 0.11, 0.08)  # the data sheet's 8 cm are the body; its handle sticks out by 3 cm
-    red, x = Finish("ceramic", (210, 52, 44)), -0.015
+    red = Finish("ceramic", (210, 52, 44))
+    x = -0.015
     model.cylinder(x, 0.0, (0.0, 0.081), 0.04, red)
     model.cylinder(x, 0.0, (0.081, 0.082), 0.035, Finish("plain", (70, 36, 26)))
     for z in ((0.016, 0.026), (0.058, 0.068)):
@@ -278,6 +296,7 @@ def _sponge(name: str) -> ObjectModel:
     return model
 
 
+#: In the order of `YCB_CLASSES`.
 _MAKERS: tuple[Callable[[str], ObjectModel], ...] = (
     _can(0.102, 0.139, (34, 60, 140), (44, 78, 170), Finish("plain", (230, 228, 222))),  # master chef can
     _carton(0.158, 0.06, 0.21, (200, 40, 34), (244, 196, 60)),  # cracker box

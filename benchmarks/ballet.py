@@ -155,7 +155,7 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
     torch.manual_seed(0)
     model = BalletModel(task, memory="sat-pm-ph")
     with torch.no_grad():
-        _, tokens, chunks = model.memory(task.sample_batch(batch_size, np.random.default_rng(0)))
+        _, tokens, chunks = model.reader_inputs(task.sample_batch(batch_size, np.random.default_rng(0)))
     assert chunks is not None
     layer = model.reader.layers[0]
     assert isinstance(layer, MemoryLayer)
@@ -193,7 +193,7 @@ def questions(size: int, batch_size: int, turns: int) -> dict[str, object]:
     for name, memory in (("flat", "sat-fifo"), ("by time", "sat-fifo-th"), ("by place", "sat-pm-ph")):
         torch.manual_seed(0)
         model = BalletModel(task, memory=memory)
-        query, tokens, chunks = model.memory(batch)
+        query, tokens, chunks = model.reader_inputs(batch)
         for kind, each in ((name, tokens.built()), (f"{name}, of tables", tokens)):
             runs[kind] = functools.partial(model.reader, query, each, chunks)
     seconds = in_turn(runs, dict.fromkeys(runs, turns))

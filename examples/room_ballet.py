@@ -138,7 +138,7 @@ def attention(run: RunDirectory, episodes: int = 500) -> list[list[list[float]]]
     assert isinstance(model, BalletPrediction)
     network, rooms = model.model, model.model.task.rooms
     batch = network.task.sample_batch(episodes, np.random.default_rng(1))
-    query, tokens, _ = network.memory(batch)
+    query, tokens, _ = network.reader_inputs(batch)
     weights = network.reader.attention(query, tokens)[:, :, 0].cpu()  # (layers, B, T)
     steps, _ = network.retained_steps(batch)
     place = torch.from_numpy(np.take_along_axis(batch.place, steps, 1).astype(np.int64))

@@ -39,48 +39,43 @@ def sinusoid(index: Tensor, dim: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 
-def time_indices(kind: TimeIndex, held: Tensor, places: Tensor | None = None, by_place: Tensor | None = None) -> Tensor:
-    """The number whose code says when a unit was seen, for whole sequences that have come to their end.
+def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Tensor) -> Tensor:
+    """Compute the row of the time table that each memory token adds.
 
     Args:
-        kind: "step" (counted from the first), "age" (counted back from the last), "slot" (how many of those in memory lie behind it, which
-            forgets true times) or "mod32" (the step modulo 32).
-        held: bool, (B, N); which units are in memory. Only the slot depends on it.
-        places: int, (B, N); for `by_place`.
-        by_place: bool, (B,); where slots go by place, in the order in which places first appear, and by time within one; None: nowhere.
+        kind: "step" counts from the last reset, "age" counts back from the newest step, "slot" counts the tokens in memory
+            that are newer (so true times are lost), "mod32" is the step modulo 32.
+        number: int64, (B, N); step of each token, counted from the last reset, in ascending order; negative for none.
+        newest: int64, (B, Q); step at which each query reads.
+        in_memory: bool, (B, Q, N); tokens that each query reads. Only "slot" depends on it.
 
     Returns:
-        int64, (B, N); 0 ... N - 1. Slots are 0 for units that are not in memory.
+        int64, (B, N) for "step" and "mod32"; (B, Q, N) for "age" and "slot", which depend on the query. Never negative.
 
     Raises:
-        ValueError: The kind is unknown, or places are missing.
+        ValueError: The kind is unknown.
 
     Source:
-        Spatially-Aware Transformer: true steps as in the article, "slot" and "mod32" as its release does in its multi-task and Short Stay
-        experiments. The release counts from the end.
+        Spatially-Aware Transformer: true steps as in the paper; "slot" and "mod32" as in its release's multi-task and
+        Short Stay experiments. The release counts from the end.
     """
-    if kind not in get_args(TimeIndex):
-        raise ValueError(f"unknown time_index {kind!r}; {choices_for(kind, get_args(TimeIndex))}")
-    batch, units = held.shape
-    steps = torch.arange(units, device=held.device).expand(batch, -1)
+    number = number.clamp(min=0)
     if kind == "step":
-        return steps
-    if kind == "age":
-        return units - 1 - steps
+        return number
     if kind == "mod32":
-        return steps % CLOCK
-    if by_place is None:
-        behind = held.flip(1).cumsum(1).flip(1) - 1
-        return torch.where(held, behind, 0)
-    if places is None:
-        raise ValueError("places must be given where slots go by place, got None")
-    places = places.long()
-    first = torch.full((batch, int(places.max()) + 1), units, device=held.device)
-    first = first.scatter_reduce(1, places, steps, "amin")
-    key = torch.where(by_place[:, None], first.gather(1, places), 0).masked_fill(~held, units)
-    order = key.argsort(dim=1, stable=True)
-    rank = torch.empty_like(order).scatter_(1, order, steps)
-    return torch.where(held, held.sum(1, keepdim=True) - 1 - rank, 0)
+        return number % CLOCK
+    if kind == "age":
+        return (newest[..., None] - number[:, None]).clamp(min=0)
+    if kind == "slot":
+        return (in_memory.flip(2).cumsum(2).flip(2) - 1).clamp(min=0)
+    raise ValueError(f"unknown time_index {kind!r}; {choices_for(kind, get_args(TimeIndex))}")
+
+
+def query_time_indices(kind: TimeIndex, now: Tensor) -> Tensor:
+    """Compute the row of the time table that a query adds; int64, (B, Q) as `now`, the step at which it reads."""
+    if kind == "step":
+        return now
+    return now % CLOCK if kind == "mod32" else torch.zeros_like(now)
 
 
 class PlaceCode(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from memenvs.agents.memory.attention import checkpointed
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.agents.memory.chunking import Chunks, ranks_within
-from memenvs.agents.memory.place_codes import CLOCK, TimeIndex, sinusoid
+from memenvs.agents.memory.place_codes import CLOCK, TimeIndex, query_time_indices, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader, Tokens
 from memenvs.agents.memory.recurrent import ResetOn
 from memenvs.checks import check_fields, check_int
@@ -285,24 +285,13 @@ class TokenMemory(Memory):
         held = (unit <= now[..., None]) & (now[..., None] < line.gone[:, None, begin:end])
         number_now = line.steps["number"].gather(1, now)
         table = self._times(int(line.steps["number"].max()) + 1)
-        times, time_now = self._time_rows(seen["number"], number_now, held)
+        times = time_indices(self.config.time_index, seen["number"], number_now, held)
         query = whole.gather(1, now[..., None].expand(-1, -1, whole.shape[-1]))
         tokens = Tokens(whole[:, begin:end], (table,), (times,), held)
         if self.config.query_codes:
-            query = query + table[time_now]
+            query = query + table[query_time_indices(self.config.time_index, number_now)]
         query, tokens = self._placed(line, now, query, tokens, seen)
         return query, tokens, self._chunks(line, seen, begin, end), self._top_k()
-
-    def _time_rows(self, number: Tensor, now: Tensor, held: Tensor) -> tuple[Tensor, Tensor]:
-        """Which number tells the time of each token, int64 (B, N) or (B, S, N), and of each query, (B, S)."""
-        kind = self.config.time_index
-        if kind == "age":
-            return (now[..., None] - number.clamp(min=0)[:, None]).clamp(min=0), torch.zeros_like(now)
-        if kind == "slot":
-            return (held.flip(2).cumsum(2).flip(2) - 1).clamp(min=0), torch.zeros_like(now)
-        if kind == "mod32":
-            return number.clamp(min=0) % CLOCK, now % CLOCK
-        return number.clamp(min=0), now
 
     def _times(self, count: int) -> Tensor:
         """Codes of the first times, float (at least `count`, D), from a table that grows as steps come."""

@@ -1,19 +1,26 @@
-"""Models that answer Room Ballet's questions: frames, times and places as memory tokens, what is kept of them, and a reader that is asked."""
+"""Models that answer Room Ballet's questions from a memory of whole episodes, in one forward pass.
+
+They use the token memories of `memenvs.agents.memory`: the same codes, chunks, retention and `MemoryReader`. Three things
+differ. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is ever built.
+The query is a picture of the dancer in question, not the present step.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from memenvs.agents.encoders.frame_encoder import FrameEncoder, Initialisation
+from memenvs.agents.memory import MemorySpec, memory_spec
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
 from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskOn
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, TimeIndex, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader, Tokens
+from memenvs.agents.memory.sat import ChunkedMemory, PlaceChunkedMemory
 from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained, strategy_numbers
 from memenvs.room_ballet.descriptions import TASKS
@@ -21,9 +28,9 @@ from memenvs.room_ballet.episodes import FRAMES, NO_ACTION, Episodes
 from memenvs.room_ballet.tasks import BalletTask
 
 DANCES = 8
-MOVES = 4
+ACTIONS = 4
 SHARPNESS = 4.0
-"""What relevances are multiplied with at the start of "calibrated": over a memory their standard deviation is then 1.6; it was 0.4."""
+"""Factor on relevances at a "calibrated" start. Their standard deviation over a memory is then 1.6; without it, 0.4."""
 MemoryName = Literal["t-fifo", "t-fifo+a", "sat-fifo", "sat-fifo-th", "sat-pm", "sat-pm-ph", "dnc-first", "dnc-every"]
 
 
@@ -32,32 +39,35 @@ class BalletModelConfig:
     """Settings of `BalletModel`.
 
     Attributes:
-        memory: What tokens say and how they are read. "t-fifo": frame and time; "t-fifo+a": also the moves, one token after each visit; the
-            others frame, time and place. "sat-fifo-th" reads the best chunks of time, "sat-pm-ph" the best chunks of places, the others all
-            tokens at once. "dnc-first" and "dnc-every" go through the tokens one after the other (`DNCReader`).
-        strategy: What is kept where the capacity is not enough, one of `memenvs.retention.STRATEGY_NAMES`; None: "quota" for "sat-pm" and
-            "sat-pm-ph", else "fifo". DNCs, which go through all visits, have none.
-        capacity: Visits that are kept; >= 1; "task" for as many as the task's published protocol has room for, which is all for a DNC, None for all.
-        time_index: What the code of time tells; see `time_indices`. Moves ("t-fifo+a") have times of their own between those of frames, which slots do
-            not have.
-        place_code: How places are encoded, and
-        columns: of how many columns their grid is; see `PlaceCode`. For memories that know places.
-        initialisation: "calibrated": frames as in `FrameEncoder`, attention that is not flat (`MemoryReader.sharpen`), DNCs that write to free cells
-            and read what is alike (`DNCMemory.sharpen`); "release": PyTorch's own weights.
-        keys_like_queries: Whether calibrated attention begins by looking for what resembles the query, which helps where the dance is beside it: in
-            Short Stay, or in its chunk. Not for DNCs.
-        first: First step of a visit that is seen; 0 ... the task's `stay` - 1, like
-        every: after which it is every so-manyth one; 1 ... `stay`. With 5 all dances still differ, and their three steps after 20 are enough.
-        chunk: Steps of a chunk; >= 1.
-        top_k: Chunks that are read; >= 1.
-        dim: Width of tokens, D.
-        layers: Of the reader.
+        memory: What a token encodes and how tokens are read. "t-fifo" encodes frame and time; "t-fifo+a" adds one token
+            for the action after each visit; the others encode frame, time and place. "sat-fifo-th" reads the most
+            relevant chunks of time and "sat-pm-ph" those of places; the others read all tokens at once. "dnc-first" and
+            "dnc-every" process the tokens one after the other (`DNCReader`).
+        strategy: What is kept if the capacity is too small, one of `memenvs.retention.STRATEGY_NAMES`. None is "quota" for
+            "sat-pm" and "sat-pm-ph" and "fifo" for the others. Not for DNCs, which read all visits.
+        capacity: Visits that are kept, >= 1. "task" takes the task's published protocol (all for a DNC). None keeps all.
+        time_index: Number that the time code encodes; see `time_indices`. With "t-fifo+a", actions have times of their own
+            between those of frames, so "slot" is not possible.
+        place_code: Code of a place; see `PlaceCode`. For memories that know places.
+        columns: Columns of the grid of places; see `PlaceCode`. For memories that know places.
+        initialisation: "calibrated" scales frames as in `FrameEncoder`, starts with attention that is not uniform
+            (`MemoryReader.sharpen`), and lets DNCs write to free cells and read similar ones (`DNCMemory.sharpen`).
+            "release" keeps PyTorch's own weights.
+        keys_like_queries: Whether calibrated attention first attends to what resembles the query. It helps where the dance
+            is stored beside it: in Short Stay, or in its chunk. Not for DNCs.
+        first: First step of a visit that is read, 0 to the task's `stay` - 1.
+        every: Stride between the steps of a visit that are read, 1 to `stay`. With 5, all dances still differ; even three
+            steps from step 20 on are enough.
+        chunk: Steps in a chunk, >= 1.
+        top_k: Chunks that are read, >= 1.
+        dim: Width D of tokens.
+        layers: Layers of the reader.
         heads: Attention heads of the reader.
-        mlp_dim: Neurons of each of its layers.
-        own_layers: Layers after which a head of its own tells the dance of the dancer that is asked about, which is learned along with the answer; 0
-            ... `layers` - 1, 0 for none. For tasks that ask for the dance of another room: to find the dancer and to find the other room are
-            both needed there, and neither pays alone.
-        dnc: Settings of `DNCConfig`, for the memories of that name.
+        mlp_dim: Hidden width of each layer's MLP.
+        own_layers: Layers after which a second head predicts the dance of the queried dancer itself, 0 (none) to
+            `layers` - 1. It is trained together with the answer. For tasks that ask about another room's dance: these need
+            both finding the dancer and finding the other room, and neither is rewarded alone.
+        dnc: Settings of `DNCConfig`, for the two DNC memories.
 
     Raises:
         TypeError: A value of another type.
@@ -102,54 +112,75 @@ class BalletModelConfig:
             raise ValueError(f"unknown strategy {self.strategy!r}; {choices_for(self.strategy, STRATEGY_NAMES)}")
         if self.is_dnc and (self.capacity not in ("task", None) or self.strategy is not None):
             raise ValueError(
-                f"capacity and strategy must be left out with memory {self.memory!r}, which goes through all visits, got {self.capacity} and "
-                f"{self.strategy!r}"
+                f"capacity and strategy must be left out with memory {self.memory!r}, which reads all visits, "
+                f"got {self.capacity} and {self.strategy!r}"
             )
-        if self.memory == "t-fifo+a" and self.time_index == "slot":
-            raise ValueError("time_index must be 'step', 'age' or 'mod32' with memory 't-fifo+a', got 'slot'")
+        if self.uses_action and self.time_index == "slot":
+            raise ValueError(f"time_index must be 'step', 'age' or 'mod32' with memory {self.memory!r}, got 'slot'")
         if self.keys_like_queries and (self.is_dnc or self.initialisation != "calibrated"):
             raise ValueError(
-                f"keys_like_queries must be False with memory {self.memory!r} and initialisation {self.initialisation!r}, got True"
+                f"keys_like_queries must be False with memory {self.memory!r} and initialisation "
+                f"{self.initialisation!r}, got True"
             )
-        if not self.knows_places and (self.place_code, self.columns) != ("sine1d", None):
+        if not self.uses_place and (self.place_code, self.columns) != ("sine1d", None):
             raise ValueError(
-                f"place_code and columns must be left out with memory {self.memory!r}, got {self.place_code!r} and {self.columns}"
+                f"place_code and columns must be left out with memory {self.memory!r}, "
+                f"got {self.place_code!r} and {self.columns}"
             )
         if self.dnc and not self.is_dnc:
             raise ValueError(f"dnc must be left out with memory {self.memory!r}, got {self.dnc}")
 
     @property
-    def strategy_name(self) -> str:
-        """Name of the strategy."""
-        return self.strategy or ("quota" if self.memory.startswith("sat-pm") else "fifo")
-
-    @property
     def is_dnc(self) -> bool:
-        """Whether it goes through all tokens one after the other."""
+        """Whether a DNC processes the tokens one after the other."""
         return self.memory.startswith("dnc")
 
     @property
-    def knows_places(self) -> bool:
-        """Whether tokens say where they were seen."""
-        return not self.memory.startswith("t-fifo")
+    def spec(self) -> MemorySpec:
+        """Row of the memory with the same tokens; of a spatial one for a DNC."""
+        return memory_spec("sat-fifo" if self.is_dnc else self.memory)
 
     @property
-    def is_hierarchical(self) -> bool:
-        """Whether the best chunks are read, not all tokens at once."""
-        return self.memory in ("sat-fifo-th", "sat-pm-ph")
+    def strategy_name(self) -> str:
+        """Name of the retention strategy."""
+        return self.strategy or getattr(self.spec.config(), "strategy", "fifo")
+
+    @property
+    def uses_place(self) -> bool:
+        """Whether tokens encode where they were seen."""
+        return self.spec.memory.uses_place
+
+    @property
+    def uses_action(self) -> bool:
+        """Whether the actions between visits are tokens too."""
+        return self.spec.memory.uses_move
+
+
+class ReaderInputs(NamedTuple):
+    """Inputs of the reader for B episodes.
+
+    Attributes:
+        query: float, (B, 1, D).
+        tokens: N tokens of each episode.
+        chunks: Tokens that belong together; None where all are read at once.
+    """
+
+    query: Tensor
+    tokens: Tokens
+    chunks: Chunks | None
 
 
 class BalletModel(nn.Module):
-    """Answers from what a memory has kept of an episode.
+    """Answers a question from what a memory has kept of an episode.
 
     Args:
-        task: What episodes it gets: rooms, steps.
-        config: Settings.
+        task: Task that the episodes are of; gives numbers of rooms and steps.
+        config: Settings; None for the defaults.
         **settings: Fields of the config to change.
 
     Raises:
-        ValueError: The capacity and the strategy do not go together with the task, such as a quota below one visit for each room; or `first` or
-            `every` is not within a visit.
+        ValueError: Capacity, strategy and task do not fit together, such as a quota below one visit for each room, or
+            `first` or `every` is outside a visit.
     """
 
     times: Tensor
@@ -161,163 +192,224 @@ class BalletModel(nn.Module):
             if name not in known:
                 raise ValueError(f"unknown setting {name!r} of a ballet model; {choices_for(name, known)}")
         values = {} if config is None else {name: getattr(config, name) for name in known}
-        self.task, self.config = task, BalletModelConfig(**{**values, **settings})
-        config = self.config
+        config = BalletModelConfig(**{**values, **settings})
         if config.first >= task.stay:
             raise ValueError(f"first must be below the steps of a visit ({task.stay}), got {config.first}")
         if config.every > task.stay:
             raise ValueError(f"every must be at most the steps of a visit ({task.stay}), got {config.every}")
         if config.own_layers and not task.asks_of_rooms:
             raise ValueError(f"own_layers must be 0 in tasks that ask about visits, got {config.own_layers}")
-        self._seen = np.arange(config.first, task.stay, config.every)
-        """Steps of a visit that are seen."""
+        self.task = task
+        self.config = config
+        self.capacity = config.capacity
+        if isinstance(config.capacity, str):
+            self.capacity = None if config.is_dnc else task.capacity
+        no_visits = np.zeros((1, task.visits), np.int64)
+        retained(no_visits, config.strategy_name, self.capacity, n_places=task.rooms)  # raises if they do not fit
+
         self.encoder = FrameEncoder(config.dim, config.initialisation)
-        self.reader: MemoryReader | DNCReader
+        self.reader = self._make_reader()
+        width = self.reader.output_dim if isinstance(self.reader, DNCReader) else config.dim
+        self.head = nn.Linear(width, DANCES)
+        self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
+        self.actions = nn.Parameter(torch.randn(ACTIONS, config.dim)) if config.uses_action else None
+        self.places: PlaceCode | None = None
+        if config.uses_place:
+            self.places = PlaceCode(config.place_code, task.rooms, config.dim, config.columns)
+        # with actions as tokens, the action after a visit takes one unit of time between two frames
+        self._n_times = task.steps + (task.visits - 1 if config.uses_action else 0)
+        times = sinusoid(torch.arange(self._n_times).double(), config.dim).float()
+        self.register_buffer("times", times, persistent=False)  # (units, D)
+        self._steps_of_visit = np.arange(config.first, task.stay, config.every)
+
+    def _make_reader(self) -> MemoryReader | DNCReader:
+        config = self.config
         if config.is_dnc:
             on: TaskOn = "first" if config.memory == "dnc-first" else "every"
-            self.reader = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
+            dnc = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
             if config.initialisation == "calibrated":
-                self.reader.memory.sharpen()
-            self.head = nn.Linear(self.reader.output_dim, DANCES)
-        else:
-            self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
-            if config.initialisation == "calibrated":
-                self.reader.sharpen(SHARPNESS, alike=config.keys_like_queries)
-            self.head = nn.Linear(config.dim, DANCES)
-        self.own_head = nn.Linear(config.dim, DANCES) if config.own_layers else None
-        self.actions = nn.Parameter(torch.randn(MOVES, config.dim)) if config.memory == "t-fifo+a" else None
-        self.places = (
-            PlaceCode(config.place_code, task.rooms, config.dim, config.columns) if config.knows_places else None
-        )
-        self._units = task.steps + (0 if self.actions is None else task.visits - 1)
-        """What has a time: steps and, where they are tokens, the moves between visits."""
-        self.register_buffer(
-            "times", sinusoid(torch.arange(self._units).double(), config.dim).float(), persistent=False
-        )
-        published = None if config.is_dnc else task.capacity
-        self.capacity = published if isinstance(config.capacity, str) else config.capacity
-        first = np.zeros((1, task.visits), np.int64)
-        retained(
-            first, config.strategy_name, self.capacity, n_places=task.rooms
-        )  # says at once what does not go together
+                dnc.memory.sharpen()
+            return dnc
+        reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
+        if config.initialisation == "calibrated":
+            reader.sharpen(SHARPNESS, alike=config.keys_like_queries)
+        return reader
 
     def forward(self, episodes: Episodes, strategies: np.ndarray | None = None) -> Tensor:
-        """What it answers.
+        """Predict the dance that answers each episode's question.
 
         Args:
-            episodes: B of the task.
-            strategies: int, (B,); which one chooses what is kept of each; None: the config's for all.
+            episodes: B episodes of the task.
+            strategies: int, (B,); number of the retention strategy of each episode. None takes the config's for all.
 
         Returns:
             float, (B, 8); logits of the dances.
         """
-        return self.answers(episodes, strategies)[0]
+        return self.logits(episodes, strategies)[0]
 
-    def answers(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
-        """What it answers, and what it says of the dancer's own dance after `own_layers`, None without; args and shapes as in `forward`."""
-        query, tokens, chunks = self.memory(episodes, strategies)
+    def logits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
+        """Predict the answer and, after `own_layers`, the queried dancer's own dance; args as in `forward`.
+
+        Returns:
+            float, (B, 8) each; None for the second without `own_layers`.
+        """
+        query, tokens, chunks = self.reader_inputs(episodes, strategies)
         if isinstance(self.reader, DNCReader):
             values = sum(  # the gradient of an index_select is much faster than that of an embedding
                 table.index_select(0, rows.flatten()).unflatten(0, rows.shape)
                 for table, rows in zip(tokens.tables, tokens.rows, strict=True)
-            )
+            )  # (B, N, D)
             task = nn.functional.one_hot(torch.from_numpy(episodes.task).long().to(query.device), len(TASKS))
             return self.head(self.reader(values, query[:, 0], task.to(query.dtype))), None
-        top_k, half = self.config.top_k, self.config.own_layers
+        top_k = self.config.top_k
         if self.own_head is None:
             return self.head(self.reader(query, tokens, chunks, top_k)[:, 0]), None
-        found = self.reader(query, tokens, chunks, top_k, layers=slice(half))
-        read = self.reader(found, tokens, chunks, top_k, layers=slice(half, None))
-        return self.head(read[:, 0]), self.own_head(found[:, 0])
+        split = self.config.own_layers
+        early = self.reader(query, tokens, chunks, top_k, layers=slice(split))  # (B, 1, D)
+        late = self.reader(early, tokens, chunks, top_k, layers=slice(split, None))  # (B, 1, D)
+        return self.head(late[:, 0]), self.own_head(early[:, 0])
 
-    def memory(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tokens, Chunks | None]:
-        """What the reader gets.
+    # ------------------------------------------------------------------ tokens
 
-        Each frame that occurs in the batch is encoded once; tokens name their frame, time and place by rows of tables.
+    def reader_inputs(self, episodes: Episodes, strategies: np.ndarray | None = None) -> ReaderInputs:
+        """Make query, tokens and chunks of each episode; args as in `forward`.
 
-        Args:
-            episodes: As in `forward`.
-            strategies: As in `forward`.
-
-        Returns:
-            Queries, float (B, 1, D), the tokens and, for hierarchical memories, which of them belong together.
+        Each frame that occurs in the batch is encoded once. Tokens refer to frame, time and place by rows of tables.
         """
         device = self.times.device
-        steps, there = self.retained_steps(episodes, strategies)
+        steps, is_kept = self.retained_steps(episodes, strategies)  # (B, N)
 
-        def at_steps(each: np.ndarray) -> Tensor:
-            return torch.from_numpy(np.take_along_axis(each, steps, 1).astype(np.int64)).to(device)
+        def at_steps(values: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.take_along_axis(values, steps, 1).astype(np.int64)).to(device)
 
-        frames, places = at_steps(episodes.frame), at_steps(episodes.place)
+        frames = at_steps(episodes.frame)
+        places = at_steps(episodes.place)
         queries = torch.from_numpy(episodes.query.astype(np.int64)).to(device)
         occurs = torch.zeros(FRAMES, dtype=torch.bool, device=device)
         occurs[frames] = occurs[queries] = True
-        row_of = occurs.cumsum(0) - 1
-        table = self.encoder.table(occurs.nonzero()[:, 0])
-        mask = None if there.all() else torch.from_numpy(there).to(device)
-        when, rows = self._times(episodes, steps, there, strategies).to(device), row_of[frames]
+        row_of_frame = occurs.cumsum(0) - 1
+        table = self.encoder.table(occurs.nonzero()[:, 0])  # (frames that occur, D)
+        query = table[row_of_frame[queries]][:, None]  # (B, 1, D)
+        in_memory = torch.from_numpy(is_kept).to(device)
+        chunks = self._chunks(places, in_memory)
+
+        rows = row_of_frame[frames]
+        times = self._time_indices(steps, is_kept, episodes, strategies).to(device)
+        mask = None if is_kept.all() else in_memory
         if self.actions is not None:
-            table, rows, when, mask = self._with_moves(table, rows, when, mask, episodes, steps)
-        tables, by_row = [table, self.times.to(table.dtype)], [rows, when]
+            table, rows, times, mask = self._append_actions(table, rows, times, mask, episodes, steps)
+        tables = [table, self.times.to(table.dtype)]
+        indices = [rows, times]
         if self.places is not None:
             tables.append(self.places.table().to(table.dtype))
-            by_row.append(places)
-        tokens = Tokens(tables=tuple(tables), rows=tuple(by_row), mask=mask)
-        query = table[row_of[queries]][:, None]
-        held = torch.from_numpy(there).to(device)
-        if self.config.memory == "sat-fifo-th":
-            return query, tokens, chunks_by_time(held, self.config.chunk)
-        if self.config.memory == "sat-pm-ph":
-            return query, tokens, chunks_by_place(places, held, self.config.chunk)
-        return query, tokens, None
+            indices.append(places)
+        return ReaderInputs(query, Tokens(tables=tuple(tables), rows=tuple(indices), mask=mask), chunks)
 
     def retained_visits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> np.ndarray:
-        """Which visits are in memory when the question comes, bool, (B, V); args as in `forward`."""
-        chosen = strategy_numbers(self.config.strategy_name, len(episodes)) if strategies is None else strategies
-        return retained(episodes.visit_place, chosen, self.capacity, n_places=self.task.rooms)
+        """Mark the visits that are in memory at the question; bool, (B, V). Args as in `forward`."""
+        numbers = self._strategy_numbers(episodes, strategies)
+        return retained(episodes.visit_place, numbers, self.capacity, n_places=self.task.rooms)
 
     def retained_steps(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The steps that are in memory, in order, int64 (B, N), and whether there are as many, bool (B, N); args as in `forward`."""
-        kept = self.retained_visits(episodes, strategies)
-        order = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]
-        steps = (order[:, :, None] * self.task.stay + self._seen).reshape(len(order), -1)
-        return steps, np.repeat(np.take_along_axis(kept, order, 1), len(self._seen), axis=1)
+        """List the steps that are in memory at the question; args as in `forward`.
 
-    def _times(self, episodes: Episodes, steps: np.ndarray, there: np.ndarray, strategies: np.ndarray | None) -> Tensor:
-        """Rows of the codes of time, int64, (B, N)."""
-        if self.config.time_index != "slot":
-            return self._rows_of(steps if self.actions is None else steps + steps // self.task.stay)
-        numbers = strategy_numbers(self.config.strategy_name, len(episodes)) if strategies is None else strategies
-        by_place = torch.from_numpy(numbers >= STRATEGIES.index("lvfo"))
-        places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
-        return time_indices("slot", torch.from_numpy(there), places, by_place)
+        Returns:
+            Steps in order of time, int64, (B, N), N as long as the longest row needs; and a mask, bool, (B, N), that is
+            False where a row has fewer.
+        """
+        kept = self.retained_visits(episodes, strategies)  # (B, V)
+        visits = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]  # kept ones first, in order
+        steps = (visits[:, :, None] * self.task.stay + self._steps_of_visit).reshape(len(visits), -1)
+        return steps, np.repeat(np.take_along_axis(kept, visits, 1), len(self._steps_of_visit), axis=1)
 
-    def _rows_of(self, units: np.ndarray) -> Tensor:
-        """Rows of the codes of time of steps and moves that are numbered in the order in which they were, int64, (B, N)."""
-        return time_indices(self.config.time_index, torch.ones(1, self._units, dtype=torch.bool))[0][
-            torch.from_numpy(units)
-        ]
+    def _strategy_numbers(self, episodes: Episodes, strategies: np.ndarray | None) -> np.ndarray:
+        """Number of the retention strategy of each episode, int, (B,)."""
+        return strategy_numbers(self.config.strategy_name, len(episodes)) if strategies is None else strategies
 
-    def _with_moves(
-        self, table: Tensor, rows: Tensor, when: Tensor, mask: Tensor | None, episodes: Episodes, steps: np.ndarray
+    def _chunks(self, places: Tensor, in_memory: Tensor) -> Chunks | None:
+        """Chunks of the tokens, int64 and bool (B, N), by place or by time; None where all are read at once."""
+        if self.config.is_dnc or not issubclass(self.config.spec.memory, ChunkedMemory):
+            return None
+        if issubclass(self.config.spec.memory, PlaceChunkedMemory):
+            return chunks_by_place(places, in_memory, self.config.chunk)
+        return chunks_by_time(in_memory, self.config.chunk)
+
+    def _time_indices(
+        self, steps: np.ndarray, is_kept: np.ndarray, episodes: Episodes, strategies: np.ndarray | None
+    ) -> Tensor:
+        """Rows of the time table of some steps, int64, (B, N)."""
+        units = steps + steps // self.task.stay if self.config.uses_action else steps
+        index = self._indices_of(units, is_kept)
+        if self.config.time_index == "slot":
+            by_place = torch.from_numpy(self._strategy_numbers(episodes, strategies) >= STRATEGIES.index("lvfo"))
+            places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
+            index = torch.where(by_place[:, None], slots_by_place(torch.from_numpy(is_kept), places), index)
+        return index
+
+    def _indices_of(self, units: np.ndarray, is_kept: np.ndarray) -> Tensor:
+        """Rows of the time table of units of time, int64, (B, N)."""
+        newest = torch.full((len(units), 1), self._n_times - 1)
+        in_memory = torch.from_numpy(is_kept)[:, None]  # (B, 1, N)
+        index = time_indices(self.config.time_index, torch.from_numpy(units), newest, in_memory)
+        return index if index.ndim == 2 else index[:, 0]
+
+    def _append_actions(
+        self, table: Tensor, rows: Tensor, times: Tensor, mask: Tensor | None, episodes: Episodes, steps: np.ndarray
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Adds a token for the move after each visit: its embedding and its time, which it has of its own.
+        """Append a token for the action after each visit, with its embedding and its own time.
 
-        The walk's last visit has none, so that its token is left out by the mask.
+        No action follows the last visit of an episode, so the mask hides its token.
+
+        Args:
+            table: float, (F, D); frames.
+            rows: int64, (B, N); row of each token in `table`.
+            times: int64, (B, N); rows of the time table.
+            mask: bool, (B, N), or None.
+            episodes: B episodes.
+            steps: int64, (B, N); step of each token.
+
+        Returns:
+            Table with the actions below the frames, and rows, times and mask of N frames and as many actions as visits.
         """
         assert self.actions is not None
-        batch, stay, seen_of_visit = len(steps), self.task.stay, len(self._seen)
-        moves = np.roll(episodes.action[:, ::stay], -1, 1).astype(np.int64)
-        moves[:, -1] = NO_ACTION
-        visits = steps[:, ::seen_of_visit] // stay
-        moves = np.take_along_axis(moves, visits, 1)
-        after = self._rows_of(np.minimum(visits * (stay + 1) + stay, self._units - 1)).to(rows.device)
-        own = torch.from_numpy(np.minimum(moves, MOVES - 1)).to(rows.device) + len(table)
-        told = torch.from_numpy(moves != NO_ACTION).to(rows.device)
-        seen = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask
+        stay = self.task.stay
+        steps_per_visit = len(self._steps_of_visit)
+        visits = steps[:, ::steps_per_visit] // stay  # (B, visits in memory)
+        actions = np.roll(episodes.action[:, ::stay], -1, 1).astype(np.int64)  # the action after each visit, (B, V)
+        actions[:, -1] = NO_ACTION
+        actions = np.take_along_axis(actions, visits, 1)
+        unit = np.minimum(visits * (stay + 1) + stay, self._n_times - 1)  # after the last frame of the visit
+        action_times = self._indices_of(unit, np.ones_like(unit, bool)).to(rows.device)
+        action_rows = torch.from_numpy(np.minimum(actions, ACTIONS - 1)).to(rows.device) + len(table)
+        is_action = torch.from_numpy(actions != NO_ACTION).to(rows.device)
+        in_memory = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask
         return (
             torch.cat([table, self.actions.to(table.dtype)]),
-            torch.cat([rows.view(batch, -1), own], 1),
-            torch.cat([when, after], 1),
-            torch.cat([seen, told & seen[:, ::seen_of_visit]], 1),
+            torch.cat([rows, action_rows], 1),
+            torch.cat([times, action_times], 1),
+            torch.cat([in_memory, is_action & in_memory[:, ::steps_per_visit]], 1),
         )
+
+
+def slots_by_place(in_memory: Tensor, places: Tensor) -> Tensor:
+    """Number the tokens in memory from the last one back, ordered by place and by time within a place.
+
+    Args:
+        in_memory: bool, (B, N); tokens in order of time.
+        places: int, (B, N). Places are ordered by their first token, in memory or not.
+
+    Returns:
+        int64, (B, N); 0 for tokens that are not in memory.
+
+    Source:
+        SAT's release, in its multi-task experiments with LVFO and MVFO.
+    """
+    batch, count = in_memory.shape
+    position = torch.arange(count, device=in_memory.device).expand(batch, -1)
+    places = places.long()
+    first = torch.full((batch, int(places.max()) + 1), count, device=in_memory.device)
+    first = first.scatter_reduce(1, places, position, "amin")  # (B, places): first token of each
+    key = first.gather(1, places).masked_fill(~in_memory, count)  # tokens that are not in memory go last
+    order = key.argsort(dim=1, stable=True)
+    rank = torch.empty_like(order).scatter_(1, order, position)
+    return torch.where(in_memory, in_memory.sum(1, keepdim=True) - 1 - rank, 0)

@@ -61,7 +61,7 @@ class BalletPrediction(PredictionModel):
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
         """Mean cross-entropy of the answers, and of what is said of the dancers themselves if that is learned too; see `PredictionModel.loss`."""
-        logits, own = self.model.answers(batch.episodes, batch.strategies)
+        logits, own = self.model.logits(batch.episodes, batch.strategies)
         losses, right = _graded(logits, batch.episodes.label)
         if own is None:
             return losses.mean(), {"accuracy": float(right.mean())}

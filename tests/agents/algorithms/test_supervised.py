@@ -327,7 +327,7 @@ def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
     for room, label, dances in zip(episodes.query_place, episodes.label, episodes.room_dance, strict=True):
         assert label == dances[ring[(ring.index(room) + 1) % 8]]
     own = [dances[room] for room, dances in zip(episodes.query_place, episodes.room_dance, strict=True)]
-    answers, of_dancer = (each.detach().log_softmax(1).numpy() for each in model.model.answers(episodes))
+    answers, of_dancer = (each.detach().log_softmax(1).numpy() for each in model.model.logits(episodes))
     loss, log = model.loss(batch)
     answered, told = -answers[range(6), episodes.label].mean(), -of_dancer[range(6), own].mean()
     assert loss.item() == pytest.approx(answered + told, rel=1e-5)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory import Memory, StepInputs, make_memory, token_memory
+from memenvs.agents.memory import Memory, StepInputs, make_memory, place_codes, token_memory
 from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
 from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_indices
 from memenvs.agents.memory.reader import Tokens
@@ -63,7 +63,7 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
             numbers = np.flatnonzero(held).tolist()
 
             def when(number: int, numbers: list[int] = numbers, newest: int = now - begin) -> Tensor:
-                kinds = {"step": number, "age": newest - number, "mod32": number % token_memory.CLOCK}
+                kinds = {"step": number, "age": newest - number, "mod32": number % place_codes.CLOCK}
                 return code(kinds.get(config.time_index, sum(other > number for other in numbers)))
 
             def where(number: int, places: Tensor | None = places) -> Tensor:
@@ -116,7 +116,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
 def test_equals_a_loop_over_decisions(name: str, kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_memory, "CLOCK", 7)  # it starts again within the T steps
+    monkeypatch.setattr(place_codes, "CLOCK", 7)  # it starts again within the T steps
     memory, x = make(name, **kwargs), inputs()
     x.embedding.requires_grad_()
     got, expected = memory(x)[0], plainly(memory, x)
@@ -228,16 +228,13 @@ def test_place_codes() -> None:
 
 
 def test_times_by_hand() -> None:
-    held = torch.tensor([[True, False, True, True, True]])
-    places = torch.tensor([[2, 2, 0, 2, 0]])
-    assert time_indices("step", held).tolist() == [[0, 1, 2, 3, 4]]
-    assert time_indices("age", held).tolist() == [[4, 3, 2, 1, 0]]
-    assert time_indices("slot", held).tolist() == [[3, 0, 2, 1, 0]]
-    assert time_indices("mod32", torch.ones(1, 70, dtype=torch.bool))[0, [31, 32, 65]].tolist() == [31, 0, 1]
-    # by place: 0 and 3 of place 2, which came first, then 2 and 4 of place 0
-    assert time_indices("slot", held, places, torch.tensor([True])).tolist() == [[3, 0, 1, 2, 0]]
-    both = time_indices("slot", held.expand(2, -1), places.expand(2, -1), torch.tensor([False, True]))
-    assert both.tolist() == [[3, 0, 2, 1, 0], [3, 0, 1, 2, 0]]
+    """Steps 0 to 4, of which 1 is not in memory, as seen from step 4 and from step 6."""
+    number, newest = torch.arange(5)[None], torch.tensor([[4, 6]])
+    in_memory = torch.tensor([[[True, False, True, True, True]] * 2])
+    assert time_indices("step", number, newest, in_memory).tolist() == [[0, 1, 2, 3, 4]]
+    assert time_indices("age", number, newest, in_memory).tolist() == [[[4, 3, 2, 1, 0], [6, 5, 4, 3, 2]]]
+    assert time_indices("slot", number, newest, in_memory)[0, 0, [0, 2, 3, 4]].tolist() == [3, 2, 1, 0]
+    assert time_indices("mod32", 31 + number, newest, in_memory).tolist() == [[31, 0, 1, 2, 3]]
 
 
 # ------------------------------------------------------------------ bad input

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
-from memenvs.agents.sat.model import BalletModel
+from memenvs.agents.sat.model import BalletModel, slots_by_place
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.dances import PERFORMANCES
 from memenvs.room_ballet.episodes import Episodes
@@ -79,7 +79,7 @@ def test_keys_like_queries_open_the_room_asked_about_from_the_start(settings, sh
     with torch.random.fork_rng():
         torch.manual_seed(0)
         own = BalletModel(make_ballet("ShortStay", size=5), memory="sat-pm-ph", **settings)
-    query, tokens, chunks = own.memory(batch)
+    query, tokens, chunks = own.reader_inputs(batch)
     read = own.reader.attention(query, tokens, chunks, own.config.top_k)[:, :, 0] > 0
     opened = (read & (place == asked[:, None])).any(-1).float().mean(1)
     assert (share[0] <= opened).all() and (opened <= share[1]).all()
@@ -103,7 +103,7 @@ def test_training_step_is_that_of_a_straightforward_model(name, own_layers):
         for buffer in (own.times, own.places.codes):  # kept in single precision
             buffer.copy_(sinusoid(torch.arange(len(buffer)).double(), 128))
         if fast:
-            logits, of_dancer = own.answers(batch, strategies)
+            logits, of_dancer = own.logits(batch, strategies)
         else:
             queries = plain_queries(own, batch, strategies)
             logits, of_dancer = own.head(queries[-1]), own_layers and own.own_head(queries[own_layers - 1])
@@ -150,7 +150,7 @@ def test_moves_are_tokens_of_their_own():
         own = model("Next", memory=memory, layers=1)
         differ = not torch.equal(own(batch), own(other))
         assert differ == (memory == "t-fifo+a")
-    _, tokens, _ = model("Next", memory="t-fifo+a").memory(batch)
+    _, tokens, _ = model("Next", memory="t-fifo+a").reader_inputs(batch)
     assert tokens.count == 1320
     assert tokens.mask is not None and int((~tokens.mask).sum()) == 3
 
@@ -161,7 +161,7 @@ def test_moves_are_tokens_of_their_own():
 )
 def test_moves_have_times_between_those_of_frames(time_index, row):
     """40 visits of 32 frames and the 39 moves between them, in the order in which they were; moves are the last tokens."""
-    _, tokens, _ = model("Next", memory="t-fifo+a", time_index=time_index).memory(episodes("Next", 1))
+    _, tokens, _ = model("Next", memory="t-fifo+a", time_index=time_index).reader_inputs(episodes("Next", 1))
     frame = [33 * visit + step for visit in range(40) for step in range(32)]
     move = [33 * visit + 32 for visit in range(39)]
     assert tokens.rows[1][0, :-1].tolist() == [row(unit) for unit in frame + move]
@@ -171,7 +171,7 @@ def test_moves_have_times_between_those_of_frames(time_index, row):
 def test_codes_of_places(place_code, columns):
     own = model("MVFO", place_code=place_code, columns=columns, layers=1)
     batch = episodes("MVFO", 2)
-    _, tokens, _ = own.memory(batch)
+    _, tokens, _ = own.reader_inputs(batch)
     expected = PlaceCode(place_code, 8, 128, columns)
     assert own.places is not None
     expected.load_state_dict(own.places.state_dict())
@@ -192,7 +192,7 @@ def test_memory_without_places_does_not_know_them():
 @pytest.mark.parametrize("memory", ["sat-fifo-th", "sat-pm-ph"])
 def test_chunks_hold_one_stretch_of_time_or_one_place(memory):
     own, batch = model("ShortStay", memory=memory, layers=1), episodes("ShortStay", 2)
-    _, tokens, chunks = own.memory(batch)
+    _, tokens, chunks = own.reader_inputs(batch)
     assert chunks is not None and tokens.count == 1280
     for b in range(2):
         assert sorted(chunks.index[b][chunks.mask[b]].tolist()) == list(range(1280))
@@ -219,10 +219,16 @@ def test_only_every_so_manyth_step_of_a_visit_is_seen(memory, first, steps_of_vi
 
 
 def test_time_by_slot_counts_what_is_kept():
-    _, tokens, _ = model("MVFO", strategy="fifo", time_index="slot").memory(episodes("MVFO", 2))
+    _, tokens, _ = model("MVFO", strategy="fifo", time_index="slot").reader_inputs(episodes("MVFO", 2))
     assert tokens.rows[1].tolist() == [list(range(287, -1, -1))] * 2
-    _, tokens, _ = model("MVFO", strategy="fifo").memory(episodes("MVFO", 2))
+    _, tokens, _ = model("MVFO", strategy="fifo").reader_inputs(episodes("MVFO", 2))
     assert tokens.rows[1].tolist() == [list(range(288, 576))] * 2
+
+
+def test_slots_by_place():
+    """Tokens 0 and 3 of place 2, which came first, then 2 and 4 of place 0; token 1 is not in memory."""
+    in_memory = torch.tensor([[True, False, True, True, True]])
+    assert slots_by_place(in_memory, torch.tensor([[2, 2, 0, 2, 0]])).tolist() == [[3, 0, 1, 2, 0]]
 
 
 def test_dnc_answers():

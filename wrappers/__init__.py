@@ -1,4 +1,4 @@
-"""Wrappers that give any Gymnasium environment a pose, a place, the previous action, or whole trials as episodes."""
+"""Add a pose, a place, the previous action or whole trials to any Gymnasium environment."""
 
 from memenvs.wrappers.clustering import collect_positions, fit_places
 from memenvs.wrappers.place import PlaceWrapper

@@ -1,4 +1,4 @@
-"""Places out of positions: k-means, the same for the same input on every machine."""
+"""Cluster positions into places with k-means; the same input gives the same places."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memenvs.wrappers.truth import truth_of
 def fit_places(
     positions: np.ndarray, num_places: int, *, seed: int = 0, restarts: int = 10, iterations: int = 300
 ) -> np.ndarray:
-    """Centres of k-means clusters of positions.
+    """Fit k place centres to positions with k-means.
 
     Args:
         positions: float, (P, 2); x and y in the world frame, m.
         num_places: k; 1 ... number of different positions.
         seed: Seeds the first centres.
-        restarts: How often to start anew; the clustering with the least squared distance wins; >= 1.
-        iterations: At most this many rounds for each start; >= 1.
+        restarts: Number of runs from new first centres; the run with the least squared distance wins; >= 1.
+        iterations: Largest number of iterations of each run; >= 1.
 
     Returns:
         float64, (k, 2); centres in order of x, then y, m.
@@ -49,23 +49,33 @@ def fit_places(
 
 
 def nearest_centre(positions: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Which of the centres (k, 2) is nearest to each of the positions (P, 2); int64, (P,); ties go to the lower number."""
+    """Index of the centre nearest to each position.
+
+    Args:
+        positions: float, (P, 2); m.
+        centres: float, (k, 2); m.
+
+    Returns:
+        int64, (P,); ties go to the lower index.
+    """
     return _squared_distance(positions, centres).argmin(1)
 
 
 def collect_positions(env: gym.Env, num_steps: int, *, seed: int) -> np.ndarray:
-    """Positions that random actions lead to. The environment is reset and left in mid-episode.
+    """Collect positions with random actions.
+
+    The environment is reset and left in mid-episode.
 
     Args:
-        env: One that `PoseWrapper` works on.
-        num_steps: How many positions; >= 1.
+        env: An environment that `PoseWrapper` supports.
+        num_steps: Number of positions; >= 1.
         seed: Seeds environment and actions.
 
     Returns:
         float64, (num_steps, 2); x and y in the world frame, m.
 
     Raises:
-        ValueError: `num_steps` is no integer or below 1, or the environment does not tell its pose.
+        ValueError: `num_steps` is no integer or below 1, or the pose of the environment is unknown.
     """
     check_int("num_steps", num_steps)
     truth = truth_of(env)
@@ -82,7 +92,7 @@ def collect_positions(env: gym.Env, num_steps: int, *, seed: int) -> np.ndarray:
 
 
 def _first_centres(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """As many different points as `k` says, later ones likelier the farther they are from those before."""
+    """k-means++ start: draw k distinct points, each with probability proportional to its squared distance."""
     chosen = [int(rng.integers(len(points)))]
     nearest = np.full(len(points), np.inf)
     while len(chosen) < k:
@@ -92,16 +102,17 @@ def _first_centres(points: np.ndarray, k: int, rng: np.random.Generator) -> np.n
 
 
 def _lloyd(points: np.ndarray, centres: np.ndarray, iterations: int) -> tuple[np.ndarray, float]:
-    """Moves centres until nothing changes. Returns them and the summed squared distance, square metres."""
+    """Lloyd's iterations; returns the centres and the sum of squared distances, m^2."""
     label = nearest_centre(points, centres)
     for _ in range(iterations):
         count = np.bincount(label, minlength=len(centres))
         total = np.stack([np.bincount(label, points[:, axis], len(centres)) for axis in (0, 1)], axis=1)
+        # a centre without points keeps its place, so that the number of centres stays k
         centres = np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], centres)
-        moved = nearest_centre(points, centres)
-        if (moved == label).all():
-            break
-        label = moved
+        new_label = nearest_centre(points, centres)
+        if (new_label == label).all():
+            break  # a fixed point: further iterations would change nothing
+        label = new_label
     return centres, float(_squared_distance(points, centres).min(1).sum())
 
 

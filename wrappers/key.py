@@ -1,4 +1,4 @@
-"""What the wrappers share: an observation that is a dictionary, and one more key in it."""
+"""Base class of the wrappers that add one key to a dictionary observation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 
 
 def observation_key(space: gym.Space) -> str:
-    """Key under which an observation that is not a dictionary is kept: "rgb" for an image, else "observation"."""
+    """Key for an observation that is not a dictionary: "rgb" for an image, else "observation"."""
     is_image = isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
     return "rgb" if is_image else "observation"
 
 
 class KeyWrapper(gym.Wrapper):
-    """Base of the wrappers that add one key; an observation that is not a dictionary becomes one.
+    """Add one key to the observation.
+
+    An observation that is not a dictionary becomes one.
 
     Args:
         env: Any Gymnasium environment.

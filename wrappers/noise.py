@@ -9,17 +9,17 @@ import numpy as np
 
 
 class PoseNoise(Protocol):
-    """Turns a true pose into a measured one, step by step."""
+    """Interface of a noise model: turns true poses into measured ones, step by step."""
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Starts an episode; everything drawn in it comes from `rng`."""
+        """Start an episode, whose random numbers all come from `rng`."""
 
     def measure(self, pose: np.ndarray) -> np.ndarray:
-        """float64, (3,); the measured pose for the true one: x m, y m, heading rad."""
+        """Measured pose of a true pose (x m, y m, heading rad); float64, (3,)."""
 
 
 class NoNoise:
-    """Measures the truth.
+    """Return the true pose.
 
     Raises:
         ValueError: A standard deviation was given, which would have no effect.
@@ -31,15 +31,15 @@ class NoNoise:
                 raise ValueError(f"{name} must be 0 without noise, got {value}; pass noise='gaussian'")
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def measure(self, pose: np.ndarray) -> np.ndarray:
-        """The pose itself."""
+        """Return the pose unchanged."""
         return pose
 
 
 class GaussianNoise:
-    """Adds independent Gaussian noise at every step.
+    """Add independent Gaussian noise at every step.
 
     Args:
         position_sd: Standard deviation for x and for y, m; >= 0.
@@ -57,25 +57,26 @@ class GaussianNoise:
         self._rng = np.random.default_rng(0)
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Takes the episode's generator."""
+        """Keep the generator of the episode."""
         self._rng = rng
 
     def measure(self, pose: np.ndarray) -> np.ndarray:
-        """The pose plus noise."""
+        """Return the pose plus noise."""
         return pose + self._sd * self._rng.standard_normal(3)
 
 
 class DeadReckoning:
-    """Where a robot believes to be that knows its start and takes every motion to be as it was commanded.
+    """Estimate the pose from the start pose and the commanded motions (dead reckoning).
 
     Args:
-        collision_known: Whether it knows that it stayed where it was after a collision.
+        collision_known: True if the estimate stays in place after a collision.
 
     Raises:
         ValueError: A standard deviation was given, which would have no effect.
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), study of noise; the arithmetic is that of `memenvs.exploration.drive.reckon`.
+        Scene Memory Transformer (Fang et al., 2019), study of noise. `memenvs.exploration.drive.reckon` integrates
+        the commands.
     """
 
     def __init__(self, *, collision_known: bool, position_sd: float = 0.0, heading_sd: float = 0.0) -> None:
@@ -86,10 +87,10 @@ class DeadReckoning:
         self._estimate = np.zeros(3)
 
     def start(self, pose: np.ndarray, info: Mapping[str, Any]) -> np.ndarray:
-        """Begins at a pose, float64, (3,); returns it.
+        """Start at a pose, float64, (3,), and return it.
 
         Raises:
-            ValueError: `info` does not say what `move` needs.
+            ValueError: `info` has no `command` or no `collision`.
         """
         if "command" not in info or "collision" not in info:
             raise ValueError(
@@ -100,8 +101,15 @@ class DeadReckoning:
         return self._estimate.copy()
 
     def move(self, info: Mapping[str, Any]) -> np.ndarray:
-        """float64, (3,); the pose after one more step, whose `command` (length m, turn rad) and `collision` are in `info`."""
-        from memenvs.exploration.drive import reckon  # compiles; nobody else needs it
+        """Update the estimate by one step.
+
+        Args:
+            info: Has `command` (length m, turn rad) and `collision` of the step.
+
+        Returns:
+            float64, (3,); the estimated pose.
+        """
+        from memenvs.exploration.drive import reckon  # imported here because it loads numba
 
         if not (self._collision_known and info["collision"]):
             reckon(self._estimate[None], np.asarray(info["command"], np.float64)[None])

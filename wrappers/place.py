@@ -1,4 +1,4 @@
-"""`PlaceWrapper`: the number of the place where the agent is, as an observation."""
+"""`PlaceWrapper`: the index of the current place as an observation."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from memenvs.wrappers.truth import truth_of
 
 
 class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
-    """Adds `place`, int64 (), space `Discrete(number of places)`.
+    """Add the observation `place`: int64 (), space `Discrete(number of places)`.
 
-    Either the true place (`info["place"]`; a room or a cell of Minigrid, a room of Miniworld) or, with `centres`, the nearest of k centres
-    in the world frame:
+    Either the true place (`info["place"]`; a room or a cell of Minigrid, a room of Miniworld) or, with `centres`, the
+    nearest of k centres in the world frame:
 
         centres = fit_places(collect_positions(env, 2000, seed=0), 16)
         env = PlaceWrapper(env, centres=centres)
 
     Args:
         env: An environment with `info["place"]` (with `centres`: `info["pose"]`), or one of Minigrid or Miniworld.
-        num_places: Places are 0 ... num_places - 1; >= 1; None asks the environment. Not together with `centres`.
+        num_places: Places are 0 ... num_places - 1; >= 1; None takes the number from the environment. Not together with
+            `centres`.
         centres: float, (k, 2), finite; x and y of the middle of each place, m; None for the true place.
 
     Raises:
-        ValueError: A setting is not allowed, or the number of places is unknown; at `reset`: the environment does not tell its place.
+        ValueError: A setting is not allowed, or the number of places is unknown; at `reset`: the place is unknown.
         RuntimeError: At `reset` or `step`: the true place is not below `num_places`.
     """
 
@@ -65,12 +66,12 @@ class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Resets the environment; see the class."""
+        """Reset the environment; see the class."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._with_key(observation, self._place(info)), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; see the class."""
+        """Step the environment; see the class."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return self._with_key(observation, self._place(info)), reward, terminated, truncated, info
 

@@ -1,4 +1,4 @@
-"""`PoseWrapper`: the agent's pose as an observation."""
+"""`PoseWrapper`: the pose of the agent as an observation."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ DEAD_RECKONING = "dead_reckoning"
 
 
 class PoseWrapper(KeyWrapper, RecordConstructorArgs):
-    """Adds `pose`, float32 (3,): x m, y m, heading rad within [-pi, pi].
+    """Add the observation `pose`: float32 (3,); x m, y m, heading rad in [-pi, pi].
 
     Frames:
         `world`: the frame of `info["pose"]`.
-        `start`: seen from the pose at the start (see `origin`), x ahead and y to the left; (0, 0, 0) there.
-        `camera`: the motion of the last step: the pose now as seen from the pose before the last action, x ahead and y to the left;
-            (0, 0, 0) at a start. Chaining these motions gives the `start` frame.
+        `start`: relative to the pose at the start (see `origin`), x ahead and y to the left; (0, 0, 0) there.
+        `camera`: the motion of the last step: the pose relative to the pose before the last action, x ahead and y
+            to the left; (0, 0, 0) at a start. Chaining these motions gives the `start` frame.
 
-    Noise is added to the true pose in the chosen frame, drawn anew at every step, the first one included. Its generator depends on the seed
-    and the episode alone (`info`'s `seed`, `trial_id` and `episode_index` where there are any, else the seed of the last seeded
-    `reset` and the number of resets since), not on what was drawn before.
+    Noise is added to the true pose in the chosen frame at every step, the first one included. Its generator depends on
+    the seed and the episode alone: on `seed`, `trial_id` and `episode_index` of `info` where it has them, else on the
+    seed of the last seeded `reset` and the number of resets since.
 
-    With the noise "dead_reckoning" nothing is drawn: the pose is the true one at the start of an episode, and then what it would be if
-    every motion had been as commanded. That takes an environment whose wheels slip and whose `info` says `command` (length m and
-    turn rad that the last action commanded) and `collision`, such as Roaming, Coverage and Search.
+    The noise "dead_reckoning" draws nothing. The pose is the true one at the start of an episode; then the commanded
+    motions are added up. The environment needs `command` (length m and turn rad of the last action) and `collision` in
+    its `info`, as Roaming, Coverage and Search have.
 
     Args:
         env: An environment with `info["pose"]`, as all of `memenvs` have, or one of Minigrid or Miniworld.
         frame: "world", "start" or "camera".
-        origin: Which start, for the frame "start": that of the "episode", or that of the "trial", so that poses can be compared
-            between its episodes (`info["trial_start"]` says when).
+        origin: The start that the frame "start" refers to: that of the "episode" or that of the "trial". Poses of all
+            episodes of a trial can be compared with "trial", which needs `info["trial_start"]`.
         noise: "none", "gaussian" or "dead_reckoning".
         position_sd: Standard deviation of the noise of x and of y, m; >= 0.
         heading_sd: Standard deviation of the noise of the heading, rad; >= 0.
-        collision_known: Whether dead reckoning knows that the robot stayed where it was after a collision.
+        collision_known: True if dead reckoning stays in place after a collision.
 
     Raises:
-        ValueError: A setting is not allowed; at `reset`: the environment does not tell its pose or commands, or has no trials.
+        ValueError: A setting is not allowed; at `reset`: pose or commands are unknown, or there are no trials.
     """
 
     def __init__(
@@ -80,9 +80,10 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
             raise ValueError(f"origin {origin!r} needs frame 'start', got frame {frame!r}")
         if collision_known and noise != DEAD_RECKONING:
             raise ValueError(f"collision_known needs noise 'dead_reckoning', got noise {noise!r}")
-        far = np.array([np.inf, np.inf, np.pi], np.float32)
-        super().__init__(env, "pose", gym.spaces.Box(-far, far, dtype=np.float32))
-        self._frame, self._origin = frame, origin
+        limit = np.array([np.inf, np.inf, np.pi], np.float32)
+        super().__init__(env, "pose", gym.spaces.Box(-limit, limit, dtype=np.float32))
+        self._frame = frame
+        self._origin = origin
         sds = {"position_sd": position_sd, "heading_sd": heading_sd}
         self._reckoning = DeadReckoning(collision_known=collision_known, **sds) if noise == DEAD_RECKONING else None
         self._noise: PoseNoise = NoNoise() if noise == DEAD_RECKONING else NOISES[noise](**sds)
@@ -95,7 +96,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Resets the environment; see the class."""
+        """Reset the environment; see the class."""
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None or self._seed is None:
             self._seed = int(np.random.default_rng().integers(2**62)) if seed is None else seed
@@ -105,9 +106,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         if self._origin == "trial" and "trial_start" not in info:
             raise ValueError("origin 'trial' needs an environment with trials; the info has no 'trial_start'")
         number = [info.get("seed", self._seed), info.get("trial_id", 0), info.get("episode_index", self._episode)]
-        self._noise.begin(
-            np.random.default_rng([*number, 0x9053])
-        )  # the last number sets it apart from the environment's own
+        # the last number separates this generator from the environment's own
+        self._noise.begin(np.random.default_rng([*number, 0x9053]))
         pose = self._pose(info, is_start=True)
         self._before = pose
         if self._origin == "episode" or info["trial_start"]:
@@ -115,7 +115,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         return self._with_key(observation, self._measure(pose)), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; see the class."""
+        """Step the environment; see the class."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         is_start = info.get("episode_start", False)  # a `TrialWrapper` inside has begun the next episode
         pose = self._pose(info, is_start=is_start)

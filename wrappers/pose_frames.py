@@ -1,4 +1,4 @@
-"""Poses seen from other poses. A pose is (x m, y m, heading rad), heading counter-clockwise from +x."""
+"""Relative poses. A pose is (x m, y m, heading rad), heading counter-clockwise from +x."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def wrap_angle(angle: np.ndarray) -> np.ndarray:
-    """The same angles within [-pi, pi), rad."""
+    """Wrap angles into [-pi, pi), rad."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
 def relative_pose(pose: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    """Poses as seen by somebody who stands at `origin`: x ahead, y to the left, heading relative to the own one.
+    """Poses relative to `origin`: x ahead, y to the left, heading relative to that of `origin`.
 
     Args:
         pose: float, (..., 3); in any frame.

@@ -1,4 +1,4 @@
-"""`PreviousActionWrapper`: the action that led here, as an observation."""
+"""`PreviousActionWrapper`: the previous action as an observation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memenvs.wrappers.key import KeyWrapper
 
 
 class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
-    """Adds `previous_action`; the first observation of an episode says that there was none.
+    """Add the observation `previous_action`; the first one of an episode means "none".
 
     | action space | `previous_action` | at the start of an episode |
     |---|---|---|
@@ -22,7 +22,7 @@ class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
 
     Args:
         env: Any Gymnasium environment with one of these action spaces.
-        one_hot: Whether a discrete action is given as a one-hot vector.
+        one_hot: True for a discrete action as a one-hot vector.
 
     Raises:
         TypeError: The action space is of another kind.
@@ -48,12 +48,12 @@ class PreviousActionWrapper(KeyWrapper, RecordConstructorArgs):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Resets the environment; see the class."""
+        """Reset the environment; see the class."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._with_key(observation, self._encode(None)), info
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; see the class."""
+        """Step the environment; see the class."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         starts = info.get("episode_start", False)  # a `TrialWrapper` inside has begun the next episode
         encoded = self._encode(None if starts else action)

@@ -12,29 +12,33 @@ from memenvs.checks import check_int
 from memenvs.wrappers.key import KeyWrapper
 
 #: Reset options of `memenvs` that hold for one reset only.
-_ONCE = ("new_trial", "trial", "episode_index")
+_ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 
 
 class TrialWrapper(KeyWrapper, RecordConstructorArgs):
-    """Fuses the episodes of a trial into one Gymnasium episode, for algorithms that know only episodes (as in RL^2).
+    """Fuse the episodes of a trial into one Gymnasium episode, as in RL^2.
 
-    The end of an inner episode is an ordinary step: it returns the reward of that step together with the first observation of the next
-    inner episode, `terminated` and `truncated` are False, and `info` has `final_obs` and `final_info` of the episode that ended.
-    The step that ends the trial returns the last observation of the last inner episode and that episode's own flags: `terminated` if the
-    task ended it, `truncated` if a clock did or the trial's steps are used up.
+    For algorithms that know only episodes.
 
-    Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode. `info` always has
-    `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`.
+    The end of an inner episode is an ordinary step: it returns the reward of that step together with the first
+    observation of the next inner episode. `terminated` and `truncated` are False, and `info` has `final_obs` and
+    `final_info` of the episode that ended. The step that ends the trial returns the last observation of the last inner
+    episode and that episode's own flags: `terminated` if the task ended it, `truncated` if a clock did or the trial's
+    steps are used up.
 
-    Environments of `memenvs` know their trials, and their limits hold beside those given here. Any other environment needs one of the
-    limits, and by default stays in one world over the trial: each inner episode is reset with the trial's seed.
+    Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode.
+    `info` always has `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`.
+
+    Environments of `memenvs` know their trials, and their limits hold beside those given here. Any other environment
+    needs one of the limits, and by default stays in one world over the trial: each inner episode is reset with the
+    trial's seed.
 
     Args:
         env: Any Gymnasium environment.
         trial_episodes: Inner episodes in a trial; >= 1; None for no limit.
         trial_steps: Steps in a trial; >= 1; None for no limit.
-        same_world: For an environment without trials of its own: whether each inner episode is reset with the trial's seed. The
-            seed of trial 0 is the one given to `reset`, that of trial t a function of it and t.
+        same_world: For an environment without trials of its own: True resets each inner episode with the seed of the
+            trial. The seed of trial 0 is the one given to `reset`, that of trial t a function of it and t.
 
     Raises:
         ValueError: A limit is no integer or below 1, or there is none.
@@ -60,8 +64,10 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         if all(limit is None for limit in limits):
             raise ValueError(f"trials of {env} would never end; pass trial_episodes or trial_steps")
         super().__init__(env, "episode_start", gym.spaces.Discrete(2))
-        self._trial_episodes, self._trial_steps, self._same_world = trial_episodes, trial_steps, same_world
-        self._held: dict[str, Any] = {}
+        self._trial_episodes = trial_episodes
+        self._trial_steps = trial_steps
+        self._same_world = same_world
+        self._lasting_options: dict[str, Any] = {}
         self._seed: int | None = None
         self._trial = 0
         self._episode = 0
@@ -70,7 +76,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Starts a trial.
+        """Start a trial.
 
         Args:
             seed: As for the environment inside.
@@ -83,7 +89,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
             self._trial += 1
         self._episode = self._num_steps = 0
         options = dict(options or {})
-        self._held = {key: value for key, value in options.items() if key not in _ONCE}
+        self._lasting_options = {key: value for key, value in options.items() if key not in _ONE_RESET_OPTIONS}
         if self._has_trials:
             observation, info = self.env.reset(seed=seed, options={"new_trial": True, **options})
         else:
@@ -92,7 +98,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         return self._with_key(observation, np.int64(1)), self._info(info, episode_start=True, trial_start=True)
 
     def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; see the class."""
+        """Step the environment; see the class."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._num_steps += 1
         ended = bool(terminated or truncated)
@@ -108,7 +114,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         final["final_info"] = self._info(info, episode_start=False, trial_start=False)
         self._episode += 1
         inner_seed = self._trial_seed() if self._same_world and not self._has_trials else None
-        observation, info = self.env.reset(seed=inner_seed, options=self._held or None)
+        observation, info = self.env.reset(seed=inner_seed, options=self._lasting_options or None)
         info = self._info(info, episode_start=True, trial_start=False)
         return self._with_key(observation, np.int64(1)), reward, False, False, {**info, **final}
 

@@ -1,6 +1,9 @@
-"""Where an environment's agent truly is: read from `info`, or from the insides of Minigrid and Miniworld environments.
+"""True pose and place of an agent.
 
-Frame: that of the project. Metres, x and y on the floor plan, right-handed; heading in radians, counter-clockwise from +x.
+Read from `info`, or from attributes of Minigrid and Miniworld environments.
+
+Frame: that of the project. Metres, x and y on the floor plan, right-handed; heading in radians, counter-clockwise from
+    +x.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import numpy as np
 
 
 class Truth(Protocol):
-    """Reads pose and place of one environment."""
+    """Interface: read the true pose and place of one environment."""
 
     def num_places(self) -> int | None:
         """Places are 0 ... num_places - 1; None if unknown."""
@@ -25,13 +28,13 @@ class Truth(Protocol):
 
 
 class InfoTruth:
-    """Truth of an environment that tells it: `info["pose"]`, `info["place"]` and an attribute `num_places`, as all of `memenvs` do."""
+    """Truth from `info["pose"]`, `info["place"]` and `num_places`, as in `memenvs`."""
 
     def __init__(self, env: gym.Env) -> None:
         self._env = env.unwrapped
 
     def num_places(self) -> int | None:
-        """What the environment says."""
+        """Attribute `num_places` of the environment; None without it."""
         return getattr(self._env, "num_places", None)
 
     def pose(self, info: dict[str, Any]) -> np.ndarray:
@@ -51,8 +54,9 @@ class InfoTruth:
 
 
 class MinigridTruth:
-    """Truth of a Minigrid environment: a cell is 1 m, column c and row r are (x, y) = (c, -r), so that facing up is heading pi / 2.
+    """Truth of a Minigrid environment, whose cells are 1 m wide.
 
+    Column c and row r are (x, y) = (c, -r), so that facing up is heading pi / 2.
     A place is a room where the grid is made of rooms (`RoomGrid`), counted row by row, else a cell, c * height + r.
     """
 
@@ -61,7 +65,7 @@ class MinigridTruth:
         self._has_rooms = hasattr(self._env, "num_rows")  # `room_grid` itself is made by the first reset
 
     def num_places(self) -> int | None:
-        """Rooms or cells of the grid."""
+        """Number of rooms, or of cells, of the grid."""
         if self._has_rooms:
             return self._env.num_rows * self._env.num_cols
         return self._env.width * self._env.height
@@ -83,8 +87,9 @@ class MinigridTruth:
 
 
 class MiniworldTruth:
-    """Truth of a Miniworld environment, whose floor plan is (x, z) with z towards the viewer of the plan: here (x, y) = (x, -z).
+    """Truth of a Miniworld environment.
 
+    Its floor plan is (x, z) with z towards the viewer of the plan: here (x, y) = (x, -z).
     A place is a room, in the order in which the environment made them; between rooms it is the nearest one.
     """
 
@@ -111,7 +116,7 @@ class MiniworldTruth:
 
 
 def truth_of(env: gym.Env) -> Truth:
-    """The reader that fits an environment; neither Minigrid nor Miniworld is imported for it."""
+    """Choose the reader of an environment, without importing Minigrid or Miniworld."""
     inner = env.unwrapped
     if hasattr(inner, "agent_pos") and hasattr(inner, "agent_dir"):
         return MinigridTruth(env)

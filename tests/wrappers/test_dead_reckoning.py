@@ -36,7 +36,7 @@ def test_the_wrapper_believes_what_the_environment_believes(collision_known):
     outside.close()
 
 
-def test_a_way_by_hand():
+def test_a_path_by_hand():
     """A square of 1 m in commands ends where it began in belief; in truth the wheels have slipped."""
     env = PoseWrapper(gym.make("memenvs/Roaming-v0", modalities=["scan"], **SCAN), noise="dead_reckoning")
     truth = PoseWrapper(gym.make("memenvs/Roaming-v0", modalities=["scan"], **SCAN))

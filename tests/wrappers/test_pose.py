@@ -35,7 +35,7 @@ def walk(env, steps, seed=0):
     return np.array(poses)
 
 
-# Walks a square: 2 m along +y, turns left, 1 m along -x.
+# The path of a square: 2 m along +y, turns left, 1 m along -x.
 SQUARE = [(3.0, 4.0, np.pi / 2), (3.0, 6.0, np.pi / 2), (3.0, 6.0, np.pi), (2.0, 6.0, np.pi)]
 
 

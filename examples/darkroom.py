@@ -18,9 +18,10 @@ import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
 from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
-from memenvs.agents.experiments.train import evaluate_and_compare, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
 
 EVALUATION = "evaluation.json"

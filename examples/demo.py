@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.directory import RunDirectory, refusal
+from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluation_env
 from memenvs.agents.experiments.report import (
     Report,
     add_maps,
@@ -25,7 +26,7 @@ from memenvs.agents.experiments.report import (
     image_png,
     in_context_figure,
 )
-from memenvs.agents.experiments.train import evaluate_and_compare, evaluation_env, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import load_pretrained

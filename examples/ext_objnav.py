@@ -23,9 +23,10 @@ import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_run, trained_policy
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
 from memenvs.agents.experiments.sweep import SweepRun, over_seeds, run_sweep, sweep_options
-from memenvs.agents.experiments.train import evaluate_and_compare, evaluate_run, train_run, trained_policy
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.files import write_file
 
@@ -45,15 +46,13 @@ def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
     if not smoke:
         return config
-    assert config.ppo is not None
-    sizes = replace(config.ppo, n_steps=64)
-    return replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4, ppo=sizes)
+    sizes = replace(config.learner, n_steps=64)
+    return replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4, learner=sizes)
 
 
 def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) -> None:
     """One run, to its end and with all its evaluations."""
     folder, config = run.path, run.config
-    assert config.ppo is not None
     many, few = (2, 2) if smoke else (512, 256)
     train_run(run, quiet=quiet)
     # the evaluation's own seed: other layouts and goals for each run, so that errors over seeds hold their share
@@ -72,7 +71,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
         for file in sorted(folder.glob("checkpoint_*.zip")):
             once(file.stem, policy=trained_policy(run, own, file.name), eval_trials=few)
         once("fixed_goal", eval_kwargs={**config.eval_kwargs, "fixed_goal_per_trial": True}, eval_trials=few)
-        once("long", eval_steps=8 * config.ppo.n_steps, eval_trials=few)
+        once("long", eval_steps=8 * config.learner.n_steps, eval_trials=few)
         for count in DEMONSTRATIONS:
             once(f"demonstrations_{count}", demonstrations=count, eval_trials=many, eval_steps=64)
         if os.environ.get("MEMENVS_DATA"):

@@ -41,8 +41,8 @@ from matplotlib.ticker import EngFormatter
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.report import Report, add_table, figure_png
-from memenvs.agents.experiments.supervised_runs import evaluate_supervised, trained_model
 from memenvs.agents.experiments.sweep import SweepRun, percent, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
@@ -110,10 +110,10 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, table: str) -> None:
     if not holds(run.path, "curve.json"):
         write_file(run.path / "curve.json", json.dumps(curve(run)).encode())
     if not holds(run.path, "evaluation.json"):
-        evaluate_supervised(run)
+        evaluate_predictions(run)
     for rooms in ROOMS if table == "rooms" else ():
         if not holds(run.path, f"rooms_{rooms}.json"):
-            evaluate_supervised(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
+            evaluate_predictions(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
     if table == "opposite" and not holds(run.path, "attention.json"):
         write_file(run.path / "attention.json", json.dumps(attention(run)).encode())
 

@@ -30,9 +30,10 @@ import numpy as np
 from memenvs.agents.algorithms.dqn import EpisodeDQN
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
-from memenvs.agents.experiments.train import evaluate_run, evaluation_env, make_evaluator, train_run, trained_policy
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialResults
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.presets import PRESETS, find_preset
@@ -103,11 +104,10 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
     config = replace(find_preset(preset), seed=seed)
     if not smoke:
         return config
-    assert config.dqn is not None
-    sizes = replace(config.dqn, capacity=8, episode_steps=20, batch_size=4, decisions=4, updates_per_collect=2)
+    sizes = replace(config.learner, capacity=8, episode_steps=20, batch_size=4, decisions=4, updates_per_collect=2)
     short = {**config.env_kwargs, "max_episode_steps": 20}
     return replace(
-        config, n_envs=4, total_steps=4 * 20 * 4, dqn=sizes, env_kwargs=short, eval_steps=20, eval_trials=8, validation_trials=4
+        config, n_envs=4, total_steps=4 * 20 * 4, learner=sizes, env_kwargs=short, eval_steps=20, eval_trials=8, validation_trials=4
     )  # fmt: skip
 
 

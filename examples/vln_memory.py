@@ -29,9 +29,10 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.sweep import SweepRun, over_seeds, percent, run_sweep, sweep_options
-from memenvs.agents.experiments.train import evaluate_run, evaluation_env, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.presets import find_preset

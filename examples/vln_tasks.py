@@ -21,11 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
+from memenvs.agents import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_options
-from memenvs.agents.experiments.train import evaluate_and_compare, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 
 #: Title of a table -> its metrics.
@@ -70,8 +72,8 @@ def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     if not smoke:
         return config
     small = [("n_envs", 2), ("eval_trials", 4)]
-    if config.ppo is not None:
-        return with_overrides(config, [*small, ("total_steps", 2 * config.ppo.n_steps)])
+    if isinstance(config.learner, PPOConfig):
+        return with_overrides(config, [*small, ("total_steps", 2 * config.learner.n_steps)])
     return with_overrides(config, [*small, ("total_steps", 2), ("policy.network.dim", 16)])
 
 

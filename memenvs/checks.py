@@ -101,6 +101,8 @@ _TYPE_NAMES = {
 
 
 def _has_type(value: Any, kind: type) -> bool:
+    if kind is Any:
+        return True
     if kind in (int, float) and isinstance(value, bool):
         return False
     return isinstance(value, (int, float) if kind is float else kind)

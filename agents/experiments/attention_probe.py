@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from memenvs.agents.experiments.attention_figures import attention_figure, goals_figure
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
 from memenvs.agents.experiments.report import figure_png
-from memenvs.agents.experiments.train import RunDirectory, evaluation_env, trained_policy
 from memenvs.agents.memory import State, StepInputs
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.relic import RelicMemory, SinkBlock

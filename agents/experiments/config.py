@@ -8,50 +8,49 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.ppo_config import PPOConfig
-from memenvs.agents.algorithms.supervised_config import SupervisedConfig
-from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.experiments.registry import Learner, find_learner, find_learner_by_name, learners
 from memenvs.checks import check_fields, choices_for
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that decides a run.
+    """Settings of a run, which decide every bit of it.
 
     Attributes:
         env: Gymnasium id.
         env_kwargs: Settings of the training environment, JSON on the command line.
-        n_envs: Copies of it; >= 1.
-        total_steps: Environment steps of the whole run, all copies together; >= 1. Whole rollouts are played: training ends
-            with the first that reaches them. Of a run that learns to predict, its batches; of one with `imitation`, its updates.
-        seed: Of everything random; >= 0.
+        n_envs: Copies of the environment; >= 1.
+        total_steps: Length of the run in the learner's `unit`, >= 1: environment steps of all copies together, updates
+            (`imitation`) or batches (`supervised`). Only whole rollouts are played: training ends with the first one
+            that reaches this number.
+        seed: Seed of everything random; >= 0.
         device: "auto", "cpu", "cuda" or a GPU of several, such as "cuda:1".
-        threads: CPU threads of PyTorch; 0 leaves its own choice.
-        ppo: Settings of `PartialUpdatePPO`; the defaults if no learner's are given.
-        dqn: Settings of `EpisodeDQN`, which learns instead if they are given.
-        imitation: Settings of `ImitationA2C`, which learns from the teacher of an environment instead if they are given.
-        supervised: Settings of `SupervisedLearner`, which learns to predict instead if they are given: from batches of a prediction task
-            (`RoomBallet`), without acting. The fields in `ACTING` stay as they are then.
-        policy: Settings of the policy (`MemoryPolicy`; with `imitation` `MTVMPolicy`), or of the model that predicts (`BalletModel`), JSON on the
-            command line.
-        encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous action) is taken over
-            at the start; "{seed}" in it stands for this run's seed. None for none. What is frozen must come from somewhere: needed with
-            `policy.freeze_features`. With `imitation` all weights are taken over, or it is the file of PREVALENT's.
-        eval_kwargs: Changes to `env_kwargs` for evaluation: what was not trained on. JSON on the command line.
+        threads: CPU threads of PyTorch; 0 leaves PyTorch's own choice.
+        learner: Settings of a registered learner, which choose the learner by their class: `PPOConfig`, `DQNConfig`,
+            `ImitationConfig` or `SupervisedConfig`. In JSON and on the command line they have the learner's name:
+            "ppo", "dqn", "imitation" or "supervised". With `SupervisedConfig`, which learns from batches and does not
+            act, fields in `ACTING` must keep their defaults.
+        policy: Settings of the policy (`MemoryPolicy`, or `MTVMPolicy` with `ImitationConfig`), or of the model that
+            predicts (`BalletModel`); JSON on the command line.
+        encoder_from: Folder of a run, or checkpoint, whose encoder (features extractor and embedding of the previous
+            action) this run starts with; "{seed}" in it stands for this run's seed. None starts with new weights. A
+            frozen encoder must come from somewhere: needed with `policy.freeze_features`. `ImitationConfig` takes all
+            weights, and also accepts a file of PREVALENT's weights.
+        eval_kwargs: Changes to `env_kwargs` for evaluation, such as a held-out split. JSON on the command line.
         eval_steps: Steps of an evaluation trial; >= 1.
         eval_trials: Trials of an evaluation, or episodes where an answer is predicted; >= 1.
-        eval_all_layouts: Whether evaluation goes through the layouts 0, 1, 2, ... in turn instead of drawing them.
-        score: Metric that the in-context curve shows.
+        eval_all_layouts: Evaluate in layouts 0, 1, 2, ... in turn instead of drawing them.
+        score: Metric of the in-context curve.
         checkpoint_rollouts: Rollouts between two checkpoints; >= 1.
-        milestones: Checkpoints that are kept along the way, evenly spread over the run; >= 0.
+        milestones: Number of extra checkpoints to keep, evenly spread over the run; >= 0.
         validation_kwargs: Changes to `env_kwargs` for validation. JSON on the command line.
-        validation_trials: Trials of a validation, of `eval_steps` each, with every checkpoint; the one with the best mean return of an
-            episode is kept, and evaluated. 0 for no validation; >= 0.
+        validation_trials: Trials of a validation, each of `eval_steps` steps. Each checkpoint is validated, and the one
+            with the best mean episode return is kept for evaluation. 0 turns validation off; >= 0.
 
     Raises:
         TypeError: A value of another type.
-        ValueError: A value out of range, settings of two learners, or one of `ACTING` for a learner that does not act.
+        ValueError: A value out of range, or one of `ACTING` for a learner that does not act.
     """
 
     env: str = "memenvs/Darkroom-v0"
@@ -61,10 +60,7 @@ class RunConfig:
     seed: int = 0
     device: str = "auto"
     threads: int = 0
-    ppo: PPOConfig | None = None
-    dqn: DQNConfig | None = None
-    imitation: ImitationConfig | None = None
-    supervised: SupervisedConfig | None = None
+    learner: Any = field(default_factory=PPOConfig)
     policy: dict[str, Any] = field(default_factory=dict)
     encoder_from: str | None = None
     eval_kwargs: dict[str, Any] = field(default_factory=dict)
@@ -87,95 +83,91 @@ class RunConfig:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
             raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got {self.device!r}")
-        given = [name for name in LEARNERS if getattr(self, name) is not None]
-        if not given:
-            object.__setattr__(self, "ppo", PPOConfig())
-        if len(given) > 1:
-            raise ValueError(
-                f"{' and '.join(given[:-1])} must be None where {given[-1]} is given: one of them learns, got both"
-            )
-        if self.supervised is not None:
-            plain = RunConfig()
-            changed = [name for name in ACTING if getattr(self, name) != getattr(plain, name)]
+        if not self.kind.acts:
+            defaults = RunConfig()
+            changed = [name for name in ACTING if getattr(self, name) != getattr(defaults, name)]
             if changed:
                 raise ValueError(
                     f"{changed[0]} must be left out of a run that learns to predict, got {getattr(self, changed[0])}"
                 )
 
     @property
-    def settings(self) -> PPOConfig | DQNConfig | ImitationConfig | SupervisedConfig:
-        """Settings of the learner."""
-        settings = self.ppo or self.dqn or self.imitation or self.supervised
-        assert settings is not None
-        return settings
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether the agent takes its best actions where it is evaluated, as imitators do, or draws them."""
-        return self.imitation is not None
+    def kind(self) -> Learner:
+        """The registered kind of learner."""
+        return find_learner(self.learner)
 
     def use_threads(self) -> None:
-        """Gives PyTorch in this process as many CPU threads as the run has."""
+        """Give PyTorch in this process the run's number of CPU threads."""
         import torch  # here, since presets are listed without it
 
         if self.threads > 0:
             torch.set_num_threads(self.threads)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; of a run that learns to predict without what it must leave out."""
-        data = asdict(self)
-        return data if self.supervised is None else {key: data[key] for key in data if key not in ACTING}
+        """Plain data with one key per kind of learner, None but for the run's own; without `ACTING` if it predicts."""
+        data: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            if name == "learner":
+                data |= {learner.name: value if learner == self.kind else None for learner in learners()}
+            elif self.kind.acts or name not in ACTING:
+                data[name] = value
+        return data
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> RunConfig:
-        """The inverse of `to_json`.
+        """Invert `to_json`.
 
         Raises:
-            ValueError: A field is unknown.
+            ValueError: A field is unknown, or there are not the settings of exactly one learner.
         """
-        known = {each.name for each in fields(RunConfig)}
+        names = [learner.name for learner in learners()]
+        known = {each.name for each in fields(RunConfig)} - {"learner"}
         for key in data:
-            if key not in known:
-                raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known)}")
-        learners: dict[str, Any] = dict(
-            zip(LEARNERS, (PPOConfig, DQNConfig, ImitationConfig, SupervisedConfig), strict=True)
-        )
-        # runs of early versions know fewer learners
-        given = {"ppo": data["ppo"], **{name: data.get(name) for name in LEARNERS[1:]}}
-        parts = {name: None if each is None else learners[name](**each) for name, each in given.items()}
-        return RunConfig(**{**data, **parts})
+            if key not in known.union(names):
+                raise ValueError(f"unknown field {key!r} of a run; choose from {sorted(known.union(names))}")
+        given = [name for name in names if data.get(name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a run must have the settings of one learner of {names}, got {given}")
+        settings = find_learner_by_name(given[0]).config_type(**data[given[0]])
+        return RunConfig(**{key: data[key] for key in data if key in known}, learner=settings)
 
 
 CONFIG = "config.json"
-"""File of the settings in the folder of a run."""
-LEARNERS = ("ppo", "dqn", "imitation", "supervised")
+"""Name of the file of settings in the folder of a run."""
 ACTING = (
-    "n_envs", "encoder_from", "eval_steps", "eval_all_layouts", "checkpoint_rollouts", "milestones", "validation_kwargs",
+    "n_envs",
+    "encoder_from",
+    "eval_steps",
+    "eval_all_layouts",
+    "checkpoint_rollouts",
+    "milestones",
+    "validation_kwargs",
     "validation_trials",
-)  # fmt: skip
-"""What only runs have whose learner acts."""
-
-_WITH_PARTS = ("dqn", "env_kwargs", "eval_kwargs", "imitation", "policy", "ppo", "supervised", "validation_kwargs")
+)
+"""Fields that only runs of learners that act have."""
 
 
 def read_config(path: Path) -> RunConfig:
-    """The settings of the run in a folder.
+    """Read the settings of the run in a folder.
 
     Raises:
         FileNotFoundError: There is no run.
-        ValueError: They cannot be read.
+        ValueError: The file cannot be read.
     """
     file = path / CONFIG
     if not file.is_file():
         raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
     try:
-        return RunConfig.from_json(json.loads(file.read_text()))
+        return RunConfig.from_json(json.loads(file.read_text(encoding="utf-8")))
     except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
         raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 
 def difference(found: RunConfig, wanted: RunConfig) -> str | None:
-    """The first setting that two runs do not share, in words; of the run that an encoder comes from the name only, as folders are moved."""
+    """Describe the first setting that two runs do not share; None if there is none.
+
+    Of `encoder_from` only the name of the folder is compared, since folders of runs are moved.
+    """
     return _difference(_comparable(found), _comparable(wanted))
 
 
@@ -189,61 +181,65 @@ def _comparable(config: RunConfig) -> dict[str, Any]:
 
 def _difference(found: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> str | None:
     for key in sorted({*found, *wanted}):
-        has, must = found.get(key), wanted.get(key)
-        if isinstance(has, dict) and isinstance(must, dict):
-            inner = _difference(has, must, f"{prefix}{key}.")
+        left = found.get(key)
+        right = wanted.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            inner = _difference(left, right, f"{prefix}{key}.")
             if inner is not None:
                 return inner
-        elif has != must:
-            return f"{prefix}{key} is {has!r} there and not {must!r}"
+        elif left != right:
+            return f"{prefix}{key} is {left!r} there and not {right!r}"
     return None
 
 
 def with_overrides(config: RunConfig, pairs: list[tuple[str, Any]]) -> RunConfig:
-    """A config with some fields changed.
+    """A copy of a config with some fields changed.
 
     Args:
-        config: Where to start from.
-        pairs: (dotted name, value), such as ("ppo.n_epochs", 2) or ("env_kwargs.size", 6).
+        config: The config to start from.
+        pairs: (dotted name, value), such as ("ppo.n_epochs", 2) or ("env_kwargs.size", 6). Settings of the learner
+            begin with its registered name.
 
     Raises:
         ValueError: A name does not exist, or a value is out of range.
         TypeError: A value has a wrong type.
     """
+    own = config.kind.name
+    learner_names = [learner.name for learner in learners()]
     changes: dict[str, Any] = {}
-    learned: dict[str, Any] = {}  # settings of the learner
-    learner = next(each for each in LEARNERS if getattr(config, each) is not None)
+    learner_changes: dict[str, Any] = {}
     for name, value in pairs:
         head, _, rest = name.replace("-", "_").partition(".")
-        if head in LEARNERS and rest:
-            if head != learner:
-                raise ValueError(f"{name!r} cannot be set: this run learns with {learner}")
-            learned[_known(config.settings, rest)] = value
+        if head in learner_names and rest:
+            if head != own:
+                raise ValueError(f"{name!r} cannot be set: this run learns with {own}")
+            learner_changes[_check_field(config.learner, rest)] = value
         elif rest:
             table = changes.get(head, getattr(config, head, None))
             if not isinstance(table, dict):
-                raise ValueError(f"unknown setting {name!r}; only {', '.join(_WITH_PARTS)} have parts")
-            changes[head] = _nested(table, rest.split("."), value)
+                parts = sorted({*learner_names, "env_kwargs", "eval_kwargs", "policy", "validation_kwargs"})
+                raise ValueError(f"unknown setting {name!r}; only {', '.join(parts)} have parts")
+            changes[head] = _with_entry(table, rest.split("."), value)
         else:
-            changes[_known(config, head)] = value
-    if learned:
-        changes[learner] = replace(config.settings, **learned)
-    return replace(config, **changes)  # at once, since what one setting allows may depend on another
+            changes[_check_field(config, head)] = value
+    if learner_changes:
+        changes["learner"] = replace(config.learner, **learner_changes)
+    return replace(config, **changes)  # all at once, since the range of one setting may depend on another
 
 
-def _known(owner: Any, name: str) -> str:
-    """The name, if the dataclass has such a field that can be set as a whole."""
-    names = sorted(each.name for each in fields(owner))
-    if name not in names or name in LEARNERS:
+def _check_field(settings: Any, name: str) -> str:
+    """Return the name if the dataclass has such a field that can be set as a whole; raise a ValueError if not."""
+    names = sorted(each.name for each in fields(settings) if each.name != "learner")
+    if name not in names:
         raise ValueError(f"unknown setting {name!r}; {choices_for(name, names)}")
     return name
 
 
-def _nested(table: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+def _with_entry(table: dict[str, Any], keys: list[str], value: Any) -> dict[str, Any]:
     """A copy of a nested dict with one entry changed."""
-    if len(path) == 1:
-        return {**table, path[0]: value}
-    inner = table.get(path[0], {})
+    if len(keys) == 1:
+        return {**table, keys[0]: value}
+    inner = table.get(keys[0], {})
     if not isinstance(inner, dict):
-        raise ValueError(f"{path[0]!r} must be an object to have a part {path[1]!r}, got {inner!r}")
-    return {**table, path[0]: _nested(inner, path[1:], value)}
+        raise ValueError(f"{keys[0]!r} must be an object to have a part {keys[1]!r}, got {inner!r}")
+    return {**table, keys[0]: _with_entry(inner, keys[1:], value)}

@@ -10,16 +10,12 @@ from typing import Any
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms import checkpoint
-from memenvs.agents.algorithms.dqn import EpisodeDQN
-from memenvs.agents.algorithms.ppo import PartialUpdatePPO
+from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.progress import share_bar
-from memenvs.agents.experiments.report import figure_png, image_png
+from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
-from memenvs.agents.mtvm.imitation import ImitationA2C
-from memenvs.agents.mtvm.policy import MTVMPolicy
-from memenvs.agents.mtvm.word_attention import record_word_attention, word_attention_figure
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
@@ -31,17 +27,16 @@ BASELINE_TRIALS = 40
 """Of random and oracle beside a run."""
 
 
-def algorithm(config: RunConfig) -> type[PartialUpdatePPO] | type[EpisodeDQN] | type[ImitationA2C]:
-    """The learner of a run that acts.
+def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
+    """Class of the learner of a run that acts.
 
     Raises:
-        ValueError: The run does not.
+        ValueError: The run learns to predict.
     """
-    if config.supervised is not None:
+    if not config.kind.acts:
         raise ValueError(f"run must be of an agent that acts, got one that learns to predict in {config.env}")
-    if config.imitation is not None:
-        return ImitationA2C
-    return PartialUpdatePPO if config.dqn is None else EpisodeDQN
+    experiment: Any = config.kind.make_experiment()
+    return experiment.algorithm
 
 
 def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> ActingPolicy:
@@ -67,10 +62,10 @@ def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPo
         FileNotFoundError: There is no such file.
         ValueError: It is not whole, or of other settings.
     """
-    learner = algorithm(config)
+    algorithm = algorithm_of(config)
     config.use_threads()
-    checkpoint.check_run(file, learner, config.settings, config.policy, config.n_envs)
-    policy = learner.load(file, device=config.device).policy
+    checkpoint.check_run(file, algorithm, config.learner, config.policy, config.n_envs)
+    policy = algorithm.load(file, device=config.device).policy
     policy.generator.manual_seed(seed)
     return policy
 
@@ -90,7 +85,7 @@ def make_evaluator(
         config.eval_steps,
         config.eval_trials,
         layouts=layouts,
-        deterministic=config.deterministic,
+        deterministic=config.kind.deterministic,
         pictures=pictures,
         demonstrations=demonstrations,
     )
@@ -161,6 +156,7 @@ def evaluate_and_compare(
     Returns:
         Policy name -> `TrialResults.to_json`.
     """
+    policy = trained_policy(run, seed) if policy is None else policy
     agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
     for other in ("random", "oracle"):
@@ -168,32 +164,10 @@ def evaluate_and_compare(
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
-    if name == "evaluation" and run.config.imitation is not None:
-        draw_words(run, policy or trained_policy(run, seed), seed, **changes)
+    if name == "evaluation":
+        experiment: Any = run.config.kind.make_experiment()
+        experiment.draw_evaluation(run, policy, seed, **changes)
     return results
-
-
-def draw_words(run: RunDirectory, policy: Policy, seed: int = 1, count: int = 3, **changes: Any) -> None:
-    """Draws which words a run's policy heeds in some episodes of its evaluation, `words_EPISODE.png`; nothing if it reads no text.
-
-    Args:
-        run: The folder.
-        policy: An `MTVMPolicy`; for any other nothing is drawn.
-        seed: Of the evaluation.
-        count: Episodes, evenly spread over the split.
-        **changes: As `evaluate_run`.
-    """
-    if not isinstance(policy, MTVMPolicy) or not policy.network.config.language:
-        return
-    env = evaluation_env(replace(run.config, **changes), 1, seed)
-    assert isinstance(env, TrialVecEnv)
-    try:
-        episodes = env.env.task.num_layouts
-        for episode in sorted({episodes * k // count for k in range(count)}):
-            figure = word_attention_figure(record_word_attention(policy, env, episode))
-            write_file(run.path / f"words_{episode}.png", figure_png(figure))
-    finally:
-        env.close()
 
 
 def evaluate_demonstrated(

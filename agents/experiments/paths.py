@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
 from memenvs.agents.experiments.report import Report, figure_png, image_png, step_figure
-from memenvs.agents.experiments.train import RunDirectory, evaluation_env, trained_policy
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, Policy, RandomPolicy
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
@@ -258,7 +259,7 @@ def _play_policy(run: RunDirectory, name: str, episodes: int, metric: str, seed:
         others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
         player = others if agent is None else agent
-        return play_paths(player, env, episodes, metric, layouts=layouts, deterministic=config.deterministic)
+        return play_paths(player, env, episodes, metric, layouts=layouts, deterministic=config.kind.deterministic)
     finally:
         env.close()
 

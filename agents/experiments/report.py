@@ -29,37 +29,27 @@ _STYLE = (
 )
 
 
-ACCURACY = "validation/accuracy"
-"""What runs that learn to predict log."""
-AGREEMENT = "train/imitation_agreement"
-"""What runs that learn from a teacher log."""
-
-
 def learning_figure(
     runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]],
     metric: str = "rollout/ep_rew_mean",
-    steps: str = "environment steps",
+    unit: str = "environment steps",
+    label: str | None = None,
 ) -> Figure:
-    """A metric over steps, one line for each run.
+    """Draw a logged metric over the steps of training, one line per run.
 
     Args:
         runs: Name -> metrics, as `RunDirectory.metrics` gives them.
-        metric: Which.
-        steps: What these steps are.
+        metric: Key of the metric.
+        unit: Unit of the steps, on the horizontal axis.
+        label: Label of the vertical axis; None: the metric.
     """
     figure, axes = _figure()
     for name, metrics in runs.items():
         points = metrics.get(metric, [])
         marker = "o" if len(points) == 1 else None
         axes.plot([step for step, _ in points], [value for _, value in points], marker=marker, label=name)
-    axes.set_xlabel("batches" if metric == ACCURACY else steps)
-    labels = {
-        "rollout/ep_rew_mean": "return of an episode, last 100",
-        VALIDATION: "return of an episode, validation",
-        ACCURACY: "right answers, validation",
-        AGREEMENT: "share of decisions that are the teacher's",
-    }
-    axes.set_ylabel(labels.get(metric, metric))
+    axes.set_xlabel(unit)
+    axes.set_ylabel(metric if label is None else label)
     if len(runs) > 1:
         axes.legend(frameon=False)
     return figure
@@ -177,18 +167,19 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
     """
     report.heading("Learning")
     metrics = {run.path.name: run.metrics() for run in runs}
-    steps = "updates" if all(run.config.imitation is not None for run in runs) else "environment steps"
-    is_taught = any(AGREEMENT in each for each in metrics.values())
-    if is_taught:
-        report.picture("agreement", figure_png(learning_figure(metrics, AGREEMENT, steps)))
-    if not is_taught or any("rollout/ep_rew_mean" in each for each in metrics.values()):
-        report.picture("learning", figure_png(learning_figure(metrics, steps=steps)))
+    units = {run.config.kind.unit for run in runs}
+    unit = units.pop() if len(units) == 1 else "environment steps"
+    learning_curves = _learning_curves(runs)
+    logged = [metric for metric in learning_curves if any(metric in each for each in metrics.values())]
+    for metric in logged or list(learning_curves)[-1:]:
+        name, label = learning_curves[metric]
+        report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)))
     validated = {run.path.name: run.metrics() for run in runs if run.config.validation_trials > 0}
     if validated:
         report.picture(
             "validation",
-            figure_png(learning_figure(validated, VALIDATION, steps)),
-            "mean return in validation; the checkpoint with the best one is what is evaluated",
+            figure_png(learning_figure(validated, VALIDATION, unit, "return of an episode, validation")),
+            "mean return in validation; the checkpoint with the best one is evaluated",
         )
     curves: dict[str, dict[str, Any]] = {}
     for run in runs:
@@ -222,6 +213,15 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
         report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
 
 
+def _learning_curves(runs: Sequence[RunDirectory]) -> dict[str, tuple[str, str]]:
+    """Metric -> name of its picture and label of its axis, of all kinds of learners among the runs."""
+    curves: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        experiment: Any = run.config.kind.make_experiment()
+        curves |= experiment.learning_curves
+    return curves
+
+
 def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
     """Learning curves of runs that learn to predict, and their scores where there is an evaluation.
 
@@ -229,7 +229,9 @@ def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
         ValueError: An evaluation file cannot be read.
     """
     report.heading("Learning")
-    report.picture("predictions", figure_png(learning_figure({run.path.name: run.metrics() for run in runs}, ACCURACY)))
+    metrics = {run.path.name: run.metrics() for run in runs}
+    figure = learning_figure(metrics, "validation/accuracy", "batches", "right answers, validation")
+    report.picture("predictions", figure_png(figure))
     rows = [
         [run.path.name, who, metric, value["mean"], value["stderr"], data["episodes"]]
         for run in runs
@@ -289,19 +291,6 @@ def add_maps(report: Report, run: RunDirectory) -> None:
         report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
 
 
-def add_words(report: Report, run: RunDirectory) -> None:
-    """Which words the agent of a run heeded in episodes of its evaluation."""
-    pictures = sorted(run.path.glob("words_*.png"), key=lambda file: int(file.stem.split("_")[1]))
-    if pictures:
-        report.heading("Words that are heeded")
-        report.text(
-            "Above the house with the annotated path (blue) and the walk (orange); below, decision by decision, how much of its attention the option "
-            "that was taken has on each word, in the last cross layer."
-        )
-    for file in pictures:
-        report.picture(file.stem, file.read_bytes(), file.stem.replace("words_", "episode "))
-
-
 def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
     """The config of each run, and what it began with."""
     report.heading("Settings")
@@ -313,17 +302,13 @@ def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
 
 
 def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
-    """Writes `report.html` with its pictures and returns its path."""
+    """Write `report.html` with its pictures and return its path."""
     report = Report(", ".join(run.path.name for run in runs), folder)
-    acting = [run for run in runs if run.config.supervised is None]
-    predicting = [run for run in runs if run.config.supervised is not None]
-    if predicting:
-        add_predictions(report, predicting)
-    if acting:
-        add_runs(report, acting)
-        add_demonstrations(report, acting)
-        add_maps(report, acting[0])
-        add_words(report, acting[0])
+    predicting = [run for run in runs if not run.config.kind.acts]
+    acting = [run for run in runs if run.config.kind.acts]
+    for group in (predicting, acting):
+        if group:
+            group[0].config.kind.make_experiment().add_to_report(report, group)
     add_settings(report, runs)
     return report.write(folder / "report.html")
 

@@ -129,7 +129,7 @@ def write_trajectories(
         policy = trained_policy(run, seed) if policy is None else policy
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
-        played = play_trajectories(policy, env, deterministic=config.deterministic, quiet=quiet)
+        played = play_trajectories(policy, env, deterministic=config.kind.deterministic, quiet=quiet)
         split = _task(env).config.split
     finally:
         env.close()

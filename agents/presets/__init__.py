@@ -68,8 +68,7 @@ def _baselines(base: str, chunk: int, rl2: Changes) -> dict[str, tuple[str, RunC
         gradient passes see the memory that acting saw.
     """
     config = PRESETS[base][1]
-    assert config.ppo is not None
-    memory, trial = config.policy["memory_kwargs"], config.ppo.n_steps
+    memory, trial = config.policy["memory_kwargs"], config.learner.n_steps
     sizes = {key: memory[key] for key in ("layers", "heads", "dim", "mlp_dim")}
     carried: Changes = [
         ("env_kwargs.trial_steps", trial),
@@ -167,7 +166,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             **_darkroom(5, 25, 10),
             total_steps=400_000,
             threads=1,
-            ppo=replace(_LAPTOP, n_steps=125, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.02),
+            learner=replace(_LAPTOP, n_steps=125, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.02),
             policy={
                 **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
                 "features_extractor_kwargs": {"scaled": ["position"]},
@@ -182,7 +181,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             n_envs=8,
             total_steps=4096,
             threads=1,
-            ppo=PPOConfig(n_steps=128, n_updates=4, batch_size=8, learning_rate=1e-3),
+            learner=PPOConfig(n_steps=128, n_updates=4, batch_size=8, learning_rate=1e-3),
             policy=_relic(1, 2, 32, 64, "k0v0", 128),
             eval_trials=8,
             checkpoint_rollouts=1,
@@ -194,7 +193,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             **_darkroom(10, 100, 10),
             total_steps=4_000_000,
             threads=1,
-            ppo=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.005),
+            learner=replace(_LAPTOP, n_steps=500, n_updates=5, batch_size=16, prefix_grad="detach", vf_coef=0.005),
             policy={
                 **_relic(2, 2, 64, 256, "k0v0", 128, depth_dropout=0.0),
                 "features_extractor_kwargs": {"scaled": ["position"]},
@@ -207,7 +206,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         RunConfig(
             **_darkroom(10, 100, 40),
             total_steps=10_000_000,
-            ppo=replace(_RELEASE, n_steps=512, n_updates=4, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
+            learner=replace(_RELEASE, n_steps=512, n_updates=4, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
             policy=_TINY,
             eval_trials=100,
         ),
@@ -218,7 +217,9 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             **_darkroom(10, 100, 40),
             n_envs=8,
             total_steps=5_000_000,
-            ppo=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=4, warmup_steps=10_000, max_grad_norm=0.05),
+            learner=replace(
+                _RELEASE, n_steps=4096, n_updates=16, batch_size=4, warmup_steps=10_000, max_grad_norm=0.05
+            ),
             policy=_relic(2, 8, 64, 256, "kv", 128, depth_dropout=0.0),
             eval_trials=100,
         ),
@@ -230,7 +231,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             total_steps=1_500_000,
             threads=1,
             # Few images at once: the outputs of their convolutions then stay in the processor's cache.
-            ppo=replace(
+            learner=replace(
                 _LAPTOP,
                 n_steps=500,
                 n_updates=5,
@@ -250,7 +251,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
         RunConfig(
             **_FOUR_BOXES,
             total_steps=10_000_000,
-            ppo=replace(_RELEASE, n_steps=512, n_updates=2, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
+            learner=replace(_RELEASE, n_steps=512, n_updates=2, batch_size=16, warmup_steps=10_000, max_grad_norm=0.05),
             policy={**_relic(2, 8, 64, 256, "k0v0", 64), "features_extractor_kwargs": {"image_dim": 8}},
         ),
     ),
@@ -261,7 +262,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             env_kwargs={"obs_mode": "symbolic", "split": "train"},
             n_envs=80,
             total_steps=500_000_000,
-            ppo=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=10, warmup_steps=100_000),
+            learner=replace(_RELEASE, n_steps=4096, n_updates=16, batch_size=10, warmup_steps=100_000),
             policy={**_relic(4, 8, 256, 1024, "kv0", 511, cache_dtype="bfloat16"), **_RELIC_ENCODER, "adam_eps": 1e-6},
             eval_kwargs={"split": "validation", "trial_steps": None},
             eval_steps=8200,
@@ -277,7 +278,7 @@ PRESETS: dict[str, tuple[str, RunConfig]] = {
             env_kwargs=_SMALL_HOMES,
             total_steps=6_000_000,
             threads=1,
-            ppo=replace(_LAPTOP, n_steps=512, n_updates=4, batch_size=16, prefix_grad="detach", vf_coef=0.25),
+            learner=replace(_LAPTOP, n_steps=512, n_updates=4, batch_size=16, prefix_grad="detach", vf_coef=0.25),
             policy={
                 # rope_base: with 1e4 agents forget in trials longer than those they learned from (see ARCHITECTURE.md)
                 **_relic(2, 4, 64, 256, "k0v0", 64, depth_dropout=0.0, rope_base=1e16),

@@ -58,7 +58,7 @@ def _tours(legs: int) -> RunConfig:
             "max_tokens": 112 * legs,
             "too_long": "error",
         },
-        imitation=_SCRATCH,
+        learner=_SCRATCH,
         policy={"size": "small", "network": {"text_positions": 112 * legs}},
         eval_kwargs=_PLAYED,
         eval_steps=15 * legs,
@@ -84,14 +84,14 @@ _TAUGHT = ImitationConfig(
 #: Tokens of three legs: networks for one and more have the same weights.
 _LONGEST = 3 * 112
 #: Minutes on one core: imitation alone, a text that does not hear the views, no dropped words.
-_MINUTES: dict[str, Any] = {**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDATES, "imitation": _TAUGHT}
+_MINUTES: dict[str, Any] = {**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDATES, "learner": _TAUGHT}
 
 
 def _laptop(legs: int) -> RunConfig:
     """Tours for an agent that is taught in minutes on one core; each begins with its own weights of one leg less, with half the updates."""
     updates = _LAPTOP_UPDATES if legs == 1 else _LAPTOP_UPDATES // 2
     return RunConfig(
-        **{**_MINUTES, "total_steps": updates, "imitation": replace(_TAUGHT, imitation_updates=updates)},
+        **{**_MINUTES, "total_steps": updates, "learner": replace(_TAUGHT, imitation_updates=updates)},
         env="memenvs/VLN-R2R-v0",
         env_kwargs={
             "world": "procedural",
@@ -182,14 +182,14 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
         "MTVM as published, on the real graphs; needs image features (another file: env_kwargs.features) and, with encoder_from, PREVALENT's weights",
         RunConfig(
             **{**_real(2048, tokenizer="wordpiece", features="ResNet-152-places365.tsv"), "threads": 0},
-            imitation=ImitationConfig(),
+            learner=ImitationConfig(),
             policy={"size": "paper"},
         ),
     ),
     **_family(
         "vln-r2r-small",
         "small MTVM on the real graphs from scratch, directions only",
-        RunConfig(**_real(256), imitation=_SCRATCH, policy={"size": "small"}),
+        RunConfig(**_real(256), learner=_SCRATCH, policy={"size": "small"}),
     ),
     **_family(
         "vln-r2r-laptop",
@@ -226,7 +226,7 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
             "procedural",
             n_envs=32,
             total_steps=_LAPTOP_UPDATES,
-            imitation=_TAUGHT,
+            learner=_TAUGHT,
             policy={"size": "laptop", "network": {"text_positions": 300}},
         ),
     ),
@@ -236,7 +236,7 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
             "mp3d",
             env_kwargs={"features": "none", "feature_size": 256},
             eval_trials=907,
-            imitation=_SCRATCH,
+            learner=_SCRATCH,
             policy={"size": "small", "network": {"text_positions": 300}},
         ),
     ),
@@ -249,7 +249,7 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
             total_steps=1_000_000,
             threads=1,
             # a reward says whether the move before it was right, so little of what comes later is credited to it
-            ppo=PPOConfig(
+            learner=PPOConfig(
                 learning_rate=1e-3,
                 final_learning_rate=1e-4,
                 n_steps=32,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from memenvs.agents.experiments.train import policy_from_checkpoint
+from memenvs.agents.experiments.evaluate import policy_from_checkpoint
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
 from memenvs.checks import choices_for

@@ -24,7 +24,7 @@ def _base(
         env=f"memenvs/RoomBallet-{task}-v0",
         total_steps=steps,
         threads=1,
-        supervised=supervised,
+        learner=supervised,
         policy=policy,
         eval_trials=12_000,
         score="accuracy",

@@ -80,7 +80,7 @@ def _base(task: str, dqn: DQNConfig, n_envs: int, collections: int, policy: dict
         env_kwargs={"world": "suncg_style", "split": "train", **horizon, **more.pop("env_kwargs", {})},
         n_envs=n_envs,
         total_steps=_steps(dqn, n_envs, collections),
-        dqn=replace(dqn, **learning),
+        learner=replace(dqn, **learning),
         policy=policy,
         validation_kwargs={"split": "validation"},
         eval_kwargs={"split": "test"},
@@ -192,8 +192,7 @@ _add(
     "coverage-laptop-smt",
     "Coverage for two cores, second stage: the Scene Memory Transformer with PPO",
     [("policy.net_arch", {"pi": [64], "vf": [64]}), ("total_steps", 320_000)],
-    dqn=None,
-    ppo=PPOConfig(
+    learner=PPOConfig(
         gamma=_LAPTOP.gamma, learning_rate=1e-3, final_learning_rate=1e-4, n_steps=200, n_updates=1, n_epochs=2, batch_size=8,
         normalize_advantage=True, clip_range_vf=None, vf_coef=0.001, gae_lambda=0.95, bootstrap_truncated=True,
     ),

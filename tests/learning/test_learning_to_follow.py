@@ -26,10 +26,9 @@ def agreement() -> dict[str, float]:
     found = {}
     for name in ("", "-no-memory", "-no-language"):
         config = find_preset("vln-laptop" + name)
-        assert config.imitation is not None
         env = make_vec_env(config.env, 16, **config.env_kwargs)
         env.seed(0)
-        taught = replace(config.imitation, warmup_updates=20)
+        taught = replace(config.learner, warmup_updates=20)
         model = ImitationA2C("MTVMPolicy", env, config=taught, policy_kwargs=config.policy, seed=0, device="cpu")
         model.learn(200)
         unseen = make_vec_env(config.env, 64, **{**config.env_kwargs, "split": "val_unseen"})

@@ -8,7 +8,8 @@ import pytest
 
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.supervised_runs import evaluate_supervised, train_supervised
+from memenvs.agents.experiments.prediction_experiment import evaluate_predictions
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 
 pytestmark = pytest.mark.learning
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.learning
 def test_ballet_is_learned_by_who_has_kept_it(tmp_path: Path, preset: str, least: float, most: float) -> None:
     config = with_overrides(find_preset(preset), [("total_steps", 1000), ("supervised.warmup_steps", 200)])
     with RunDirectory(tmp_path / preset, config) as run:
-        train_supervised(run, quiet=True)
-        result = evaluate_supervised(run, episodes=2000)
+        train_run(run, quiet=True)
+        result = evaluate_predictions(run, episodes=2000)
     accuracy, best = (result[who]["metrics"]["accuracy"]["mean"] for who in ("agent", "ideal"))
     assert least < accuracy <= most
     assert accuracy < best + 0.02

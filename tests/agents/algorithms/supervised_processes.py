@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from memenvs.agents.algorithms.distributed import launched
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.supervised_runs import make_learner
+from memenvs.agents.experiments.prediction_experiment import make_run_learner
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 
@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     """Everything in one launch, as most of its time goes into imports."""
     torch.set_num_threads(1)
     processes = launched("cpu")
-    learner = make_learner(ALLOCATED, processes)
+    learner = make_run_learner(ALLOCATED, processes)
     model = learner.model
     batch = model.shard(model.sample(8, np.random.default_rng(0), 0), processes.rank, processes.count)
     loss, _ = model.loss(batch)

@@ -19,7 +19,8 @@ from safetensors.torch import load_file, save_file
 from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms.distributed import Processes, launched
-from memenvs.agents.experiments.train import CHECKPOINT, METRICS, check_config
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS
+from memenvs.agents.experiments.train import check_config
 from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollout_of
 from tests.agents.learners import gradients, learner
 from tests.processes import Python, run_python
@@ -164,7 +165,7 @@ def test_what_cannot_be_split_is_named():
     with pytest.raises(ValueError, match="n_envs must be divisible by the number of processes, 2, got 7"):
         check_config(replace(RUN, n_envs=7), TWO)
     with pytest.raises(ValueError, match="batch_size must be divisible by the number of processes, 2, got 3"):
-        check_config(replace(RUN, ppo=replace(RUN.ppo, batch_size=3)), TWO)
+        check_config(replace(RUN, learner=replace(RUN.learner, batch_size=3)), TWO)
     with pytest.raises(ValueError, match="batch_size must be divisible by the number of processes, 2, got 3"):
         learner(batch_size=3, processes=TWO)
 

@@ -19,8 +19,14 @@ from memenvs.agents.algorithms.supervised import SupervisedLearner, evaluate_mod
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
-from memenvs.agents.experiments.supervised_runs import evaluate_supervised, make_learner, make_model, trained_model
-from memenvs.agents.experiments.train import algorithm, check_config, train_run
+from memenvs.agents.experiments.evaluate import algorithm_of
+from memenvs.agents.experiments.prediction_experiment import (
+    evaluate_predictions,
+    make_run_learner,
+    make_run_model,
+    trained_model,
+)
+from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.sat.prediction import AllocatedBallet, BalletPrediction, make_prediction_model
 from memenvs.retention import STRATEGIES, retained
 from tests.agents.algorithms.supervised_processes import ALLOCATED, SMALL
@@ -63,8 +69,8 @@ def test_metrics_and_evaluation_have_what_is_asked(tmp_path):
     with run_of(tmp_path) as run:
         train_run(run, quiet=True)
         names = set(run.metrics())
-        result = evaluate_supervised(run, episodes=40)
-        again = evaluate_supervised(run, episodes=40, name=None)
+        result = evaluate_predictions(run, episodes=40)
+        again = evaluate_predictions(run, episodes=40, name=None)
     assert {"train/loss", "train/accuracy", "train/q_loss", "validation/accuracy_mvfo", "time/seconds"} <= names
     assert result == again == json.loads((tmp_path / "evaluation.json").read_text())
     agent = result["agent"]["metrics"]
@@ -75,7 +81,7 @@ def test_metrics_and_evaluation_have_what_is_asked(tmp_path):
 
 
 def test_evaluation_is_apart_from_training_and_the_same_for_all():
-    first, second = make_model(SMALL), make_model(replace(SMALL, seed=5))
+    first, second = make_run_model(SMALL), make_prediction_model(replace(SMALL, seed=5))
     keys = [first.sample(3, np.random.default_rng([part, 0, 0]), None).episodes.key for part in (0, 1)]
     assert not set(keys[0]) & set(keys[1])
     assert evaluate_model(first, 20)["kept"].tolist() == evaluate_model(second, 20)["kept"].tolist()
@@ -83,7 +89,7 @@ def test_evaluation_is_apart_from_training_and_the_same_for_all():
 
 
 def test_ideal_is_1_where_the_strategy_fits_and_below_where_it_does_not():
-    fits, other = (make_model(with_overrides(SMALL, [("policy.strategy", name)])) for name in ("fifo", "lifo"))
+    fits, other = (make_run_model(with_overrides(SMALL, [("policy.strategy", name)])) for name in ("fifo", "lifo"))
     assert evaluate_model(fits, 50, ideal=True)["accuracy"].min() == 1
     assert evaluate_model(other, 200, ideal=True)["accuracy"].mean() < 0.3
 
@@ -91,12 +97,12 @@ def test_ideal_is_1_where_the_strategy_fits_and_below_where_it_does_not():
 @pytest.mark.parametrize(("memory", "low", "high"), [("t-fifo", 0.4, 0.8), ("t-fifo+a", 1, 1), ("sat-fifo", 1, 1)])
 def test_ideal_of_the_next_room_needs_places_or_moves(memory, low, high):
     settings = {"memory": memory, "dim": 16, "layers": 1, "mlp_dim": 16}
-    model = make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
+    model = make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
     assert low <= evaluate_model(model, 100, ideal=True)["accuracy"].mean() <= high
 
 
 def test_learner_learns_one_batch_by_heart():
-    learner = SupervisedLearner(make_model(SMALL), SupervisedConfig(batch_size=8, learning_rate=3e-3), 100)
+    learner = SupervisedLearner(make_run_model(SMALL), SupervisedConfig(batch_size=8, learning_rate=3e-3), 100)
     batch = learner.model.sample(8, np.random.default_rng(0), 0)
     learner.model.sample = lambda *_: batch  # type: ignore[method-assign]
     losses = [learner.step()["loss"] for _ in range(60)]
@@ -113,7 +119,7 @@ def test_learning_rate_rises_and_falls():
 def test_mixed_precision_is_near_and_not_the_same():
     losses = []
     for precision in ("float32", "bfloat16"):
-        learner = make_learner(with_overrides(SMALL, [("supervised.precision", precision)]))
+        learner = make_run_learner(with_overrides(SMALL, [("supervised.precision", precision)]))
         losses.append(learner.step()["loss"])
         assert all(each.dtype == torch.float32 for each in learner.model.parameters())
     assert losses[0] != losses[1]
@@ -144,7 +150,7 @@ def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch,
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
-    learner = make_learner(SMALL)
+    learner = make_run_learner(SMALL)
     learner.save(tmp_path / "a.zip", {})
     with torch.no_grad():
         learner.model.model.head.bias[0] = float("nan")
@@ -175,7 +181,7 @@ def test_checkpoint_of_another_run_is_refused(tmp_path, name, value, message):
 
 
 def test_checkpoint_of_another_width_is_refused(tmp_path):
-    learner = make_learner(SMALL)
+    learner = make_run_learner(SMALL)
     learner.save(tmp_path / CHECKPOINT, {})
     (tmp_path / "config.json").write_text(json.dumps(with_overrides(SMALL, [("policy.dim", 16)]).to_json()))
     with run_of(tmp_path) as run, pytest.raises(ValueError, match=r"does not fit the policy, 'model\..*' must be"):
@@ -184,7 +190,7 @@ def test_checkpoint_of_another_width_is_refused(tmp_path):
 
 def test_sentences_of_another_encoder_are_refused(tmp_path):
     text_config = with_overrides(ALLOCATED, [("policy.allocation.task_input", "text")])
-    make_learner(text_config).save(tmp_path / CHECKPOINT, {})
+    make_run_learner(text_config).save(tmp_path / CHECKPOINT, {})
     other = with_overrides(text_config, [("policy.allocation.encoder", {"features_dim": 64})])
     (tmp_path / "config.json").write_text(json.dumps(other.to_json()))
     with (
@@ -196,7 +202,7 @@ def test_sentences_of_another_encoder_are_refused(tmp_path):
 
 @pytest.mark.parametrize("kept", [0.3, 0.9])
 def test_cut_checkpoint_is_named(tmp_path, kept):
-    learner, file = make_learner(SMALL), tmp_path / CHECKPOINT
+    learner, file = make_run_learner(SMALL), tmp_path / CHECKPOINT
     learner.save(file, {})
     data = file.read_bytes()
     file.write_bytes(data[: int(kept * len(data))])
@@ -207,12 +213,12 @@ def test_cut_checkpoint_is_named(tmp_path, kept):
 
 
 def test_checkpoints_of_other_learners_are_told_apart(tmp_path):
-    learner, file = make_learner(SMALL), tmp_path / CHECKPOINT
+    learner, file = make_run_learner(SMALL), tmp_path / CHECKPOINT
     archive.write(file, {"config.json": b'{"format": 1}', "state.json": b"{}"})
     with pytest.raises(ValueError, match=r"must have .*'model\.safetensors' is missing"):
         learner.load(file, {})
     with pytest.raises(ValueError, match="must be of an agent that acts"):
-        algorithm(SMALL)
+        algorithm_of(SMALL)
 
 
 @pytest.mark.parametrize(
@@ -247,19 +253,19 @@ def test_wrong_settings_are_known_before_a_run(pairs, message):
 def test_wrong_allocation_is_named(name, value, message):
     text = [("policy.allocation.task_input", "text")] if name == "split" else []
     with pytest.raises(ValueError, match=message):
-        make_model(with_overrides(ALLOCATED, [*text, (f"policy.allocation.{name}", value)]))
+        make_run_model(with_overrides(ALLOCATED, [*text, (f"policy.allocation.{name}", value)]))
 
 
 @pytest.mark.parametrize(("name", "value"), [("split", 1), ("encoder", {"features_dim": 64})])
 def test_what_is_about_words_needs_words(name, value):
     with pytest.raises(ValueError, match=f"{name} must be left out where task_input is 'task', got {value}"):
-        make_model(with_overrides(ALLOCATED, [(f"policy.allocation.{name}", value)]))
+        make_run_model(with_overrides(ALLOCATED, [(f"policy.allocation.{name}", value)]))
 
 
 def test_own_dance_and_allocation_do_not_go_together():
     settings = {"layers": 2, "own_layers": 1, "capacity": 9, "allocation": {}}
     with pytest.raises(ValueError, match=r"own_layers must be 0 where strategies are chosen \(allocation\), got 1"):
-        make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
+        make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Opposite-v0"), ("policy", settings)]))
 
 
 @pytest.mark.parametrize(
@@ -277,11 +283,11 @@ def test_only_a_visit_can_be_known_to_be_kept():
     with pytest.raises(
         ValueError, match="only_kept must be False in a task that asks about rooms and not about a visit, got True"
     ):
-        make_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
+        make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
 
 
 def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
-    model = make_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
+    model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.only_kept", True)]))
     assert isinstance(model, AllocatedBallet)
     batch = model.sample(16, np.random.default_rng(0), 0)
     episodes = batch.episodes
@@ -301,7 +307,7 @@ def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
 
 
 def test_exploration_is_for_learning_only():
-    model = make_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
+    model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
     assert isinstance(model, AllocatedBallet)
     best = model.allocator.best(model.held_out[:, 0]).numpy()
     explored, late, greedy = (model.sample(4000, np.random.default_rng(1), step) for step in (0, 100, None))
@@ -312,7 +318,7 @@ def test_exploration_is_for_learning_only():
 
 def test_the_dancers_own_dance_is_learned_along_and_does_not_count():
     """In a batch whose answers are known by heart: the loss is that of both, the accuracy that of the answers."""
-    model = make_model(
+    model = make_run_model(
         with_overrides(
             SMALL,
             [
@@ -369,7 +375,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
         for rank in range(2)
     ]
     assert [process.wait().returncode for process in started] == [0, 0]
-    alone = make_learner(ALLOCATED)
+    alone = make_run_learner(ALLOCATED)
     model = alone.model
     assert isinstance(model, BalletPrediction)
     loss, _ = model.loss(model.sample(8, np.random.default_rng(0), 0))

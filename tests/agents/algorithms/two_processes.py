@@ -16,8 +16,10 @@ from stable_baselines3.common.logger import KVWriter, Logger
 
 from memenvs.agents.algorithms.distributed import Processes, launched
 from memenvs.agents.algorithms.ppo import PartialUpdatePPO
+from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import with_overrides
-from memenvs.agents.experiments.train import RunCallback, RunDirectory, train_run
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv
 from tests.agents.learners import STEPS, act, darkroom, double, gradients, learner, weights

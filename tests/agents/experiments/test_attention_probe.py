@@ -23,7 +23,8 @@ from memenvs.agents.experiments.attention_probe import (
     record,
 )
 from memenvs.agents.experiments.config import with_overrides
-from memenvs.agents.experiments.train import RunDirectory, train_run
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.memory.relic import RelicConfig, RelicMemory, Sink
 from memenvs.agents.presets import find_preset

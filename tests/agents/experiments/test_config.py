@@ -53,7 +53,7 @@ def test_an_evaluation_sees_the_end_of_an_episode():
 
 def test_overrides_change_only_what_they_name():
     config = with_overrides(SMALL, [("ppo.n-epochs", 2), ("env_kwargs.size", 6), ("policy.memory_kwargs.layers", 3)])
-    assert config.ppo == replace(SMALL.ppo, n_epochs=2)
+    assert config.learner == replace(SMALL.learner, n_epochs=2)
     assert config.env_kwargs == {**SMALL.env_kwargs, "size": 6}
     assert config.policy["memory_kwargs"] == {**SMALL.policy["memory_kwargs"], "layers": 3}
     assert config.seed == SMALL.seed
@@ -64,8 +64,8 @@ def test_overrides_are_checked_together():
     config = find_preset("coverage-smoke-smt")
     pairs = [("dqn.capacity", 4), ("dqn.batch_size", 2)]
     for given in (pairs, pairs[::-1]):
-        changed = with_overrides(config, given).dqn
-        assert changed is not None and (changed.capacity, changed.batch_size) == (4, 2)
+        changed = with_overrides(config, given).learner
+        assert (changed.capacity, changed.batch_size) == (4, 2)
     with pytest.raises(ValueError, match=r"batch_size must be at most capacity \(4\), got 8"):
         with_overrides(config, pairs[:1])
     both = with_overrides(SMALL, [("env_kwargs", {"size": 3}), ("env_kwargs.max_episode_steps", 5)])
@@ -107,8 +107,8 @@ def test_overrides_of_wrong_types_are_named(name, value, message):
 def test_settings_of_wrong_types_are_named():
     with pytest.raises(TypeError, match="n_envs must be a whole number, got True"):
         RunConfig(n_envs=True)
-    with pytest.raises(TypeError, match=r"ppo must be PPOConfig or None, got \{\}"):
-        RunConfig(ppo={})
+    with pytest.raises(TypeError, match=r"learner must be the settings of one of \['ppo', .*\], got \{\}"):
+        RunConfig(learner={})
 
 
 def test_unknown_preset_has_the_nearest():

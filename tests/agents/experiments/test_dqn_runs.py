@@ -17,18 +17,9 @@ import torch
 from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.train import (
-    BEST,
-    CHECKPOINT,
-    VALIDATION,
-    RunDirectory,
-    check_config,
-    evaluate_run,
-    evaluation_env,
-    make_evaluator,
-    train_run,
-    trained_policy,
-)
+from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
+from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
+from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.experiments.trial_evaluator import RandomPolicy, TrialEvaluator
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
@@ -43,12 +34,14 @@ SMALL = RunConfig(
     env="memenvs/Darkroom-v0", env_kwargs={"size": 4, "max_episode_steps": 8, "trial_episodes": 1}, n_envs=8, total_steps=8 * 8 * 14,
     threads=1, device="cpu", policy={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}, eval_steps=8, eval_trials=8,
     checkpoint_rollouts=3, validation_trials=8, validation_kwargs={"split": "test"},
-    dqn=DQNConfig(capacity=32, episode_steps=8, updates_per_collect=5, batch_size=8, decisions=4, learning_rate=0.01),
+    learner=DQNConfig(capacity=32, episode_steps=8, updates_per_collect=5, batch_size=8, decisions=4, learning_rate=0.01),
 )  # fmt: skip
 
 KILLED = """
 import os, sys
-from memenvs.agents.experiments.train import RunCallback, RunDirectory, train_run
+from memenvs.agents.experiments.callback import RunCallback
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
 save = RunCallback._on_rollout_start
 def die(self):
     save(self)
@@ -157,7 +150,7 @@ def test_validation_changes_nothing_of_learning(whole: Path, tmp_path: Path) -> 
 
 def test_ppo_is_validated_too(tmp_path: Path) -> None:
     ppo = PPOConfig(n_steps=16, n_updates=2, n_epochs=1)
-    with RunDirectory(tmp_path, replace(SMALL, dqn=None, ppo=ppo, checkpoint_rollouts=2, total_steps=128 * 5)) as run:
+    with RunDirectory(tmp_path, replace(SMALL, learner=ppo, checkpoint_rollouts=2, total_steps=128 * 5)) as run:
         train_run(run, quiet=True)
         assert [step for step, _ in run.metrics()[VALIDATION]] == [256, 512, 640]
         assert (tmp_path / BEST).is_file()
@@ -188,7 +181,7 @@ def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch:
     if learner == "dqn":
         config = with_overrides(config, [("dqn.temperature", 0.5)])
     else:
-        config = replace(config, dqn=None, ppo=PPOConfig(n_steps=16, n_updates=2, n_epochs=1))
+        config = replace(config, learner=PPOConfig(n_steps=16, n_updates=2, n_epochs=1))
     outputs = torch.tensor([0.0, 1.0, 2.0, -1.0, 0.5])
     moves: list[int] = []
     begin_step = TrialVecEnv.step_async
@@ -298,17 +291,20 @@ def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
 
 
 def test_a_run_has_one_learner() -> None:
-    with pytest.raises(ValueError, match="ppo must be None where dqn is given: one of them learns, got both"):
-        RunConfig(ppo=PPOConfig(), dqn=DQNConfig())
-    assert RunConfig().ppo == PPOConfig()
-    assert RunConfig(dqn=DQNConfig()).ppo is None
+    both = {**RunConfig().to_json(), "dqn": RunConfig(learner=DQNConfig()).to_json()["dqn"]}
+    with pytest.raises(
+        ValueError, match=r"must have the settings of one learner of \['ppo', .*\], got \['ppo', 'dqn'\]"
+    ):
+        RunConfig.from_json(both)
+    assert RunConfig().learner == PPOConfig()
+    assert RunConfig(learner=DQNConfig()).to_json()["ppo"] is None
     with pytest.raises(ValueError, match=r"'dqn.gamma' cannot be set: this run learns with ppo"):
         with_overrides(RunConfig(), [("dqn.gamma", 0.5)])
-    assert with_overrides(SMALL, [("dqn.gamma", 0.5)]).dqn == replace(SMALL.dqn, gamma=0.5)  # type: ignore[type-var]
+    assert with_overrides(SMALL, [("dqn.gamma", 0.5)]).learner == replace(SMALL.learner, gamma=0.5)
 
 
 def test_a_checkpoint_of_another_learner(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path, replace(SMALL, dqn=None, ppo=PPOConfig(n_steps=16, n_updates=2))) as run:
+    with RunDirectory(tmp_path, replace(SMALL, learner=PPOConfig(n_steps=16, n_updates=2))) as run:
         train_run(run, quiet=True)
     text = json.dumps(SMALL.to_json())
     (tmp_path / "config.json").write_text(text)
@@ -422,25 +418,29 @@ def test_collection_rates_of_the_specification() -> None:
     rates = {"coverage-paper-like-smt": (32, 500), "coverage-literal-smt": (1, 500), "coverage-fast-smt": (64, 200)}
     for name, rate in rates.items():
         config = find_preset(name)
-        assert config.dqn is not None
-        assert (config.n_envs, config.dqn.updates_per_collect) == rate
-        stated = (config.dqn.capacity, config.dqn.batch_size, config.dqn.learning_rate, config.dqn.episode_steps)
+        assert (config.n_envs, config.learner.updates_per_collect) == rate
+        stated = (
+            config.learner.capacity,
+            config.learner.batch_size,
+            config.learner.learning_rate,
+            config.learner.episode_steps,
+        )
         assert stated == (1000, 64, 5e-4, 500)
         unstated = (
-            config.dqn.gamma,
-            config.dqn.n_step,
-            config.dqn.target_rate,
-            config.dqn.decisions,
-            config.dqn.max_grad_norm,
+            config.learner.gamma,
+            config.learner.n_step,
+            config.learner.target_rate,
+            config.learner.decisions,
+            config.learner.max_grad_norm,
         )
         assert unstated == (0.99, 3, 1e-3, 32, 10.0)
-        waves = -(-config.dqn.capacity // config.n_envs)
-        updates = (config.total_steps // (config.n_envs * 500) - waves) * config.dqn.updates_per_collect
+        waves = -(-config.learner.capacity // config.n_envs)
+        updates = (config.total_steps // (config.n_envs * 500) - waves) * config.learner.updates_per_collect
         assert updates == 200_000
     rewards = {"roaming": (0.25, 1.0, None), "coverage": (0.1, 0.2, None), "search": (0.1, 1.0, -0.2)}
     for task, stated in rewards.items():
         for size, rate in (("laptop", 0.01), ("paper-like", 0.001)):
-            dqn = find_preset(f"{task}-{size}-smt").dqn
+            dqn = find_preset(f"{task}-{size}-smt").learner
             assert dqn is not None
             assert (dqn.temperature, dqn.reward_scale, dqn.min_reward) == stated
             assert dqn.target_rate == rate

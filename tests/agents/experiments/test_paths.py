@@ -14,8 +14,9 @@ from PIL import Image
 
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
-from memenvs.agents.experiments.train import RunDirectory, train_run
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import OraclePolicy, TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env

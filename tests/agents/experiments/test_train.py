@@ -13,19 +13,11 @@ import torch
 import memenvs
 from memenvs.agents import PartialUpdatePPO, PPOConfig
 from memenvs.agents.__main__ import main
-from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.directory import holds, refusal
+from memenvs.agents.experiments.config import CONFIG, RunConfig, with_overrides
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory, holds, refusal
+from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.report import write_report
-from memenvs.agents.experiments.train import (
-    CHECKPOINT,
-    CONFIG,
-    METRICS,
-    RunDirectory,
-    check_config,
-    evaluate_run,
-    train_run,
-    trained_policy,
-)
+from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.presets import find_preset
 from tests.processes import run_python
 
@@ -52,9 +44,8 @@ def test_a_run_goes_on_with_equal_settings_only(tmp_path):
         (tmp_path / "evaluation.json").write_text("{}")
     with RunDirectory.continued(tmp_path, SMALL) as run:
         assert holds(run.path, "evaluation.json", CONFIG) and not holds(run.path, "evaluation.json", "other.json")
-    assert SMALL.ppo is not None
-    other = replace(SMALL, ppo=replace(SMALL.ppo, gamma=0.5))
-    with pytest.raises(ValueError, match=rf"holds another run: ppo.gamma is {SMALL.ppo.gamma} there and not 0.5"):
+    other = replace(SMALL, learner=replace(SMALL.learner, gamma=0.5))
+    with pytest.raises(ValueError, match=rf"holds another run: ppo.gamma is {SMALL.learner.gamma} there and not 0.5"):
         RunDirectory.continued(tmp_path, other)
     with RunDirectory.continued(tmp_path, SMALL):  # the refusal has let go of the folder
         pass
@@ -102,7 +93,9 @@ def test_broken_metrics_name_the_line(tmp_path):
 
 KILLED = """
 import os, sys
-from memenvs.agents.experiments.train import RunCallback, RunDirectory, train_run
+from memenvs.agents.experiments.callback import RunCallback
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.train import train_run
 save = RunCallback._on_rollout_start
 def die(self):
     save(self)
@@ -178,7 +171,7 @@ class Fragile(gym.Env):
 def test_a_run_that_breaks_goes_on_from_its_last_good_checkpoint(tmp_path, monkeypatch):
     config = RunConfig(
         env="tests/Fragile-v0", n_envs=2, total_steps=80, threads=1, checkpoint_rollouts=1, device="cpu",
-        ppo=PPOConfig(n_steps=8, n_updates=2, n_epochs=1), policy={"memory": "none"},
+        learner=PPOConfig(n_steps=8, n_updates=2, n_epochs=1), policy={"memory": "none"},
     )  # fmt: skip
     gym.register("tests/Fragile-v0", Fragile, disable_env_checker=True)
     try:

@@ -14,8 +14,9 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.report import AGREEMENT, learning_figure
-from memenvs.agents.experiments.train import evaluate_run, train_run, trained_policy
+from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
+from memenvs.agents.experiments.report import learning_figure
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.mtvm import config as config_module
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
@@ -52,7 +53,7 @@ def test_another_environment_than_was_learned_in_is_refused(make_learner, toy_da
 def config(folder: Path, **changes: Any) -> RunConfig:
     base: dict[str, Any] = {
         "env": ENV, "env_kwargs": kwargs(folder), "n_envs": 2, "total_steps": 6, "device": "cpu", "threads": 1,
-        "imitation": ImitationConfig(learning_rate=1e-3, imitation_updates=2),
+        "learner": ImitationConfig(learning_rate=1e-3, imitation_updates=2),
         "policy": {"size": "tiny", "network": SIZES}, "eval_kwargs": {"split": "val_seen"}, "eval_steps": 15, "eval_trials": 3,
         "eval_all_layouts": True, "score": "spl", "checkpoint_rollouts": 2,
     }  # fmt: skip
@@ -135,11 +136,11 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     words = sorted(each.name for each in run.glob("words_*.png"))
     assert (
         words == ["words_0.png", "words_1.png", "words_2.png"]
-        and "Words that are heeded" in (run / "report.html").read_text()
+        and "Attention to words" in (run / "report.html").read_text()
     )
     with RunDirectory(run) as opened:
         logged = opened.metrics()
-        figure = learning_figure({"run": logged}, AGREEMENT, "updates")
+        figure = learning_figure({"run": logged}, "train/imitation_agreement", "updates")
     (line,) = figure.axes[0].lines
     assert figure.axes[0].get_xlabel() == "updates" and list(line.get_xdata()) == [2]
     assert {"train/imitation_error", "train/sampled_critic", "train/grad_norm", "rollout/success_rate"} <= set(logged)
@@ -180,9 +181,7 @@ def test_presets_of_ablations_differ_in_what_they_say() -> None:
     ]
     assert find_preset("vln-r2r-small-no-language") == with_overrides(base, deaf)
     paper = find_preset("vln-r2r-paper")
-    assert (
-        paper.imitation == ImitationConfig() and paper.env_kwargs["feature_size"] == 2048 and paper.eval_trials == 2349
-    )
+    assert paper.learner == ImitationConfig() and paper.env_kwargs["feature_size"] == 2048 and paper.eval_trials == 2349
 
 
 def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:

@@ -12,7 +12,8 @@ from memenvs.__main__ import main as score
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.train import evaluate_run, evaluation_env, train_run
+from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env
+from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import RandomPolicy
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.trajectories import check_trajectories, write_trajectories
@@ -26,7 +27,7 @@ def config(folder: Path, task: str, **changes: Any) -> RunConfig:
     name = {"r2r": "memenvs/VLN-R2R-v0", "ndh": "memenvs/VLN-CVDN-v0"}[task]
     base: dict[str, Any] = {
         "env": name, "env_kwargs": kwargs(folder, max_episode_steps=2), "n_envs": 2, "total_steps": 1, "device": "cpu", "threads": 1,
-        "imitation": ImitationConfig(imitation_updates=1), "policy": {"size": "tiny", "network": SIZES},
+        "learner": ImitationConfig(imitation_updates=1), "policy": {"size": "tiny", "network": SIZES},
         "eval_kwargs": {"split": "val_seen", "trial_episodes": 1}, "eval_steps": 15, "eval_trials": len(IDS[task]), "eval_all_layouts": True,
     }  # fmt: skip
     return RunConfig(**(base | changes))

@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents import PartialUpdatePPO, PPOConfig, make_vec_env
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.memory import make_memory
 from memenvs.agents.memory.relic import Sink
@@ -60,22 +60,22 @@ def test_published_sizes(name: str) -> None:
     steps, updates, sink, sizes, envs = PUBLISHED[name]
     config = find_preset(name)
     memory = config.policy["memory_kwargs"]
-    assert (config.ppo.n_steps, config.ppo.n_updates, config.n_envs) == (steps, updates, envs)
+    assert (config.learner.n_steps, config.learner.n_updates, config.n_envs) == (steps, updates, envs)
     assert memory["sink"] == sink
     assert tuple(memory[key] for key in ("layers", "heads", "dim", "mlp_dim")) == sizes
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if find_preset(name).ppo is not None])
+@pytest.mark.parametrize("name", [name for name in PRESETS if isinstance(find_preset(name).learner, PPOConfig)])
 def test_every_preset_fits_its_environment(name: str) -> None:
     config = find_preset(name)
-    assert config.ppo.n_steps % config.ppo.n_updates == 0
+    assert config.learner.n_steps % config.learner.n_updates == 0
     env = make_vec_env(config.env, 1, **config.env_kwargs)
     horizon, trial = env.env.max_episode_steps, config.env_kwargs.get("trial_steps")
     env.close()
     assert config.policy["memory_kwargs"].get("max_episode_steps", horizon) >= horizon
-    if config.ppo.reset_each_rollout is False:  # whole chunks in a trial, whole trials between checkpoints
-        assert trial % config.ppo.n_steps == 0
-        assert config.ppo.n_steps * config.checkpoint_rollouts % trial == 0
+    if config.learner.reset_each_rollout is False:  # whole chunks in a trial, whole trials between checkpoints
+        assert trial % config.learner.n_steps == 0
+        assert config.learner.n_steps * config.checkpoint_rollouts % trial == 0
         assert config.eval_kwargs["trial_steps"] is None
     if config.env_kwargs.get("trial_episodes") == 1:
         assert config.eval_kwargs["trial_episodes"] is None
@@ -160,7 +160,7 @@ def test_rl2_as_published() -> None:
     config = find_preset("extobjnav-rl2")
     memory = make_memory("lstm", 800, **config.policy["memory_kwargs"])
     assert (memory.config.hidden_dim, memory.config.layers, memory.config.reset_on) == (512, 2, "trial")
-    ppo = config.ppo
+    ppo = config.learner
     assert (ppo.n_steps, ppo.n_epochs, config.n_envs // ppo.batch_size, ppo.clip_range) == (256, 4, 2, 0.2)
     assert (ppo.learning_rate, ppo.ent_coef, ppo.max_grad_norm, config.env_kwargs["trial_steps"]) == (
         2.5e-4,
@@ -185,7 +185,7 @@ def test_a_small_one_learns_from_images(name: str) -> None:
     small = [("ppo.n_steps", 10), ("ppo.n_updates", 2), ("env_kwargs.max_episode_steps", 5)]
     config = with_overrides(find_preset(name), small)
     env = make_vec_env(config.env, 2, seed=0, **config.env_kwargs)
-    model = PartialUpdatePPO("MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, seed=0, device="cpu")
+    model = PartialUpdatePPO("MemoryPolicy", env, config.learner, policy_kwargs=config.policy, seed=0, device="cpu")
     first = model.policy.features_extractor.parts["rgb"].layers[0]  # type: ignore[index, union-attr]
     before = first.weight.detach().clone()
     model.learn(2 * 10)
@@ -196,8 +196,12 @@ def test_a_small_one_learns_from_images(name: str) -> None:
 def test_a_small_one_of_each_learns(name: str) -> None:
     """The preset with fewer and shorter episodes and a narrow memory: every setting of it goes through the learner."""
     config = find_preset(name)
-    scale = find_preset("darkroom").ppo.n_steps // 20  # trials of 20 steps, episodes of 4
-    small = [("ppo.n_steps", config.ppo.n_steps // scale), ("env_kwargs.max_episode_steps", 4), ("env_kwargs.size", 3)]
+    scale = find_preset("darkroom").learner.n_steps // 20  # trials of 20 steps, episodes of 4
+    small = [
+        ("ppo.n_steps", config.learner.n_steps // scale),
+        ("env_kwargs.max_episode_steps", 4),
+        ("env_kwargs.size", 3),
+    ]
     if "trial_steps" in config.env_kwargs:
         small.append(("env_kwargs.trial_steps", 20))
     for key, value in (("dim", 16), ("mlp_dim", 16), ("hidden_dim", 16), ("memory_length", 6)):
@@ -205,9 +209,9 @@ def test_a_small_one_of_each_learns(name: str) -> None:
             small.append((f"policy.memory_kwargs.{key}", value))
     config = with_overrides(config, small)
     env = make_vec_env(config.env, 4, seed=0, **config.env_kwargs)
-    model = PartialUpdatePPO("MemoryPolicy", env, config.ppo, policy_kwargs=config.policy, seed=0, device="cpu")
+    model = PartialUpdatePPO("MemoryPolicy", env, config.learner, policy_kwargs=config.policy, seed=0, device="cpu")
     before = model.policy.actor.linear.weight.detach().clone()
     model.learn(2 * 4 * 20)
     assert not np.array_equal(before, model.policy.actor.linear.weight.detach())
-    trials = {"darkroom-transformer-se": 10}.get(name, 1 if config.ppo.reset_each_rollout is not False else 2)
+    trials = {"darkroom-transformer-se": 10}.get(name, 1 if config.learner.reset_each_rollout is not False else 2)
     assert [info["trial_id"] for info in env.reset_infos] == [trials] * 4

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from memenvs.agents.experiments.train import evaluation_env
+from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained

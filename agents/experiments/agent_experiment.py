@@ -1,0 +1,213 @@
+"""Runs of learners that act in environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.vec_env import VecEnv
+
+from memenvs.agents.algorithms import checkpoint
+from memenvs.agents.algorithms.base import MemoryAlgorithm
+from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
+from memenvs.agents.experiments.callback import RunCallback
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, best_checkpoint
+from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_demonstrated, trained_policy
+from memenvs.agents.experiments.progress import progress_bar
+from memenvs.agents.experiments.registry import Experiment
+from memenvs.agents.experiments.report import Report, add_demonstrations, add_maps, add_runs
+from memenvs.agents.experiments.trial_evaluator import Policy
+from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+
+
+class AgentExperiment(Experiment):
+    """Runs of a `MemoryAlgorithm`; a subclass names the algorithm and adds its own checks and figures.
+
+    Attributes:
+        algorithm: Class of the learner.
+        encoder_source: Description of the files that `encoder_from` may name, for messages.
+        learning_curves: Metric -> name of its picture and label of its axis, in the order of the report. The last one
+            is drawn even if the log does not have it.
+    """
+
+    algorithm: ClassVar[type[MemoryAlgorithm]]
+    encoder_source: ClassVar[str] = "run or checkpoint of a first stage"
+    learning_curves: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "rollout/ep_rew_mean": ("learning", "return of an episode, last 100")
+    }
+
+    def check_settings(self, config: RunConfig, processes: Processes) -> None:
+        """Check settings that depend on the learner's; before any environment is made.
+
+        Raises:
+            ValueError: A setting is not allowed.
+        """
+
+    def make_smallest(self, config: RunConfig, env: VecEnv, processes: Processes) -> MemoryAlgorithm:
+        """Make the learner for a check of its settings, with as little memory as possible."""
+        return self._make(config, env, config.device, processes=processes)
+
+    def draw_evaluation(self, run: RunDirectory, policy: Policy, seed: int, **changes: Any) -> None:
+        """Draw further figures of the evaluation into the folder of a run; none by default.
+
+        Args:
+            run: The folder.
+            policy: Policy that was evaluated.
+            seed: Seed of the evaluation.
+            **changes: Fields of the config that the evaluation changed.
+        """
+
+    def add_figures(self, report: Report, run: RunDirectory) -> None:
+        """Add the figures of `draw_evaluation` to a report; none by default."""
+
+    def check(self, config: RunConfig, processes: Processes) -> None:
+        """Make environments and learner; see `Experiment.check`."""
+        processes.split_evenly("n_envs", config.n_envs)
+        self.check_settings(config, processes)
+        env = _one_env(config, "env_kwargs")
+        try:
+            _check_evaluation_env(config)
+            if config.validation_trials > 0:
+                _one_env(config, "validation_kwargs").close()
+            self._start_encoder(config, self.make_smallest(config, env, processes))
+        finally:
+            env.close()
+
+    def train(self, run: RunDirectory, *, quiet: bool = False) -> MemoryAlgorithm:
+        """Train a run to its end; see `Experiment.train`."""
+        config = run.config
+        processes = run.processes
+        n_envs = processes.split_evenly("n_envs", config.n_envs)
+        if run.has_checkpoint:
+            file = run.path / CHECKPOINT
+            checkpoint.check_run(file, self.algorithm, config.learner, config.policy, config.n_envs)
+        config.use_threads()
+        with processes.fail_together():
+            env = make_vec_env(config.env, n_envs, **config.env_kwargs)
+        model = self._load_or_make(run, env)
+        writers: list[KVWriter] = []
+        if processes.is_first:
+            run.drop_metrics_after(model.num_timesteps)
+            writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
+        model.set_logger(Logger(str(run.path), writers))
+        remaining = config.total_steps - model.num_timesteps
+        unit = config.kind.unit.split()[-1]  # "steps" of "environment steps"
+        progress = progress_bar(unit) if processes.is_first and not quiet else None
+        try:
+            if remaining > 0:
+                if progress is not None:
+                    progress.start()
+                callback = RunCallback(run, progress)
+                try:
+                    model.learn(remaining, callback, reset_num_timesteps=model.num_timesteps == 0)
+                    callback.write(model, is_last=True)
+                finally:
+                    callback.close()
+        finally:
+            if progress is not None:
+                progress.stop()
+            model.logger.close()
+            env.close()
+        return model
+
+    def evaluate(
+        self,
+        run: RunDirectory,
+        name: str = "evaluation",
+        *,
+        seed: int = 1,
+        checkpoint: str | None = None,
+        demonstrations: int = 0,
+        quiet: bool = False,
+        **changes: Any,
+    ) -> dict[str, Any]:
+        """Play the evaluation trials of a run; see `Experiment.evaluate`.
+
+        Args:
+            run: The folder.
+            name: Stem of the file.
+            seed: Seed of the evaluation environments and of the actions drawn.
+            checkpoint: File of the checkpoint in the folder; None: the best one, or the latest without validation.
+            demonstrations: Episodes of the oracle at the start of each trial; 0 compares with random and oracle.
+            quiet: Show no progress bars.
+            **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
+        """
+        policy = None if checkpoint is None else trained_policy(run, seed, checkpoint)
+        if demonstrations > 0:
+            return evaluate_demonstrated(run, demonstrations, name, seed, policy=policy, quiet=quiet, **changes)
+        return evaluate_and_compare(run, seed, name, policy=policy, quiet=quiet, **changes)
+
+    def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
+        """Add learning curves, in-context curves and maps; see `Experiment.add_to_report`."""
+        add_runs(report, runs)
+        add_demonstrations(report, runs)
+        add_maps(report, runs[0])
+        self.add_figures(report, runs[0])
+
+    def _make(self, config: RunConfig, env: VecEnv, device: Any, **arguments: Any) -> MemoryAlgorithm:
+        """A new learner with the settings of a run."""
+        algorithm: Any = self.algorithm
+        settings = {"policy_kwargs": config.policy, "device": device, **arguments}
+        return algorithm(algorithm.default_policy, env, config.learner, **settings)
+
+    def _load_or_make(self, run: RunDirectory, env: VecEnv) -> MemoryAlgorithm:
+        """The learner of the run's checkpoint, or a new one that starts with the encoder of its settings."""
+        config = run.config
+        device = run.processes.device or config.device
+        if not run.has_checkpoint:
+            model = self._make(config, env, device, seed=config.seed, processes=run.processes)
+            self._start_encoder(config, model)
+            return model
+        model = self.algorithm.load(run.path / CHECKPOINT, env, device, processes=run.processes)
+        if isinstance(model, OffPolicyMemoryAlgorithm) and model.num_timesteps < config.total_steps:
+            model.load_replay_buffer(run.replay(model.num_timesteps))
+        return model
+
+    def _start_encoder(self, config: RunConfig, model: MemoryAlgorithm) -> None:
+        """Give a new learner the encoder that its run names.
+
+        Raises:
+            FileNotFoundError: There is no run or checkpoint of that name.
+            ValueError: It has another encoder or did not learn its own, or none is named for a frozen encoder.
+        """
+        if config.encoder_from is None:
+            policy = model.policy
+            if policy.freeze_features and any(True for _ in policy.features_extractor.parameters()):
+                raise ValueError(
+                    "encoder_from must be the run or checkpoint whose encoder is taken over where "
+                    "policy.freeze_features is on: it is not trained here; got None"
+                )
+            return
+        source = Path(config.encoder_from.replace("{seed}", str(config.seed)))
+        if source.is_dir():
+            source = best_checkpoint(source)
+        if not source.is_file():
+            raise FileNotFoundError(
+                f"encoder_from must be the {self.encoder_source}, there is none at {source}; "
+                "train it first, or name another with --encoder_from"
+            )
+        model.load_features(source)
+
+
+def _one_env(config: RunConfig, part: str) -> VecEnv:
+    """One environment with a part of the settings; errors name the part."""
+    try:
+        return make_vec_env(config.env, 1, **{**config.env_kwargs, **getattr(config, part)})
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{config.env} with these {part}: {error}") from error
+
+
+def _check_evaluation_env(config: RunConfig) -> None:
+    """Raise a ValueError if no trial of the evaluation can contain a whole episode."""
+    env = _one_env(config, "eval_kwargs")
+    steps = env.env.task.max_episode_steps if isinstance(env, TrialVecEnv) else None
+    env.close()
+    if steps is not None and config.eval_steps < steps:
+        raise ValueError(
+            f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
+        )

@@ -1,0 +1,122 @@
+"""Training callback: checkpoints, validation, milestones and progress between rollouts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from rich.progress import Progress
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from memenvs.agents.algorithms.base import MemoryAlgorithm
+from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
+from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
+from memenvs.agents.experiments.evaluate import EVALUATION_SEED, evaluation_env, make_evaluator
+
+VALIDATION_SEED = 500_000
+"""Offset that keeps environments of validation apart from those of training and evaluation."""
+
+
+class RunCallback(BaseCallback):
+    """Between rollouts validates and writes checkpoints, keeps the best and those at milestones; shows progress.
+
+    Args:
+        run: The folder.
+        progress: What to advance; None for silence.
+    """
+
+    model: MemoryAlgorithm
+
+    def __init__(self, run: RunDirectory, progress: Progress | None) -> None:
+        super().__init__()
+        self._run, self._progress = run, progress
+        self._rollouts = 0
+        self._shown = 0
+        self._env: VecEnv | None = None  # kept, as making its homes takes longer than walking through them
+        self._best = max((score for _, score in run.metrics().get(VALIDATION, [])), default=float("-inf"))
+
+    def _on_training_start(self) -> None:
+        self._shown = self.model.num_timesteps
+        self._passed = self._milestones_passed()
+        self._rollouts = -1 if self._shown > 0 else 0  # a run that goes on begins where its checkpoint was written
+        if self._progress is not None:
+            total = self._run.config.total_steps
+            self._task = self._progress.add_task("training", total=total, completed=self._shown, score=float("nan"))
+
+    def _on_rollout_start(self) -> None:
+        model = self.model
+        self._advance()
+        if model.num_timesteps > 0 and model.at_rollout_boundary:
+            self._rollouts += 1
+            if self._rollouts > 0 and self._rollouts % self._run.config.checkpoint_rollouts == 0:
+                self.write(model)
+            if self._milestones_passed() > self._passed:
+                self._passed = self._milestones_passed()
+                model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
+
+    def write(self, model: MemoryAlgorithm, *, is_last: bool = False) -> None:
+        """Validates and writes the checkpoint.
+
+        Args:
+            model: The learner, between two rollouts.
+            is_last: Whether nothing is learned after it, so that its replay is not needed.
+        """
+        if self._run.config.validation_trials > 0 and model._n_updates > 0:
+            with model.processes.fail_together():
+                if model.processes.is_first:
+                    score = self._validate(model)
+            better = model.processes.gather(score > self._best if model.processes.is_first else False)[0]
+            if better:
+                model.save(self._run.path / BEST)
+            if model.processes.is_first:
+                self._best = max(self._best, score)
+                for output in model.logger.output_formats:
+                    output.write({VALIDATION: score}, {VALIDATION: ()}, model.num_timesteps)
+        replay = None
+        if isinstance(model, OffPolicyMemoryAlgorithm) and not is_last:
+            replay = self._run.replay(model.num_timesteps)
+            model.save_replay_buffer(replay)
+        model.save(self._run.path / CHECKPOINT)  # names the replay by its step: both are there, or those before
+        if model.processes.is_first:
+            self._run.drop_replays(but=replay)
+
+    def _validate(self, model: MemoryAlgorithm) -> float:
+        """Mean return of the validation trials' episodes; draws from a generator of its own."""
+        own = self._run.config
+        config = replace(own, eval_kwargs=own.validation_kwargs, eval_trials=own.validation_trials)
+        if self._env is None:
+            self._env = evaluation_env(config, min(own.n_envs, own.validation_trials), VALIDATION_SEED)
+        self._env.seed(EVALUATION_SEED + VALIDATION_SEED)  # each validation in the same trials
+        generator = model.policy.generator
+        model.policy.generator = torch.Generator(model.device).manual_seed(VALIDATION_SEED)
+        try:
+            results = make_evaluator(config, self._env).run(model.policy)
+        finally:
+            model.policy.generator = generator
+        return float(np.nanmean(results.metrics["return"]))
+
+    def close(self) -> None:
+        """Closes the environment of validation."""
+        if self._env is not None:
+            self._env.close()
+
+    def _milestones_passed(self) -> int:
+        config = self._run.config
+        return (config.milestones + 1) * self.model.num_timesteps // config.total_steps
+
+    def _on_step(self) -> bool:
+        if self._progress is not None and self.model.num_timesteps - self._shown >= 64 * self.model.n_envs:
+            self._advance()
+        return True
+
+    def _on_training_end(self) -> None:
+        self._advance()
+
+    def _advance(self) -> None:
+        if self._progress is not None:
+            recent = [info["r"] for info in self.model.ep_info_buffer or []]
+            score = sum(recent) / len(recent) if recent else float("nan")
+            self._shown = self.model.num_timesteps
+            self._progress.update(self._task, completed=self._shown, score=score)

@@ -1,0 +1,232 @@
+"""Runs that learn to predict from batches; they have the same folder as other runs and resume bit by bit."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.utils import get_device
+
+from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory
+from memenvs.agents.experiments.progress import progress_bar
+from memenvs.agents.experiments.registry import Experiment
+from memenvs.agents.experiments.report import Report, add_predictions
+from memenvs.files import write_file
+
+VALIDATION_SEED = 500_000
+"""Seed that keeps episodes of validation apart from those of evaluation, whose seeds are small."""
+
+
+class PredictionExperiment(Experiment):
+    """Runs of a `SupervisedLearner`; a subclass makes the model of its task."""
+
+    @abstractmethod
+    def make_model(self, config: RunConfig, env_kwargs: Mapping[str, Any]) -> PredictionModel:
+        """Make the model of a run; it draws its weights from PyTorch's global generator.
+
+        Args:
+            config: Settings of the run.
+            env_kwargs: Settings of the environment.
+
+        Raises:
+            ValueError: The environment is no prediction task, or a setting is not allowed.
+            TypeError: A setting does not exist.
+        """
+
+    def check(self, config: RunConfig, processes: Processes) -> None:
+        """Make model and learner, for training and evaluation; see `Experiment.check`."""
+        processes.split_evenly("supervised.batch_size", config.learner.batch_size)
+        make_run_learner(config)
+        make_run_model(config, config.eval_kwargs)
+
+    def train(self, run: RunDirectory, *, quiet: bool = False) -> SupervisedLearner:
+        """Train a run to its end; see `Experiment.train`.
+
+        With every checkpoint it logs means over the batches since the one before, their seconds, and the scores of
+        validation.
+        """
+        config = run.config
+        processes = run.processes
+        config.use_threads()
+        learner = make_run_learner(config, processes)
+        if run.has_checkpoint:
+            learner.load(run.path / CHECKPOINT, _checkpoint_settings(config))
+        writers: list[KVWriter] = []
+        if processes.is_first:
+            run.drop_metrics_after(learner.num_timesteps)
+            writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
+        logger = Logger(str(run.path), writers)
+        bar = progress_bar("batches", "accuracy") if processes.is_first and not quiet else None
+        try:
+            with bar or nullcontext():
+                task = None
+                if bar is not None:
+                    done = learner.num_timesteps
+                    task = bar.add_task("training", total=config.total_steps, completed=done, score=0.0)
+                while learner.num_timesteps < config.total_steps:
+                    accuracy = _train_to_checkpoint(run, learner, logger)
+                    if bar is not None and task is not None:
+                        bar.update(task, completed=learner.num_timesteps, score=accuracy)
+        finally:
+            logger.close()
+        return learner
+
+    def evaluate(
+        self, run: RunDirectory, name: str = "evaluation", *, seed: int = 1, quiet: bool = False, **changes: Any
+    ) -> dict[str, Any]:
+        """Answer the evaluation episodes of a run; see `evaluate_predictions`.
+
+        Args:
+            run: The folder.
+            name: Stem of the file.
+            seed: Seed of the episodes.
+            quiet: Without effect: there is no progress bar.
+            **changes: Fields of the config to change: `eval_trials` or `eval_kwargs`.
+        """
+        config = replace(run.config, **changes)
+        model = trained_model(run, config.eval_kwargs)
+        return evaluate_predictions(run, model, name=name, seed=seed, episodes=config.eval_trials)
+
+    def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
+        """Add learning curves and scores; see `Experiment.add_to_report`."""
+        add_predictions(report, runs)
+
+
+def make_run_model(config: RunConfig, changes: Mapping[str, Any] | None = None) -> PredictionModel:
+    """Make the model of a run, with weights drawn from its seed; the global generator stays unchanged.
+
+    Args:
+        config: Settings of the run.
+        changes: Changes to `env_kwargs`.
+
+    Raises:
+        ValueError: The environment is no prediction task, or a setting is not allowed.
+        TypeError: A setting does not exist, or the run does not learn to predict.
+    """
+    experiment = config.kind.make_experiment()
+    if not isinstance(experiment, PredictionExperiment):
+        raise TypeError(f"run must learn to predict, got one that learns with {config.kind.name!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return experiment.make_model(config, {**config.env_kwargs, **(changes or {})})
+
+
+def make_run_learner(config: RunConfig, processes: Processes | None = None) -> SupervisedLearner:
+    """Make the learner of a run that learns to predict.
+
+    Raises:
+        ValueError: As `make_run_model`, or the batch cannot be split over the processes.
+        TypeError: As `make_run_model`.
+    """
+    processes = processes or Processes()
+    device = processes.device or get_device(config.device)
+    model = make_run_model(config)
+    return SupervisedLearner(
+        model, config.learner, config.total_steps, seed=config.seed, device=device, processes=processes
+    )
+
+
+def trained_model(run: RunDirectory, changes: Mapping[str, Any] | None = None, **policy: Any) -> PredictionModel:
+    """Load the model of a run's checkpoint.
+
+    Args:
+        run: The folder.
+        changes: Changes to `env_kwargs`, for another task of the same kind; None: those of the evaluation.
+        **policy: Settings of the model to change, such as the strategy.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+        ValueError: Its checkpoint is incomplete or of another model.
+    """
+    config = replace(run.config, policy={**run.config.policy, **policy})
+    model = make_run_model(config, config.eval_kwargs if changes is None else changes)
+    load_model(model, run.path / CHECKPOINT)
+    return model.to(get_device(config.device))
+
+
+def evaluate_predictions(
+    run: RunDirectory,
+    model: PredictionModel | None = None,
+    *,
+    name: str | None = "evaluation",
+    seed: int = 1,
+    episodes: int | None = None,
+) -> dict[str, Any]:
+    """Score a run in the episodes of its evaluation and write `NAME.json`.
+
+    Args:
+        run: The folder.
+        model: Model to evaluate; None: that of the run's checkpoint.
+        name: Stem of the file, None for none; the report shows `evaluation.json`.
+        seed: Seed of the episodes.
+        episodes: Number of episodes; None: the run's `eval_trials`.
+
+    Returns:
+        {"agent": {"episodes", "metrics": metric -> {"mean", "stderr"}}}, and as "ideal" the same of the best answers
+        from the same memory.
+
+    Raises:
+        FileNotFoundError: As `trained_model`.
+        ValueError: As `trained_model`.
+    """
+    run.config.use_threads()
+    model = trained_model(run) if model is None else model
+    count = run.config.eval_trials if episodes is None else episodes
+    result = {}
+    for who in ("agent", "ideal"):
+        found = _means(evaluate_model(model, count, seed, ideal=who == "ideal"))
+        metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
+        if metrics:
+            result[who] = {"episodes": count, "metrics": metrics}
+    if name is not None:
+        write_file(run.path / f"{name}.json", json.dumps(result).encode())
+    return result
+
+
+def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: Logger) -> float:
+    """Learn, log, validate and write the next checkpoint; return the accuracy in validation."""
+    settings = learner.config
+    steps = min(settings.checkpoint_steps, learner.total_steps - learner.num_timesteps)
+    started_at = time.perf_counter()
+
+    def log(numbers: dict[str, float]) -> None:
+        for name, value in numbers.items():
+            logger.record_mean(f"train/{name}", value)
+
+    learner.learn(steps, log)
+    seconds = time.perf_counter() - started_at
+    with learner.processes.fail_together():
+        scores = _means(evaluate_model(learner.model, settings.validation_episodes, VALIDATION_SEED))
+    for name, (mean, _) in scores.items():
+        logger.record(f"validation/{name}", mean)
+    logger.record("time/seconds", seconds)
+    logger.record("time/steps_per_second", steps / seconds)
+    # before the checkpoint: a run that is killed in between drops these lines and logs them again
+    logger.dump(learner.num_timesteps)
+    learner.save(run.path / CHECKPOINT, _checkpoint_settings(run.config))
+    return scores["accuracy"][0]
+
+
+def _checkpoint_settings(config: RunConfig) -> dict[str, Any]:
+    """Settings besides the learner's that a checkpoint shares with the run that resumes from it."""
+    return {name: getattr(config, name) for name in ("env", "env_kwargs", "policy", "seed", "total_steps")}
+
+
+def _means(scores: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
+    """Metric -> mean over episodes and its standard error, without metrics that no episode has."""
+    return {
+        name: (float(values.mean()), float(values.std() / np.sqrt(len(values))))
+        for name, values in scores.items()
+        if len(values)
+    }

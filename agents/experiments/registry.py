@@ -1,0 +1,191 @@
+"""Registry of learners: a name in a run's settings -> the class of its settings and the code of its runs.
+
+A row names its classes as "module:Class" and they are imported when a run needs them, so that no run loads the code of
+another paper.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from memenvs.checks import choices_for
+
+if TYPE_CHECKING:
+    from memenvs.agents.algorithms.distributed import Processes
+    from memenvs.agents.experiments.config import RunConfig
+    from memenvs.agents.experiments.directory import RunDirectory
+    from memenvs.agents.experiments.report import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner:
+    """One kind of learner.
+
+    Attributes:
+        name: Key of its settings in `config.json` and on the command line, such as "ppo".
+        config: "module:Class" of its settings, a frozen dataclass; the module that defines it imports no torch.
+        experiment: "module:Class" of its `Experiment`.
+        unit: What `RunConfig.total_steps` counts.
+        acts: Whether it acts in environments; False if it learns to predict from batches.
+        deterministic: Whether its agent is evaluated by its most likely actions instead of drawn ones.
+    """
+
+    name: str
+    config: str
+    experiment: str
+    unit: str = "environment steps"
+    acts: bool = True
+    deterministic: bool = False
+
+    @property
+    def config_type(self) -> type[Any]:
+        """Class of its settings."""
+        return _import_class(self.config)
+
+    def make_experiment(self) -> Experiment:
+        """A new `Experiment` of this kind; imports torch."""
+        return _import_class(self.experiment)()
+
+
+class Experiment(ABC):
+    """Code that trains, evaluates and reports the runs of one kind of learner."""
+
+    @abstractmethod
+    def check(self, config: RunConfig, processes: Processes) -> None:
+        """Make what a run is made of, to know that its settings are allowed before it begins.
+
+        Args:
+            config: Settings of the run.
+            processes: Processes that are to train together.
+
+        Raises:
+            ValueError: A setting is not allowed, or cannot be split over the processes.
+            TypeError: A setting does not exist.
+        """
+
+    @abstractmethod
+    def train(self, run: RunDirectory, *, quiet: bool = False) -> Any:
+        """Train a run to its end, from its checkpoint if it has one.
+
+        Args:
+            run: The folder.
+            quiet: Show no progress bar.
+
+        Returns:
+            The learner, whose `num_timesteps` counts the learner's `unit`.
+        """
+
+    @abstractmethod
+    def evaluate(self, run: RunDirectory, name: str = "evaluation", *, seed: int = 1, **options: Any) -> dict[str, Any]:
+        """Evaluate a run and write `NAME.json` into its folder.
+
+        Args:
+            run: The folder.
+            name: Stem of the file; the report shows "evaluation".
+            seed: Seed of the evaluation.
+            **options: Options of the kind of learner, such as `trials`, `eval_kwargs` and `quiet`.
+
+        Returns:
+            The content of the file.
+        """
+
+    @abstractmethod
+    def add_to_report(self, report: Report, runs: Sequence[RunDirectory]) -> None:
+        """Add learning curves and evaluations of runs to a report.
+
+        Args:
+            report: The page.
+            runs: Runs whose learners agree in `acts`; the first is of this kind.
+        """
+
+
+_LEARNERS: dict[str, Learner] = {}
+
+
+def register_learner(learner: Learner) -> None:
+    """Add a kind of learner, so that runs can have its settings.
+
+    Args:
+        learner: The row.
+
+    Raises:
+        ValueError: There is another learner of this name.
+    """
+    if _LEARNERS.setdefault(learner.name, learner) != learner:
+        raise ValueError(f"name of a learner must be new, got {learner.name!r}, which is {_LEARNERS[learner.name]}")
+
+
+def learners() -> tuple[Learner, ...]:
+    """All registered kinds, in the order of registration."""
+    return tuple(_LEARNERS.values())
+
+
+def find_learner(settings: Any) -> Learner:
+    """The kind of learner that has these settings.
+
+    Args:
+        settings: An instance of a learner's `config_type`.
+
+    Raises:
+        TypeError: No learner has settings of this class.
+    """
+    path = f"{type(settings).__module__}:{type(settings).__qualname__}"
+    for learner in _LEARNERS.values():
+        if learner.config == path:
+            return learner
+    raise TypeError(f"learner must be the settings of one of {list(_LEARNERS)}, got {settings!r}")
+
+
+def find_learner_by_name(name: str) -> Learner:
+    """The kind of learner with this name.
+
+    Raises:
+        ValueError: No such learner; the message lists the choices.
+    """
+    if name not in _LEARNERS:
+        raise ValueError(f"unknown learner {name!r}; {choices_for(name, _LEARNERS)}")
+    return _LEARNERS[name]
+
+
+def _import_class(path: str) -> type[Any]:
+    """The class at "module:Class"."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+register_learner(
+    Learner(
+        name="ppo",
+        config="memenvs.agents.algorithms.ppo_config:PPOConfig",
+        experiment="memenvs.agents.experiments.ppo_experiment:PPOExperiment",
+    )
+)
+register_learner(
+    Learner(
+        name="dqn",
+        config="memenvs.agents.algorithms.dqn_config:DQNConfig",
+        experiment="memenvs.agents.experiments.dqn_experiment:DQNExperiment",
+    )
+)
+register_learner(
+    Learner(
+        name="imitation",
+        config="memenvs.agents.mtvm.imitation_config:ImitationConfig",
+        experiment="memenvs.agents.mtvm.experiment:ImitationExperiment",
+        unit="updates",
+        deterministic=True,
+    )
+)
+register_learner(
+    Learner(
+        name="supervised",
+        config="memenvs.agents.algorithms.supervised_config:SupervisedConfig",
+        experiment="memenvs.agents.sat.experiment:BalletExperiment",
+        unit="batches",
+        acts=False,
+    )
+)

@@ -1,4 +1,4 @@
-"""From the observations of a step to one embedding."""
+"""Encoders: they map the observations of a step to one embedding."""
 
 from memenvs.agents.encoders.dict_encoder import DictEncoder
 from memenvs.agents.encoders.frozen import ENCODERS, FrozenEncoder, make_encoder

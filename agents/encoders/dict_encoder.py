@@ -1,4 +1,4 @@
-"""An encoder for observations that are dictionaries."""
+"""Encoder for observations that are dictionaries."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from stable_baselines3.common.preprocessing import get_flattened_obs_dim, is_ima
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, NatureCNN
 from torch import Tensor, nn
 
-#: Rows and columns from which the strides of `NatureCNN` leave something of an image.
+#: Smallest image side, in pixels, after which the strides of `NatureCNN` leave at least one pixel.
 NATURE_CNN_SIZE = 36
 
 
 class SmallCNN(BaseFeaturesExtractor):
-    """Two convolutions of 16 channels (3 x 3, strides 2 and 1) and a linear layer, a ReLU after each; for images of 7 x 7 and more.
+    """Two convolutions of 16 channels (3 x 3, strides 2 and 1) and a linear layer, with a ReLU after each.
 
     Args:
-        observation_space: Images, channels first (C, H, W), scaled to 0 ... 1 by Stable-Baselines3's preprocessing.
+        observation_space: Images, channels first (C, H, W), at least 7 x 7, scaled to [0, 1] by Stable-Baselines3.
         features_dim: Width of the linear layer.
 
     Raises:
         ValueError: Images are smaller than 7 x 7.
 
     Source:
-        Decision-Pretrained Transformer, network for Miniworld, which ReLIC takes too (there 8 features of images of 25 x 25 pixels).
+        Decision-Pretrained Transformer, network for Miniworld. ReLIC uses it too, with 8 features of images of 25 x 25.
     """
 
     def __init__(self, observation_space: spaces.Box, features_dim: int = 256) -> None:
@@ -34,44 +34,43 @@ class SmallCNN(BaseFeaturesExtractor):
         channels, height, width = observation_space.shape
         if min(height, width) < 7:
             raise ValueError(f"images must have at least 7 x 7 pixels, got {height} x {width}")
-        left = ((height - 3) // 2 - 1) * ((width - 3) // 2 - 1)  # pixels after both convolutions
+        pixels = ((height - 3) // 2 - 1) * ((width - 3) // 2 - 1)  # after both convolutions
         self.layers = nn.Sequential(
             nn.Conv2d(channels, 16, 3, stride=2),
             nn.ReLU(),
             nn.Conv2d(16, 16, 3),
             nn.ReLU(),
             nn.Flatten(),
-            nn.Linear(16 * left, features_dim),
+            nn.Linear(16 * pixels, features_dim),
             nn.ReLU(),
         )
 
     def forward(self, observations: Tensor) -> Tensor:
-        """float, (B, features_dim)."""
+        """Encode images, float, (B, C, H, W) -> (B, features_dim)."""
         return self.layers(observations)
 
 
 class DictEncoder(BaseFeaturesExtractor):
-    """Encodes every key by its kind and concatenates the parts.
+    """Encodes every key by its kind and concatenates the results.
 
-    Images go through a convolutional network that ends in a ReLU (`SmallCNN` if they are too small for Stable-Baselines3's `NatureCNN`), a
-    key named in `widths` through a linear layer (and a ReLU if it is named in `rectified` too), every other key is taken flattened: from -1
-    (its lower bound) to 1 (its upper bound) if it is named in `scaled`, else as it is. A text is read by `OptionsEncoder`.
+    Images pass a convolutional network that ends in a ReLU: `NatureCNN` of Stable-Baselines3, or `SmallCNN` if they are too
+    small for it. A key in `widths` passes a linear layer, and a ReLU if it is in `rectified` too. Every other key is
+    flattened; a key in `scaled` is first mapped from its bounds to [-1, 1]. Texts are for `OptionsEncoder`, not for this one.
 
     Args:
-        observation_space: What comes in; a `Dict` (after Stable-Baselines3's preprocessing: images scaled to 0 ... 1,
-            `Discrete` one-hot).
+        observation_space: A `Dict`. Stable-Baselines3 has scaled images to [0, 1] and made `Discrete` one-hot.
         widths: Key -> width of its linear layer.
-        scaled: Keys of `Box` spaces with finite bounds that are brought to -1 ... 1.
+        scaled: Keys of `Box` spaces with finite bounds that are mapped to [-1, 1].
         image_dim: Width that each image is encoded to.
-        rectified: Keys of `widths` whose linear layer has a ReLU behind it.
+        rectified: Keys of `widths` whose linear layer is followed by a ReLU.
 
     Raises:
-        ValueError: A key of `widths` or `scaled` is not in the space, one of `scaled` has no finite bounds, one of `rectified` is not in `widths`,
-            or an image is smaller than 7 x 7.
+        ValueError: A key of `widths` or `scaled` is not in the space, one of `scaled` has no finite bounds, one of
+            `rectified` is not in `widths`, or an image is smaller than 7 x 7.
 
     Source:
-        ReLIC release: goal and position pass a linear layer each, features of a frozen visual encoder one with a ReLU; one-dimensional
-        sensors of the Darkroom are concatenated raw.
+        ReLIC's release: goal and position pass a linear layer each, features of a frozen visual encoder one with a ReLU;
+        one-dimensional sensors of the Darkroom are concatenated raw.
     """
 
     def __init__(
@@ -100,8 +99,8 @@ class DictEncoder(BaseFeaturesExtractor):
                 parts[key] = cnn(space, features_dim=image_dim)
                 total += image_dim
             elif key in widths:
-                after = [nn.ReLU()] if key in rectified else []
-                parts[key] = nn.Sequential(nn.Flatten(), nn.Linear(flat, widths[key]), *after)
+                activation = [nn.ReLU()] if key in rectified else []
+                parts[key] = nn.Sequential(nn.Flatten(), nn.Linear(flat, widths[key]), *activation)
                 total += widths[key]
             else:
                 parts[key] = nn.Flatten()
@@ -111,11 +110,11 @@ class DictEncoder(BaseFeaturesExtractor):
         self._scaled = tuple(scaled)
         for key in scaled:
             low, high = _bounds(key, observation_space[key])
-            self.register_buffer(f"_low_{key}", low, persistent=False)  # known from the space: not part of the weights
+            self.register_buffer(f"_low_{key}", low, persistent=False)  # from the space, not learned
             self.register_buffer(f"_scale_{key}", 2.0 / (high - low), persistent=False)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
-        """float, (B, features_dim)."""
+        """Encode observations; float, (B, features_dim)."""
         encoded = []
         for key, part in self.parts.items():
             value = observations[key]
@@ -126,10 +125,10 @@ class DictEncoder(BaseFeaturesExtractor):
 
 
 def _bounds(key: str, space: spaces.Space) -> tuple[Tensor, Tensor]:
-    """Lower and upper bounds of a space to be scaled.
+    """Return the lower and upper bounds of a space that is scaled.
 
     Raises:
-        ValueError: It has none, or they are equal.
+        ValueError: The space has no bounds, or they are equal.
     """
     if (
         not isinstance(space, spaces.Box)

@@ -1,4 +1,4 @@
-"""An encoder for observations that list what can be chosen, beside a text that says what to choose."""
+"""Encoder for observations that list options to choose from, with a text that describes the right one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from memenvs.checks import check_int
 
 
 class OptionsEncoder(BaseFeaturesExtractor):
-    """Reads every option with the same network, gated by the words of the text, and concatenates what it makes of them.
+    """Encodes every option with the same network, gated by the text, and concatenates the results.
 
-    An option o becomes ReLU(W2 ReLU(W1 o * (1 + W3 t))), where t is the sum of the embeddings of the text's words over the root of their number,
-    whatever their order. Products let a word ask for what an option shows; a sum, as of two parts of a concatenation, does not before a layer more.
-    Keys that end in "_mask" only say what of another key is there and are left out; every other key is taken flattened as it is.
+    An option o becomes ReLU(W2 ReLU(W1 o * (1 + W3 t))). Here t is the sum of the embeddings of the text's L words, in any
+    order, divided by sqrt(L). The product lets a word select a feature of the option; a concatenation of o and t would need
+    one more layer for that. Keys that end in "_mask" only mark padding of another key and are left out. Every other key is
+    flattened and concatenated as it is.
 
     Args:
         observation_space: With `options` and `text` among its keys.
-        options: Key of what can be chosen, float (A, F); zeros where there is no option.
-        text: Key of the numbers of words, (L,); 0 is padding.
+        options: Key of the options, float (A, F); zeros where there is no option.
+        text: Key of the word numbers, integers (L,); 0 is padding.
         words_dim: Width of the embedding of a word.
-        hidden: Width of an option that hears the text.
+        hidden: Width of an option where it is gated by the text.
         width: Width of each option in the features.
 
     Raises:
-        ValueError: A key is not in the space, `options` is no table of numbers, `text` is not numbers of words, or a width is below 1.
+        ValueError: A key is not in the space, `options` is no table of numbers, `text` is not numbers of words, or a width
+            is below 1.
     """
 
     def __init__(
@@ -47,35 +49,38 @@ class OptionsEncoder(BaseFeaturesExtractor):
         table = observation_space[options]
         if not isinstance(table, spaces.Box) or len(table.shape) != 2:
             raise ValueError(f"key {options!r} in options must be a Box of shape (options, numbers), got {table}")
-        words = _vocabulary_size(text, observation_space[text])
+        vocabulary = _vocabulary_size(text, observation_space[text])
         rest = {
             key: space
             for key, space in observation_space.spaces.items()
             if key not in (options, text) and not key.endswith("_mask")
         }
-        count, numbers = table.shape
-        super().__init__(observation_space, count * width + sum(map(get_flattened_obs_dim, rest.values())))
-        self.options, self.text, self.rest = options, text, tuple(rest)
-        self.words = nn.Embedding(words, words_dim, padding_idx=0)
-        self.option = nn.Linear(numbers, hidden)
+        n_options, n_features = table.shape
+        super().__init__(observation_space, n_options * width + sum(map(get_flattened_obs_dim, rest.values())))
+        self.options = options
+        self.text = text
+        self.rest = tuple(rest)
+        self.words = nn.Embedding(vocabulary, words_dim, padding_idx=0)
+        self.option = nn.Linear(n_features, hidden)
         self.gate = nn.Linear(words_dim, hidden)
         self.out = nn.Linear(hidden, width)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
-        """float, (B, features_dim); the features of the options, one after the other, come first."""
-        numbers = observations[self.text].long()
+        """Encode observations; float, (B, features_dim), the features of the options first, one after the other."""
+        numbers = observations[self.text].long()  # (B, L)
         count = (numbers > 0).sum(1, keepdim=True).clamp(min=1)
-        said = self.words(numbers).sum(1) / count.sqrt()
-        heard = (self.option(observations[self.options]) * (1.0 + self.gate(said))[:, None]).relu()
+        text = self.words(numbers).sum(1) / count.sqrt()  # (B, words_dim)
+        gate = 1.0 + self.gate(text)[:, None]  # (B, 1, hidden)
+        gated = (self.option(observations[self.options]) * gate).relu()  # (B, A, hidden)
         rest = [observations[key].flatten(1) for key in self.rest]
-        return torch.cat([self.out(heard).relu().flatten(1), *rest], -1)
+        return torch.cat([self.out(gated).relu().flatten(1), *rest], -1)
 
 
 def _vocabulary_size(key: str, space: spaces.Space) -> int:
-    """How many words a text of numbers can have.
+    """Return the size of the vocabulary of a text of word numbers.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The space is not one of word numbers.
     """
     if (
         not isinstance(space, spaces.Box)

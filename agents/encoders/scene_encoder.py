@@ -1,4 +1,4 @@
-"""An encoder for what a robot sees of a home: colour, depth and labels, as images or as one row of rays."""
+"""Encoder for a robot's view of a home: colour, depth and labels, as images or as one row of rays."""
 
 from __future__ import annotations
 
@@ -15,88 +15,92 @@ from memenvs.checks import check_int, choices_for
 
 Network = Literal["small", "resnet"]
 DISTANCE_SCALE = 5.0
-"""Metres that count as 1 in depths, ranges and positions."""
+"""Metres that depths, ranges and positions are divided by."""
 LABELS = 40
-"""Classes of NYU40; label 0, none, has no channel."""
+"""Classes of NYU40. Label 0, "no class", has no channel."""
 NORM_GROUPS = 16
 
 
 class QuarterResNet18(nn.Sequential):
-    """ResNet-18 with a quarter of its channels, for small images.
+    """ResNet-18 with a quarter of its channels, for small images; 1,095,376 parameters for 3 x 48 x 64.
 
-    It has no stride and no pooling up to the end of its first stage, and a linear layer over the whole last map in place of the mean.
+    There is no stride and no pooling before the end of the first stage. A linear layer over the whole last feature map
+    replaces the mean.
 
     Args:
-        channels: Of the input.
-        height: Rows.
-        width: Columns.
+        channels: Channels of the input.
+        height: Rows of the input.
+        width: Columns of the input.
         features_dim: Width of the linear layer.
 
     Source:
-        Fang et al., "Scene Memory Transformer", 2019, which gives its changes to He et al., 2016; group normalisation as in SoundSpaces.
-        1,095,376 parameters for 3 x 48 x 64.
+        Fang et al., "Scene Memory Transformer", 2019, which lists its changes to He et al., 2016. Group normalisation as in
+        SoundSpaces.
     """
 
     def __init__(self, channels: int, height: int, width: int, features_dim: int) -> None:
         stages = [ResidualBlock(16, 16, 1), ResidualBlock(16, 16, 1)]
-        for narrow, wide in ((16, 32), (32, 64), (64, 128)):
-            stages += [ResidualBlock(narrow, wide, 2), ResidualBlock(wide, wide, 1)]
+        for inputs, outputs in ((16, 32), (32, 64), (64, 128)):
+            stages += [ResidualBlock(inputs, outputs, 2), ResidualBlock(outputs, outputs, 1)]
             height, width = -(-height // 2), -(-width // 2)
-        first = [nn.Conv2d(channels, 16, 7, padding=3, bias=False), nn.GroupNorm(NORM_GROUPS, 16), nn.ReLU()]
-        super().__init__(*first, *stages, nn.Flatten(), nn.Linear(128 * height * width, features_dim))
+        stem = [nn.Conv2d(channels, 16, 7, padding=3, bias=False), nn.GroupNorm(NORM_GROUPS, 16), nn.ReLU()]
+        super().__init__(*stem, *stages, nn.Flatten(), nn.Linear(128 * height * width, features_dim))
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions of 3 x 3, each with group normalisation, and the input added to them (He et al., 2016).
+    """Two 3 x 3 convolutions, each with group normalisation, with a shortcut (He et al., 2016).
 
     Args:
-        narrow: Channels that come in.
-        wide: Channels that go out.
-        stride: Of the first convolution; where it or the channels change the input, a convolution of 1 x 1 brings it along.
+        inputs: Channels of the input.
+        outputs: Channels of the output.
+        stride: Stride of the first convolution. Where the output has another shape, the shortcut is a 1 x 1 convolution.
     """
 
-    def __init__(self, narrow: int, wide: int, stride: int) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(narrow, wide, 3, stride, 1, bias=False),
-            nn.GroupNorm(NORM_GROUPS, wide),
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+            nn.GroupNorm(NORM_GROUPS, outputs),
             nn.ReLU(),
-            nn.Conv2d(wide, wide, 3, 1, 1, bias=False),
-            nn.GroupNorm(NORM_GROUPS, wide),
+            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+            nn.GroupNorm(NORM_GROUPS, outputs),
         )
         self.input = nn.Sequential()
-        if stride > 1 or narrow != wide:
-            self.input = nn.Sequential(nn.Conv2d(narrow, wide, 1, stride, bias=False), nn.GroupNorm(NORM_GROUPS, wide))
+        if stride > 1 or inputs != outputs:
+            self.input = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.GroupNorm(NORM_GROUPS, outputs)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
-        """float, (B, wide, H / stride, W / stride)."""
+        """float, (B, inputs, H, W) -> (B, outputs, H / stride, W / stride)."""
         return (self.layers(x) + self.input(x)).relu()
 
 
 class SmallNetwork(nn.Sequential):
-    """Three convolutions of 3 x 3 with stride 2 and 16, 32 and 32 channels, and a linear layer; for images of any size, on few cores.
+    """Three 3 x 3 convolutions (stride 2; 16, 32 and 32 channels) and a linear layer; cheap, for images of any size.
 
     Args:
-        channels: Of the input.
-        height: Rows.
-        width: Columns.
+        channels: Channels of the input.
+        height: Rows of the input.
+        width: Columns of the input.
         features_dim: Width of the linear layer.
     """
 
     def __init__(self, channels: int, height: int, width: int, features_dim: int) -> None:
         layers: list[nn.Module] = []
-        for wide in (16, 32, 32):
-            layers += [nn.Conv2d(channels, wide, 3, stride=2, padding=1), nn.ReLU()]
-            channels, height, width = wide, -(-height // 2), -(-width // 2)
+        for outputs in (16, 32, 32):
+            layers += [nn.Conv2d(channels, outputs, 3, stride=2, padding=1), nn.ReLU()]
+            channels = outputs
+            height, width = -(-height // 2), -(-width // 2)
         super().__init__(*layers, nn.Flatten(), nn.Linear(channels * height * width, features_dim))
 
 
 class ScanNetwork(nn.Sequential):
-    """Two convolutions of 5 rays with stride 2 and 32 channels, and a linear layer.
+    """Two one-dimensional convolutions over rays (kernel 5, stride 2, 32 channels) and a linear layer.
 
     Args:
-        channels: Of the input.
-        rays: How many.
+        channels: Channels of the input.
+        rays: Number of rays.
         features_dim: Width of the linear layer.
     """
 
@@ -104,7 +108,8 @@ class ScanNetwork(nn.Sequential):
         layers: list[nn.Module] = []
         for _ in range(2):
             layers += [nn.Conv1d(channels, 32, 5, stride=2, padding=2), nn.ReLU()]
-            channels, rays = 32, -(-rays // 2)
+            channels = 32
+            rays = -(-rays // 2)
         super().__init__(*layers, nn.Flatten(), nn.Linear(channels * rays, features_dim))
 
 
@@ -112,26 +117,27 @@ NETWORKS: dict[Network, Callable[[int, int, int, int], nn.Module]] = {"small": S
 
 
 class SceneEncoder(BaseFeaturesExtractor):
-    """Encodes what is there of colour, depth, labels, a row of rays and the pose, each by itself, and concatenates the parts.
+    """Encodes colour, depth, labels, a row of rays and the pose, each by itself, and concatenates the results.
 
-    | key | space | becomes | goes through |
+    | key | space | input of the network | network |
     |---|---|---|---|
-    | `rgb` | uint8 (3, H, W) | - 0.5 ... 0.5 | `network` |
-    | `depth` | float32 (H, W, 1), m, 0 where there is none | depth / 5, and 1 where there is one | `network` |
-    | `semantic` | uint8 (H, W), NYU40 | one-hot, nothing for 0 | `network` |
-    | `scan` and `scan_class`, or one of them | float32 and uint8 (R,) | as depth and labels | `ScanNetwork` |
-    | `pose` | float32 (3,), x m, y m, heading rad | x / 5, y / 5, cosine, sine | nothing |
+    | `rgb` | uint8 (3, H, W) | -0.5 to 0.5 | `network` |
+    | `depth` | float32 (H, W, 1), m, 0 for invalid | depth / 5; 1 where valid | `network` |
+    | `semantic` | uint8 (H, W), NYU40 | one-hot, all 0 for label 0 | `network` |
+    | `scan`, `scan_class`, or both | float32 and uint8 (R,) | as depth and labels | `ScanNetwork` |
+    | `pose` | float32 (3,), x m, y m, heading rad | x / 5, y / 5, cosine, sine | none |
 
     Args:
-        observation_space: A `Dict` with some of these keys and no other, as Stable-Baselines3 hands it over (`rgb` with channels first).
-        network: For images: "resnet" (`QuarterResNet18`) or "small" (`SmallNetwork`).
+        observation_space: A `Dict` with some of these keys and no other, as Stable-Baselines3 passes it (`rgb` with
+            channels first).
+        network: Network for images: "resnet" (`QuarterResNet18`) or "small" (`SmallNetwork`).
         dim: Width that each of `rgb`, `depth`, `semantic` and the rays is encoded to; >= 1.
 
     Raises:
-        ValueError: The space has another key, none of them, or one of another shape, or a setting is not allowed.
+        ValueError: The space has another key, none of these, or one of another shape; or a setting is not allowed.
 
     Source:
-        Fang et al., "Scene Memory Transformer", 2019, section on embeddings; the row of rays and the small networks are ours.
+        Fang et al., "Scene Memory Transformer", 2019, section on embeddings. Rays and small networks are ours.
     """
 
     def __init__(self, observation_space: spaces.Dict, network: Network = "small", dim: int = 64) -> None:
@@ -158,37 +164,40 @@ class SceneEncoder(BaseFeaturesExtractor):
         self.parts = nn.ModuleDict(parts)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
-        """float, (B, features_dim); colour, depth, labels, rays, pose."""
-        seen = observations
+        """Encode observations; float, (B, features_dim), in the order colour, depth, labels, rays, pose."""
         inputs: dict[str, Tensor] = {}
-        if "rgb" in seen:
-            inputs["rgb"] = seen["rgb"] - 0.5
-        if "depth" in seen:
-            inputs["depth"] = _with_validity(seen["depth"].flatten(3).squeeze(-1))
-        if "semantic" in seen:
-            inputs["semantic"] = _one_hot(seen["semantic"])
-        rays = [make(seen[key]) for key, make in (("scan", _with_validity), ("scan_class", _one_hot)) if key in seen]
+        if "rgb" in observations:
+            inputs["rgb"] = observations["rgb"] - 0.5  # (B, 3, H, W)
+        if "depth" in observations:
+            inputs["depth"] = _with_validity(observations["depth"].flatten(3).squeeze(-1))  # (B, 2, H, W)
+        if "semantic" in observations:
+            inputs["semantic"] = _one_hot(observations["semantic"])  # (B, 40, H, W)
+        rays = []
+        if "scan" in observations:
+            rays.append(_with_validity(observations["scan"]))  # (B, 2, R)
+        if "scan_class" in observations:
+            rays.append(_one_hot(observations["scan_class"]))  # (B, 40, R)
         if rays:
             inputs["scan"] = torch.cat(rays, 1)
         encoded = [part(inputs[key]) for key, part in self.parts.items()]
-        if "pose" in seen:
-            x, y, heading = seen["pose"].unbind(-1)
+        if "pose" in observations:
+            x, y, heading = observations["pose"].unbind(-1)
             encoded.append(torch.stack([x / DISTANCE_SCALE, y / DISTANCE_SCALE, heading.cos(), heading.sin()], -1))
         return torch.cat(encoded, -1)
 
 
 def _with_validity(depth: Tensor) -> Tensor:
-    """Depths as channels, float (B, 2, ...): in units of `DISTANCE_SCALE`, and whether there is one; from (B, ...)."""
+    """Convert depths, float (B, ...), to two channels, (B, 2, ...): depth / `DISTANCE_SCALE`, and 1 where it is valid."""
     return torch.stack([depth / DISTANCE_SCALE, (depth > 0).to(depth.dtype)], 1)
 
 
 def _one_hot(labels: Tensor) -> Tensor:
-    """Labels as channels, float (B, 40, ...), from float (B, ...)."""
+    """Convert labels, float (B, ...), to 40 channels, (B, 40, ...)."""
     return F.one_hot(labels.long(), LABELS + 1)[..., 1:].movedim(-1, 1).to(labels.dtype)
 
 
 def _checked_shape(key: str, space: spaces.Space) -> tuple[int, ...]:
-    """Rows and columns, or rays, of a key's space; a ValueError if it is unknown or has another shape."""
+    """Return rows and columns, or rays, of a key's space; a ValueError if it is unknown or has another shape."""
     shapes = {
         "rgb": "(3, H, W)",
         "depth": "(H, W, 1)",

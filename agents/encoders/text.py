@@ -1,4 +1,4 @@
-"""Frozen encoders of sentences: hashed words, which need nothing, and a sentence transformer from a local folder."""
+"""Frozen text encoders: hashed words, which need no file, and a sentence transformer from a local folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 class TextEncoder(ABC):
-    """Sentences in, vectors of length 1 out; does not learn.
+    """Maps sentences to unit vectors; not trained.
 
     Attributes:
         features_dim: Width of the vectors.
@@ -35,27 +35,28 @@ class TextEncoder(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Tells encoders apart that give other vectors."""
+        """Name that differs between encoders with different vectors."""
 
     @abstractmethod
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors, float32, (B, features_dim), of B texts.
+        """Encode B texts to float32, (B, features_dim).
 
         Raises:
-            ValueError: A text has no word in it.
+            ValueError: A text contains no word.
         """
 
 
 class HashedEncoder(TextEncoder):
-    """Words and pairs of neighbouring words, each counted at a number that its hash chooses, with a sign that it chooses too.
+    """Feature hashing of words and pairs of neighbouring words.
 
-    Capitals and punctuation do not count. Hashes are BLAKE2b of the UTF-8, so vectors are the same on any machine.
+    The hash of a word or pair chooses the entry of the vector that counts it, and the sign. Case and punctuation are
+    ignored. Hashes are BLAKE2b of the UTF-8, so vectors are the same on any machine.
 
     Args:
-        features_dim: Numbers in a vector; >= 1.
+        features_dim: Width of a vector; >= 1.
 
     Source:
-        Weinberger et al., "Feature hashing for large scale multitask learning", 2009; width as in our specification of SAT, 2.5.
+        Weinberger et al., "Feature hashing for large scale multitask learning", 2009.
     """
 
     def __init__(self, features_dim: int = 1024) -> None:
@@ -64,7 +65,7 @@ class HashedEncoder(TextEncoder):
 
     @property
     def fingerprint(self) -> str:
-        """Says what is hashed and into how many numbers."""
+        """Name of the features and their number."""
         return f"hashed-1-2-grams-{self.features_dim}"
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
@@ -73,25 +74,27 @@ class HashedEncoder(TextEncoder):
         for vector, text in zip(vectors, texts, strict=True):
             words = _words(text)
             for gram in [*words, *map(" ".join, pairwise(words))]:
-                number = int.from_bytes(blake2b(gram.encode(), digest_size=8).digest(), "little")
-                vector[(number >> 1) % self.features_dim] += 1.0 if number & 1 else -1.0
+                hashed = int.from_bytes(blake2b(gram.encode(), digest_size=8).digest(), "little")
+                vector[(hashed >> 1) % self.features_dim] += 1.0 if hashed & 1 else -1.0
             norm = np.linalg.norm(vector)
-            vector /= norm if norm > 0 else 1.0  # signs may cancel out where there are few numbers
+            vector /= norm if norm > 0 else 1.0  # signs may cancel out in a short vector
         return vectors
 
 
 class SentenceTransformer(TextEncoder):
-    """A transformer from a local folder, as Hugging Face saves one; nothing is downloaded, and no code in the folder is run.
+    """A transformer from a local folder, as Hugging Face saves one.
+
+    Nothing is downloaded, and no code in the folder is executed.
 
     Args:
-        folder: With `config.json`, `model.safetensors` and the files of its tokenizer.
-        pooling: What stands for a sentence: the "mean" of its tokens' last states, or that of the first one ("cls"); as the model was trained.
-        device: Where it runs; "auto" for a GPU if there is one.
+        folder: Folder with `config.json`, `model.safetensors` and the files of its tokenizer.
+        pooling: "mean" averages the last hidden states of the tokens, "cls" takes the first one; as the model was trained.
+        device: Device that it runs on; "auto" for a GPU if there is one.
 
     Raises:
         ImportError: The extra `text` is not installed.
         FileNotFoundError: There is no such folder.
-        ValueError: Something in it cannot be used, or `pooling` is unknown.
+        ValueError: A file in it cannot be used, or `pooling` is unknown.
     """
 
     def __init__(self, folder: str | Path, *, pooling: Pooling = "mean", device: torch.device | str = "auto") -> None:
@@ -111,7 +114,8 @@ class SentenceTransformer(TextEncoder):
         except (OSError, ValueError, KeyError) as error:
             reason = str(error).strip().splitlines()
             raise ValueError(
-                f"{path}: must be a folder with config.json, model.safetensors and a tokenizer ({reason[0] if reason else error!r})"
+                f"{path}: must be a folder with config.json, model.safetensors and a tokenizer "
+                f"({reason[0] if reason else error!r})"
             ) from None
         self._device = get_device(device)
         self._model = model.to(self._device).eval().requires_grad_(False)
@@ -120,7 +124,7 @@ class SentenceTransformer(TextEncoder):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of weights, vocabulary and pooling, 16 digits."""
+        """First 16 digits of the SHA-256 of weights, vocabulary and pooling."""
         weights = {name: value.cpu().contiguous().clone() for name, value in self._model.state_dict().items()}
         words = repr((self._pooling, sorted(self._tokenizer.get_vocab().items())))
         return sha256(save(weights) + words.encode()).hexdigest()[:16]
@@ -131,31 +135,31 @@ class SentenceTransformer(TextEncoder):
             _words(text)
         tokens = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt").to(self._device)
         with torch.inference_mode():
-            states = self._model(**tokens).last_hidden_state.float()
+            states = self._model(**tokens).last_hidden_state.float()  # (B, L, features_dim)
         if self._pooling == "cls":
             vectors = states[:, 0]
         else:
-            mask = tokens["attention_mask"][..., None]
-            vectors = (states * mask).sum(1) / mask.sum(1)
+            mask = tokens["attention_mask"][..., None]  # (B, L, 1)
+            vectors = (states * mask).sum(1) / mask.sum(1)  # (B, features_dim)
         return torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
 
 
-#: Name -> what makes it.
+#: Name -> class.
 TEXT_ENCODERS: dict[str, Callable[..., TextEncoder]] = {"hashed": HashedEncoder, "transformer": SentenceTransformer}
 
 
 def make_text_encoder(name: str = "hashed", **settings: Any) -> TextEncoder:
-    """A frozen encoder of sentences by name.
+    """Make a frozen text encoder by name.
 
     Args:
-        name: "hashed" (`HashedEncoder`, 1,024 numbers, needs nothing) or "transformer" (`SentenceTransformer`; needs `folder=...` and the
+        name: "hashed" (`HashedEncoder`, 1,024 features) or "transformer" (`SentenceTransformer`; needs `folder=...` and the
             extra `text`).
-        **settings: Of its class.
+        **settings: Arguments of its class.
 
     Raises:
-        ValueError: Unknown name or setting, one is missing, or its folder cannot be used.
-        FileNotFoundError: Its folder is not there.
-        ImportError: What it needs is not installed.
+        ValueError: Unknown name or setting, a missing setting, or a folder that cannot be used.
+        FileNotFoundError: The folder does not exist.
+        ImportError: A package that it needs is not installed.
     """
     if name not in TEXT_ENCODERS:
         raise ValueError(f"unknown text encoder {name!r}; {choices_for(name, TEXT_ENCODERS)}")
@@ -170,16 +174,16 @@ def make_text_encoder(name: str = "hashed", **settings: Any) -> TextEncoder:
 
 
 def check_text_encoder(encoder: TextEncoder, features_dim: int, fingerprint: str, where: str) -> None:
-    """Refuses an encoder whose vectors are not those that something was trained on.
+    """Refuse an encoder other than the one that a checkpoint was trained with.
 
     Args:
-        encoder: The one to be used.
-        features_dim: Width that was trained on.
-        fingerprint: Of the encoder that was trained on.
-        where: What was trained, a checkpoint's path.
+        encoder: Encoder to check.
+        features_dim: Width of the encoder in training.
+        fingerprint: Fingerprint of the encoder in training.
+        where: Path of the checkpoint, for the message.
 
     Raises:
-        ValueError: Width or fingerprint are others.
+        ValueError: Width or fingerprint differ.
     """
     if encoder.features_dim != features_dim:
         raise ValueError(
@@ -191,6 +195,7 @@ def check_text_encoder(encoder: TextEncoder, features_dim: int, fingerprint: str
 
 
 def _words(text: str) -> list[str]:
+    """Split a text into its words, in lower case; a ValueError if it has none."""
     words = WORD.findall(text.lower())
     if not words:
         raise ValueError(f"a text must have a word in it, got {text!r}")

@@ -1,4 +1,4 @@
-"""Frozen encoders of pictures: the network that comes with this package, and VC-1 for those who have its weights."""
+"""Visual encoder `cnn`: a small residual network whose frozen weights come with this package."""
 
 from __future__ import annotations
 
@@ -18,24 +18,29 @@ from memenvs.houses.classes import YCB_CLASSES
 
 #: Weights that `examples/pretrain_encoder.py` wrote.
 WEIGHTS = Path(__file__).with_name("visual.safetensors")
-#: Rows and columns of what the network sees, of its last map, and into how many strips from left to right its features are divided.
-IMAGE_SIDE, GRID, STRIPS = 128, 8, 4
-#: Features of each strip.
+#: Rows and columns of the input image.
+IMAGE_SIDE = 128
+#: Rows and columns of the last feature map; a cell is 16 x 16 pixels.
+GRID = 8
+#: Vertical strips over which the last feature map is max-pooled.
+STRIPS = 4
+#: Feature maps, and so numbers for each strip.
 STRIP_FEATURES = 64
 
 
 class ConvNorm(nn.Sequential):
-    """Convolution without bias, then batch normalisation."""
+    """Convolution without bias, followed by batch normalisation."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
         super().__init__(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs))
 
 
 class Residual(nn.Module):
-    """Two convolutions beside a shortcut.
+    """Two 3 x 3 convolutions with a shortcut.
 
     Source:
-        He et al. (2016), Deep Residual Learning; where the stride is 2 the shortcut averages first (He et al., 2019, Bag of Tricks).
+        He et al. (2016), Deep Residual Learning. With stride 2 the shortcut averages before its 1 x 1 convolution
+        (He et al., 2019, Bag of Tricks).
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -54,13 +59,14 @@ class Residual(nn.Module):
 
 
 class VisualEncoder(nn.Module):
-    """Residual network for pictures of homes, 1.7 million parameters, 0.3 GFLOP a picture.
+    """Residual network for images of homes: 1.7 million parameters, 0.3 GFLOP an image.
 
-    The features are 4 strips of the picture, from left to right, of 64 numbers >= 0 each, the largest in any cell of the strip: they tell
-    what is seen and roughly where. One linear layer, the same everywhere, says of a cell or a strip which of the 20 categories it shows.
+    It max-pools 64 feature maps over four vertical strips. Pooling per strip, not globally, keeps the coarse position of
+    an object. One linear layer (`presence`) maps the 64 features of any cell or strip to logits of the 20 object
+    categories; only pre-training needs it.
 
     Source:
-        ReLIC, appendix D, in small: a network pre-trained to say which objects are present, then frozen.
+        ReLIC, appendix D, in small: a network pre-trained to classify which objects are present, then frozen.
     """
 
     features_dim = STRIPS * STRIP_FEATURES
@@ -78,43 +84,51 @@ class VisualEncoder(nn.Module):
         )
         self.project = ConvNorm(176, STRIP_FEATURES, 1)
         self.presence = nn.Linear(STRIP_FEATURES, len(YCB_CLASSES))
-        nn.init.constant_(self.presence.bias, -3.0)  # most things are not there
+        nn.init.constant_(self.presence.bias, -3.0)  # most categories are absent from most images
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: Tensor) -> Tensor:
-        """Features of pictures.
+        """Encode images.
 
         Args:
             images: uint8, (B, H, W, 3), sRGB; resized to 128 x 128 by averaging.
 
         Returns:
-            float, (B, 256).
+            float, (B, 256); 64 features >= 0 of each strip, from left to right.
 
         Raises:
-            ValueError: The pictures have another shape or type.
+            ValueError: The images have another shape or type.
         """
-        pictures = channels_first(images)
-        if pictures.shape[2:] != (IMAGE_SIDE, IMAGE_SIDE):
-            pictures = functional.adaptive_avg_pool2d(pictures, IMAGE_SIDE)
-        return self.pool_strips(self.cell_features(pictures))
+        pixels = channels_first(images)
+        if pixels.shape[2:] != (IMAGE_SIDE, IMAGE_SIDE):
+            pixels = functional.adaptive_avg_pool2d(pixels, IMAGE_SIDE)
+        return self.pool_strips(self.cell_features(pixels))
 
-    def cell_features(self, pictures: Tensor) -> Tensor:
-        """Features of each cell of 16 x 16 pixels, float, (B, H / 16, W / 16, 64), of pictures (B, 3, H, W), 0 ... 1."""
-        x = functional.relu(self.stem((pictures - 0.5) * 4.0))
-        return functional.relu(self.project(self.stages(x))).permute(0, 2, 3, 1)
+    def cell_features(self, pixels: Tensor) -> Tensor:
+        """Encode each cell of 16 x 16 pixels.
+
+        Args:
+            pixels: float, (B, 3, H, W), 0 to 1; H and W multiples of 16.
+
+        Returns:
+            float, (B, H / 16, W / 16, 64), >= 0.
+        """
+        x = functional.relu(self.stem((pixels - 0.5) * 4.0))  # (B, 16, H / 2, W / 2)
+        x = functional.relu(self.project(self.stages(x)))  # (B, 64, H / 16, W / 16)
+        return x.permute(0, 2, 3, 1)
 
     @staticmethod
     def pool_strips(cells: Tensor) -> Tensor:
-        """The features of the pictures, (B, 256), from those of their cells."""
+        """Max-pool the features of cells over each strip, float, (B, rows, columns, 64) -> (B, 256)."""
         return cells.unflatten(2, (STRIPS, -1)).amax((1, 3)).flatten(1)
 
     def presence_logits(self, features: Tensor) -> Tensor:
-        """Logits of the 20 categories being in the picture, float, (B, 20), from its features: those of the strip that shows most of it."""
+        """Classify which categories an image shows, float, (B, 256) -> (B, 20): the maximum over its strips."""
         return self.presence(features.unflatten(1, (STRIPS, STRIP_FEATURES))).amax(1)
 
 
 def channels_first(images: Tensor) -> Tensor:
-    """Pictures as networks take them: float32, (B, 3, H, W), 0 ... 1, in channels-last memory.
+    """Convert uint8 images (B, H, W, 3) to float32 (B, 3, H, W), 0 to 1, in channels-last memory.
 
     Raises:
         ValueError: They are not uint8 (B, H, W, 3).
@@ -125,21 +139,21 @@ def channels_first(images: Tensor) -> Tensor:
 
 
 def save_encoder(encoder: VisualEncoder, path: Path) -> None:
-    """Writes the weights of an encoder as `load_encoder` reads them: float16, with the normalisation multiplied into the convolutions."""
+    """Write an encoder's weights for `load_encoder`: float16, batch normalisation fused into the convolutions."""
     fused = _fuse(copy.deepcopy(encoder))
     tensors = {name: value.to(torch.float16).contiguous() for name, value in fused.state_dict().items()}
     write_file(path, save(tensors))
 
 
 def load_encoder(weights: str | Path | None = None) -> VisualEncoder:
-    """A frozen encoder in evaluation mode, its normalisation multiplied into the convolutions, float32.
+    """Load a frozen encoder in evaluation mode, float32, batch normalisation fused into the convolutions.
 
     Args:
-        weights: File of `save_encoder`; None for the weights that come with this package.
+        weights: File of `save_encoder`. None takes the weights that come with this package.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not whole, or of another network.
+        ValueError: The file is incomplete, or of another network.
     """
     encoder = _fuse(VisualEncoder())
     path = WEIGHTS if weights is None else Path(weights)
@@ -148,23 +162,24 @@ def load_encoder(weights: str | Path | None = None) -> VisualEncoder:
 
 
 def _fuse(encoder: VisualEncoder) -> VisualEncoder:
-    """The encoder itself, in evaluation mode for good: each convolution does the normalisation after it too."""
+    """Fuse batch normalisation into the convolutions, in place; the encoder can then only be evaluated."""
     encoder.eval()
     for module in encoder.modules():
         if isinstance(module, ConvNorm):
             convolution, norm = module
             assert isinstance(convolution, nn.Conv2d)
             assert isinstance(norm, nn.BatchNorm2d)
-            module[0], module[1] = fuse_conv_bn_eval(convolution, norm), nn.Identity()
+            module[0] = fuse_conv_bn_eval(convolution, norm)
+            module[1] = nn.Identity()
     return encoder
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file.
+    """Read the tensors of a safetensors file.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not whole.
+        ValueError: It is not a complete safetensors file.
     """
     if not path.is_file():
         raise FileNotFoundError(f"no weights at {path}")
@@ -175,13 +190,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Puts tensors into a network that they must fit exactly; they become float32.
+    """Copy tensors into a network that they must fit exactly; they become float32.
 
     Raises:
-        ValueError: A tensor is missing, is of another shape or belongs to nothing; the message names some and the file.
+        ValueError: A tensor is missing, has another shape or fits no parameter. The message names the file and some tensors.
     """
     own = network.state_dict()
-    missing, unknown = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
+    missing = sorted(own.keys() - tensors.keys())
+    unknown = sorted(tensors.keys() - own.keys())
     if missing or unknown:
         raise ValueError(
             f"{path}: must have the {len(own)} tensors of a {type(network).__name__}; "

@@ -1,4 +1,4 @@
-"""Independent geometry for tests: which solids of a home intersect, and where a disc fits."""
+"""Independent geometry for tests: intersections of solids, extents, and where a disc fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def corners(shapes: Shapes, row: int) -> np.ndarray:
 
 
 def is_separated(first: np.ndarray, second: np.ndarray, slack: float) -> bool:
-    """Separating-axis test of two convex polygons; True also if they intersect by less than `slack`."""
+    """Separating-axis test of two convex polygons that may intersect by less than `slack`."""
     for polygon in (first, second):
         for start, end in zip(polygon, np.roll(polygon, -1, 0), strict=True):
             normal = np.array([end[1] - start[1], start[0] - end[0]])
@@ -31,7 +31,7 @@ def is_separated(first: np.ndarray, second: np.ndarray, slack: float) -> bool:
 
 
 def contains(shapes: Shapes, row: int, points: np.ndarray, slack: float) -> np.ndarray:
-    """Which points (Q, 3) lie inside a shape, deeper than `slack`."""
+    """Test points (Q, 3) for lying inside a shape, deeper than `slack`; bool, (Q,)."""
     yaw = float(shapes.yaw[row])
     offset = points - shapes.centre[row]
     x = np.cos(yaw) * offset[:, 0] + np.sin(yaw) * offset[:, 1]
@@ -46,7 +46,12 @@ def contains(shapes: Shapes, row: int, points: np.ndarray, slack: float) -> np.n
 
 
 def intersections(shapes: Shapes, rows: np.ndarray | None = None) -> list[tuple[int, int]]:
-    """Pairs of shapes of different instances that share more than a thin layer; `rows` limits the first of each pair."""
+    """Pairs of shapes of different instances that share more than a thin layer.
+
+    Args:
+        shapes: The shapes.
+        rows: Shapes to compare with all others; None for all.
+    """
     half = shapes.half.astype(np.float64)
     cos, sin = abs(np.cos(shapes.yaw)), abs(np.sin(shapes.yaw))
     extent = np.stack([cos * half[:, 0] + sin * half[:, 1], sin * half[:, 0] + cos * half[:, 1], half[:, 2]], 1)
@@ -69,10 +74,12 @@ def intersections(shapes: Shapes, rows: np.ndarray | None = None) -> list[tuple[
 
 
 def reachable_parts(house: House, radius: float, cell: float = 0.04) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where the middle of a disc can be.
+    """Cells in which the middle of a disc fits.
 
     Returns:
-        (labels, x, y): int (X, Y), 0 where it cannot be, else the number of the connected part; and coordinates of the cells.
+        labels: int, (X, Y); 0 where it does not fit, else the number of the connected part.
+        x: float64, (X,); coordinates of the cells, m.
+        y: float64, (Y,); coordinates of the cells, m.
     """
     low, high = house.bounds
     x = np.arange(low[0] - 0.2, high[0] + 0.2, cell)
@@ -96,3 +103,52 @@ def reachable_parts(house: House, radius: float, cell: float = 0.04) -> tuple[np
     distance = ndimage.distance_transform_edt(np.pad(is_free, 1))[1:-1, 1:-1] * cell
     labels, _ = ndimage.label(distance > radius)
     return labels, x, y
+
+
+def span(house: House, instance: int) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest (x, y, z) of an instance."""
+    shapes = house.shapes.take(house.shapes.instance == instance)
+    cos, sin = np.abs(np.cos(shapes.yaw)), np.abs(np.sin(shapes.yaw))
+    x, y, z = shapes.half.T
+    ellipse = shapes.kind != BOX
+    half = np.stack([
+        np.where(ellipse, np.hypot(cos * x, sin * y), cos * x + sin * y),
+        np.where(ellipse, np.hypot(sin * x, cos * y), sin * x + cos * y),
+        z,
+    ], axis=1)  # fmt: skip
+    return (shapes.centre - half).min(0), (shapes.centre + half).max(0)
+
+
+def solid_at(house: House, x: np.ndarray, y: np.ndarray, below: float = 1.5) -> np.ndarray:
+    """Points of a grid that are covered, seen from above, by shapes that begin below a height.
+
+    Returns:
+        bool, (len(y), len(x)).
+    """
+    shapes = house.shapes
+    found = np.zeros((len(y), len(x)), bool)
+    for i in np.flatnonzero(shapes.centre[:, 2] - shapes.half[:, 2] < below):
+        half = shapes.half[i, :2]
+        centre = shapes.centre[i, :2]
+        reach = np.hypot(*half)
+        columns = slice(*np.searchsorted(x, (centre[0] - reach, centre[0] + reach)))
+        rows = slice(*np.searchsorted(y, (centre[1] - reach, centre[1] + reach)))
+        offset = np.stack(np.meshgrid(x[columns] - centre[0], y[rows] - centre[1]), 2)
+        cos, sin = np.cos(shapes.yaw[i]), np.sin(shapes.yaw[i])
+        local = np.abs(offset @ np.array([(cos, -sin), (sin, cos)])) / half
+        found[rows, columns] |= (local <= 1).all(2) if shapes.kind[i] == BOX else (local**2).sum(2) <= 1
+    return found
+
+
+def is_blocked(house: House, point: tuple[float, float], radius: float) -> bool:
+    """Test whether a disc touches anything below 1.5 m."""
+    step = np.arange(-radius, radius + 1e-9, 0.01)
+    disc = step**2 + step[:, None] ** 2 <= radius**2
+    return bool((solid_at(house, step + point[0], step + point[1]) & disc).any())
+
+
+def occupancy_grid(house: House, cell: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Origin, bool (H, W) and points (H * W, 2) of a grid 0.3 m larger than a house."""
+    low, high = house.bounds
+    x, y = (np.arange(low[k] - 0.3, high[k] + 0.3, cell) + cell / 2 for k in range(2))
+    return low - 0.3, solid_at(house, x, y), np.stack(np.meshgrid(x, y), 2).reshape(-1, 2)

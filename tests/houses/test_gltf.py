@@ -21,9 +21,9 @@ def house() -> House:
     """An L-shaped room with a wall, a turned two-coloured table, a round bin and a ball."""
     builder = ShapeBuilder()
     builder.add(BOX, (2, 0, 1.25), (2, 0.05, 1.25), semantic=CLASS_INDEX["wall"], material=MATERIAL_INDEX["plaster"])
-    look = {"semantic": CLASS_INDEX["dining_table"], "material": MATERIAL_INDEX["wood"], "instance": 1}
-    builder.add(BOX, (1, 2, 0.7), (0.6, 0.3, 0.05), yaw=np.pi / 2, colour=(200, 100, 50), **look)
-    builder.add(BOX, (1, 2, 0.3), (0.1, 0.1, 0.3), yaw=np.pi / 2, colour=(20, 30, 40), **look)
+    table = {"semantic": CLASS_INDEX["dining_table"], "material": MATERIAL_INDEX["wood"], "instance": 1}
+    builder.add(BOX, (1, 2, 0.7), (0.6, 0.3, 0.05), yaw=np.pi / 2, colour=(200, 100, 50), **table)
+    builder.add(BOX, (1, 2, 0.3), (0.1, 0.1, 0.3), yaw=np.pi / 2, colour=(20, 30, 40), **table)
     builder.add(CYLINDER, (3, 0.5, 0.25), (0.2, 0.2, 0.25), semantic=CLASS_INDEX["bin"], instance=2)
     builder.add(SPHERE, (3.5, 0.5, 0.3), (0.1, 0.2, 0.3), semantic=CLASS_INDEX["plant"], instance=3)
     room = Room("kitchen", CORNERS, MATERIAL_INDEX["tiles"], (180, 170, 160))

@@ -11,7 +11,7 @@ import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import procedural_house
 from memenvs.houses.worlds import make_house_world
-from tests.houses.procthor.test_procthor import make_object, two_rooms, write
+from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
 
 WHOLE = json.dumps(two_rooms()).encode()
 
@@ -46,7 +46,7 @@ def of_unknown_assets() -> dict:
     ],
 )
 def test_houses_that_are_none_are_named_by_the_environment(tmp_path, name, content, message):
-    write(tmp_path, two_rooms())  # for its sizes of assets
+    write_houses(tmp_path, two_rooms())  # for its sizes of assets
     file = tmp_path / name
     file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     before = sorted(tmp_path.iterdir())
@@ -96,18 +96,18 @@ def test_homes_of_the_environment_are_those_of_their_seeds():
 
 def test_a_file_without_homes_for_the_split(tmp_path):
     with pytest.raises(ValueError, match=r"split 'validation' of made\.jsonl is empty: it has 1 houses"):
-        make_house_world("procthor", split="validation", houses=write(tmp_path, two_rooms()))
+        make_house_world("procthor", split="validation", houses=write_houses(tmp_path, two_rooms()))
 
 
 def test_rooms_of_a_file_are_as_they_are(tmp_path):
     with pytest.raises(ValueError, match=r"rooms must be None in world 'procthor', .*, got \(2, 3\)"):
-        make_house_world("procthor", houses=write(tmp_path, two_rooms()), rooms=(2, 3))
+        make_house_world("procthor", houses=write_houses(tmp_path, two_rooms()), rooms=(2, 3))
 
 
 def test_most_rooms(tmp_path):
     one = two_rooms()
     one["rooms"] = one["rooms"][:1]
-    world = make_house_world("procthor", split="all", houses=write(tmp_path, one, two_rooms(), one))
+    world = make_house_world("procthor", split="all", houses=write_houses(tmp_path, one, two_rooms(), one))
     assert world.max_rooms == 2
     assert make_house_world("procedural", rooms=(3, 5)).max_rooms == 5
     env = gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(tmp_path / "made.jsonl"))
@@ -125,7 +125,7 @@ def test_maps_are_for_the_robot_of_the_world():
     usual = make_house_world("procedural", rooms=(2, 4)).home(0)
     np.testing.assert_array_equal(usual.navmap.free, NavigationMap(usual.house, radius=0.30).free)
     tall = make_house_world("procedural", rooms=(2, 4), robot_radius=0.28, robot_height=2.4).home(0)
-    assert tall.navmap.free.sum() < wide.navmap.free.sum()  # lintels and wall cabinets are in its way
+    assert tall.navmap.free.sum() < wide.navmap.free.sum()  # lintels and wall cabinets block it
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,12 @@ def test_sizes_are_those_of_the_data_sheet(category):
     assert (shapes.instance == 1).all()
 
 
-def test_objects_look_different():
-    looks = {
+def test_objects_differ_in_appearance():
+    appearances = {
         tuple(sorted((*map(int, s.colour[k]), int(s.material[k])) for k in range(len(s))))
         for s in (object_shapes(category, (0, 0, 0)) for category in range(20))
     }
-    assert len(looks) == 20
+    assert len(appearances) == 20
 
 
 def test_turned_object():

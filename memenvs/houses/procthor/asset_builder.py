@@ -1,16 +1,21 @@
-"""A bounding box that is filled with a few solids, so that a chair looks like a chair."""
+"""The bounding box of one ProcTHOR asset, to be filled with a few solids that resemble it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memenvs.houses.classes import MATERIAL_INDEX
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, Colour, ShapeBuilder, SupportSurface
+from memenvs.houses.house import BOX, CYLINDER, SPHERE, Colour, ShapeBuilder, Span, SupportSurface
 
-WHITE, BLACK, STEEL, DARK = (240, 240, 236), (28, 28, 30), (176, 180, 184), (62, 56, 52)
-WOOD, GREEN, TERRACOTTA, BRASS = (150, 106, 66), (72, 116, 58), (176, 98, 66), (196, 170, 110)
+WHITE: Colour = (240, 240, 236)
+BLACK: Colour = (28, 28, 30)
+DARK: Colour = (62, 56, 52)
+STEEL: Colour = (176, 180, 184)
+BRASS: Colour = (196, 170, 110)
+WOOD: Colour = (150, 106, 66)
+GREEN: Colour = (72, 116, 58)
+TERRACOTTA: Colour = (176, 98, 66)
 
 
 @dataclass
@@ -20,24 +25,24 @@ class AssetBuilder:
     Frame: metres, x to the asset's right, y to its front, z up; the origin is the middle of the box's bottom face.
 
     Attributes:
-        centre: (x, y, z) of the box in the home, m.
+        centre: (x, y, z) of the box in the house, m.
         size: Width along x, depth along y, height, m.
-        yaw: Turn of its x axis in the home, rad.
-        asset: Asset id.
-        rests: Heights at which other objects stand on or in it, m, in rising order.
-        builder: Takes the solids.
-        semantic: Index into CLASSES.
+        yaw: Rotation of its x axis in the house, rad.
+        asset_id: Name of the asset in the house file.
+        support_heights: Heights at which other objects of the house stand on or in it, m, in rising order.
+        builder: Gets the solids.
+        semantic: Index into `memenvs.houses.classes.CLASSES`.
         instance: Index into `House.instances`.
-        material: Material of what is not said otherwise; a name of MATERIALS.
-        colour: Colour of what is not said otherwise.
-        surfaces: Where things can be put.
+        material: Material of solids that name none; one of `memenvs.houses.classes.MATERIALS`.
+        colour: Colour of solids that name none.
+        surfaces: Where small objects can be put.
     """
 
     centre: tuple[float, float, float]
     size: tuple[float, float, float]
     yaw: float
-    asset: str
-    rests: tuple[float, ...]
+    asset_id: str
+    support_heights: tuple[float, ...]
     builder: ShapeBuilder
     semantic: int
     instance: int
@@ -60,9 +65,27 @@ class AssetBuilder:
         """Height, m."""
         return self.size[2]
 
-    def rest(self, low: float, high: float, default: float) -> float:
-        """The lowest height between `low` and `high` at which something stands, else `default`, m."""
-        return next((rest for rest in self.rests if low <= rest <= high), default)
+    @property
+    def x_span(self) -> Span:
+        """Extents of the whole width, m."""
+        return -self.x, self.x
+
+    @property
+    def y_span(self) -> Span:
+        """Extents of the whole depth, m."""
+        return -self.y, self.y
+
+    def x_part(self, fraction: float) -> Span:
+        """Extents of the middle part of the width, m."""
+        return -fraction * self.x, fraction * self.x
+
+    def y_part(self, fraction: float) -> Span:
+        """Extents of the middle part of the depth, m."""
+        return -fraction * self.y, fraction * self.y
+
+    def support_height(self, low: float, high: float, default: float) -> float:
+        """The lowest height between `low` and `high` at which an object stands, else `default`, m."""
+        return next((height for height in self.support_heights if low <= height <= high), default)
 
     def shade(self, factor: float) -> Colour:
         """The asset's colour, lighter (> 1) or darker."""
@@ -71,83 +94,93 @@ class AssetBuilder:
 
     def box(
         self,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        z: tuple[float, float],
+        x: Span,
+        y: Span,
+        z: Span,
         material: str | None = None,
         colour: Colour | None = None,
     ) -> None:
-        """Adds a box between these coordinates, m."""
+        """Add a box with these extents, m."""
         self._add(BOX, x, y, z, material, colour)
 
-    def ball(
+    def ellipsoid(
         self,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        z: tuple[float, float],
+        x: Span,
+        y: Span,
+        z: Span,
         material: str | None = None,
         colour: Colour | None = None,
     ) -> None:
-        """Adds an ellipsoid between these coordinates, m."""
+        """Add an ellipsoid with these extents, m."""
         self._add(SPHERE, x, y, z, material, colour)
 
-    def round(
+    def cylinder(
         self,
         share: float,
-        z: tuple[float, float],
+        z: Span,
         material: str | None = None,
         colour: Colour | None = None,
-        at: Sequence[float] = (0.0, 0.0),
+        at: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """Adds an upright cylinder as wide as `share` of the box; a box if the asset is clearly longer than wide.
+        """Add an upright cylinder that takes a part of the width; a box if the asset is not round.
 
         Args:
-            share: Of the width and depth.
-            z: Between these heights, m.
-            material: Name; None is the asset's own.
-            colour: None is the asset's own.
+            share: Part of the asset's width and depth, 0 to 1.
+            z: Lowest and highest z, m.
+            material: Name of a material; None for the asset's own.
+            colour: None for the asset's own.
             at: (x, y) of its axis, m.
         """
-        x, y = self.x * share, self.y * share
-        kind = BOX
+        x = self.x * share
+        y = self.y * share
         if max(x, y) < 1.15 * min(x, y):
-            kind, x, y = CYLINDER, min(x, y), min(x, y)
-        self._add(kind, (at[0] - x, at[0] + x), (at[1] - y, at[1] + y), z, material, colour)
+            radius = min(x, y)
+            self.pole(at, radius, z, material, colour)
+        else:
+            self._add(BOX, (at[0] - x, at[0] + x), (at[1] - y, at[1] + y), z, material, colour)
 
-    def post(
-        self, at: tuple[float, float], radius: float, z: tuple[float, float], material: str, colour: Colour
+    def pole(
+        self,
+        at: tuple[float, float],
+        radius: float,
+        z: Span,
+        material: str | None = None,
+        colour: Colour | None = None,
     ) -> None:
-        """Adds an upright cylinder of a radius in metres."""
+        """Add an upright cylinder of a given radius, m."""
         x, y = at
         self._add(CYLINDER, (x - radius, x + radius), (y - radius, y + radius), z, material, colour)
 
-    def whole(self, material: str | None = None, colour: Colour | None = None) -> None:
-        """Fills all of the box."""
-        self.box((-self.x, self.x), (-self.y, self.y), (0, self.z), material, colour)
+    def fill(self, material: str | None = None, colour: Colour | None = None) -> None:
+        """Fill all of the box."""
+        self.box(self.x_span, self.y_span, (0, self.z), material, colour)
 
     def legs(
         self, x: float, y: float, height: float, width: float, material: str | None = None, colour: Colour | None = None
     ) -> None:
-        """Adds four square legs inside the rectangle from (-x, -y) to (x, y), m."""
+        """Add four square legs inside the rectangle from (-x, -y) to (x, y), m."""
         for x0 in (-x, x - width):
             for y0 in (-y, y - width):
                 self.box((x0, x0 + width), (y0, y0 + width), (0, height), material, colour)
 
-    def top(self, x: tuple[float, float], y: tuple[float, float], z: float, room: float = math.inf) -> None:
-        """Notes that things can stand there, at height `z` with `room` above, m."""
-        self.surfaces.append(SupportSurface(x, y, z, room))
+    def surface(self, x: Span, y: Span, z: float, clearance: float = math.inf) -> None:
+        """Allow small objects to stand within these extents, m."""
+        self.surfaces.append(SupportSurface(x, y, z, clearance))
 
     def _add(
         self,
         kind: int,
-        x: tuple[float, float],
-        y: tuple[float, float],
-        z: tuple[float, float],
+        x: Span,
+        y: Span,
+        z: Span,
         material: str | None,
         colour: Colour | None,
     ) -> None:
-        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
-        mid_x, mid_y, mid_z = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2
+        cos = math.cos(self.yaw)
+        sin = math.sin(self.yaw)
+        mid_x = (x[0] + x[1]) / 2
+        mid_y = (y[0] + y[1]) / 2
+        mid_z = (z[0] + z[1]) / 2
         self.builder.add(
             kind,
             (

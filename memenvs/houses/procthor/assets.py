@@ -1,4 +1,4 @@
-"""What each ProcTHOR object type is here: semantic class, shape, material and colours; and what its surface names mean."""
+"""Tables of ProcTHOR's names: class, shape, material and colours of each object type."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _WHITES = (WHITE, (226, 228, 230), (214, 206, 192))
 
 @dataclass(frozen=True)
 class AssetType:
-    """How one object type is understood and drawn.
+    """Class and appearance of one object type.
 
     Attributes:
-        semantic: A name of CLASSES.
-        form: Fills the asset's bounding box.
-        material: A name of MATERIALS.
-        colours: One of them is taken, by the asset's id.
-        is_receptacle: Whether things may be put on it.
+        semantic: One of `memenvs.houses.classes.CLASSES`.
+        form: Function that fills the asset's bounding box.
+        material: One of `memenvs.houses.classes.MATERIALS`.
+        colours: The asset's id chooses one of them.
+        is_receptacle: Whether small objects may be put on it.
     """
 
     semantic: str
@@ -45,14 +45,14 @@ class AssetType:
         return self.colours[zlib.crc32(asset.encode()) % len(self.colours)]
 
 
-#: Object type of ProcTHOR -> what it is here. "other" are things that no class names: decoration, stationery, toiletries.
+#: Object type of ProcTHOR -> row. Class "other" is for decoration, stationery and toiletries, which no class names.
 ASSET_TYPES: dict[str, AssetType] = {
     "AlarmClock": AssetType("clock", item_shapes.alarm_clock, "plain", _BRIGHT),
     "AluminumFoil": AssetType("kitchenware", item_shapes.block, "metal", _METALS),
-    "Apple": AssetType("food", item_shapes.ball, "plain", ((186, 40, 44), (126, 160, 60))),
+    "Apple": AssetType("food", item_shapes.ellipsoid, "plain", ((186, 40, 44), (126, 160, 60))),
     "ArmChair": AssetType("armchair", furniture_shapes.sofa, "fabric", _FABRICS),
     "BaseballBat": AssetType("sports", item_shapes.block, "wood", _WOODS[:2]),
-    "BasketBall": AssetType("sports", item_shapes.ball, "leather", ((204, 104, 46),)),
+    "BasketBall": AssetType("sports", item_shapes.ellipsoid, "leather", ((204, 104, 46),)),
     "Bed": AssetType("bed", furniture_shapes.bed, "fabric", _FABRICS),
     "Blinds": AssetType("curtain", item_shapes.block, "stripes", _PALE),
     "Book": AssetType("book", item_shapes.book, "label", _BRIGHT),
@@ -60,7 +60,7 @@ ASSET_TYPES: dict[str, AssetType] = {
     "Bottle": AssetType("kitchenware", item_shapes.bottle, "glass", ((70, 120, 84),)),
     "Bowl": AssetType("kitchenware", item_shapes.bowl, "ceramic", _CERAMIC),
     "Box": AssetType("box", item_shapes.hollow, "paper", ((178, 142, 98), (196, 164, 122), (150, 116, 80))),
-    "Bread": AssetType("food", item_shapes.ball, "plain", ((190, 136, 74), (160, 106, 58))),
+    "Bread": AssetType("food", item_shapes.ellipsoid, "plain", ((190, 136, 74), (160, 106, 58))),
     "ButterKnife": AssetType("kitchenware", item_shapes.block, "metal", (STEEL,)),
     "CD": AssetType("electronics", item_shapes.cylinder, "metal", ((200, 206, 220),)),
     "Candle": AssetType("other", item_shapes.candle, "plain", _PALE),
@@ -84,13 +84,13 @@ ASSET_TYPES: dict[str, AssetType] = {
     "Doorway": AssetType("door", item_shapes.block, "wood", _WOODS),
     "Dresser": AssetType("dresser", furniture_shapes.drawers, "wood", _WOODS, is_receptacle=True),
     "Dumbbell": AssetType("sports", item_shapes.dumbbell, "plain", (DARK,)),
-    "Egg": AssetType("food", item_shapes.ball, "plain", ((228, 206, 178), WHITE)),
+    "Egg": AssetType("food", item_shapes.ellipsoid, "plain", ((228, 206, 178), WHITE)),
     "Faucet": AssetType("sink", item_shapes.faucet, "metal", _METALS),
     "FloorLamp": AssetType("lamp", furniture_shapes.floor_lamp, "paper", _PALE),
     "Footstool": AssetType("stool", furniture_shapes.stool, "fabric", _FABRICS),
     "Fork": AssetType("kitchenware", item_shapes.block, "metal", (STEEL,)),
     "Fridge": AssetType("refrigerator", furniture_shapes.fridge, "metal", _WHITES + _METALS[:1]),
-    "GarbageBag": AssetType("bin", item_shapes.ball, "plain", ((44, 46, 50), (210, 212, 214))),
+    "GarbageBag": AssetType("bin", item_shapes.ellipsoid, "plain", ((44, 46, 50), (210, 212, 214))),
     "GarbageCan": AssetType("bin", item_shapes.hollow, "metal", _METALS),
     "HandTowel": AssetType("clothing", item_shapes.block, "fabric", _FABRICS),
     "HandTowelHolder": AssetType("other", item_shapes.block, "metal", _METALS),
@@ -101,7 +101,7 @@ ASSET_TYPES: dict[str, AssetType] = {
     "Ladle": AssetType("kitchenware", item_shapes.block, "metal", _METALS),
     "Laptop": AssetType("computer", item_shapes.laptop, "metal", _METALS),
     "LaundryHamper": AssetType("bin", item_shapes.hollow, "fabric", _PALE),
-    "Lettuce": AssetType("food", item_shapes.ball, "leaves", ((132, 178, 84),)),
+    "Lettuce": AssetType("food", item_shapes.ellipsoid, "leaves", ((132, 178, 84),)),
     "LightSwitch": AssetType("electronics", item_shapes.block, "plain", _WHITES),
     "Microwave": AssetType("microwave", item_shapes.microwave, "metal", _METALS),
     "Mug": AssetType("kitchenware", item_shapes.cylinder, "ceramic", _CERAMIC),
@@ -113,11 +113,11 @@ ASSET_TYPES: dict[str, AssetType] = {
     "Pen": AssetType("other", item_shapes.block, "plain", ((40, 60, 120), BLACK)),
     "Pencil": AssetType("other", item_shapes.block, "wood", ((222, 172, 66),)),
     "PepperShaker": AssetType("kitchenware", item_shapes.bottle, "plain", (DARK,)),
-    "Pillow": AssetType("pillow", item_shapes.ball, "fabric", (*_FABRICS, WHITE)),
+    "Pillow": AssetType("pillow", item_shapes.ellipsoid, "fabric", (*_FABRICS, WHITE)),
     "Plate": AssetType("kitchenware", item_shapes.cylinder, "ceramic", _CERAMIC),
     "Plunger": AssetType("other", item_shapes.plunger, "plain", ((150, 60, 50),)),
     "Pot": AssetType("kitchenware", item_shapes.pot, "metal", _METALS),
-    "Potato": AssetType("food", item_shapes.ball, "plain", ((176, 140, 92),)),
+    "Potato": AssetType("food", item_shapes.ellipsoid, "plain", ((176, 140, 92),)),
     "RemoteControl": AssetType("electronics", item_shapes.block, "plain", (BLACK, DARK)),
     "RoomDecor": AssetType("other", item_shapes.statue, "ceramic", _CERAMIC),
     "Safe": AssetType("box", item_shapes.safe, "metal", ((72, 78, 84),)),
@@ -146,7 +146,7 @@ ASSET_TYPES: dict[str, AssetType] = {
     "Toilet": AssetType("toilet", furniture_shapes.toilet, "ceramic", (WHITE,)),
     "ToiletPaper": AssetType("other", item_shapes.cylinder, "paper", (WHITE,)),
     "ToiletPaperHanger": AssetType("other", item_shapes.block, "metal", _METALS),
-    "Tomato": AssetType("food", item_shapes.ball, "plain", ((204, 58, 44),)),
+    "Tomato": AssetType("food", item_shapes.ellipsoid, "plain", ((204, 58, 44),)),
     "Towel": AssetType("clothing", item_shapes.block, "fabric", _FABRICS),
     "TowelHolder": AssetType("other", item_shapes.block, "metal", _METALS),
     "VacuumCleaner": AssetType("electronics", item_shapes.vacuum, "plain", ((160, 60, 54),)),
@@ -158,12 +158,13 @@ ASSET_TYPES: dict[str, AssetType] = {
     "WineBottle": AssetType("kitchenware", item_shapes.bottle, "glass", ((44, 66, 48),)),
 }
 
-#: What a type is that the table above does not know.
+#: Row of a type that the table does not have.
 UNKNOWN_TYPE = AssetType("other", item_shapes.block, "plain", ((160, 156, 150),))
 
 ROOM_TYPES = {"LivingRoom": "living_room", "Kitchen": "kitchen", "Bedroom": "bedroom", "Bathroom": "bathroom"}
 
-_FINISHES = (  # first match wins; names as in the files, matched without case
+#: Pattern of a surface's name in the files -> material. The first match counts; case does not.
+_MATERIAL_PATTERNS = (
     (r"checker", "checker"),
     (r"marble|granite|countertop", "marble"),
     (r"brick", "brick"),
@@ -173,7 +174,8 @@ _FINISHES = (  # first match wins; names as in the files, matched without case
     (r"concrete|greyfloor|robinegg", "plain"),
     (r"fabric", "fabric"),
 )
-_COLOURS = (
+#: Pattern of a surface's name -> colour.
+_COLOUR_PATTERNS = (
     (r"fineDarkFloorsRed|crossred", (122, 66, 44)),
     (r"pureblack|blackwood|black", (52, 50, 50)),
     (r"white|pvclit|0067", (228, 226, 220)),
@@ -194,6 +196,7 @@ _COLOURS = (
     (r"wood|grain|bedroomfloor", (160, 116, 76)),
     (r"tiles|ceramic|marble", (208, 206, 200)),
 )
+_UNKNOWN_COLOUR: Colour = (216, 212, 204)
 
 
 def surface_finish(name: str, colour: Colour | None, plain: str) -> Finish:
@@ -202,11 +205,9 @@ def surface_finish(name: str, colour: Colour | None, plain: str) -> Finish:
     Args:
         name: Material name in the house file, such as "RedBricks".
         colour: The file's own colour, if it has one.
-        plain: Name of the material of anything whose name tells nothing.
-
-    Returns:
-        Index into MATERIALS, and the colour.
+        plain: Material of names that no pattern matches.
     """
-    material = next((found for pattern, found in _FINISHES if re.search(pattern, name, re.IGNORECASE)), plain)
-    named = next((found for pattern, found in _COLOURS if re.search(pattern, name, re.IGNORECASE)), (216, 212, 204))
-    return Finish(material, colour or named)
+    # The first match counts.
+    materials = [material for pattern, material in _MATERIAL_PATTERNS if re.search(pattern, name, re.IGNORECASE)]
+    colours = [named for pattern, named in _COLOUR_PATTERNS if re.search(pattern, name, re.IGNORECASE)]
+    return Finish([*materials, plain][0], colour or [*colours, _UNKNOWN_COLOUR][0])

@@ -1,4 +1,8 @@
-"""Shapes of things that stand, lie or hang: each function fills the bounding box of one asset."""
+"""Shapes of ProcTHOR's small objects: each function fills the bounding box of one asset.
+
+Coordinates are those of `AssetBuilder`: x from -`asset.x` to `asset.x`, y from -`asset.y` (back) to `asset.y` (front),
+z from 0 to `asset.z`, in metres.
+"""
 
 from __future__ import annotations
 
@@ -18,218 +22,248 @@ from memenvs.houses.procthor.asset_builder import (
 )
 
 
-def block(p: AssetBuilder) -> None:
+def block(asset: AssetBuilder) -> None:
     """One box."""
-    p.whole()
+    asset.fill()
 
 
-def ball(p: AssetBuilder) -> None:
+def ellipsoid(asset: AssetBuilder) -> None:
     """One ellipsoid."""
-    p.ball((-p.x, p.x), (-p.y, p.y), (0, p.z))
+    asset.ellipsoid(asset.x_span, asset.y_span, (0, asset.z))
 
 
-def cylinder(p: AssetBuilder) -> None:
+def cylinder(asset: AssetBuilder) -> None:
     """One upright cylinder."""
-    p.round(1.0, (0, p.z))
+    asset.cylinder(1.0, (0, asset.z))
 
 
-def bottle(p: AssetBuilder) -> None:
+def bottle(asset: AssetBuilder) -> None:
     """A body, a neck and a cap."""
-    p.round(1.0, (0, 0.65 * p.z))
-    p.round(0.45, (0.65 * p.z, 0.9 * p.z))
-    p.round(0.5, (0.9 * p.z, p.z), "plain", WHITE)
+    asset.cylinder(1.0, (0, 0.65 * asset.z))
+    asset.cylinder(0.45, (0.65 * asset.z, 0.9 * asset.z))
+    asset.cylinder(0.5, (0.9 * asset.z, asset.z), "plain", WHITE)
 
 
-def vase(p: AssetBuilder) -> None:
+def vase(asset: AssetBuilder) -> None:
     """A foot, a belly and a rim."""
-    p.round(0.6, (0, 0.15 * p.z))
-    p.ball((-p.x, p.x), (-p.y, p.y), (0.05 * p.z, 0.8 * p.z))
-    p.round(0.5, (0.7 * p.z, p.z))
+    asset.cylinder(0.6, (0, 0.15 * asset.z))
+    asset.ellipsoid(asset.x_span, asset.y_span, (0.05 * asset.z, 0.8 * asset.z))
+    asset.cylinder(0.5, (0.7 * asset.z, asset.z))
 
 
-def bowl(p: AssetBuilder) -> None:
+def bowl(asset: AssetBuilder) -> None:
     """A foot and a wide rim."""
-    p.round(0.55, (0, 0.4 * p.z))
-    p.round(1.0, (0.4 * p.z, p.z))
+    asset.cylinder(0.55, (0, 0.4 * asset.z))
+    asset.cylinder(1.0, (0.4 * asset.z, asset.z))
 
 
-def candle(p: AssetBuilder) -> None:
+def candle(asset: AssetBuilder) -> None:
     """A stick on a foot."""
-    p.round(1.0, (0, 0.2 * p.z), "metal", BRASS)
-    p.round(0.6, (0.2 * p.z, p.z))
+    asset.cylinder(1.0, (0, 0.2 * asset.z), "metal", BRASS)
+    asset.cylinder(0.6, (0.2 * asset.z, asset.z))
 
 
-def statue(p: AssetBuilder) -> None:
+def statue(asset: AssetBuilder) -> None:
     """A plinth, a body and a head."""
-    p.box((-p.x, p.x), (-p.y, p.y), (0, 0.12 * p.z), colour=p.shade(0.6))
-    p.ball((-0.7 * p.x, 0.7 * p.x), (-0.7 * p.y, 0.7 * p.y), (0.1 * p.z, 0.75 * p.z))
-    p.ball((-0.4 * p.x, 0.4 * p.x), (-0.4 * p.y, 0.4 * p.y), (0.7 * p.z, p.z))
+    asset.box(asset.x_span, asset.y_span, (0, 0.12 * asset.z), colour=asset.shade(0.6))
+    asset.ellipsoid(asset.x_part(0.7), asset.y_part(0.7), (0.1 * asset.z, 0.75 * asset.z))
+    asset.ellipsoid(asset.x_part(0.4), asset.y_part(0.4), (0.7 * asset.z, asset.z))
 
 
-def teddy(p: AssetBuilder) -> None:
+def teddy(asset: AssetBuilder) -> None:
     """A body, a head and two ears."""
-    p.ball((-p.x, p.x), (-p.y, p.y), (0, 0.65 * p.z))
-    p.ball((-0.6 * p.x, 0.6 * p.x), (-0.7 * p.y, 0.7 * p.y), (0.5 * p.z, 0.95 * p.z))
-    for x in (-0.45 * p.x, 0.45 * p.x):
-        p.ball((x - 0.2 * p.x, x + 0.2 * p.x), (-0.2 * p.y, 0.2 * p.y), (0.82 * p.z, p.z), colour=p.shade(0.7))
+    asset.ellipsoid(asset.x_span, asset.y_span, (0, 0.65 * asset.z))
+    asset.ellipsoid(asset.x_part(0.6), asset.y_part(0.7), (0.5 * asset.z, 0.95 * asset.z))
+    for x in asset.x_part(0.45):
+        asset.ellipsoid(
+            (x - 0.2 * asset.x, x + 0.2 * asset.x),
+            asset.y_part(0.2),
+            (0.82 * asset.z, asset.z),
+            colour=asset.shade(0.7),
+        )
 
 
-def plant(p: AssetBuilder) -> None:
+def plant(asset: AssetBuilder) -> None:
     """A pot with leaves."""
-    p.round(0.6, (0, 0.35 * p.z), "ceramic", TERRACOTTA)
-    p.ball((-p.x, p.x), (-p.y, p.y), (0.3 * p.z, p.z), "leaves", GREEN)
+    asset.cylinder(0.6, (0, 0.35 * asset.z), "ceramic", TERRACOTTA)
+    asset.ellipsoid(asset.x_span, asset.y_span, (0.3 * asset.z, asset.z), "leaves", GREEN)
 
 
-def hollow(p: AssetBuilder) -> None:
+def hollow(asset: AssetBuilder) -> None:
     """A box without a lid."""
-    wall = min(0.02, 0.2 * p.x, 0.2 * p.y)
-    p.box((-p.x, p.x), (-p.y, p.y), (0, min(0.02, 0.2 * p.z)), colour=p.shade(0.8))
-    for x in ((-p.x, -p.x + wall), (p.x - wall, p.x)):
-        p.box(x, (-p.y, p.y), (min(0.02, 0.2 * p.z), p.z))
-    for y in ((-p.y, -p.y + wall), (p.y - wall, p.y)):
-        p.box((-p.x + wall, p.x - wall), y, (min(0.02, 0.2 * p.z), p.z))
+    wall = min(0.02, 0.2 * asset.x, 0.2 * asset.y)
+    asset.box(asset.x_span, asset.y_span, (0, min(0.02, 0.2 * asset.z)), colour=asset.shade(0.8))
+    for x in ((-asset.x, -asset.x + wall), (asset.x - wall, asset.x)):
+        asset.box(x, asset.y_span, (min(0.02, 0.2 * asset.z), asset.z))
+    for y in ((-asset.y, -asset.y + wall), (asset.y - wall, asset.y)):
+        asset.box((-asset.x + wall, asset.x - wall), y, (min(0.02, 0.2 * asset.z), asset.z))
 
 
-def picture(p: AssetBuilder) -> None:
-    """A framed picture that hangs with its back to -y; which one, the asset's id says."""
-    p.whole(PAINTING_MATERIALS[zlib.crc32(p.asset.encode()) % len(PAINTING_MATERIALS)])
+def picture(asset: AssetBuilder) -> None:
+    """A framed picture that hangs with its back to -y; the asset's id chooses which."""
+    asset.fill(PAINTING_MATERIALS[zlib.crc32(asset.asset_id.encode()) % len(PAINTING_MATERIALS)])
 
 
-def desk_lamp(p: AssetBuilder) -> None:
+def desk_lamp(asset: AssetBuilder) -> None:
     """A foot, a pole and a shade."""
-    p.round(0.7, (0, 0.06 * p.z), "metal", DARK)
-    p.round(0.12, (0.06 * p.z, 0.6 * p.z), "metal", DARK)
-    p.round(1.0, (0.6 * p.z, p.z), "paper", p.colour)
+    asset.cylinder(0.7, (0, 0.06 * asset.z), "metal", DARK)
+    asset.cylinder(0.12, (0.06 * asset.z, 0.6 * asset.z), "metal", DARK)
+    asset.cylinder(1.0, (0.6 * asset.z, asset.z), "paper", asset.colour)
 
 
-def laptop(p: AssetBuilder) -> None:
+def laptop(asset: AssetBuilder) -> None:
     """Keys below, a screen at the back."""
-    p.box((-p.x, p.x), (-p.y, p.y), (0, 0.02))
-    p.box((-0.9 * p.x, 0.9 * p.x), (-0.6 * p.y, 0.2 * p.y), (0.02, 0.024), "plain", BLACK)
-    p.box((-p.x, p.x), (-p.y, -p.y + 0.015), (0.02, p.z))
-    p.box((-0.94 * p.x, 0.94 * p.x), (-p.y + 0.015, -p.y + 0.018), (0.04, 0.95 * p.z), "screen", (60, 90, 130))
+    asset.box(asset.x_span, asset.y_span, (0, 0.02))
+    asset.box(asset.x_part(0.9), (-0.6 * asset.y, 0.2 * asset.y), (0.02, 0.024), "plain", BLACK)
+    asset.box(asset.x_span, (-asset.y, -asset.y + 0.015), (0.02, asset.z))
+    asset.box(asset.x_part(0.94), (-asset.y + 0.015, -asset.y + 0.018), (0.04, 0.95 * asset.z), "screen", (60, 90, 130))
 
 
-def microwave(p: AssetBuilder) -> None:
+def microwave(asset: AssetBuilder) -> None:
     """A box with a dark window and a panel to its right."""
-    p.box((-p.x, p.x), (-p.y, p.y - 0.01), (0, p.z))
-    p.box((-0.9 * p.x, 0.5 * p.x), (p.y - 0.01, p.y), (0.12 * p.z, 0.88 * p.z), "glass", BLACK)
-    p.box((0.6 * p.x, 0.92 * p.x), (p.y - 0.01, p.y), (0.12 * p.z, 0.88 * p.z), "plain", DARK)
+    asset.box(asset.x_span, (-asset.y, asset.y - 0.01), (0, asset.z))
+    asset.box(
+        (-0.9 * asset.x, 0.5 * asset.x), (asset.y - 0.01, asset.y), (0.12 * asset.z, 0.88 * asset.z), "glass", BLACK
+    )
+    asset.box(
+        (0.6 * asset.x, 0.92 * asset.x), (asset.y - 0.01, asset.y), (0.12 * asset.z, 0.88 * asset.z), "plain", DARK
+    )
 
 
-def toaster(p: AssetBuilder) -> None:
+def toaster(asset: AssetBuilder) -> None:
     """A body with two slots."""
-    p.box((-p.x, p.x), (-p.y, p.y), (0, p.z - 0.004))
-    for x in (-0.35 * p.x, 0.35 * p.x):
-        p.box((x - 0.1 * p.x, x + 0.1 * p.x), (-0.8 * p.y, 0.8 * p.y), (p.z - 0.004, p.z), "plain", BLACK)
+    asset.box(asset.x_span, asset.y_span, (0, asset.z - 0.004))
+    for x in asset.x_part(0.35):
+        asset.box(
+            (x - 0.1 * asset.x, x + 0.1 * asset.x),
+            asset.y_part(0.8),
+            (asset.z - 0.004, asset.z),
+            "plain",
+            BLACK,
+        )
 
 
-def coffee_machine(p: AssetBuilder) -> None:
+def coffee_machine(asset: AssetBuilder) -> None:
     """A back with a head over a jug."""
-    p.box((-p.x, p.x), (-p.y, -0.2 * p.y), (0, 0.7 * p.z))
-    p.box((-p.x, p.x), (-p.y, p.y), (0.7 * p.z, p.z))
-    p.box((-p.x, p.x), (-0.2 * p.y, p.y), (0, 0.06 * p.z), "metal", STEEL)
-    p.ball((-0.5 * p.x, 0.5 * p.x), (-0.1 * p.y, 0.8 * p.y), (0.06 * p.z, 0.6 * p.z), "glass", DARK)
+    asset.box(asset.x_span, (-asset.y, -0.2 * asset.y), (0, 0.7 * asset.z))
+    asset.box(asset.x_span, asset.y_span, (0.7 * asset.z, asset.z))
+    asset.box(asset.x_span, (-0.2 * asset.y, asset.y), (0, 0.06 * asset.z), "metal", STEEL)
+    asset.ellipsoid(asset.x_part(0.5), (-0.1 * asset.y, 0.8 * asset.y), (0.06 * asset.z, 0.6 * asset.z), "glass", DARK)
 
 
-def kettle(p: AssetBuilder) -> None:
+def kettle(asset: AssetBuilder) -> None:
     """A belly with a handle over it."""
-    p.ball((-p.x, p.x), (-p.y, p.y), (0, 0.8 * p.z))
-    p.box((-0.1 * p.x, 0.1 * p.x), (-0.6 * p.y, 0.6 * p.y), (0.88 * p.z, p.z), "plain", BLACK)
-    for y in (-0.6 * p.y, 0.5 * p.y):
-        p.box((-0.1 * p.x, 0.1 * p.x), (y, y + 0.1 * p.y), (0.6 * p.z, 0.88 * p.z), "plain", BLACK)
+    asset.ellipsoid(asset.x_span, asset.y_span, (0, 0.8 * asset.z))
+    asset.box(asset.x_part(0.1), asset.y_part(0.6), (0.88 * asset.z, asset.z), "plain", BLACK)
+    for y in (-0.6 * asset.y, 0.5 * asset.y):
+        asset.box(asset.x_part(0.1), (y, y + 0.1 * asset.y), (0.6 * asset.z, 0.88 * asset.z), "plain", BLACK)
 
 
-def pan(p: AssetBuilder) -> None:
+def pan(asset: AssetBuilder) -> None:
     """A flat disc with a handle to its longer side."""
-    round_half = min(p.x, p.y)
-    along_y = p.y >= p.x
-    rest = max(p.x, p.y) - 2 * round_half  # where the disc ends, from the middle
+    round_half = min(asset.x, asset.y)
+    along_y = asset.y >= asset.x
+    rest = max(asset.x, asset.y) - 2 * round_half  # where the disc ends, from the middle
     if along_y:
-        p.ball((-p.x, p.x), (-p.y, -p.y + 2 * round_half), (0, p.z))
-        if p.y > 1.1 * p.x:
-            p.box((-0.1 * p.x, 0.1 * p.x), (-rest - 0.1 * p.y, p.y), (0.5 * p.z, 0.8 * p.z), "plain", BLACK)
+        asset.ellipsoid(asset.x_span, (-asset.y, -asset.y + 2 * round_half), (0, asset.z))
+        if asset.y > 1.1 * asset.x:
+            asset.box(
+                asset.x_part(0.1),
+                (-rest - 0.1 * asset.y, asset.y),
+                (0.5 * asset.z, 0.8 * asset.z),
+                "plain",
+                BLACK,
+            )
     else:
-        p.ball((-p.x, -p.x + 2 * round_half), (-p.y, p.y), (0, p.z))
-        if p.x > 1.1 * p.y:
-            p.box((-rest - 0.1 * p.x, p.x), (-0.1 * p.y, 0.1 * p.y), (0.5 * p.z, 0.8 * p.z), "plain", BLACK)
+        asset.ellipsoid((-asset.x, -asset.x + 2 * round_half), asset.y_span, (0, asset.z))
+        if asset.x > 1.1 * asset.y:
+            asset.box(
+                (-rest - 0.1 * asset.x, asset.x),
+                asset.y_part(0.1),
+                (0.5 * asset.z, 0.8 * asset.z),
+                "plain",
+                BLACK,
+            )
 
 
-def pot(p: AssetBuilder) -> None:
+def pot(asset: AssetBuilder) -> None:
     """A body between two handles along its longer side."""
-    x, y = (0.8 * p.x, p.y) if p.x > p.y else (p.x, 0.8 * p.y)
-    p.ball((-x, x), (-y, y), (0, p.z))
-    p.box((-p.x, p.x) if x < p.x else (-0.15 * p.x, 0.15 * p.x), (-p.y, p.y) if y < p.y else (-0.15 * p.y, 0.15 * p.y),
-          (0.6 * p.z, 0.7 * p.z), "plain", BLACK)  # fmt: skip
+    x, y = (0.8 * asset.x, asset.y) if asset.x > asset.y else (asset.x, 0.8 * asset.y)
+    asset.ellipsoid((-x, x), (-y, y), (0, asset.z))
+    handle_x = asset.x_span if x < asset.x else asset.x_part(0.15)
+    handle_y = asset.y_span if y < asset.y else asset.y_part(0.15)
+    asset.box(handle_x, handle_y, (0.6 * asset.z, 0.7 * asset.z), "plain", BLACK)
 
 
-def racket(p: AssetBuilder) -> None:
+def racket(asset: AssetBuilder) -> None:
     """A flat ellipse with a handle towards +y."""
-    p.ball((-p.x, p.x), (-p.y, 0.2 * p.y), (0, p.z))
-    p.box((-0.12 * p.x, 0.12 * p.x), (0.1 * p.y, p.y), (0.25 * p.z, 0.75 * p.z), "leather", DARK)
+    asset.ellipsoid(asset.x_span, (-asset.y, 0.2 * asset.y), (0, asset.z))
+    asset.box(asset.x_part(0.12), (0.1 * asset.y, asset.y), (0.25 * asset.z, 0.75 * asset.z), "leather", DARK)
 
 
-def plunger(p: AssetBuilder) -> None:
+def plunger(asset: AssetBuilder) -> None:
     """A cup on a stick."""
-    p.round(1.0, (0, 0.2 * p.z))
-    p.round(0.2, (0.2 * p.z, p.z), "wood", WOOD)
+    asset.cylinder(1.0, (0, 0.2 * asset.z))
+    asset.cylinder(0.2, (0.2 * asset.z, asset.z), "wood", WOOD)
 
 
-def vacuum(p: AssetBuilder) -> None:
+def vacuum(asset: AssetBuilder) -> None:
     """A head on the floor, a body and a handle."""
-    p.box((-p.x, p.x), (-p.y, p.y), (0, 0.1 * p.z), "plain", DARK)
-    p.box((-0.5 * p.x, 0.5 * p.x), (-0.8 * p.y, 0.2 * p.y), (0.1 * p.z, 0.6 * p.z))
-    p.box((-0.12 * p.x, 0.12 * p.x), (-0.8 * p.y, -0.5 * p.y), (0.6 * p.z, p.z), "plain", DARK)
+    asset.box(asset.x_span, asset.y_span, (0, 0.1 * asset.z), "plain", DARK)
+    asset.box(asset.x_part(0.5), (-0.8 * asset.y, 0.2 * asset.y), (0.1 * asset.z, 0.6 * asset.z))
+    asset.box(asset.x_part(0.12), (-0.8 * asset.y, -0.5 * asset.y), (0.6 * asset.z, asset.z), "plain", DARK)
 
 
-def dog_bed(p: AssetBuilder) -> None:
+def dog_bed(asset: AssetBuilder) -> None:
     """A cushion inside a thick rim."""
     rim = 0.18
-    p.box((-p.x, p.x), (-p.y, p.y), (0, 0.6 * p.z), colour=p.shade(1.15))
+    asset.box(asset.x_span, asset.y_span, (0, 0.6 * asset.z), colour=asset.shade(1.15))
     for side in (-1, 1):
-        x = sorted((side * p.x, side * (1 - rim) * p.x))
-        y = sorted((side * p.y, side * (1 - rim) * p.y))
-        p.box((x[0], x[1]), (-p.y, p.y), (0.6 * p.z, p.z))
-        p.box((-(1 - rim) * p.x, (1 - rim) * p.x), (y[0], y[1]), (0.6 * p.z, p.z))
+        x = sorted((side * asset.x, side * (1 - rim) * asset.x))
+        y = sorted((side * asset.y, side * (1 - rim) * asset.y))
+        asset.box((x[0], x[1]), asset.y_span, (0.6 * asset.z, asset.z))
+        asset.box((-(1 - rim) * asset.x, (1 - rim) * asset.x), (y[0], y[1]), (0.6 * asset.z, asset.z))
 
 
-def boots(p: AssetBuilder) -> None:
+def boots(asset: AssetBuilder) -> None:
     """A pair: shafts at the back, feet to the front."""
-    for x in ((-p.x, -0.08 * p.x), (0.08 * p.x, p.x)):
-        p.box(x, (-p.y, p.y), (0, 0.25 * p.z))
-        p.box(x, (-p.y, 0.0), (0.25 * p.z, p.z))
+    for x in ((-asset.x, -0.08 * asset.x), (0.08 * asset.x, asset.x)):
+        asset.box(x, asset.y_span, (0, 0.25 * asset.z))
+        asset.box(x, (-asset.y, 0.0), (0.25 * asset.z, asset.z))
 
 
-def safe(p: AssetBuilder) -> None:
+def safe(asset: AssetBuilder) -> None:
     """A box with a door and its wheel."""
-    p.box((-p.x, p.x), (-p.y, p.y - 0.03), (0, p.z))
-    p.box((-0.85 * p.x, 0.85 * p.x), (p.y - 0.03, p.y - 0.015), (0.08 * p.z, 0.92 * p.z), colour=p.shade(1.4))
-    p.ball((-0.2 * p.x, 0.2 * p.x), (p.y - 0.025, p.y), (0.4 * p.z, 0.6 * p.z), "metal", STEEL)
+    asset.box(asset.x_span, (-asset.y, asset.y - 0.03), (0, asset.z))
+    asset.box(
+        asset.x_part(0.85), (asset.y - 0.03, asset.y - 0.015), (0.08 * asset.z, 0.92 * asset.z), colour=asset.shade(1.4)
+    )
+    asset.ellipsoid(asset.x_part(0.2), (asset.y - 0.025, asset.y), (0.4 * asset.z, 0.6 * asset.z), "metal", STEEL)
 
 
-def dumbbell(p: AssetBuilder) -> None:
+def dumbbell(asset: AssetBuilder) -> None:
     """Two weights on a bar along y."""
-    p.ball((-p.x, p.x), (-p.y, -0.4 * p.y), (0, p.z))
-    p.ball((-p.x, p.x), (0.4 * p.y, p.y), (0, p.z))
-    p.box((-0.25 * p.x, 0.25 * p.x), (-0.5 * p.y, 0.5 * p.y), (0.4 * p.z, 0.6 * p.z), "metal", STEEL)
+    asset.ellipsoid(asset.x_span, (-asset.y, -0.4 * asset.y), (0, asset.z))
+    asset.ellipsoid(asset.x_span, (0.4 * asset.y, asset.y), (0, asset.z))
+    asset.box(asset.x_part(0.25), asset.y_part(0.5), (0.4 * asset.z, 0.6 * asset.z), "metal", STEEL)
 
 
-def faucet(p: AssetBuilder) -> None:
+def faucet(asset: AssetBuilder) -> None:
     """A foot along the wall, a pipe and a spout to the front."""
-    p.box((-p.x, p.x), (-p.y, -0.4 * p.y), (0, 0.25 * p.z))
-    p.box((-0.2 * p.x, 0.2 * p.x), (-0.9 * p.y, -0.5 * p.y), (0.25 * p.z, p.z))
-    p.box((-0.2 * p.x, 0.2 * p.x), (-0.5 * p.y, p.y), (0.8 * p.z, p.z))
+    asset.box(asset.x_span, (-asset.y, -0.4 * asset.y), (0, 0.25 * asset.z))
+    asset.box(asset.x_part(0.2), (-0.9 * asset.y, -0.5 * asset.y), (0.25 * asset.z, asset.z))
+    asset.box(asset.x_part(0.2), (-0.5 * asset.y, asset.y), (0.8 * asset.z, asset.z))
 
 
-def alarm_clock(p: AssetBuilder) -> None:
+def alarm_clock(asset: AssetBuilder) -> None:
     """A body with a pale face."""
-    p.box((-p.x, p.x), (-p.y, 0.9 * p.y), (0, p.z))
-    p.box((-0.8 * p.x, 0.8 * p.x), (0.9 * p.y, p.y), (0.15 * p.z, 0.85 * p.z), "paper", WHITE)
+    asset.box(asset.x_span, (-asset.y, 0.9 * asset.y), (0, asset.z))
+    asset.box(asset.x_part(0.8), (0.9 * asset.y, asset.y), (0.15 * asset.z, 0.85 * asset.z), "paper", WHITE)
 
 
-def book(p: AssetBuilder) -> None:
+def book(asset: AssetBuilder) -> None:
     """Pages between two covers."""
-    cover = 0.15 * p.z
-    p.box((-p.x, p.x), (-p.y, p.y), (0, cover))
-    p.box((-p.x, 0.94 * p.x), (-0.96 * p.y, 0.96 * p.y), (cover, p.z - cover), "paper", WHITE)
-    p.box((-p.x, p.x), (-p.y, p.y), (p.z - cover, p.z))
+    cover = 0.15 * asset.z
+    asset.box(asset.x_span, asset.y_span, (0, cover))
+    asset.box((-asset.x, 0.94 * asset.x), asset.y_part(0.96), (cover, asset.z - cover), "paper", WHITE)
+    asset.box(asset.x_span, asset.y_span, (asset.z - cover, asset.z))

@@ -1,6 +1,7 @@
-"""Homes from house files in the JSON format of ProcTHOR-10K.
+"""Load houses from files in the JSON format of ProcTHOR-10K.
 
-Unity's frame (x, y up, z; yaw clockwise) becomes ours (x, z, y; yaw counter-clockwise): the plan looks the same from above.
+Unity's frame (x, y up, z; yaw clockwise) becomes ours (x, z, y; yaw counter-clockwise). Seen from above, the floor plan
+is the same.
 
 Source:
     Deitke et al., "ProcTHOR: Large-Scale Embodied AI Using Procedural Generation", 2022; schema 1.0.0 of its houses.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +25,17 @@ from memenvs.houses.procthor.objects import add_objects, read_objects
 from memenvs.houses.procthor.walls import Hole, WallGap, WallSide, build_walls
 from memenvs.json_records import Field, count_records, read_json, read_record, read_records
 
-#: Width of a door's or window's frame inside its hole, and depth of that frame through the wall, m.
-DOOR_FRAME, WINDOW_FRAME, FRAME_DEPTH = 0.05, 0.04, 0.1
+DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
+WINDOW_FRAME = 0.04  # m
+FRAME_DEPTH = 0.1  # m; of both, through the wall
 
 _FLOOR = 0.01  # m; corners of walls below this stand on the floor
-_LEAST_AREA = 0.01  # square metres; a smaller room is none
+_MIN_AREA = 0.01  # square metres; a smaller room is an error
 _DOOR_COLOURS = ((226, 222, 212), (148, 104, 66), (110, 76, 52))
 
 
 def count_procthor(path: str | Path) -> int:
-    """Number of houses in a file.
+    """Count the houses of a file.
 
     Args:
         path: A .jsonl or .jsonl.gz file with one house a line, or a .json or .json.gz file with one house or a list.
@@ -48,7 +51,7 @@ def count_procthor(path: str | Path) -> int:
 
 
 def max_rooms(path: str | Path) -> int:
-    """Rooms of the house of a file that has most.
+    """Number of rooms of a file's largest house.
 
     Args:
         path: See `count_procthor`.
@@ -61,13 +64,13 @@ def max_rooms(path: str | Path) -> int:
 
 
 def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | None = None) -> House:
-    """One house of a file as a home.
+    """Load one house of a file.
 
-    Walls are 0.04 m thick, in the colours of the room on either side; doors between rooms stand open, those to the
-    outside are closed. Stretches between rooms without a wall count as doors as high as the room. An object is drawn
-    within its bounding box in the shape of its type; one that leans is the upright box around its leaning box; one that
-    hovers up to 7 cm above another is set down on it, as physics would. Each object, door and window is an instance.
-    Receptacles are the parts of tops between 0.4 and 1.5 m high on which the house has nothing yet, cut into rectangles.
+    Walls are 0.04 m thick, in the colours of the room on either side. Doors between rooms stand open, those to the
+    outside are closed. A stretch between rooms without a wall counts as a door as high as the room. An object fills its
+    bounding box with the shape of its type; one that leans is drawn as the upright box around it; one that hovers up to
+    7 cm above another is set down on it, as physics would. Each object, door and window is an instance. Receptacles are
+    the parts of tops between 0.4 and 1.5 m high on which the house has nothing yet, cut into rectangles.
 
     Args:
         path: See `count_procthor`.
@@ -76,13 +79,13 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
             beside the house file by default.
 
     Returns:
-        The home; its name is the file's, without endings, and the index, such as "four_room-7".
+        The house; its name is the file's, without endings, and the index, such as "four_room-7".
 
     Raises:
         FileNotFoundError: There is no such file, or no file of asset sizes.
         TypeError: `index` is no integer.
-        ValueError: The file cannot be read, has no house `index`, or that house is not one: a key is missing or wrong,
-            a room has no area, an asset no size, or rooms are not joined. The message names file, line and key.
+        ValueError: The file cannot be read or has no house `index`; or in that house a key is missing or wrong, a room
+            has no area, an asset no size, or rooms are not joined. The message names file, line and key.
     """
     path = Path(path)
     house = read_record(path, operator.index(index))
@@ -93,16 +96,17 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
     walls = {field["id"].text(): _wall_side(field, room_index, rooms) for field in house["walls"].items()}
     height = max((wall.height for wall in walls.values()), default=2.7)
     builder, instances = ShapeBuilder(), ["building"]
-    doors, holes = [], []
+    doors: list[Door] = []
+    holes: list[Hole] = []
     for field in house.children("doors"):
         hole = _hole(field, walls)
         holes.append(hole)
         doors.append(_door(field, hole, room_index))
-        _fill_door(_parts(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
+        _fill_door(_new_instance(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
     for field in house.children("windows"):
         holes.append(_hole(field, walls))
-        _fill_window(_parts(builder, holes[-1], "window", instances))
-    boxes, openings = build_walls(list(walls.values()), holes)
+        _fill_window(_new_instance(builder, holes[-1], "window", instances))
+    boxes, gaps = build_walls(list(walls.values()), holes)
     for box in boxes:
         builder.add(
             BOX,
@@ -113,7 +117,7 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
             colour=box.finish.colour,
             semantic=CLASS_INDEX["wall"],
         )
-    doors += [_open_side(opening) for opening in openings]
+    doors += [_gap_as_door(gap) for gap in gaps]
     _check_joined(house, len(rooms), doors)
     receptacles = add_objects(builder, read_objects(house.children("objects"), sizes), instances, height)
     name = f"{path.name.split('.')[0]}-{index}"
@@ -121,12 +125,12 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
 
 
 def _room(field: Field) -> Room:
-    """A room with its polygon counter-clockwise and without needless corners."""
+    """Read a room; its polygon runs counter-clockwise, without redundant corners."""
     corners = np.array([corner.numbers("xz") for corner in field["floorPolygon"].items(at_least=3)])
     corners = _needed_corners(corners)
-    if len(corners) < 3 or abs(polygon_area(corners)) < _LEAST_AREA or _crosses_itself(corners):
+    if len(corners) < 3 or abs(polygon_area(corners)) < _MIN_AREA or _crosses_itself(corners):
         raise field["floorPolygon"].error(
-            f"a polygon that does not cross itself, of at least {_LEAST_AREA} square metres"
+            f"a polygon that does not cross itself, of at least {_MIN_AREA} square metres"
         )
     if polygon_area(corners) < 0:
         corners = corners[::-1].copy()
@@ -143,7 +147,7 @@ def _needed_corners(corners: np.ndarray) -> np.ndarray:
 
 
 def _crosses_itself(corners: np.ndarray) -> bool:
-    """Whether two sides of a polygon (P, 2) that are no neighbours cross or touch."""
+    """Test whether two sides of a polygon (P, 2) that are no neighbours cross."""
 
     def side_of(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
         return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
@@ -158,7 +162,7 @@ def _crosses_itself(corners: np.ndarray) -> bool:
 
 
 def _finish(field: Field, plain: str) -> Finish:
-    """Material and colour of a floor or wall."""
+    """Read material and colour of a floor or wall; `plain` is the material of unknown names."""
     rgb = field.get("color")
     colour: Colour | None = None
     if rgb is not None:
@@ -168,7 +172,7 @@ def _finish(field: Field, plain: str) -> Finish:
 
 
 def _wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
-    """One wall of the file."""
+    """Read one wall of the file."""
     corners = [corner.numbers("xyz") for corner in field["polygon"].items(at_least=4)]
     ground = [(x, z) for x, y, z in corners if abs(y) < _FLOOR]
     height = max(y for _, y, _ in corners)
@@ -182,30 +186,38 @@ def _wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) 
     if empty is not None and not isinstance(empty.value, bool):
         raise empty.error("true or false")
     side = WallSide(
-        start, end, height, room, False, _finish(field["material"], "plaster"), empty is not None and empty.value
+        start=start,
+        end=end,
+        height=height,
+        room=room,
+        left=False,
+        finish=_finish(field["material"], "plaster"),
+        empty=empty is not None and empty.value,
     )
     if room < 0:
         return side
-    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * _FLOOR  # to the left
+    # The room lies to the left if a point 2 cm to the left of the wall's middle is inside it.
+    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * _FLOOR
     is_left = points_in_polygon((np.add(start, end) / 2 + step)[None], rooms[room].polygon)[0]
-    return WallSide(start, end, height, room, bool(is_left), side.finish, side.empty)
+    return replace(side, left=bool(is_left))
 
 
 def _lookup(field: Field, table: dict[str, int], name: str) -> int:
-    """The entry of a table that a string names."""
+    """Look up an id in a table of `name`, "rooms" for example."""
     if field.text() not in table:
         raise field.error(f"the id of one of the {name} {sorted(table)}")
     return table[field.text()]
 
 
 def _hole(field: Field, walls: dict[str, WallSide]) -> Hole:
-    """The hole of a door or window; positions count from the first corner of `wall0`."""
+    """Read the hole of a door or window; positions count from the first corner of `wall0`."""
     if field["wall0"].text() not in walls:
         raise field["wall0"].error("the id of one of the walls")
     wall = walls[field["wall0"].text()]
     corners = field["holePolygon"].items(at_least=2)
     (a, low), (b, high) = corners[0].numbers("xy"), corners[1].numbers("xy")
-    a, b, low, high = min(a, b), max(a, b), min(low, high), max(low, high)
+    a, b = min(a, b), max(a, b)
+    low, high = min(low, high), max(low, high)
     if a < -_FLOOR or b > wall.length + _FLOOR or low < -_FLOOR or high > wall.height + _FLOOR:
         raise field["holePolygon"].error(f"within its wall of {wall.length:.3f} by {wall.height:.3f} m")
     if b - a < 3 * DOOR_FRAME or high - low < 3 * DOOR_FRAME:
@@ -214,7 +226,7 @@ def _hole(field: Field, walls: dict[str, WallSide]) -> Hole:
 
 
 def _door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
-    """The clear opening inside a door's frame."""
+    """The door of a hole: the clear opening inside its frame."""
     first, second = (_lookup(field[key], room_index, "rooms") for key in ("room0", "room1"))
     if first == second or any("exterior" in field[key].text() for key in ("wall0", "wall1")):
         second = -1
@@ -224,16 +236,16 @@ def _door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
     return Door((first, second), centre, width, hole.high - DOOR_FRAME, math.atan2(y1 - y0, x1 - x0))
 
 
-def _open_side(opening: WallGap) -> Door:
+def _gap_as_door(gap: WallGap) -> Door:
     """A stretch without a wall as a door."""
-    (x0, y0), (x1, y1) = opening.start, opening.end
+    (x0, y0), (x1, y1) = gap.start, gap.end
     centre = ((x0 + x1) / 2, (y0 + y1) / 2)
     yaw = math.atan2(y1 - y0, x1 - x0)
-    return Door(opening.rooms, centre, math.dist(opening.start, opening.end), opening.height, yaw)
+    return Door(gap.rooms, centre, math.dist(gap.start, gap.end), gap.height, yaw)
 
 
-def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> AssetBuilder:
-    """The box of a door or window as a new instance: x along the wall, y through it, z up from the hole's lower edge."""
+def _new_instance(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str]) -> AssetBuilder:
+    """Start the instance of a door or window: x along the wall, y through it, z up from the hole's lower edge."""
     (x0, y0), (x1, y1) = hole.start, hole.end
     instance = len(instances)
     instances.append(f"{semantic}|{instance}")
@@ -241,8 +253,8 @@ def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str
         centre=((x0 + x1) / 2, (y0 + y1) / 2, (hole.low + hole.high) / 2),
         size=(math.dist(hole.start, hole.end), FRAME_DEPTH, hole.high - hole.low),
         yaw=math.atan2(y1 - y0, x1 - x0),
-        asset="",
-        rests=(),
+        asset_id="",
+        support_heights=(),
         builder=builder,
         semantic=CLASS_INDEX[semantic],
         instance=instance,
@@ -251,35 +263,36 @@ def _parts(builder: ShapeBuilder, hole: Hole, semantic: str, instances: list[str
     )
 
 
-def _frame(p: AssetBuilder, width: float, *, with_sill: bool) -> None:
-    """A frame along the edges of a hole."""
+def _frame(asset: AssetBuilder, width: float, *, with_sill: bool) -> None:
+    """Add a frame along the edges of a hole."""
     low = width if with_sill else 0.0
-    for x in ((-p.x, -p.x + width), (p.x - width, p.x)):
-        p.box(x, (-p.y, p.y), (low, p.z - width))
-    p.box((-p.x, p.x), (-p.y, p.y), (p.z - width, p.z))
+    for x in ((-asset.x, -asset.x + width), (asset.x - width, asset.x)):
+        asset.box(x, asset.y_span, (low, asset.z - width))
+    asset.box(asset.x_span, asset.y_span, (asset.z - width, asset.z))
     if with_sill:
-        p.box((-p.x, p.x), (-p.y, p.y), (0, width))
+        asset.box(asset.x_span, asset.y_span, (0, width))
 
 
-def _fill_door(p: AssetBuilder, *, is_closed: bool) -> None:
-    """A door's frame, and its panel with handles if it is closed."""
-    _frame(p, DOOR_FRAME, with_sill=False)
+def _fill_door(asset: AssetBuilder, *, is_closed: bool) -> None:
+    """Add a door's frame, and its panel with a handle if it is closed."""
+    _frame(asset, DOOR_FRAME, with_sill=False)
     if is_closed:
-        half = p.x - DOOR_FRAME
-        p.box((-half, half), (-0.025, 0.025), (0, p.z - DOOR_FRAME), "wood", p.shade(0.95))
-        p.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
+        half = asset.x - DOOR_FRAME
+        asset.box((-half, half), (-0.025, 0.025), (0, asset.z - DOOR_FRAME), "wood", asset.shade(0.95))
+        asset.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
 
 
-def _fill_window(p: AssetBuilder) -> None:
-    """A pane of glass in a frame."""
-    _frame(p, WINDOW_FRAME, with_sill=True)
-    half = p.x - WINDOW_FRAME
-    p.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, p.z - WINDOW_FRAME), "glass", (206, 224, 232))
+def _fill_window(asset: AssetBuilder) -> None:
+    """Add a pane of glass in a frame."""
+    _frame(asset, WINDOW_FRAME, with_sill=True)
+    half = asset.x - WINDOW_FRAME
+    asset.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, asset.z - WINDOW_FRAME), "glass", (206, 224, 232))
 
 
 def _check_joined(house: Field, rooms: int, doors: Sequence[Door]) -> None:
-    """Raises a ValueError if there are rooms that no way through doors joins to the first."""
-    reached, waiting = {0}, [0]
+    """Raise a ValueError if doors do not join all rooms to the first one."""
+    reached = {0}
+    waiting = [0]
     while waiting:
         room = waiting.pop()
         for door in doors:
@@ -291,5 +304,5 @@ def _check_joined(house: Field, rooms: int, doors: Sequence[Door]) -> None:
         cut_off = next(room for room in range(rooms) if room not in reached)
         raise ValueError(
             f"{house.source}: doors must join all {rooms} rooms, or walls between them be empty; "
-            f"no way leads from rooms[0] to rooms[{cut_off}]"
+            f"no path leads from rooms[0] to rooms[{cut_off}]"
         )

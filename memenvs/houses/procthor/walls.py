@@ -1,23 +1,28 @@
-"""Walls of a ProcTHOR house: both sides of a wall become one, cut around doors and windows."""
+"""Walls of a ProcTHOR house: merge the two sides of each, and cut out doors and windows.
+
+A house file lists every wall twice, once for the room on each side. All sides on one line are sorted into stretches
+along which the same sides stand, and each stretch becomes one box, or two where its rooms have different finishes.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from memenvs.houses.house import Finish
 
-#: Half of a wall's thickness, m: ProcTHOR leaves 0.025 m between the line of a wall and furniture. Pictures, 0.005 m
-#: from the line and at least 0.016 m deep, must still stand out of the wall.
+#: Half of a wall's thickness, m. ProcTHOR leaves 0.025 m between the line of a wall and furniture; and pictures, which
+#: begin 0.005 m from the line and are at least 0.016 m deep, must stand out of the wall.
 WALL_HALF = 0.02
 
 _SAME_LINE = 0.01  # m; walls whose lines are nearer than this are one wall
 _OVERLAP = WALL_HALF - 0.0005  # m beyond a wall's end, to close corners; less than WALL_HALF, lest faces coincide
 
-Extents = tuple[float, float, float, float]  # smallest and largest first coordinate, smallest and largest second
+#: Rectangle in a plane: smallest and largest first coordinate, smallest and largest second coordinate, m.
+Extents = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,10 @@ class WallSide:
         start: (x, y) of its first corner, m.
         end: (x, y) of its second corner, m.
         height: m.
-        room: Index of the room that it looks into; -1 for the outside.
+        room: Index of the room on this side; -1 for the outside.
         left: Whether that room lies to the left of start -> end.
         finish: Material and colour.
-        empty: Whether no wall stands there.
+        empty: Whether the two rooms are joined here, without a wall.
     """
 
     start: tuple[float, float]
@@ -49,16 +54,23 @@ class WallSide:
 
     def point(self, along: float) -> tuple[float, float]:
         """(x, y) at a distance from the first corner, m."""
-        share = along / self.length
+        fraction = along / self.length
         return (
-            self.start[0] + share * (self.end[0] - self.start[0]),
-            self.start[1] + share * (self.end[1] - self.start[1]),
+            self.start[0] + fraction * (self.end[0] - self.start[0]),
+            self.start[1] + fraction * (self.end[1] - self.start[1]),
         )
 
 
 @dataclass(frozen=True)
 class Hole:
-    """A door or window: two points on the floor line of its wall, and the heights between which it is open, m."""
+    """A door or window.
+
+    Attributes:
+        start: (x, y) of one end on the line of its wall, m.
+        end: (x, y) of the other end, m.
+        low: Lower edge, m.
+        high: Upper edge, m.
+    """
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -68,7 +80,14 @@ class Hole:
 
 @dataclass(frozen=True)
 class WallBox:
-    """A solid part of a wall: (x, y, z) of its centre, half sizes along and across the wall and up, m; yaw, rad."""
+    """A solid part of a wall.
+
+    Attributes:
+        centre: (x, y, z), m.
+        half: Half sizes along the wall, across it and up, m.
+        yaw: Direction of the wall, rad.
+        finish: Material and colour.
+    """
 
     centre: tuple[float, float, float]
     half: tuple[float, float, float]
@@ -78,7 +97,14 @@ class WallBox:
 
 @dataclass(frozen=True)
 class WallGap:
-    """A stretch without a wall between two rooms: its two ends, (x, y), and its height, m."""
+    """A stretch without a wall between two rooms.
+
+    Attributes:
+        rooms: Indices of the two rooms.
+        start: (x, y) of one end, m.
+        end: (x, y) of the other end, m.
+        height: Height of the wall that is missing, m.
+    """
 
     rooms: tuple[int, int]
     start: tuple[float, float]
@@ -87,8 +113,14 @@ class WallGap:
 
 
 @dataclass
-class _Line:
-    """All wall sides on one line; `direction` and `normal` (to its left) are unit vectors."""
+class _WallLine:
+    """All wall sides on one line.
+
+    Attributes:
+        origin: float64, (2,); a point of the line, m.
+        direction: float64, (2,); unit vector.
+        sides: The wall sides.
+    """
 
     origin: np.ndarray
     direction: np.ndarray
@@ -96,26 +128,40 @@ class _Line:
 
     @property
     def normal(self) -> np.ndarray:
+        """Unit vector to the left of the direction."""
         return np.array([-self.direction[1], self.direction[0]])
 
     def along(self, point: Sequence[float]) -> float:
+        """Coordinate of a point along the line, m."""
         return float((np.asarray(point) - self.origin) @ self.direction)
 
     def span(self, start: Sequence[float], end: Sequence[float]) -> tuple[float, float]:
+        """Smallest and largest coordinate of two points along the line, m."""
         a, b = self.along(start), self.along(end)
         return min(a, b), max(a, b)
 
-    def holds(self, point: Sequence[float]) -> bool:
+    def contains(self, point: Sequence[float]) -> bool:
+        """Test whether a point lies on the line, within 1 cm."""
         return abs(float((np.asarray(point) - self.origin) @ self.normal)) < _SAME_LINE
 
-    def at(self, along: float) -> tuple[float, float]:
+    def point(self, along: float) -> tuple[float, float]:
+        """(x, y) at a coordinate along the line, m."""
         x, y = self.origin + along * self.direction
         return float(x), float(y)
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A stretch of one line with the same two finishes; both None if no wall stands there."""
+class _Stretch:
+    """A part of one line along which the same sides stand.
+
+    Attributes:
+        start: Where it begins along the line, m.
+        end: Where it ends, m.
+        height: Height of the wall, m.
+        left: Finish of the left side; None if no wall stands there.
+        right: Finish of the right side; None if no wall stands there.
+        rooms: Indices of the rooms to the left and right; -1 is outside.
+    """
 
     start: float
     end: float
@@ -126,117 +172,146 @@ class _Run:
 
 
 def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[WallBox], list[WallGap]]:
-    """Boxes of all walls, and the stretches between rooms where none stands.
+    """Boxes of all walls, and the gaps between rooms where none stands.
 
-    A wall whose two rooms see different finishes is two boxes, back to back, each half as thick.
+    A wall with different finishes on its two sides becomes two boxes, back to back, each half as thick.
 
     Args:
         sides: Every side of every wall, those to the outside too.
         holes: Every door and window, once.
 
     Returns:
-        The boxes, and the openings.
+        The boxes, and the gaps.
     """
     boxes: list[WallBox] = []
-    openings: list[WallGap] = []
-    for line in _lines(sides):
+    gaps: list[WallGap] = []
+    for line in _sort_by_line(sides):
         cuts = [
             (*line.span(hole.start, hole.end), hole.low, hole.high)
             for hole in holes
-            if line.holds(hole.start) and line.holds(hole.end)
+            if line.contains(hole.start) and line.contains(hole.end)
         ]
-        runs = _runs(line)
-        for i, run in enumerate(runs):
-            if run.left is None or run.right is None:
-                if min(run.rooms) >= 0:
-                    openings.append(WallGap(run.rooms, line.at(run.start), line.at(run.end), run.height))
+        stretches = _find_stretches(line)
+        for i, stretch in enumerate(stretches):
+            if stretch.left is None or stretch.right is None:
+                if min(stretch.rooms) >= 0:
+                    start, end = line.point(stretch.start), line.point(stretch.end)
+                    gaps.append(WallGap(stretch.rooms, start, end, stretch.height))
                 continue
-            before = i > 0 and runs[i - 1].left is not None and runs[i - 1].end == run.start
-            after = i + 1 < len(runs) and runs[i + 1].left is not None and runs[i + 1].start == run.end
-            start = run.start - (0 if before else _OVERLAP)
-            end = run.end + (0 if after else _OVERLAP)
-            boxes += _boxes(line, (start, end, 0.0, run.height), cuts, run.left, run.right)
-    return boxes, openings
+            # Walls grow a little beyond their ends, to close corners, unless the next stretch continues them.
+            before = stretches[i - 1] if i > 0 else None
+            after = stretches[i + 1] if i + 1 < len(stretches) else None
+            goes_on_before = before is not None and before.left is not None and before.end == stretch.start
+            goes_on_after = after is not None and after.left is not None and after.start == stretch.end
+            extents = (
+                stretch.start - (0 if goes_on_before else _OVERLAP),
+                stretch.end + (0 if goes_on_after else _OVERLAP),
+                0.0,
+                stretch.height,
+            )
+            boxes += _make_boxes(line, extents, cuts, stretch.left, stretch.right)
+    return boxes, gaps
 
 
 def cut_rectangle(rectangle: Extents, hole: Extents) -> list[Extents]:
-    """A rectangle without a hole: up to four, those beside the hole as high as the rectangle itself."""
-    a0, a1, b0, b1 = rectangle
-    c0, c1, d0, d1 = max(a0, hole[0]), min(a1, hole[1]), max(b0, hole[2]), min(b1, hole[3])
-    if c0 >= c1 or d0 >= d1:
+    """Cut a hole out of a rectangle.
+
+    Returns:
+        Up to four rectangles: left and right of the hole as high as the rectangle, below and above it as wide as the
+        hole. Slivers under 0.1 mm are dropped.
+    """
+    x0, x1, y0, y1 = rectangle
+    hole_x0 = max(x0, hole[0])
+    hole_x1 = min(x1, hole[1])
+    hole_y0 = max(y0, hole[2])
+    hole_y1 = min(y1, hole[3])
+    if hole_x0 >= hole_x1 or hole_y0 >= hole_y1:
         return [rectangle]
-    parts = [(a0, c0, b0, b1), (c1, a1, b0, b1), (c0, c1, b0, d0), (c0, c1, d1, b1)]
+    parts = [
+        (x0, hole_x0, y0, y1),
+        (hole_x1, x1, y0, y1),
+        (hole_x0, hole_x1, y0, hole_y0),
+        (hole_x0, hole_x1, hole_y1, y1),
+    ]
     return [part for part in parts if part[1] - part[0] > 1e-4 and part[3] - part[2] > 1e-4]
 
 
-def _lines(sides: Sequence[WallSide]) -> list[_Line]:
-    """Sides sorted by the line that they lie on."""
-    lines: list[_Line] = []
+def _sort_by_line(sides: Sequence[WallSide]) -> list[_WallLine]:
+    """Sort sides by the line that they lie on."""
+    lines: list[_WallLine] = []
     for side in sides:
-        line = next((line for line in lines if line.holds(side.start) and line.holds(side.end)), None)
+        line = next((line for line in lines if line.contains(side.start) and line.contains(side.end)), None)
         if line is None:
             origin, end = np.array(side.start), np.array(side.end)
-            line = _Line(origin, (end - origin) / side.length)
+            line = _WallLine(origin, (end - origin) / side.length)
             lines.append(line)
         line.sides.append(side)
     return lines
 
 
-def _runs(line: _Line) -> list[_Run]:
-    """Stretches of a line along which the same sides stand, in order; neighbours that look alike are joined."""
+def _find_stretches(line: _WallLine) -> list[_Stretch]:
+    """Stretches of a line along which the same sides stand, in order; equal neighbours are joined."""
     spans = [(*line.span(side.start, side.end), side) for side in line.sides]
     ends = sorted({round(end, 4) for low, high, _ in spans for end in (low, high)})
-    runs: list[_Run] = []
+    stretches: list[_Stretch] = []
     for start, end in itertools.pairwise(ends):
         middle = (start + end) / 2
         here = [side for low, high, side in spans if low < middle < high]
         if end - start < _SAME_LINE or not here:
             continue
-        run = _run(line, start, end, here)
-        last = runs[-1] if runs else None
-        solid = run.left is not None and last is not None and last.left is not None
-        if last is not None and last.end == start and (last.left, last.right, last.height) == (
-            run.left, run.right, run.height,
-        ) and (solid or last.rooms == run.rooms):  # fmt: skip
-            runs[-1] = _Run(last.start, end, run.height, run.left, run.right, run.rooms)
+        stretch = _make_stretch(line, start, end, here)
+        if stretches and _are_joinable(stretches[-1], stretch):
+            stretches[-1] = replace(stretch, start=stretches[-1].start)
         else:
-            runs.append(run)
-    return runs
+            stretches.append(stretch)
+    return stretches
 
 
-def _run(line: _Line, start: float, end: float, here: Sequence[WallSide]) -> _Run:
-    """What stands on one stretch."""
+def _are_joinable(first: _Stretch, second: _Stretch) -> bool:
+    """Test whether two stretches touch and form one wall, or one gap between the same rooms."""
+    if first.end != second.start or first.height != second.height:
+        return False
+    if (first.left, first.right) != (second.left, second.right):
+        return False
+    return second.left is not None or first.rooms == second.rooms
+
+
+def _make_stretch(line: _WallLine, start: float, end: float, here: Sequence[WallSide]) -> _Stretch:
+    """The stretch along which the sides `here` stand."""
     left = right = None
     for side in here:
-        forward = (np.subtract(side.end, side.start) @ line.direction) > 0
         if side.room < 0:
             continue
-        if side.left == forward:
+        is_forward = (np.subtract(side.end, side.start) @ line.direction) > 0
+        if side.left == is_forward:
             left = side
         else:
             right = side
     rooms = (-1 if left is None else left.room, -1 if right is None else right.room)
     height = max(side.height for side in here)
     if any(side.empty for side in here):
-        return _Run(start, end, height, None, None, rooms)
-    only = left or right or here[0]  # the outside of a wall is never seen: it is painted like the inside
-    return _Run(start, end, height, (left or only).finish, (right or only).finish, rooms)
+        return _Stretch(start, end, height, None, None, rooms)
+    only = left or right or here[0]  # the outside of a wall is never seen: it gets the finish of the inside
+    return _Stretch(start, end, height, (left or only).finish, (right or only).finish, rooms)
 
 
-def _boxes(line: _Line, rectangle: Extents, cuts: Sequence[Extents], left: Finish, right: Finish) -> list[WallBox]:
-    """Boxes of one stretch, `rectangle` (along, up), without its holes."""
-    parts = [rectangle]
+def _make_boxes(
+    line: _WallLine, extents: Extents, cuts: Sequence[Extents], left: Finish, right: Finish
+) -> list[WallBox]:
+    """Boxes of one stretch, given by its extents along the line and up, without its holes."""
+    parts = [extents]
     for cut in cuts:
         parts = [rest for part in parts for rest in cut_rectangle(part, cut)]
-    layers = [(0.0, WALL_HALF, left)]
+    layers = [(0.0, WALL_HALF, left)]  # offset to the left, half thickness, finish
     if left != right:
         layers = [(WALL_HALF / 2, WALL_HALF / 2, left), (-WALL_HALF / 2, WALL_HALF / 2, right)]
     yaw = float(np.arctan2(line.direction[1], line.direction[0]))
     boxes = []
-    for a0, a1, z0, z1 in parts:
-        for offset, half, finish in layers:
-            x, y = line.origin + (a0 + a1) / 2 * line.direction + offset * line.normal
-            boxes.append(
-                WallBox((float(x), float(y), (z0 + z1) / 2), ((a1 - a0) / 2, half, (z1 - z0) / 2), yaw, finish)
-            )
+    for low, high, bottom, top in parts:
+        half_length = (high - low) / 2
+        half_height = (top - bottom) / 2
+        for offset, half_thickness, finish in layers:
+            x, y = line.origin + (low + high) / 2 * line.direction + offset * line.normal
+            centre = (float(x), float(y), (bottom + top) / 2)
+            boxes.append(WallBox(centre, (half_length, half_thickness, half_height), yaw, finish))
     return boxes

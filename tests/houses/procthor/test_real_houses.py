@@ -1,6 +1,7 @@
 """The real ProcTHOR houses of $MEMENVS_DATA, against the raw JSON."""
 
 import gzip
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
 from memenvs.json_records import read_json, read_records
-from tests.houses.procedural.plan_checks import raster, span
+from tests.houses.solids import occupancy_grid, span
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,10 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def real(folder) -> list[tuple[dict, House]]:
-    """All houses of all files, raw and loaded; each file is read once, where `load_procthor` alone would go through it for every house."""
+    """All houses of all files, raw and loaded.
+
+    Each file is read once; `load_procthor` alone would go through it again for every house.
+    """
     pairs = []
     sizes = read_json(folder / "asset_sizes.json.gz")
     for name in ("four_room", "one_room_train", "one_room_val"):
@@ -79,26 +83,36 @@ def test_every_asset_type_is_known(folder):
     assert types == set(ASSET_TYPES)
 
 
-@pytest.mark.parametrize("rests", [(), (0.3, 0.5, 0.9)])
-def test_every_asset_fills_its_box(folder, rests):
+def test_every_asset_fills_its_box(folder):
     """Shapes of all 1653 assets lie within the bounding box and reach its sides, whatever stands on them."""
     with gzip.open(folder / "asset_sizes.json.gz") as file:
         sizes = json.load(file)
-    for asset, row in sizes.items():
-        kind, (width, height, depth) = ASSET_TYPES[row["type"]], row["size"]
-        size = np.array([width, depth, height])
+    for (asset_id, row), support_heights in itertools.product(sizes.items(), [(), (0.3, 0.5, 0.9)]):
+        kind = ASSET_TYPES[row["type"]]
+        width, height, depth = row["size"]
         builder = ShapeBuilder()
-        middle = (0.0, 0.0, height / 2)
-        colour = kind.colour(asset)
-        kind.form(AssetBuilder(middle, (width, depth, height), 0.0, asset, rests, builder, 1, 1, kind.material, colour))
+        asset = AssetBuilder(
+            centre=(0.0, 0.0, height / 2),
+            size=(width, depth, height),
+            yaw=0.0,
+            asset_id=asset_id,
+            support_heights=support_heights,
+            builder=builder,
+            semantic=1,
+            instance=1,
+            material=kind.material,
+            colour=kind.colour(asset_id),
+        )
+        kind.form(asset)
         shapes = builder.build()
         low, high = (shapes.centre - shapes.half).min(0), (shapes.centre + shapes.half).max(0)
-        assert (low >= middle - size / 2 - 1e-4).all(), asset
-        assert (high <= middle + size / 2 + 1e-4).all(), asset
-        assert (high - low >= 0.85 * size - 1e-4).all(), asset
+        size = np.array(asset.size)
+        assert (low >= asset.centre - size / 2 - 1e-4).all(), asset_id
+        assert (high <= asset.centre + size / 2 + 1e-4).all(), asset_id
+        assert (high - low >= 0.85 * size - 1e-4).all(), asset_id
 
 
-def test_things_stay_in_their_boxes(folder, real):
+def test_objects_stay_in_their_boxes(folder, real):
     """Shapes of an object are where the file has its bounding box."""
     with gzip.open(folder / "asset_sizes.json.gz") as file:
         sizes = json.load(file)
@@ -136,7 +150,7 @@ def test_all_is_within_the_house(real):
 def test_every_room_can_be_reached(real):
     """A disc of radius 0.30 m goes through the middle of every inner door to some of every room."""
     for _, house in real[:14]:
-        origin, solid, points = raster(house, 0.03)
+        origin, solid, points = occupancy_grid(house, 0.03)
         clear = ndimage.distance_transform_edt(~solid) * 0.03 >= 0.30 + 0.03
         islands, _ = ndimage.label(clear, np.ones((3, 3)))
         reached = []
@@ -154,7 +168,7 @@ def test_every_room_can_be_reached(real):
 def test_nothing_leaks_out(real):
     """Flooding every floor from inside never gets past the outer walls: the doors to the outside are closed."""
     for _, house in real[::10]:
-        _, solid, points = raster(house, 0.03)
+        _, solid, points = occupancy_grid(house, 0.03)
         indoors = np.zeros(solid.size, bool)
         for room in house.rooms:
             indoors |= points_in_polygon(points, room.polygon)

@@ -1,4 +1,4 @@
-"""ProcTHOR houses: one written out by hand, every file format, and wrong ones."""
+"""Loading of ProcTHOR houses: one written out by hand, every file format, and wrong ones."""
 
 import copy
 import gzip
@@ -13,70 +13,8 @@ from memenvs.houses.house import House, ShapeBuilder, polygon_area
 from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
-from tests.houses.procedural.plan_checks import blocked, span
-
-SIZES = {
-    "Table_1": {"type": "DiningTable", "size": [1.2, 0.75, 0.8]},
-    "Mug_1": {"type": "Mug", "size": [0.1, 0.1, 0.1]},
-    "Bat_1": {"type": "BaseballBat", "size": [0.1, 1.0, 0.1]},
-    "Strange_1": {"type": "Teleporter", "size": [0.5, 0.5, 0.5]},
-}
-
-
-def wall(name, room, start, end, **more):
-    corners = [{"x": x, "y": y, "z": z} for y in (0, 2.5) for x, z in (start, end)]
-    return {"id": name, "roomId": room, "polygon": corners, "material": {"name": "PureWhite"}, **more}
-
-
-def make_object(asset, position, rotation=(0, 0, 0), **more):
-    at, turn = (dict(zip("xyz", numbers, strict=True)) for numbers in (position, rotation))
-    return {"id": asset, "assetId": asset, "position": at, "rotation": turn, **more}
-
-
-def opening(name, wall0, wall1, room0, room1, low, high):
-    hole = [{"x": low[0], "y": low[1], "z": 0}, {"x": high[0], "y": high[1], "z": 0}]
-    return {
-        "id": name, "wall0": wall0, "wall1": wall1, "room0": room0, "room1": room1, "holePolygon": hole,
-        "assetId": "Doorway_1",
-    }  # fmt: skip
-
-
-def two_rooms():
-    """A living room, x 0 to 4, and a red bedroom, x 4 to 7; both y 0 to 3 in our frame; 2.5 m high."""
-    outline = {"A": [(0, 0), (0, 3), (4, 3), (4, 0)], "B": [(4, 0), (4, 3), (7, 3), (7, 0)]}
-    types = {"A": "LivingRoom", "B": "Bedroom"}
-    rooms, walls = [], []
-    for key, corners in outline.items():
-        rooms.append({
-            "id": key, "roomType": types[key], "floorMaterial": {"name": "DarkWoodPlanks"},
-            "floorPolygon": [{"x": x, "y": 0, "z": z} for x, z in corners],
-        })  # fmt: skip
-        for i in range(4):
-            start, end = corners[i], corners[(i + 1) % 4]
-            walls.append(wall(f"wall|{key}{i}", key, start, end))
-            if (start, end) not in (((4, 3), (4, 0)), ((4, 0), (4, 3))):
-                walls.append(wall(f"wall|exterior|{key}{i}", key, end, start))
-            if key == "B":
-                walls[-1]["material"] = walls[-2]["material"] = {"name": "RedBricks"}
-    walls[0]["material"] = {"name": "PureWhite", "color": {"r": 1.0, "g": 0.5, "b": 0.0}}
-    table = make_object("Table_1", (1, 0.375, 2), (0, 90, 0), children=[make_object("Mug_1", (1, 0.8, 2.4))])
-    return {
-        "rooms": rooms,
-        "walls": walls,
-        "doors": [
-            opening("inner", "wall|B0", "wall|A2", "B", "A", (1, 0), (2, 2.1)),
-            opening("outer", "wall|A3", "wall|exterior|A3", "A", "A", (0.5, 0), (1.5, 2.1)),
-        ],
-        "windows": [opening("window", "wall|B2", "wall|exterior|B2", "B", "B", (0.5, 1), (1.5, 2))],
-        "objects": [table, make_object("Bat_1", (6, 0.05, 1), (90, 0, 0))],
-    }
-
-
-def write(folder, *houses):
-    path = folder / "made.jsonl"
-    path.write_text("\n".join(json.dumps(house) for house in houses) + "\n")
-    (folder / "asset_sizes.json.gz").write_bytes(gzip.compress(json.dumps(SIZES).encode()))
-    return path
+from tests.houses.procthor.made_houses import SIZES, make_object, two_rooms, write_houses
+from tests.houses.solids import is_blocked, span
 
 
 def boxes(house, semantic):
@@ -87,7 +25,7 @@ def boxes(house, semantic):
 
 @pytest.fixture
 def made(tmp_path) -> House:
-    return load_procthor(write(tmp_path, two_rooms()), 0)
+    return load_procthor(write_houses(tmp_path, two_rooms()), 0)
 
 
 def test_rooms_by_hand(made):
@@ -150,8 +88,8 @@ def test_doors_by_hand(made):
     assert math.isclose(abs(outer.yaw), math.pi)
     panel = [row for row in boxes(made, "door") if row[2] == 1.025 and row[3] == 0.45]
     assert panel == [(3.0, 0.0, 1.025, 0.45, 0.025, 1.025)]
-    assert not blocked(made, (4, 1.5), 0.4)
-    assert blocked(made, (3, 0), 0.01)
+    assert not is_blocked(made, (4, 1.5), 0.4)
+    assert is_blocked(made, (3, 0), 0.01)
 
 
 def test_objects_by_hand(made):
@@ -175,12 +113,12 @@ def test_receptacle_by_hand(made):
     assert free.clearance == pytest.approx(1.75)
 
 
-def test_hovering_things_are_set_down(tmp_path):
+def test_hovering_objects_are_set_down(tmp_path):
     house = two_rooms()
     mug = house["objects"][0]["children"][0]
     mug["position"]["y"] += 0.055
     mug["children"] = [make_object("Mug_1", (1, 0.955, 2.4))]
-    loaded = load_procthor(write(tmp_path, house), 0)
+    loaded = load_procthor(write_houses(tmp_path, house), 0)
     np.testing.assert_allclose([span(loaded, k)[0][2] for k in (5, 6)], [0.75, 0.85], atol=1e-5)
 
 
@@ -190,19 +128,19 @@ def test_no_wall_between_rooms(tmp_path):
     for side in house["walls"]:
         if side["id"] in ("wall|A2", "wall|B0"):
             side["empty"] = True
-    loaded = load_procthor(write(tmp_path, house), 0)
+    loaded = load_procthor(write_houses(tmp_path, house), 0)
     (door,) = loaded.doors
     assert sorted(door.rooms) == [0, 1]
     assert door.centre == pytest.approx((4, 1.5))
     assert (door.width, door.height) == (3.0, 2.5)
-    assert not blocked(loaded, (4, 1.5), 1.4)
+    assert not is_blocked(loaded, (4, 1.5), 1.4)
 
 
 def test_same_finish_is_one_box(tmp_path):
     house = two_rooms()
     for side in house["walls"]:
         side["material"] = {"name": "Drywall"}
-    inner = {row for row in boxes(load_procthor(write(tmp_path, house), 0), "wall") if abs(row[0] - 4) < 0.02}
+    inner = {row for row in boxes(load_procthor(write_houses(tmp_path, house), 0), "wall") if abs(row[0] - 4) < 0.02}
     assert {(row[0], row[4]) for row in inner} == {(4.0, 0.02)}
     assert len(inner) == 3
 
@@ -210,20 +148,27 @@ def test_same_finish_is_one_box(tmp_path):
 def test_unknown_type_is_other(tmp_path):
     house = two_rooms()
     house["objects"] = [make_object("Strange_1", (1, 0.25, 1))]
-    loaded = load_procthor(write(tmp_path, house), 0)
+    loaded = load_procthor(write_houses(tmp_path, house), 0)
     assert loaded.instances[-1].startswith("other|")
     np.testing.assert_allclose(span(loaded, len(loaded.instances) - 1), [(0.75, 0.75, 0), (1.25, 1.25, 0.5)], atol=1e-6)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "json", "json.gz"])
-def test_every_file_format(tmp_path, ending):
-    write(tmp_path)
-    names = two_rooms(), {**two_rooms(), "windows": []}
-    text = json.dumps(names) if ending.startswith("json.") or ending == "json" else "\n".join(map(json.dumps, names))
-    path = tmp_path / f"houses.{ending}"
-    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
-    assert count_procthor(path) == 2
-    assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
+def test_every_file_format(tmp_path):
+    write_houses(tmp_path)  # for its sizes of assets
+    houses = [two_rooms(), {**two_rooms(), "windows": []}]
+    lines = "\n".join(map(json.dumps, houses)).encode()
+    array = json.dumps(houses).encode()
+    contents = {
+        "jsonl": lines,
+        "jsonl.gz": gzip.compress(lines),
+        "json": array,
+        "json.gz": gzip.compress(array),
+    }
+    for ending, content in contents.items():
+        path = tmp_path / f"houses.{ending}"
+        path.write_bytes(content)
+        assert count_procthor(path) == 2
+        assert [load_procthor(path, i).instances.count("window|3") for i in range(2)] == [1, 0]
 
 
 def test_one_house_in_a_json_file_and_sizes_elsewhere(tmp_path):
@@ -270,7 +215,7 @@ BOW = [{"x": x, "y": 0, "z": z} for x, z in ((0, 0), (4, 3), (4, 0), (0, 3), (-1
         (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
         (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
         (_set("walls", 0, "material", "color", "g", math.inf), r"material.color.g must be a finite number, got inf"),
-        (_set("doors", []), r"doors must join all 2 rooms.* no way leads from rooms\[0\] to rooms\[1\]"),
+        (_set("doors", []), r"doors must join all 2 rooms.* no path leads from rooms\[0\] to rooms\[1\]"),
         (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
         (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
         (
@@ -292,24 +237,24 @@ BOW = [{"x": x, "y": 0, "z": z} for x, z in ((0, 0), (4, 3), (4, 0), (0, 3), (-1
 def test_wrong_houses(tmp_path, edit, message):
     house = two_rooms()
     edit(house)
-    path = write(tmp_path, two_rooms(), house)
+    path = write_houses(tmp_path, two_rooms(), house)
     assert load_procthor(path, 0).name == "made-0"
     with pytest.raises(ValueError, match=message) as caught:
         load_procthor(path, 1)
     assert str(caught.value).startswith(f"{path}, line 2: ")
 
 
-@pytest.mark.parametrize("size", [[1, 2], [1, 0, 1], "big", [1, 1, math.nan]])
-def test_wrong_asset_sizes(tmp_path, size):
-    path = write(tmp_path, two_rooms())
+def test_wrong_asset_sizes(tmp_path):
+    path = write_houses(tmp_path, two_rooms())
     sizes = tmp_path / "sizes.json"
-    sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
-    with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
-        load_procthor(path, 0, asset_sizes=sizes)
+    for size in ([1, 2], [1, 0, 1], "big", [1, 1, math.nan]):
+        sizes.write_text(json.dumps({**SIZES, "Mug_1": {"type": "Mug", "size": size}}))
+        with pytest.raises(ValueError, match=r"sizes\.json: Mug_1\.size"):
+            load_procthor(path, 0, asset_sizes=sizes)
 
 
 def test_wrong_files(tmp_path):
-    path = write(tmp_path, two_rooms())
+    path = write_houses(tmp_path, two_rooms())
     with pytest.raises(FileNotFoundError, match="nothing"):
         load_procthor(tmp_path / "nothing.jsonl", 0)
     with pytest.raises(FileNotFoundError, match="sizes"):
@@ -345,14 +290,14 @@ def test_count_of_an_empty_file(tmp_path):
 def test_loading_changes_nothing(tmp_path):
     house = two_rooms()
     before = copy.deepcopy(house)
-    path = write(tmp_path, house)
+    path = write_houses(tmp_path, house)
     first, second = load_procthor(path, 0), load_procthor(path, 0)
     assert house == before
     for name in ("centre", "half", "yaw", "colour", "semantic", "instance"):
         assert np.array_equal(getattr(first.shapes, name), getattr(second.shapes, name))
 
 
-def test_paintings_show_different_things():
+def test_paintings_show_different_pictures():
     def material(asset: str) -> str:
         builder = ShapeBuilder()
         painting = CLASS_INDEX["painting"]

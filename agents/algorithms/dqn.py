@@ -248,11 +248,11 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
                 features, previous = features.flatten(0, 1)[:, None], steps.previous.flatten()[:, None]
                 where = {key: value.flatten(0, 1)[:, None] for key, value in steps.where.items()}
                 is_start = is_start.expand(-1, asked).flatten()[:, None]
-                latent = policy.memory(policy.inputs(features, previous, is_start, is_start, where))[0]
+                latent = policy.memory(policy.memory_inputs(features, previous, is_start, is_start, where))[0]
                 latent = latent.unflatten(0, (batch, asked)).squeeze(2)
             else:
                 latent = policy.memory.decide(
-                    policy.inputs(features, steps.previous, is_start, is_start, steps.where), at
+                    policy.memory_inputs(features, steps.previous, is_start, is_start, steps.where), at
                 )
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
         values = self.config.temperature * policy.actor.linear(latent)

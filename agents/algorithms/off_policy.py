@@ -120,7 +120,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
                 is_uniform = torch.rand(env.num_envs, generator=policy.generator, device=self.device) < epsilon
                 actions = torch.where(is_uniform, actions, acted.actions)
                 state = policy.update_previous_action(acted.state, policy.environment_actions(actions))
-                seen, where = (acted.features if policy.freeze_features else observations), acted.where
+                seen, where = (acted.features if policy.freeze_features else observations), acted.extra_inputs
             new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
             if not np.isfinite(rewards).all():
                 raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
@@ -164,7 +164,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
     @torch.no_grad()
     def _seen(self, observations: Any) -> tuple[Observations | Tensor, ExtraInputs]:
         """What the replay keeps of observations: themselves or embeddings of them, and what the memory asks for."""
-        where = self.policy.where(observations)
+        where = self.policy.extra_inputs(observations)
         return (self.policy.features(observations) if self.policy.freeze_features else observations), where
 
     def _last_observations(self, infos: list[dict[str, Any]]) -> Observations:

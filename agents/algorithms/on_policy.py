@@ -120,8 +120,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 if self.config.bootstrap_truncated:
                     rewards = rewards + self.gamma * self._truncated_values(dones, infos)
                 buffer.add(
-                    observations, acted.features, acted.previous, episode_start, trial_start,
-                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs, acted.where,
+                    observations, acted.features, acted.previous_action, episode_start, trial_start,
+                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs, acted.extra_inputs,
                 )  # fmt: skip
             else:
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
@@ -176,7 +176,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         """Value of the next observation, float (N,), without keeping it in memory: the state's counters stay as they are."""
         with torch.no_grad():
             tensors = obs_as_tensor(observations, self.device)
-            features, where = self.policy.features(tensors), self.policy.where(tensors)
+            features, where = self.policy.features(tensors), self.policy.extra_inputs(tensors)
             assert self._state is not None
             return self.policy.step(features, self._state, episode_start, trial_start, where)[1]
 

@@ -266,7 +266,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
                 else stored.flatten(0, 1)  # type: ignore[union-attr]
             )
             features = self.policy.features(flat).unflatten(0, (len(rows), end - begin))
-        x = self.policy.inputs(
+        x = self.policy.memory_inputs(
             features, sequences.previous, sequences.episode_start, sequences.trial_start, sequences.where
         )
         return x, sequences

@@ -146,7 +146,7 @@ def _attention(policy: MemoryPolicy, observation: dict[str, np.ndarray], state: 
     episode = torch.as_tensor(start, device=policy.device)
     previous = torch.where(episode, 0, state[PREVIOUS_ACTION])
     with torch.no_grad():
-        x = policy.inputs(
+        x = policy.memory_inputs(
             policy.features(tensors)[:, None], previous[:, None], episode[:, None], torch.zeros_like(episode)[:, None]
         )
     return attention_weights(policy.memory, x, state).cpu().numpy()

@@ -112,8 +112,8 @@ class MTVMPolicy(ActingPolicy):
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         return PolicyOutput(
             features=output.activations,
-            where={},
-            previous=torch.zeros_like(actions),
+            extra_inputs={},
+            previous_action=torch.zeros_like(actions),
             actions=actions,
             log_probs=distribution.log_prob(actions),
             values=output.value,

@@ -1,4 +1,4 @@
-"""Policies that act step by step with a state: what Stable-Baselines3, learners, evaluation and checkpoints ask of one."""
+"""Interface of policies that act step by step with a recurrent state."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from memenvs.agents.vec_env import check_encoder, check_vocabulary
 
 @dataclass(frozen=True)
 class PolicyOutput:
-    """What a step of acting gave, for B environments.
+    """Actions of B environments, with all that a learner stores of the step.
 
     Attributes:
-        features: float, (B, features_dim); of the observations.
-        where: What the memory asks for, as `MemoryPolicy.where` gives it.
-        previous: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
-        actions: As the distribution gives them: counted from 0, not clipped.
-        log_probs: float, (B,); of the actions.
-        values: float, (B,).
-        state: What to pass next, with the actions in it.
+        features: float, (B, features_dim); features of the observations.
+        extra_inputs: Memory inputs beside the features, see `MemoryPolicy.extra_inputs`.
+        previous_action: int64, (B,); 0 at the first step of an episode, else 1 + the action before.
+        actions: Actions as the distribution gives them: counted from 0, not clipped.
+        log_probs: float, (B,); log probability of the actions.
+        values: float, (B,); value of the observations.
+        state: State to pass to the next step; it contains the actions.
     """
 
     features: Tensor
-    where: ExtraInputs
-    previous: Tensor
+    extra_inputs: ExtraInputs
+    previous_action: Tensor
     actions: Tensor
     log_probs: Tensor
     values: Tensor
@@ -42,20 +42,20 @@ class PolicyOutput:
 
     @property
     def is_finite(self) -> bool:
-        """Whether no output of the policy is NaN or infinite."""
+        """True if no value and no log probability is NaN or infinite."""
         return bool(torch.isfinite(self.values + self.log_probs).all())
 
 
 class ActingPolicy(BasePolicy):
-    """A policy with a state, whatever it is made of.
+    """A policy with a recurrent state, the base of `MemoryPolicy` and `MTVMPolicy`.
 
     Attributes:
-        generator: Draws the actions; seeded by the learner.
-        encoder_fingerprint: Of the frozen encoder whose features it has learned from; None for none.
-        vocabulary_fingerprint: Of the words that it has learned to read; None for none.
-        resets_with_episode: What `predict` takes for the start of a trial; the learner knows better.
-        freeze_features: Whether there is a features extractor that is not trained.
-        optimizer: Of all parameters that are trained.
+        generator: Draws the actions; the learner seeds it.
+        encoder_fingerprint: Identifies the frozen encoder that made its features; None for none.
+        vocabulary_fingerprint: Identifies the vocabulary that its texts are encoded with; None for none.
+        resets_with_episode: True if `predict` starts a trial with every episode unless `trial_start` is given.
+        freeze_features: True if the features extractor is not trained.
+        optimizer: Optimizer of all trained parameters.
     """
 
     optimizer: torch.optim.Optimizer
@@ -70,27 +70,31 @@ class ActingPolicy(BasePolicy):
         self._kwargs: dict[str, Any] = {}
 
     def json_kwargs(self) -> dict[str, Any]:
-        """What rebuilds this policy, as plain data (the features extractor by its name)."""
+        """Return keyword arguments that rebuild this policy, as plain data."""
         return self._kwargs
 
     @classmethod
     def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Settings of a policy of this class with what names in them stand for, which may be something else in a later version."""
+        """Replace names in keyword arguments by the settings that they stand for.
+
+        A checkpoint stores the settings of, for example, `size="small"`, because the name may change its meaning.
+        """
         return kwargs
 
     def check_env(self, env: VecEnv) -> None:
-        """Raises a ValueError unless what it has learned with is what an environment shows.
+        """Raise a ValueError unless the policy can act in an environment.
 
         Args:
-            env: To act in; images may have their channels first or last.
+            env: Environment whose observations, actions, encoder and vocabulary are compared with those of training.
+                Images may have their channels first or last.
         """
-        own, given = (
-            each.spaces if isinstance(each, spaces.Dict) else {"observation": each}
-            for each in (self.observation_space, env.observation_space)
-        )
-        for key, space in own.items():
-            got = given[key].shape if key in given else None
-            if got is None or sorted(space.shape or ()) != sorted(got):
+        own_space = self.observation_space
+        env_space = env.observation_space
+        own_keys = own_space.spaces if isinstance(own_space, spaces.Dict) else {"observation": own_space}
+        env_keys = env_space.spaces if isinstance(env_space, spaces.Dict) else {"observation": env_space}
+        for key, space in own_keys.items():
+            got = env_keys[key].shape if key in env_keys else None
+            if got is None or sorted(space.shape or ()) != sorted(got):  # sorted: channels first or last
                 raise ValueError(
                     f"observation {key!r} must be of shape {space.shape}, as it was learned with, got {got}"
                 )
@@ -103,12 +107,12 @@ class ActingPolicy(BasePolicy):
 
     @property
     def generators(self) -> dict[str, torch.Generator]:
-        """All that it draws from, by name."""
+        """All random generators of the policy, by name."""
         return {"sampling": self.generator}
 
     @abstractmethod
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """State before the first step; see `Memory.initial_state`."""
+        """Return the state before the first step; see `Memory.initial_state`."""
 
     @abstractmethod
     def act(
@@ -119,22 +123,24 @@ class ActingPolicy(BasePolicy):
         trial_start: Tensor,
         deterministic: bool = False,
     ) -> PolicyOutput:
-        """Chooses and remembers an action for each of B environments, drawn from the policy's own generator.
+        """Choose an action for each of B environments and advance the state.
 
         Args:
             observations: Tensor or dict of tensors, (B, ...).
-            state: From `initial_state` or the call before.
-            episode_start: bool, (B,).
-            trial_start: bool, (B,).
-            deterministic: The most likely action instead of a drawn one.
+            state: State from `initial_state` or from the call before.
+            episode_start: bool, (B,); True at the first step of an episode.
+            trial_start: bool, (B,); True at the first step of a trial.
+            deterministic: If True, take the most likely action; otherwise draw one from `generator`.
         """
 
     @abstractmethod
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:
-        """Replace the previous action in a state, where another action was taken than the policy chose.
+        """Replace the previous action in a state.
+
+        Call it where another action was taken than the policy chose, for example in a demonstration.
 
         Args:
-            state: From `act` or `predict`.
+            state: State from `act` or `predict`.
             actions: Actions taken, as the environment takes them (see `environment_actions`), (B, ...).
 
         Returns:
@@ -149,15 +155,15 @@ class ActingPolicy(BasePolicy):
         deterministic: bool = False,
         trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, State]:
-        """Actions for one or many environments, as Stable-Baselines3's `predict`.
+        """Return actions for one or many environments, as Stable-Baselines3's `predict` does.
 
         Args:
-            observation: One observation or a batch.
-            state: None at the start, afterwards what the call before returned.
-            episode_start: bool, (B,); True where this is the first step of an episode. None: at the start only.
-            deterministic: The most likely action instead of a drawn one.
-            trial_start: bool, (B,); True where the memory is to be emptied. None: at the start, and wherever an episode starts unless the
-                environment that the policy was trained in has trials.
+            observation: One observation or a batch of B.
+            state: None at the start, afterwards the state that the call before returned.
+            episode_start: bool, (B,); True at the first step of an episode. None: only where `state` is None.
+            deterministic: If True, take the most likely action; otherwise draw one.
+            trial_start: bool, (B,); True where the memory is emptied. None: where `state` is None and, if
+                `resets_with_episode`, at every episode start.
 
         Returns:
             Actions, and the state.
@@ -169,29 +175,37 @@ class ActingPolicy(BasePolicy):
         tensors, vectorized = self.obs_to_tensor(observation)
         first = next(iter(tensors.values())) if isinstance(tensors, dict) else tensors
         batch = first.shape[0]
-        fresh = state is None
+        is_new = np.full(batch, state is None)
         if state is None:
             state = self.initial_state(batch)
-        started = np.full(batch, fresh) if episode_start is None else np.asarray(episode_start, bool).reshape(batch)
+        episode = is_new if episode_start is None else np.asarray(episode_start, bool).reshape(batch)
         if trial_start is None:
-            trial_start = started if self.resets_with_episode else np.full(batch, fresh)
-        began = torch.as_tensor(np.asarray(trial_start, bool).reshape(batch), device=self.device)
-        episode = torch.as_tensor(started, device=self.device) | began
-        acted = self.act(tensors, state, episode, began, deterministic)
-        if not acted.is_finite:
+            trial_start = episode if self.resets_with_episode else is_new
+        trial = torch.as_tensor(np.asarray(trial_start, bool).reshape(batch), device=self.device)
+        output = self.act(
+            tensors, state, torch.as_tensor(episode, device=self.device) | trial, trial, deterministic
+        )  # the start of a trial is the start of an episode
+        if not output.is_finite:
             raise ValueError(
                 "the policy's outputs must be finite, got NaN or infinity: its weights or the observation are broken"
             )
-        moves = self.environment_actions(acted.actions)
-        return (moves if vectorized else moves[0]), acted.state
+        actions = self.environment_actions(output.actions)
+        return (actions if vectorized else actions[0]), output.state
 
     def environment_actions(self, actions: Tensor) -> np.ndarray:
-        """Actions as the environment takes them: on the CPU, counted from the space's start, or clipped to the bounds of a `Box`."""
-        moves = actions.cpu().numpy()
+        """Convert actions of the distribution into actions of the environment.
+
+        Args:
+            actions: Actions counted from 0 (discrete) or not clipped (continuous).
+
+        Returns:
+            Array on the CPU: counted from the space's `start`, or clipped to the bounds of a `Box`.
+        """
+        array = actions.cpu().numpy()
         if isinstance(self.action_space, spaces.Box):
-            return np.clip(moves, self.action_space.low, self.action_space.high)
+            return np.clip(array, self.action_space.low, self.action_space.high)
         assert isinstance(self.action_space, (spaces.Discrete, spaces.MultiDiscrete))
-        return moves + self.action_space.start
+        return array + self.action_space.start
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> Tensor:
         raise RuntimeError("a policy with a state acts through predict, which carries its state")

@@ -1,4 +1,4 @@
-"""The policy: encoder, previous action, memory, actor and critic; acts step by step and learns from whole sequences."""
+"""Recurrent actor-critic policy: encoder, previous action, memory, actor and critic."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import ActionDistribution, ActionHead
 from memenvs.checks import choices_for
 
-#: Features extractors that can be named in a saved file.
-EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+#: Features extractors that a checkpoint can name.
+FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "DictEncoder": DictEncoder,
     "OptionsEncoder": OptionsEncoder,
     "SceneEncoder": SceneEncoder,
@@ -43,9 +43,10 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "NatureCNN": NatureCNN,
 }
 PREVIOUS_ACTION = "previous_action"
+"""Key of the previous action in a policy's state: int64, (B,); 0 for none, else 1 + the action."""
 ACTION_MASK = "candidate_mask"
-"""Key of observations that says which actions there are."""
-FORMS = {
+"""Observation key of the action mask; an action whose number is 0 is not available."""
+INPUT_FORMATS = {
     "pose": "(3,) of x, y and heading",
     "place": "the number of a place",
     "move": "the number of a move",
@@ -56,36 +57,41 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 class MemoryPolicy(ActingPolicy):
     """Actor and critic on top of any `Memory`.
 
-    What a step brings to the memory is the features of its observation and, if `previous_action_dim` > 0, an embedding of the action
-    before it (row 0 at the first step of an episode). Without a learnable `net_arch` the memory's features go straight to the heads.
-    A memory that asks for poses, places or moves (`Memory.required_inputs`) gets the observation's `pose`, `place` or `move` as it is, and the features
-    extractor does not see that key; for any other memory it is a key like the rest.
-    With a key `candidate_mask` in observations, one number for each of the `Discrete` actions, an action whose number is 0 has probability 0.
+    The input of the memory at each step is the features of the observation, followed by an embedding of the previous
+    action (row 0 at the first step of an episode) if `previous_action_dim` > 0. Without `net_arch` the features of the
+    memory are the input of the actor's and the critic's linear layer.
+
+    A memory that needs poses, places or moves (`Memory.required_inputs`) reads the keys `pose`, `place` or `move` of
+    the observation directly, and the features extractor does not get them. For any other memory they are ordinary keys.
+    An observation key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
 
     Args:
-        observation_space: Any that Stable-Baselines3 can preprocess; texts only as numbers of words.
-        action_space: `Discrete`, `MultiDiscrete` or `Box`; the previous action is an input only if it is `Discrete`.
-        lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
+        observation_space: Any space that Stable-Baselines3 can preprocess; texts only as token numbers.
+        action_space: `Discrete`, `MultiDiscrete` or `Box`.
+        lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
         memory: Name of the memory, see `memenvs.agents.memory.MEMORIES`.
-        memory_kwargs: Its settings; `n_places` of one that asks for places is by default how many the observation space has.
-        previous_action_dim: Width of the embedding of the previous action; 0 for none; must be 0 unless actions are `Discrete`.
-        features_extractor_class: Any features extractor, or the name of one in `EXTRACTORS`; None: `DictEncoder` for `Dict`
-            observations, else flattened.
-        features_extractor_kwargs: Its settings.
-        freeze_features: Whether the features extractor is not trained; features are then computed once and stored in bfloat16.
-        freeze_previous_action: Whether the embedding of the previous action, if there is one, is not trained.
-        single_steps: Whether the memory is emptied before each step, so that a decision sees its own step only: the first of two stages
-            of training, in which the features extractor is learned.
-        net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3; None: two of 64 each
-            without a memory, none with one.
-        activation: What follows each of these layers, "tanh" or "relu".
+        memory_kwargs: Settings of the memory; `n_places` defaults to the number of places in the observation space.
+        previous_action_dim: Width of the embedding of the previous action; 0 for none, and for actions that are not
+            `Discrete`. None: 16 with a memory and `Discrete` actions, else 0.
+        features_extractor_class: A features extractor or the name of one in `FEATURES_EXTRACTORS`. None: `DictEncoder`
+            for `Dict` observations, else `FlattenExtractor`.
+        features_extractor_kwargs: Settings of the features extractor.
+        freeze_features: If True, the features extractor is not trained; features are then computed once, while acting,
+            and stored in bfloat16.
+        freeze_previous_action: If True, the embedding of the previous action is not trained.
+        single_steps: If True, the memory is emptied before each step, so that a decision depends on its own step only.
+            This is the first of two stages of training, in which the features extractor is learned.
+        net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
+            each for the memory "none", else no layer.
+        activation: Activation of these layers, "tanh" or "relu".
         adam_eps: Epsilon of Adam.
 
     Raises:
         ValueError: A setting is unknown or does not fit the spaces.
 
     Source:
-        ReLIC, section on the policy network; heads and their initialisation as in its release (orthogonal, actor 0.01, critic 1).
+        ReLIC, section on the policy network. Heads and their initialisation are those of its release (orthogonal, gain
+        0.01 for the actor and 1 for the critic).
     """
 
     def __init__(
@@ -113,11 +119,12 @@ class MemoryPolicy(ActingPolicy):
             is_dict = isinstance(observation_space, spaces.Dict)
             features_extractor_class = "DictEncoder" if is_dict else "FlattenExtractor"
         if isinstance(features_extractor_class, str):
-            if features_extractor_class not in EXTRACTORS:
+            if features_extractor_class not in FEATURES_EXTRACTORS:
                 raise ValueError(
-                    f"unknown features_extractor_class {features_extractor_class!r}; choose from {list(EXTRACTORS)} or pass a class"
+                    f"unknown features_extractor_class {features_extractor_class!r}; choose from "
+                    f"{list(FEATURES_EXTRACTORS)} or pass a class"
                 )
-            features_extractor_class = EXTRACTORS[features_extractor_class]
+            features_extractor_class = FEATURES_EXTRACTORS[features_extractor_class]
         if activation not in ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; {choices_for(activation, ACTIVATIONS)}")
         _check_observations(observation_space, action_space, freeze_features)
@@ -125,7 +132,7 @@ class MemoryPolicy(ActingPolicy):
             observation_space, action_space, features_extractor_class, features_extractor_kwargs, normalize_images=True
         )
         self._is_masked = isinstance(observation_space, spaces.Dict) and ACTION_MASK in observation_space.spaces
-        settings = _with_places(memory, memory_kwargs or {}, observation_space)
+        settings = _with_default_places(memory, memory_kwargs or {}, observation_space)
         self.encoded_space = _encoded_space(observation_space, memory, settings)
         self.features_extractor = features_extractor_class(self.encoded_space, **self.features_extractor_kwargs)
         self.features_dim = self.features_extractor.features_dim
@@ -175,14 +182,14 @@ class MemoryPolicy(ActingPolicy):
 
     @property
     def generators(self) -> dict[str, torch.Generator]:
-        """All that it draws from: actions, and whatever its memory draws."""
-        own = getattr(self.memory, "generator", None)
-        return super().generators | ({} if own is None else {"memory": own})
+        """All random generators of the policy and of its memory, by name."""
+        of_memory = getattr(self.memory, "generator", None)
+        return super().generators | ({} if of_memory is None else {"memory": of_memory})
 
     # ------------------------------------------------------------------ pieces
 
     def features(self, observations: PyTorchObs) -> Tensor:
-        """Embedding of each observation, without what goes to the memory as it is.
+        """Encode observations, without the keys that the memory reads directly.
 
         Args:
             observations: Tensor or dict of tensors, (B, ...).
@@ -195,14 +202,17 @@ class MemoryPolicy(ActingPolicy):
         prepared = preprocess_obs(observations, self.encoded_space, normalize_images=self.normalize_images)
         if not self.freeze_features:
             return self.features_extractor(prepared)
-        with torch.no_grad():  # rounded as they are stored, so that acting and learning see the same
+        with torch.no_grad():  # rounded as the buffers store them, so that acting and learning use the same numbers
             return self.features_extractor(prepared).to(torch.bfloat16).to(torch.float32)
 
-    def where(self, observations: PyTorchObs) -> ExtraInputs:
-        """What the memory asks for: `pose` float32 (B, 3), x m, y m, heading rad; `place` and `move` int64 (B,). Often empty.
+    def extra_inputs(self, observations: PyTorchObs) -> ExtraInputs:
+        """Return the observation keys that the memory reads directly; empty for most memories.
 
         Args:
             observations: As in `features`.
+
+        Returns:
+            Some of `pose`, float32 (B, 3) of x (m), y (m) and heading (rad); `place`, int64 (B,); `move`, int64 (B,).
         """
         if not self.memory.required_inputs:
             return {}
@@ -210,45 +220,53 @@ class MemoryPolicy(ActingPolicy):
         return {key: observations[key].to(EXTRA_INPUTS[key][0]) for key in self.memory.required_inputs}
 
     def action_mask(self, observations: PyTorchObs | None) -> Tensor | None:
-        """Which actions there are, bool (..., A), of observations (..., A) with `candidate_mask`; None where observations have no such key."""
+        """Return the available actions, bool (..., A); None without a `candidate_mask`."""
         if not self._is_masked:
             return None
         assert isinstance(observations, dict)
         return observations[ACTION_MASK] > 0
 
-    def inputs(
+    def memory_inputs(
         self,
         features: Tensor,
-        previous: Tensor,
+        previous_action: Tensor,
         episode_start: Tensor,
         trial_start: Tensor,
-        where: ExtraInputs | None = None,
+        extra_inputs: ExtraInputs | None = None,
     ) -> StepInputs:
-        """What the memory sees.
+        """Assemble the input of the memory for T steps of B sequences.
 
         Args:
             features: float, (B, T, features_dim).
-            previous: int64, (B, T); 0 at the first step of an episode, else 1 + the action before (unused without
-                `previous_action_dim`).
-            episode_start: bool, (B, T); with `single_steps` taken to be True, as the next.
-            trial_start: bool, (B, T).
-            where: As `where` gives it, (B, T, ...) each; None is nothing.
+            previous_action: int64, (B, T); 0 at the first step of an episode, else 1 + the action before. Ignored if
+                `previous_action_dim` is 0.
+            episode_start: bool, (B, T); taken as True everywhere if `single_steps`.
+            trial_start: bool, (B, T); taken as True everywhere if `single_steps`.
+            extra_inputs: As `extra_inputs` returns it, (B, T, ...) each; None for none.
         """
         if self.previous_action_dim > 0:
-            features = torch.cat([features, self.previous_action(previous)], -1)
+            features = torch.cat([features, self.previous_action(previous_action)], -1)  # (B, T, D_in)
         if self.single_steps:
             episode_start = trial_start = torch.ones_like(trial_start)
-        return StepInputs(features, episode_start, trial_start, **(where or {}))
+        return StepInputs(features, episode_start, trial_start, **(extra_inputs or {}))
 
-    def heads(self, latent: Tensor, allowed: Tensor | None = None) -> tuple[ActionDistribution, Tensor]:
-        """Distribution over actions, of those that are `allowed`, and value, float (...), for memory features (..., D)."""
+    def heads(self, latent: Tensor, action_mask: Tensor | None = None) -> tuple[ActionDistribution, Tensor]:
+        """Apply actor and critic to the features of the memory.
+
+        Args:
+            latent: float, (..., D).
+            action_mask: bool, (..., A); available actions. None: all.
+
+        Returns:
+            Distribution over actions, and values, float (...).
+        """
         pi, vf = self.mlp_extractor(latent)
-        return self.actor(pi, allowed), self.critic(vf).squeeze(-1)
+        return self.actor(pi, action_mask), self.critic(vf).squeeze(-1)
 
     # ------------------------------------------------------------------ acting
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """State before the first step; see `Memory.initial_state`."""
+        """Return the state before the first step; see `Memory.initial_state`."""
         state = self.memory.initial_state(batch_size, max_steps=max_steps)
         return state | {PREVIOUS_ACTION: torch.zeros(batch_size, dtype=torch.int64, device=self.device)}
 
@@ -258,31 +276,34 @@ class MemoryPolicy(ActingPolicy):
         state: State,
         episode_start: Tensor,
         trial_start: Tensor,
-        where: ExtraInputs | None = None,
-        allowed: Tensor | None = None,
+        extra_inputs: ExtraInputs | None = None,
+        action_mask: Tensor | None = None,
     ) -> tuple[ActionDistribution, Tensor, State]:
-        """One step of B environments.
+        """Run memory, actor and critic for one step of B environments.
 
         Args:
             features: float, (B, features_dim).
-            state: From `initial_state` or the call before, with the action taken since in it (`act`).
-            episode_start: bool, (B,).
-            trial_start: bool, (B,).
-            where: As `where` gives it; None is nothing.
-            allowed: As `allowed` gives it; values do not depend on it.
+            state: State from `initial_state` or from `act`.
+            episode_start: bool, (B,); True at the first step of an episode.
+            trial_start: bool, (B,); True at the first step of a trial.
+            extra_inputs: As `extra_inputs` returns it; None for none.
+            action_mask: As `action_mask` returns it; values do not depend on it.
 
         Returns:
-            Distribution over actions, values (B,), and the state without the new action.
+            Distribution over actions, values (B,), and the state, still without the new action.
         """
-        previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])
-        x = self.inputs(
-            features[:, None], previous[:, None], episode_start[:, None], trial_start[:, None],
-            {key: value[:, None] for key, value in (where or {}).items()},
-        )  # fmt: skip
-        memory = {key: value for key, value in state.items() if key != PREVIOUS_ACTION}
-        latent, memory = self.memory.step(x, memory)
-        distribution, value = self.heads(latent, allowed)
-        return distribution, value, memory | {PREVIOUS_ACTION: previous}
+        previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])  # (B,)
+        x = self.memory_inputs(  # (B, ...) -> (B, T=1, ...)
+            features[:, None],
+            previous[:, None],
+            episode_start[:, None],
+            trial_start[:, None],
+            {key: value[:, None] for key, value in (extra_inputs or {}).items()},
+        )
+        memory_state = {key: value for key, value in state.items() if key != PREVIOUS_ACTION}
+        latent, memory_state = self.memory.step(x, memory_state)  # (B, D)
+        distribution, value = self.heads(latent, action_mask)
+        return distribution, value, memory_state | {PREVIOUS_ACTION: previous}
 
     @torch.no_grad()
     def act(
@@ -293,24 +314,21 @@ class MemoryPolicy(ActingPolicy):
         trial_start: Tensor,
         deterministic: bool = False,
     ) -> PolicyOutput:
-        """Chooses and remembers an action for each of B environments, drawn from the policy's own generator.
-
-        Args:
-            observations: Tensor or dict of tensors, (B, ...).
-            state: As in `step`.
-            episode_start: bool, (B,).
-            trial_start: bool, (B,).
-            deterministic: The most likely action instead of a drawn one.
-        """
-        features, where = self.features(observations), self.where(observations)
+        """Choose an action for each of B environments and advance the state; see `ActingPolicy.act`."""
+        features = self.features(observations)
+        extra_inputs = self.extra_inputs(observations)
         distribution, values, state = self.step(
-            features, state, episode_start, trial_start, where, self.action_mask(observations)
+            features, state, episode_start, trial_start, extra_inputs, self.action_mask(observations)
         )
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
-        log_probs = distribution.log_prob(actions)
-        previous = state[PREVIOUS_ACTION]
         return PolicyOutput(
-            features, where, previous, actions, log_probs, values, self._with_previous_action(state, actions)
+            features=features,
+            extra_inputs=extra_inputs,
+            previous_action=state[PREVIOUS_ACTION],
+            actions=actions,
+            log_probs=distribution.log_prob(actions),
+            values=values,
+            state=self._with_previous_action(state, actions),
         )
 
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:
@@ -328,56 +346,54 @@ class MemoryPolicy(ActingPolicy):
 
 
 def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
-    """Raises a ValueError for texts, and for a mask that does not fit the actions or is not kept with frozen features."""
+    """Raise a ValueError for texts, and for an action mask that does not fit the actions or frozen features."""
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
     for key, each in keys.items():
         if isinstance(each, spaces.Text):
             raise ValueError(
-                f"observations must be numbers, {key!r} is text; take it away, or replace it by numbers of words or an embedding of the sentence"
+                f"observations must be numbers, {key!r} is text; remove it, or replace it by token numbers or an "
+                "embedding of the sentence"
             )
     if isinstance(space, spaces.Dict) and ACTION_MASK in space.spaces:
-        if not isinstance(action_space, spaces.Discrete) or space[ACTION_MASK].shape != (int(action_space.n),):
+        mask = space[ACTION_MASK]
+        if not isinstance(action_space, spaces.Discrete) or mask.shape != (int(action_space.n),):
             raise ValueError(
-                f"{ACTION_MASK!r} in observations must have a number for each of the Discrete actions, got {space[ACTION_MASK]} and {action_space}"
+                f"{ACTION_MASK!r} in observations must have a number for each of the Discrete actions, got {mask} and "
+                f"{action_space}"
             )
-        if freeze_features:
+        if freeze_features:  # the buffers then store embeddings and no observation, so no mask either
             raise ValueError(f"freeze_features must be False with {ACTION_MASK!r} in observations, got True")
 
 
-def _with_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:
-    """A memory's settings, with as many places as the observations know where nothing else is said."""
+def _with_default_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:
+    """Settings of a memory, with `n_places` taken from the observation space unless it is given."""
     place = space.spaces.get("place") if isinstance(space, spaces.Dict) else None
-    known = (
-        {"n_places": int(place.n)}
-        if memory_spec(memory).memory.uses_place and isinstance(place, spaces.Discrete)
-        else {}
-    )
-    return {**known, **settings}
+    if isinstance(place, spaces.Discrete) and memory_spec(memory).memory.uses_place:
+        return {"n_places": int(place.n), **settings}
+    return dict(settings)
 
 
 def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
-    """What the features extractor sees of an observation space: all but what the memory of that name asks for.
+    """Observation space of the features extractor: all keys except those that the memory reads directly.
 
     Raises:
-        ValueError: The memory needs what the space does not have, or there is nothing besides.
+        ValueError: The space lacks a key that the memory needs, or has no other key.
     """
-    asked = required_inputs(memory, **settings)
-    if not asked:
+    required = required_inputs(memory, **settings)
+    if not required:
         return space
     keys = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
-    for key in asked:
+    for key in required:
         found = keys.pop(key, None)
-        if (
-            found is None
-            or found.shape != EXTRA_INPUTS[key][1]
-            or (key != "pose" and not isinstance(found, spaces.Discrete))
-        ):
+        has_shape = found is not None and found.shape == EXTRA_INPUTS[key][1]
+        if not has_shape or (key != "pose" and not isinstance(found, spaces.Discrete)):
             hint = " (make_vec_env(..., place=True) adds it)" if key == "place" else ""
             raise ValueError(
-                f"the memory {memory!r} needs the key {key!r}, {FORMS[key]}, in observations{hint}; got {space}"
+                f"the memory {memory!r} needs the key {key!r}, {INPUT_FORMATS[key]}, in observations{hint}; got {space}"
             )
     if not keys:
         raise ValueError(
-            f"observations must have a key besides {', '.join(map(repr, asked))}, which goes to the memory {memory!r}; got {space}"
+            f"observations must have a key besides {', '.join(map(repr, required))}, which goes to the memory "
+            f"{memory!r}; got {space}"
         )
     return spaces.Dict(keys)

@@ -87,7 +87,7 @@ def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPa
     done = torch.stack(given, 1)
     assert not torch.equal(torch.stack([each.actions for each in acted], 1), done)
     before = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + done[:, :-1]], 1)
-    assert torch.equal(torch.stack([each.previous for each in acted], 1), before)
+    assert torch.equal(torch.stack([each.previous_action for each in acted], 1), before)
     assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous, before)
 
 

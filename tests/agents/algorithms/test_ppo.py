@@ -36,7 +36,7 @@ def outputs(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> tupl
     s = buffer.sequences(rows, 0, end)
     assert isinstance(s.observations, dict)
     features = torch.stack([policy.features({k: v[:, t] for k, v in s.observations.items()}) for t in range(end)], 1)
-    x = policy.inputs(features, s.previous, s.episode_start, s.trial_start)
+    x = policy.memory_inputs(features, s.previous, s.episode_start, s.trial_start)
     latent, _ = policy.memory(x, None)
     distribution, values = policy.heads(latent[:, begin:])
     return distribution.log_prob(s.actions[:, begin:]), values, distribution.entropy()

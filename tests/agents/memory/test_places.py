@@ -59,8 +59,8 @@ def test_a_memory_gets_what_it_asks_for_and_the_features_the_rest() -> None:
     for memory, key, width in (("sat-fifo", "place", 4 + 5), ("t-fifo+a", "move", 4 + 3)):
         made = policy(SEEN, memory)
         assert made.features_dim == width  # the other one is a key like the rest
-        assert made.where(seen).keys() == {key}
-        assert torch.equal(made.where(seen)[key], seen[key])
+        assert made.extra_inputs(seen).keys() == {key}
+        assert torch.equal(made.extra_inputs(seen)[key], seen[key])
         yes = torch.ones(2, dtype=torch.bool)
         acted = made.act(seen, made.initial_state(2), yes, yes)
         assert torch.equal(acted.state[key][:, 0], seen[key])

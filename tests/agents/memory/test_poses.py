@@ -78,7 +78,7 @@ def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
     assert made.features_dim == 4
     seen = observations(2)
     assert torch.equal(made.features(seen), seen["range"])
-    assert torch.equal(made.where(seen)["pose"], seen["pose"])
+    assert torch.equal(made.extra_inputs(seen)["pose"], seen["pose"])
     x = made.inputs(
         seen["range"][:, None], torch.zeros(2, 1, dtype=torch.int64), *torch.ones(2, 2, 1, dtype=torch.bool),
         {"pose": seen["pose"][:, None]},
@@ -96,7 +96,7 @@ def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
 def test_for_other_memories_the_pose_is_a_key_like_the_rest() -> None:
     made, seen = policy(memory="none"), observations(2)
     assert torch.equal(made.features(seen), torch.cat([seen["pose"], seen["range"]], -1))
-    assert made.where(seen) == {}
+    assert made.extra_inputs(seen) == {}
     yes = torch.ones(2, dtype=torch.bool)
     assert made.act(seen, made.initial_state(2), yes, yes).where == {}
 
@@ -105,7 +105,7 @@ def test_scene_memories_may_do_without_a_pose() -> None:
     space = spaces.Dict({"range": SEEN["range"]})
     made = policy(space, "smt", memory_kwargs={"poses": False})
     seen = {"range": observations(2)["range"]}
-    assert made.where(seen) == {}
+    assert made.extra_inputs(seen) == {}
     yes = torch.ones(2, dtype=torch.bool)
     assert made.act(seen, made.initial_state(2), yes, yes).values.shape == (2,)
 

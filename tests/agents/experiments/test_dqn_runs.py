@@ -19,8 +19,9 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
+from memenvs.agents.experiments.play import RandomPolicy
 from memenvs.agents.experiments.train import check_config, train_run
-from memenvs.agents.experiments.trial_evaluator import RandomPolicy, TrialEvaluator
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
 from memenvs.agents.vec_env import TrialVecEnv

@@ -1,9 +1,9 @@
 """ReLIC in the 10 x 10 Darkroom, goals held out: return by episode of the trial over three seeds; about half an hour a seed on one core.
 
 Compare with the article: 32 in episode 1, 89 in episode 10; an agent that knows the goal gets 90.9, a blind sweep 47.9. Also with other presets,
-such as `darkroom-k1` (no partial updates); with fewer steps, what partial updates give first. A stopped command goes on where it was.
+such as `darkroom:k1` (no partial updates); with fewer steps, what partial updates give first. A stopped command goes on where it was.
 
-    python examples/darkroom.py [--presets darkroom darkroom-k1] [--steps 4000000] [--out runs/darkroom] [--seeds 0 1 2] [--jobs 2] [--show] [--smoke]
+    python examples/darkroom.py [--presets darkroom darkroom:k1] [--steps 4000000] [--out runs/darkroom] [--seeds 0 1 2] [--jobs 2] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
 from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets import find_preset, folder_name, run_names
 
 EVALUATION = "evaluation.json"
 
@@ -81,7 +81,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [name for name in PRESETS if name.startswith("darkroom")]
+    names = [name for name in run_names() if name.startswith("darkroom")]
     parser.add_argument(
         "--presets",
         nargs="+",
@@ -96,7 +96,7 @@ def main() -> int:
     for seed in options.seeds:
         for preset in options.presets:
             name = preset if options.steps is None else f"{preset}-{options.steps}"
-            wanted[options.out / f"{name}-{seed}"] = preset, seed
+            wanted[options.out / folder_name(name, seed)] = preset, seed
     sweep = {
         folder: SweepRun(settings(preset, options.steps, seed, options.smoke), train_and_evaluate, (EVALUATION,))
         for folder, (preset, seed) in wanted.items()

@@ -31,7 +31,7 @@ from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.files import write_file
 
 PRESET = "extobjnav-small"
-AGENTS = ["relic", *(name.removeprefix(f"{PRESET}-") for name in PRESETS if name.startswith(f"{PRESET}-"))]
+AGENTS = ["relic", *PRESETS[PRESET].variants]
 EPISODES = 15
 """Episodes that every evaluation trial has; the last of them is compared with the first."""
 TRIALS = 2048
@@ -42,7 +42,7 @@ REAL_HOUSES = {"split": "all", "trial_steps": None, "world": "procthor", "rooms"
 
 def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of an agent with a seed; for seconds only if it is a smoke test."""
-    preset = find_preset(PRESET if agent == "relic" else f"{PRESET}-{agent}")
+    preset = find_preset(PRESET if agent == "relic" else f"{PRESET}:{agent}")
     config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
     if not smoke:
         return config

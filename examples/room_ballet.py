@@ -45,38 +45,38 @@ from memenvs.agents.experiments.prediction_experiment import evaluate_prediction
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.sweep import SweepRun, percent, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.presets import find_preset
+from memenvs.agents.presets import find_preset, folder_name
 from memenvs.agents.sat.prediction import BalletPrediction
 from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 
 ROOMS = (4, 6, 8, 10, 12)
 #: Preset -> name in the table.
-ALLOCATORS = {"ballet-ama": "AMA", "ballet-ama-all": "AMA, all"}
+ALLOCATORS = {"ballet-ama": "AMA", "ballet-ama:all": "AMA, all"}
 #: Accuracy in validation from which a task counts as learned.
 LEARNED = 0.99
 SIZES = (3, 4, 5)
 #: Table -> presets of its runs.
 TABLES: dict[str, list[str]] = {
     "strategies": [
-        *(f"ballet-{task}" + f"-{strategy}" * (task != strategy) for task in STRATEGIES for strategy in STRATEGIES),
+        *(f"ballet-{task}" + f":{strategy}" * (task != strategy) for task in STRATEGIES for strategy in STRATEGIES),
         "ballet-ama",
-        "ballet-ama-all",
+        "ballet-ama:all",
     ],
-    "next": [f"ballet-next-{memory}" for memory in ("t-fifo", "t-fifo+a", "sat-fifo")],
+    "next": [f"ballet-next:{memory}" for memory in ("t-fifo", "t-fifo+a", "sat-fifo")],
     "shortstay": [
-        f"ballet-shortstay-{size}-{memory}{clock}"
+        f"ballet-shortstay:{size}-{memory}{clock}"
         for clock in ("", "-step")
         for size in SIZES
         for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph")
     ],
-    "language": ["ballet-ama-language", "ballet-ama-language-split1", "ballet-ama-language-split2"],
-    "aba": [f"ballet-aba-{memory}" for memory in ("sat-fifo", "sat-pm")],
-    "rooms": ["ballet-rooms"],
+    "language": ["ballet-ama:language", "ballet-ama:language-split1", "ballet-ama:language-split2"],
+    "aba": [f"ballet-aba:{memory}" for memory in ("sat-fifo", "sat-pm")],
+    "rooms": ["ballet-mvfo:rooms"],
     "unlimited": ["ballet-ama", "ballet-unlimited"],
-    "dnc": ["ballet-ama-small", "ballet-dnc-first-small", "ballet-dnc-every-small"],
+    "dnc": ["ballet-ama:small", "ballet-dnc:first-small", "ballet-dnc:every-small"],
     "opposite": ["ballet-opposite"],
-    "parity": ["ballet-parity"],
+    "parity": ["ballet-mvfo:parity"],
 }
 TITLES = {"aba": "ABA", "shortstay": "Short Stay"}
 #: Table -> what its runs write besides their evaluation.
@@ -88,7 +88,7 @@ MORE = {
     "dnc": ["curve"],
     "parity": ["curve"],
 }
-SMOKE = ["ballet-fifo", "ballet-fifo-lifo", "ballet-ama"]
+SMOKE = ["ballet-fifo", "ballet-fifo:lifo", "ballet-ama"]
 
 
 def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
@@ -157,7 +157,7 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
     """Tasks by strategies and allocators, in words and drawn, what the allocators have learned, and how soon."""
     allocated = {name: runs[preset] for preset, name in ALLOCATORS.items() if preset in runs}
     tasks = [task for task in STRATEGIES if f"ballet-{task}" in runs]
-    cells = {(task, s): runs.get(f"ballet-{task}" + f"-{s}" * (task != s), []) for task in tasks for s in STRATEGIES}
+    cells = {(task, s): runs.get(f"ballet-{task}" + f":{s}" * (task != s), []) for task in tasks for s in STRATEGIES}
     rows, drawn = [], np.full((len(tasks), len(STRATEGIES) + len(allocated)), np.nan)
     for i, task in enumerate(tasks):
         row: list[Any] = [task.upper()]
@@ -251,7 +251,7 @@ def parity_table(report: Report, folders: list[Path]) -> None:
     batches = read_curve(folders[0])["batches"]
     chosen = sorted({round(k * (len(batches) - 1) / 9) for k in range(9)})
     along_table(report, "The release's recipe, accuracy in % along the training", folders, [batches[k] for k in chosen])
-    draw_curves(report, "parity", {"ballet-parity": folders})
+    draw_curves(report, "parity", {"ballet-mvfo:parity": folders})
 
 
 def along_table(report: Report, title: str, folders: list[Path], batches: list[float]) -> None:
@@ -326,13 +326,13 @@ def write_results(out: Path, tables: dict[str, dict[str, list[Path]]]) -> Path:
         if table == "strategies":
             strategies_table(report, runs)
         elif table == "rooms":
-            rooms_table(report, runs["ballet-rooms"])
+            rooms_table(report, runs["ballet-mvfo:rooms"])
         elif table == "language":
             language_table(report, runs)
         elif table == "dnc":
             curves_table(report, table, "DNC against a spatial memory with an allocator", runs)
         elif table == "parity":
-            parity_table(report, runs["ballet-parity"])
+            parity_table(report, runs["ballet-mvfo:parity"])
         elif table == "unlimited":
             curves_table(report, table, "Half of the visits, chosen by an allocator, against all", runs)
         else:
@@ -362,11 +362,11 @@ def main() -> int:
         for preset in presets:
             work = partial(train_and_evaluate, table=table)
             run = SweepRun(settings(preset, seed, options.smoke), work, files_of(table))
-            runs.setdefault(options.out / f"{preset}-{seed}", run)
+            runs.setdefault(options.out / folder_name(preset, seed), run)
     done = run_sweep(parser, options, runs)
     tables: dict[str, dict[str, list[Path]]] = {}
     for table, presets in wanted.items():
-        folders = {preset: [options.out / f"{preset}-{seed}" for seed in options.seeds] for preset in presets}
+        folders = {preset: [options.out / folder_name(preset, seed) for seed in options.seeds] for preset in presets}
         found = {preset: [each for each in of_preset if each in done] for preset, of_preset in folders.items()}
         if any(found.values()):
             tables[table] = {preset: of_preset for preset, of_preset in found.items() if of_preset}

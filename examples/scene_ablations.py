@@ -247,7 +247,7 @@ def main() -> int:
         options.tasks = options.tasks[:1]
 
     def config_of(task: str, stage: str, seed: int) -> RunConfig:
-        return settings(f"{task}-{options.size}-{stage}", seed, options.smoke)
+        return settings(f"{task}-{options.size}:{stage}", seed, options.smoke)
 
     def rows_of(task: str, study: str) -> list[Row]:
         make, method, *_ = STUDIES[study]

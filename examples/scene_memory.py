@@ -31,13 +31,12 @@ from memenvs.agents.algorithms.dqn import EpisodeDQN
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, holds
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
-from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import TrialResults
+from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialResults
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets import find_preset, run_names
 from memenvs.agents.presets.smt import METHODS
 from memenvs.files import write_file
 
@@ -269,7 +268,7 @@ def main() -> int:
         return config if stage == FIRST else replace(config, encoder_from=str(folder_of(task, FIRST, seed)))
 
     def preset_of(task: str, stage: str) -> str:
-        return f"{task}-{options.size}-{stage}"
+        return f"{task}-{options.size}:{stage}"
 
     worlds = {name: each for name, each in WORLDS.items() if not each.env or os.environ.get("MEMENVS_DATA")}
     if len(worlds) < len(WORLDS) and not options.show:
@@ -280,7 +279,7 @@ def main() -> int:
         folder_of(task, stage, seed): sweep_run(config_of(task, stage, seed), task, evaluations)
         for stages in ([FIRST], options.methods)
         for task, seed, stage in itertools.product(options.tasks, options.seeds, stages)
-        if preset_of(task, stage) in PRESETS
+        if preset_of(task, stage) in run_names()
     }
     done = run_sweep(parser, options, sweep)
     tables: dict[tuple[str, str], dict[str, list[Path]]] = {}

@@ -39,9 +39,9 @@ from memenvs.agents.presets import find_preset
 from memenvs.files import write_file
 from memenvs.vln.worlds.procedural.world import Tours, load_tours
 
-#: Legs -> preset of an agent that remembers all of its moves.
-LEGS = {1: "vln-laptop", 2: "vln-laptop-tours2", 3: "vln-laptop-tours3"}
-#: Agent -> what is added to the preset's name, and what it is.
+#: Legs -> variant of an agent that remembers all of its moves.
+LEGS = {1: "", 2: "tours2", 3: "tours3"}
+#: Agent -> what is added to the variant's name, and what it is.
 AGENTS = {
     "all": ("", "remembers all moves"),
     "last3": ("-last3", "remembers the last 3 moves"),
@@ -62,6 +62,12 @@ AGAIN_METRICS = ("turn", "sr", "sdtw", "ndtw")
 EVALUATION = "evaluation.json"
 
 
+def preset_of(legs: int, agent: str) -> str:
+    """Name of a preset, such as "vln-laptop:tours2-last3"."""
+    variant = f"{LEGS[legs]}{AGENTS[agent][0]}".lstrip("-")
+    return f"vln-laptop:{variant}" if variant else "vln-laptop"
+
+
 def folder_of(out: Path, legs: int, agent: str, seed: int) -> Path:
     """Where a run is."""
     return out / f"{agent}-{legs}-{seed}"
@@ -69,7 +75,7 @@ def folder_of(out: Path, legs: int, agent: str, seed: int) -> Path:
 
 def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset with a seed, beginning with the run of one leg less if there are several; for seconds only if it is a smoke test."""
-    config = replace(find_preset(LEGS[legs] + AGENTS[agent][0]), seed=seed)
+    config = replace(find_preset(preset_of(legs, agent)), seed=seed)
     if config.encoder_from is not None:
         config = replace(config, encoder_from=str(folder_of(out, legs - 1, agent, seed)))
     if not smoke:

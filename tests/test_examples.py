@@ -115,12 +115,12 @@ def test_studies_of_a_memory(monkeypatch, size):
     ablations = importlib.import_module("scene_ablations")
     runs, files, counts, lengths = {}, {}, {}, {}
     for task, (study, (make, method, *_)) in itertools.product(ablations.COLUMNS, ablations.STUDIES.items()):
-        rows = make(ablations.settings(f"{task}-{size}-{method}", 0, False))
+        rows = make(ablations.settings(f"{task}-{size}:{method}", 0, False))
         counts[study] = [row.evaluation.memory.get("n_centres") for row in rows if row.line == "window"]
         for row in rows:
             assert runs.setdefault((task, row.run), (row.changes, row.first)) == (row.changes, row.first)
             assert files.setdefault((task, row.run, row.evaluation.file), row.evaluation) == row.evaluation
-            preset = ablations.settings(f"{task}-{size}-{row.method}", 0, False)
+            preset = ablations.settings(f"{task}-{size}:{row.method}", 0, False)
             policy = with_overrides(preset, [*row.first, *row.changes]).policy
             changed = {**policy["memory_kwargs"], **row.evaluation.memory}
             assert isinstance(make_memory(policy["memory"], 8, **changed), Memory)

@@ -47,8 +47,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
-    train.add_argument("preset", help="its name; `presets` lists all")
-    train.add_argument("--out", type=Path, help="folder of the run; default runs/PRESET-SEED")
+    train.add_argument(
+        "preset", help="its name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants"
+    )
+    train.add_argument(
+        "--out", type=Path, help="folder of the run; default runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED"
+    )
     train.add_argument(
         "--resume", action="store_true", help="go on with the run in that folder: the command that began it, and this"
     )
@@ -144,11 +148,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
 
-    presets = _command(commands, "presets", "listing", "list the presets, or show the settings of one")
+    presets = _command(commands, "presets", "listing", "list the presets, or show one with its variants")
     presets.add_argument(
         "name",
         nargs="?",
-        help="show this one, or list those whose names contain it or, with * or ?, match it, such as 'darkroom*'",
+        help="show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as 'darkroom:*'",
     )
     return parser
 

@@ -7,21 +7,56 @@ import json
 from fnmatch import fnmatchcase
 from typing import Any
 
-from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, run_names
+from memenvs.agents.presets.preset import SEPARATOR
 
 
 def presets(options: argparse.Namespace, rest: list[str]) -> Any:
-    """Lists presets, all or those of a pattern, or shows the settings of one."""
-    pattern = options.name or "*"
-    wanted = pattern if set(pattern) & set("*?") else f"*{pattern}*"
-    rows = [{"name": name, "what": what} for name, (what, _) in PRESETS.items() if fnmatchcase(name, wanted)]
-    if pattern in PRESETS or not rows:
-        settings = find_preset(pattern).to_json()
-        if not options.json:
-            print(json.dumps(settings, indent=1))
-        return settings
+    """List the presets by family, those that match a pattern, or show one with its variants."""
+    if options.name is None:
+        return _families(options.json)
+    names = run_names()
+    pattern = options.name if set(options.name) & set("*?") else f"*{options.name}*"
+    found = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
+    if options.name in names or not found:
+        return _one(options.name, options.json)
     if not options.json:
-        width = max(len(row["name"]) for row in rows)
-        for row in rows:
-            print(f"{row['name']:{width}} {row['what']}")
-    return rows
+        _print_names(found)
+    return [{"name": name, "about": about} for name, about in found.items()]
+
+
+def _families(as_json: bool) -> list[dict[str, Any]]:
+    """Presets of each paper, with the number of their variants."""
+    if not as_json:
+        width = max(map(len, PRESETS))
+        for title, family in FAMILIES.items():
+            print(title)
+            for name, preset in family.items():
+                count = len(preset.variants)
+                more = f" [{count} variant{'s' * (count > 1)}]" * (count > 0)
+                print(f"  {name:{width}} {preset.about}{more}")
+        print("`presets NAME` shows one with its variants; `train NAME` or `train NAME:VARIANT` trains it.")
+    return [
+        {"family": title, "name": name, "about": preset.about, "variants": list(preset.variants)}
+        for title, family in FAMILIES.items()
+        for name, preset in family.items()
+    ]
+
+
+def _one(name: str, as_json: bool) -> dict[str, Any]:
+    """Settings of a preset or a variant, after the variants of the preset."""
+    settings = find_preset(name).to_json()
+    if not as_json:
+        base, _, variant = name.partition(SEPARATOR)
+        about = PRESETS[base].variants[variant].about if variant else PRESETS[base].about
+        print(f"{name}: {about}")
+        if not variant:
+            _print_names({f"{base}{SEPARATOR}{key}": each.about for key, each in PRESETS[base].variants.items()})
+        print(json.dumps(settings, indent=1))
+    return settings
+
+
+def _print_names(names: dict[str, str]) -> None:
+    width = max(map(len, names), default=0)
+    for name, about in names.items():
+        print(f"{name:{width}} {about}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
-from memenvs.agents.presets import find_preset
+from memenvs.agents.presets import find_preset, folder_name
 
 OWN = "evaluation"
 """Name of the evaluation with the run's own settings."""
@@ -22,7 +22,7 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
         The result; None in all processes but the first.
     """
     config = with_overrides(find_preset(options.preset), _parse_settings(rest))
-    folder = options.out or Path("runs") / f"{options.preset}-{config.seed}"
+    folder = options.out or Path("runs") / folder_name(options.preset, config.seed)
     if options.resume:
         differs = difference(read_config(folder), config)
         if differs is not None:

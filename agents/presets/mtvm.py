@@ -3,72 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
+from memenvs.agents.presets.preset import Preset, Variant
 
-#: From scratch: no pretrained weights, so a larger step, a warm-up, and imitation alone at first.
-_SCRATCH = ImitationConfig(learning_rate=1e-4, warmup_updates=1000, imitation_updates=1000)
-#: All episodes of a split are played once in an evaluation.
-_SHARED: dict[str, Any] = {
-    "n_envs": 16,
-    "total_steps": 10_000,
-    "threads": 1,
-    "eval_all_layouts": True,
-    "checkpoint_rollouts": 20,
-}
-#: Settings of an evaluation: each episode of the split once.
-_PLAYED: dict[str, Any] = {"split": "val_unseen", "trial_episodes": 1}
-
-
-def _real(width: int, **more: Any) -> dict[str, Any]:
-    """R2R on the real graphs with so wide features, directions only if `more` names no others."""
-    env = {
-        "world": "mp3d",
-        "split": "train",
-        "features": "none",
-        "feature_size": width,
-        "max_tokens": 80,
-        **more,
-    }
-    return {
-        **_SHARED,
-        "env": "memenvs/VLN-R2R-v0",
-        "env_kwargs": env,
-        "eval_kwargs": _PLAYED,
-        "eval_steps": 15,
-        "eval_trials": 2349,
-        "score": "spl",
-    }
-
-
-def _tours(legs: int) -> RunConfig:
-    """Tours of procedural houses; the score knows whether the way was the one that was asked for."""
-    return RunConfig(
-        **_SHARED,
-        env="memenvs/VLN-R2R-v0",
-        env_kwargs={
-            "world": "procedural",
-            "split": "train",
-            "legs": legs,
-            "feature_size": 256,
-            "max_tokens": 112 * legs,
-            "too_long": "error",
-        },
-        learner=_SCRATCH,
-        policy={"size": "small", "network": {"text_positions": 112 * legs}},
-        eval_kwargs=_PLAYED,
-        eval_steps=15 * legs,
-        eval_trials=2343,
-        score="sdtw",
-    )
-
-
-#: For minutes on one core: imitation alone.
+#: Tokens of an instruction for one leg at most; a tour of several legs has as many for each.
+_LEG_TOKENS = 112
+#: Updates of a run of minutes on one core.
 _LAPTOP_UPDATES = 2000
+#: From scratch: no pretrained weights, so a larger step size, a warm-up, and imitation alone at first.
+_SCRATCH = ImitationConfig(learning_rate=1e-4, warmup_updates=1000, imitation_updates=1000)
+#: For minutes on one core: imitation alone, no dropped words.
 _TAUGHT = ImitationConfig(
     learning_rate=1e-3,
     warmup_updates=100,
@@ -79,176 +27,230 @@ _TAUGHT = ImitationConfig(
     cross_consistency=0.0,
     max_grad_norm=10.0,
 )
+#: An evaluation plays each episode of the split once.
+_EVALUATION: dict[str, Any] = {
+    "eval_kwargs": {"split": "val_unseen", "trial_episodes": 1},
+    "eval_all_layouts": True,
+}
+_SCRATCH_RUN: dict[str, Any] = {
+    **_EVALUATION,
+    "n_envs": 16,
+    "total_steps": 10_000,
+    "threads": 1,
+    "checkpoint_rollouts": 20,
+    "learner": _SCRATCH,
+}
+_LAPTOP_RUN: dict[str, Any] = {
+    **_SCRATCH_RUN,
+    "n_envs": 32,
+    "total_steps": _LAPTOP_UPDATES,
+    "learner": _TAUGHT,
+}
 
 
-#: Tokens of three legs: networks for one and more have the same weights.
-_LONGEST = 3 * 112
-#: Minutes on one core: imitation alone, a text that does not hear the views, no dropped words.
-_MINUTES: dict[str, Any] = {**_SHARED, "n_envs": 32, "total_steps": _LAPTOP_UPDATES, "learner": _TAUGHT}
+def _real_graphs(features: str, width: int, **env_kwargs: Any) -> dict[str, Any]:
+    """Settings of R2R on the real graphs with image features of a width ("none": directions only)."""
+    return {
+        "env": "memenvs/VLN-R2R-v0",
+        "env_kwargs": {
+            "world": "mp3d",
+            "split": "train",
+            "features": features,
+            "feature_size": width,
+            "max_tokens": 80,
+            **env_kwargs,
+        },
+        "eval_steps": 15,
+        "eval_trials": 2349,
+        "score": "spl",
+    }
 
 
-def _laptop(legs: int) -> RunConfig:
-    """Tours for an agent that is taught in minutes on one core; each begins with its own weights of one leg less, with half the updates."""
-    updates = _LAPTOP_UPDATES if legs == 1 else _LAPTOP_UPDATES // 2
-    return RunConfig(
-        **{**_MINUTES, "total_steps": updates, "learner": replace(_TAUGHT, imitation_updates=updates)},
-        env="memenvs/VLN-R2R-v0",
-        env_kwargs={
+def _procedural(**env_kwargs: Any) -> dict[str, Any]:
+    """Settings of paths of one leg in procedural houses, scored by how well the path follows the instruction."""
+    return {
+        "env": "memenvs/VLN-R2R-v0",
+        "env_kwargs": {
             "world": "procedural",
             "split": "train",
-            "legs": legs,
-            "max_tokens": 112 * legs,
+            "legs": 1,
+            "max_tokens": _LEG_TOKENS,
             "too_long": "error",
+            **env_kwargs,
         },
-        policy={"size": "laptop", "network": {"text_positions": _LONGEST}},
-        eval_kwargs=_PLAYED,
-        eval_steps=15 * legs,
-        eval_trials=2343,
-        score="sdtw",
-    )
+        "eval_steps": 15,
+        "eval_trials": 2343,
+        "score": "sdtw",
+    }
 
 
-def _dialogues(world: str, **more: Any) -> RunConfig:
-    """CVDN, each instance with its whole dialogue; how it is taught is `env_kwargs.supervision`, and for evaluation `eval_kwargs.supervision`."""
-    env = {"world": world, "split": "train", "supervision": "mixed", "max_tokens": 300}
-    base: dict[str, Any] = {
-        **_SHARED,
+def _dialogues(world: str, **env_kwargs: Any) -> dict[str, Any]:
+    """Settings of CVDN, each instance with its whole dialogue; `supervision` selects the path that teaches."""
+    return {
         "env": "memenvs/VLN-CVDN-v0",
-        "env_kwargs": env,
-        "eval_kwargs": _PLAYED,
+        "env_kwargs": {"world": world, "split": "train", "supervision": "mixed", "max_tokens": 300, **env_kwargs},
         "eval_steps": 40,
-        "eval_trials": 902,
         "score": "gp",
     }
-    return RunConfig(**{**base, **more, "env_kwargs": env | more.get("env_kwargs", {})})
 
 
-#: What is changed -> what the agent then is, and how: MTVM's studies of history, memory and consistency.
-ABLATIONS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
-    "last1": ("looks at the last move only", [("policy.network.bank", 1)]),
-    "last3": ("looks at the last 3 moves", [("policy.network.bank", 3)]),
-    "last3-observations": (
-        "remembers what the options looked like at the last 3 moves, and so nothing that is older",
-        [("policy.network.bank", 3), ("policy.network.history", "observation")],
+_HOUSES = RunConfig(
+    **_SCRATCH_RUN,
+    **_procedural(feature_size=256),
+    policy={"size": "small", "network": {"text_positions": _LEG_TOKENS}},
+)
+_LAPTOP = RunConfig(
+    **_LAPTOP_RUN,
+    **_procedural(),
+    # positions for three legs: networks for one leg and for more then have the same weights
+    policy={"size": "laptop", "network": {"text_positions": 3 * _LEG_TOKENS}},
+)
+
+_NO_CONSISTENCY = {"imitation.text_consistency": 0.0, "imitation.cross_consistency": 0.0}
+#: MTVM's studies of history, memory and consistency.
+_ABLATIONS: dict[str, Variant] = {
+    "last1": Variant("remembers the last action only", {"policy.network.bank": 1}),
+    "last3": Variant("remembers the last 3 actions", {"policy.network.bank": 3}),
+    "last3-observations": Variant(
+        "remembers the views of the options taken in the last 3 actions, and so nothing that is older",
+        {"policy.network.bank": 3, "policy.network.history": "observation"},
     ),
-    "no-memory": ("remembers nothing", [("policy.network.bank", 0)]),
-    "observations": ("remembers what the options looked like", [("policy.network.history", "observation")]),
-    "recurrent": ("one recurrent state", [("policy.network.history", "state")]),
-    "one-way": ("the text does not hear the views", [("policy.network.two_way", False)]),
-    "no-language": (
+    "no-memory": Variant("remembers nothing", {"policy.network.bank": 0}),
+    "observations": Variant("remembers the views of the options taken", {"policy.network.history": "observation"}),
+    "recurrent": Variant("one recurrent state", {"policy.network.history": "state"}),
+    "one-way": Variant("the text does not attend to the views", {"policy.network.two_way": False}),
+    "no-language": Variant(
         "does not read the text, and so without the consistency loss",
-        [
-            ("policy.network.language", False),
-            ("imitation.text_consistency", 0.0),
-            ("imitation.cross_consistency", 0.0),
-        ],
+        {"policy.network.language": False, **_NO_CONSISTENCY},
     ),
-    "no-consistency": (
-        "without the consistency loss",
-        [("imitation.text_consistency", 0.0), ("imitation.cross_consistency", 0.0)],
+    "no-consistency": Variant("without the consistency loss", _NO_CONSISTENCY),
+}
+#: The same for a laptop, whose agents are one-way and without the consistency loss to begin with.
+_LAPTOP_ABLATIONS = {
+    **{name: each for name, each in _ABLATIONS.items() if name not in ("one-way", "no-consistency")},
+    "two-way": Variant("the text attends to the views too", {"policy.network.two_way": True}),
+    "consistency": Variant(
+        "with the consistency loss, as strong beside imitation as in the paper's study (6 and 2 over 0.2)",
+        {"imitation.text_consistency": 30.0, "imitation.cross_consistency": 10.0},
     ),
 }
 
 
-#: The same of what a laptop learns, which is one-way and without the consistency loss.
-_LAPTOP = {name: found for name, found in ABLATIONS.items() if name not in ("one-way", "no-consistency")} | {
-    "two-way": ("the text hears the views too", [("policy.network.two_way", True)]),
-    "consistency": (
-        "with the consistency loss, beside imitation as strong as in the article's study (6 and 2 over 0.2)",
-        [("imitation.text_consistency", 30.0), ("imitation.cross_consistency", 10.0)],
-    ),
-}
+def _tour(legs: int) -> dict[str, Any]:
+    """Overrides of a tour of several legs."""
+    return {"env_kwargs.legs": legs, "env_kwargs.max_tokens": _LEG_TOKENS * legs, "eval_steps": 15 * legs}
 
 
-def _family(
-    base: str,
-    what: str,
-    config: RunConfig,
-    ablations: Mapping[str, tuple[str, list[tuple[str, Any]]]] = ABLATIONS,
-    first: str | None = None,
-) -> dict[str, tuple[str, RunConfig]]:
-    """A preset and its ablations, each beginning with the weights of the same ablation of another family, if there is one."""
-    changed = {"": (what, config)} | {
-        f"-{name}": (f"{base}: {line}", with_overrides(config, changes)) for name, (line, changes) in ablations.items()
-    }
-    return {
-        f"{base}{name}": (line, each if first is None else replace(each, encoder_from=f"runs/{first}{name}-{{seed}}"))
-        for name, (line, each) in changed.items()
-    }
+def _with_tours(ablations: Mapping[str, Variant], tours: Mapping[int, Mapping[str, Any]], first: str | None = None):
+    """Ablations in paths of one leg, and everything again in tours: "last3", "tours2", "tours2-last3" and so on.
+
+    Args:
+        ablations: Name -> variant.
+        tours: Legs -> overrides.
+        first: Preset of one leg; each tour begins with the weights of the same ablation of a tour of one leg less. None: with new weights.
+    """
+    variants = dict(ablations)
+    for legs, overrides in tours.items():
+        about = f"tours of {legs} legs"
+        for name, ablation in {"": Variant(""), **ablations}.items():
+            suffix = f"-{name}" * bool(name)
+            source = {}
+            if first is not None:
+                shorter = f"-tours{legs - 1}" * (legs > 2)
+                source = {"encoder_from": f"runs/{first}{shorter}{suffix}-{{seed}}"}
+            text = f"{about}: {ablation.about}" if name else about
+            variants[f"tours{legs}{suffix}"] = Variant(text, {**overrides, **ablation.overrides, **source})
+    return variants
 
 
-VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
-    "vln-r2r-paper": (
-        "MTVM as published, on the real graphs; needs image features (another file: env_kwargs.features) and, with encoder_from, PREVALENT's weights",
+MTVM_PRESETS: dict[str, Preset] = {
+    "vln-r2r-paper": Preset(
+        "MTVM as published, on the real graphs; needs image features (another file: env_kwargs.features) and, with encoder_from, "
+        "PREVALENT's weights",
         RunConfig(
-            **{**_real(2048, tokenizer="wordpiece", features="ResNet-152-places365.tsv"), "threads": 0},
-            learner=ImitationConfig(),
+            **{**_SCRATCH_RUN, "threads": 0, "learner": ImitationConfig()},
+            **_real_graphs("ResNet-152-places365.tsv", 2048, tokenizer="wordpiece"),
             policy={"size": "paper"},
         ),
     ),
-    **_family(
-        "vln-r2r-small",
+    "vln-r2r-small": Preset(
         "small MTVM on the real graphs from scratch, directions only",
-        RunConfig(**_real(256), learner=_SCRATCH, policy={"size": "small"}),
+        RunConfig(**_SCRATCH_RUN, **_real_graphs("none", 256), policy={"size": "small"}),
+        _ABLATIONS,
     ),
-    **_family(
-        "vln-r2r-laptop",
-        "laptop's MTVM on the real graphs with features made up from what their houses list",
+    "vln-r2r-laptop": Preset(
+        "laptop's MTVM on the real graphs with synthetic features, made from the lists of objects of their houses",
         RunConfig(
-            **{**_real(64, features="synthetic"), **_MINUTES},
+            **_LAPTOP_RUN,
+            **_real_graphs("synthetic", 64),
             policy={"size": "laptop", "network": {"text_positions": 80}},
         ),
-        _LAPTOP,
+        _LAPTOP_ABLATIONS,
     ),
-    **_family("vln-houses", "small MTVM in procedural houses, a way of one leg", _tours(1)),
-    **_family("vln-tours2", "small MTVM in procedural houses, tours of two legs", _tours(2)),
-    **_family("vln-tours3", "small MTVM in procedural houses, tours of three legs", _tours(3)),
-    **_family("vln-laptop", "laptop's MTVM in procedural houses, a way of one leg", _laptop(1), _LAPTOP),
-    **_family(
-        "vln-laptop-tours2", "laptop's MTVM in procedural houses, tours of two legs", _laptop(2), _LAPTOP, "vln-laptop"
-    ),
-    **_family(
-        "vln-laptop-tours3",
-        "laptop's MTVM in procedural houses, tours of three legs",
-        _laptop(3),
-        _LAPTOP,
-        "vln-laptop-tours2",
-    ),
-    "vln-smoke": (
-        "a few seconds of vln-laptop, to see that everything runs",
-        with_overrides(
-            _laptop(1), [("n_envs", 4), ("total_steps", 6), ("imitation.imitation_updates", 4), ("eval_trials", 12)]
+    "vln-houses": Preset(
+        "small MTVM in procedural houses, paths of one leg",
+        _HOUSES,
+        _with_tours(
+            _ABLATIONS,
+            {legs: {**_tour(legs), "policy.network.text_positions": _LEG_TOKENS * legs} for legs in (2, 3)},
         ),
     ),
-    "vln-cvdn-laptop": (
+    "vln-laptop": Preset(
+        "laptop's MTVM in procedural houses, paths of one leg",
+        _LAPTOP,
+        _with_tours(
+            _LAPTOP_ABLATIONS,
+            {
+                legs: {
+                    **_tour(legs),
+                    # half the updates, since it begins with the weights of one leg less
+                    "total_steps": _LAPTOP_UPDATES // 2,
+                    "imitation.imitation_updates": _LAPTOP_UPDATES // 2,
+                }
+                for legs in (2, 3)
+            },
+            "vln-laptop",
+        ),
+    ),
+    "vln-smoke": Preset(
+        "a few seconds of vln-laptop, which only shows that everything runs",
+        with_overrides(
+            _LAPTOP, [("n_envs", 4), ("total_steps", 6), ("imitation.imitation_updates", 4), ("eval_trials", 12)]
+        ),
+    ),
+    "vln-cvdn-laptop": Preset(
         "laptop's MTVM on dialogues in procedural houses; env_kwargs.supervision is mixed, oracle or navigator",
-        _dialogues(
-            "procedural",
-            n_envs=32,
-            total_steps=_LAPTOP_UPDATES,
-            learner=_TAUGHT,
+        RunConfig(
+            **_LAPTOP_RUN,
+            **_dialogues("procedural"),
+            eval_trials=902,
             policy={"size": "laptop", "network": {"text_positions": 300}},
         ),
     ),
-    "vln-cvdn-small": (
+    "vln-cvdn-small": Preset(
         "small MTVM on the dialogues of the real graphs from scratch, directions only; its CVDN train split is a file of yours",
-        _dialogues(
-            "mp3d",
-            env_kwargs={"features": "none", "feature_size": 256},
+        RunConfig(
+            **_SCRATCH_RUN,
+            **_dialogues("mp3d", features="none", feature_size=256),
             eval_trials=907,
-            learner=_SCRATCH,
             policy={"size": "small", "network": {"text_positions": 300}},
         ),
     ),
-    "vln-ppo": (
-        "PartialUpdatePPO with a GRU in procedural houses: the text as a bag of words, and only candidates that there are",
+    "vln-ppo": Preset(
+        "PartialUpdatePPO with a GRU in procedural houses: the text as a bag of words, and a mask of the valid candidates",
         RunConfig(
+            **_EVALUATION,
             env="memenvs/VLN-R2R-v0",
-            env_kwargs={"world": "procedural", "split": "train", "max_tokens": 112, "too_long": "error"},
+            env_kwargs={
+                "world": "procedural",
+                "split": "train",
+                "max_tokens": _LEG_TOKENS,
+                "too_long": "error",
+            },
             n_envs=32,
             total_steps=1_000_000,
             threads=1,
-            # a reward says whether the move before it was right, so little of what comes later is credited to it
+            # the reward of an action says whether it was right, so little of what comes later is credited to it
             learner=PPOConfig(
                 learning_rate=1e-3,
                 final_learning_rate=1e-4,
@@ -267,10 +269,8 @@ VLN_PRESETS: dict[str, tuple[str, RunConfig]] = {
                 "memory_kwargs": {"hidden_dim": 128},
                 "features_extractor_class": "OptionsEncoder",
             },
-            eval_kwargs=_PLAYED,
             eval_steps=15,
             eval_trials=2343,
-            eval_all_layouts=True,
             score="spl",
         ),
     ),

@@ -1,4 +1,4 @@
-"""Presets of the Spatially-Aware Transformer's tables in Room Ballet; every run is data derived from a few bases."""
+"""Presets of the Spatially-Aware Transformer (SAT) in Room Ballet."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.presets.preset import Preset, Variant
 
-#: For one core: calibrated weights let larger batches and a higher learning rate pay, which falls to 0.
+#: For one core. Calibrated initial weights let a larger batch and a higher learning rate, which decays to 0, pay off.
 _LAPTOP = SupervisedConfig(batch_size=64, learning_rate=1e-3, final_learning_rate=0.0, warmup_steps=500)
-#: The release's: 101 epochs, a batch of 32 at a time.
+#: Of the release: 101 epochs of this many batches of 32.
 RELEASE_EPOCH = 3375
-_RELEASE = SupervisedConfig(checkpoint_steps=RELEASE_EPOCH, validation_episodes=12_000)
 RELEASE_STEPS = 101 * RELEASE_EPOCH
+_RELEASE = SupervisedConfig(checkpoint_steps=RELEASE_EPOCH, validation_episodes=12_000)
 
 
-def _base(
+def _run(
     task: str, steps: int, policy: dict[str, Any], supervised: SupervisedConfig = _LAPTOP, **more: Any
 ) -> RunConfig:
-    """A run in a Room Ballet: evaluated in 12,000 episodes, as many as the release's evaluation set has."""
+    """A run in a Room Ballet, evaluated in 12,000 episodes, the number in the release's evaluation set."""
     return RunConfig(
         env=f"memenvs/RoomBallet-{task}-v0",
         total_steps=steps,
@@ -34,127 +35,166 @@ def _base(
 
 #: Those of `memenvs.retention`, which takes numba's time to import.
 _STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
-
-#: Batches in which every task is learned with its strategy, about three minutes of a core.
-_STEPS = 5000
-
-BALLET_PRESETS: dict[str, tuple[str, RunConfig]] = {}
-
-for _task in _STRATEGIES:
-    for _strategy in _STRATEGIES:
-        _matching = _task == _strategy
-        BALLET_PRESETS[f"ballet-{_task}" if _matching else f"ballet-{_task}-{_strategy}"] = (
-            f"Ballet-{_task.upper()} with the strategy {_strategy.upper()}" + ", which solves it" * _matching,
-            _base(_task.upper(), _STEPS, {"strategy": _strategy}),
-        )
-# Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 12,500 batches of Next Ballet.
-for _memory in ("t-fifo", "t-fifo+a", "sat-fifo"):
-    BALLET_PRESETS[f"ballet-next-{_memory}"] = (
-        f"Next Ballet with the memory {_memory}; the dancer's own dance is learned along",
-        _base("Next", 10_000, {"memory": _memory, "own_layers": 2}),
-    )
-#: Without it one of three seeds has not learned to open the dancer's room, or to look at its frames, after as many batches. With the number of the
-#: step as clock a reader of all frames learns better without.
+#: Without shared keys and queries one of three seeds had not learned to attend to the dancer's room, or to its frames, after the same
+#: number of batches. With the step number as clock a reader of all frames learns better without.
 _ALIKE = {"keys_like_queries": True}
-for _memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
-    for _size in (3, 4, 5):
-        BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}"] = (
-            f"Short Stay in {_size} x {_size} rooms with the memory {_memory}, whose clock is that of the dances (mod 32), as in the release",
-            _base("ShortStay", 4000, {"memory": _memory, "time_index": "mod32", **_ALIKE}, env_kwargs={"size": _size}),
-        )
-        BALLET_PRESETS[f"ballet-shortstay-{_size}-{_memory}-step"] = (
-            f"the same with the number of the step as clock, as in the article: Short Stay in {_size} x {_size} rooms, {_memory}",
-            _base(
-                "ShortStay",
-                4000,
-                {"memory": _memory, "time_index": "step", **({} if _memory == "sat-fifo" else _ALIKE)},
-                env_kwargs={"size": _size},
-            ),
-        )
-for _memory in ("sat-fifo", "sat-pm"):
-    BALLET_PRESETS[f"ballet-aba-{_memory}"] = (
-        f"Ballet-ABA with the memory {_memory}",
-        _base("ABA", 4000, {"memory": _memory}),
-    )
-BALLET_PRESETS["ballet-opposite"] = (
-    "Opposite Ballet with sat-fifo, whose attention can be drawn; the dancer's own dance is learned along",
-    _base("Opposite", 10_000, {"memory": "sat-fifo", "own_layers": 2}),
+
+_PARITY = Variant(
+    "as in the release: its initial weights, times by slot, constant learning rate; 40 of its 101 epochs",
+    {
+        "total_steps": 40 * RELEASE_EPOCH,
+        "learner": _RELEASE,
+        "policy.initialisation": "release",
+        "policy.time_index": "slot",
+    },
 )
+_ROOMS = Variant(
+    "8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",
+    {"policy.memory": "sat-pm-ph", "policy.keys_like_queries": True},
+)
+
+
+def _strategies(task: str) -> Preset:
+    """A task with the strategy that solves it, and with each of the others."""
+    others = {
+        strategy: Variant(f"the strategy {strategy.upper()}", {"policy.strategy": strategy})
+        for strategy in _STRATEGIES
+        if strategy != task
+    }
+    return Preset(
+        f"Ballet-{task.upper()} with the strategy {task.upper()}, which solves it",
+        _run(
+            task.upper(), 5000, {"strategy": task}
+        ),  # every task is learned after 5000 batches, three minutes of a core
+        {**others, **({"rooms": _ROOMS, "parity": _PARITY} if task == "mvfo" else {})},
+    )
+
+
+def _short_stay() -> dict[str, Variant]:
+    """Three sizes, three memories, and two clocks: time modulo 32 as in the release, the step number as in the paper."""
+    variants = {}
+    for clock, index, source in (
+        ("", "mod32", "time modulo 32, as in the release"),
+        ("-step", "step", "the step number"),
+    ):
+        for size in (3, 4, 5):
+            for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
+                policy = {"memory": memory, "time_index": index}
+                if memory != "sat-fifo" or clock == "":
+                    policy |= _ALIKE
+                variants[f"{size}-{memory}{clock}"] = Variant(
+                    f"{size} x {size} rooms, memory {memory}, clock: {source}",
+                    {"env_kwargs.size": size, "policy": policy},
+                )
+    return variants
+
+
 #: Batches for four tasks at once: after 12,000 one seed of three had 98.6 %.
 _ALLOCATION_STEPS = 20_000
-#: Exploration for one core: it falls in a tenth of the run, and the reader does not learn from memories that cannot tell.
+#: Exploration for one core: it falls within a tenth of the run, and the reader does not learn from memories without the answer.
 _ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
-BALLET_PRESETS["ballet-ama"] = (
-    "all four tasks, the strategy chosen by an allocator that is told the task",
-    _base("MultiTask", _ALLOCATION_STEPS, {"allocation": _ALLOCATION}),
-)
-BALLET_PRESETS["ballet-ama-all"] = (
-    "the same, its answers learned from all episodes, also those whose memory cannot tell, as in the article",
-    _base("MultiTask", _ALLOCATION_STEPS, {"allocation": {**_ALLOCATION, "only_kept": False}}),
-)
-for _split in range(3):
-    BALLET_PRESETS["ballet-ama-language" + (f"-split{_split}" if _split else "")] = (
-        f"all four tasks, the allocator is told them in words; descriptions of split {_split} are held out",
-        _base(
-            "MultiTask",
-            12_000,  # most of what is lost with new sentences is lost by the choice
-            {"allocation": {**_ALLOCATION, "task_input": "text", "split": _split}},
-        ),
-    )
-BALLET_PRESETS["ballet-ama-parity"] = (
-    "all four tasks with an allocator as in the release: its weights at the start, times by slot, exploration over 200,000 batches",
-    _base("MultiTask", RELEASE_STEPS, {"initialisation": "release", "time_index": "slot", "allocation": {}}, _RELEASE),
-)
-BALLET_PRESETS["ballet-unlimited"] = (
-    "all four tasks with room for all 18 visits",
-    _base("MultiTask", _ALLOCATION_STEPS, {"capacity": None}),
-)
-BALLET_PRESETS["ballet-rooms"] = (
-    "Ballet-MVFO in 8 rooms, read by the best 4 chunks of places; evaluate with --eval_kwargs.rooms 4 to 12",
-    _base("MVFO", 5000, {"memory": "sat-pm-ph", "strategy": "mvfo", **_ALIKE}),
-)
-BALLET_PRESETS["ballet-parity"] = (
-    "Ballet-MVFO with the strategy MVFO as in the release: its weights at the start, times by slot, constant learning rate; 40 of its 101 epochs",
-    _base(
-        "MVFO", 40 * RELEASE_EPOCH, {"strategy": "mvfo", "initialisation": "release", "time_index": "slot"}, _RELEASE
-    ),
-)
 #: Small enough for a DNC on one core: three steps of a visit, after 5, 10 and 15 moves, 54 in all, and as many cells.
 _SMALL = {"first": 20, "every": 5}
 _SMALL_DNC = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "checkpoint": None}
-for _on in ("first", "every"):
-    _when = "at the beginning" if _on == "first" else "at every step"
-    BALLET_PRESETS[f"ballet-dnc-{_on}"] = (
-        f"all four tasks with a DNC of 288 cells that is told the task {_when}; on one core half a minute for a batch",
-        _base(
+
+
+def _language(split: int) -> Variant:
+    """The allocator reads the task in words; it most of all loses accuracy with new sentences, so 12,000 batches do."""
+    return Variant(
+        f"the allocator reads the task in words; descriptions of split {split} are held out",
+        {"total_steps": 12_000, "policy.allocation.task_input": "text", "policy.allocation.split": split},
+    )
+
+
+def _dnc() -> dict[str, Variant]:
+    """DNCs that get the task at the first step only or at every step, in two sizes."""
+    variants = {}
+    for memory, when in (("first", "at the first step"), ("every", "at every step")):
+        variants[memory] = Variant(
+            f"the task is an input {when}; on one core half a minute for a batch", {"policy.memory": f"dnc-{memory}"}
+        )
+        variants[f"{memory}-small"] = Variant(
+            f"the task is an input {when}; three steps of a visit, 54 cells of 64 numbers, one read head, no links",
+            {
+                "total_steps": 3500,
+                "learner": replace(_LAPTOP, learning_rate=2e-3, warmup_steps=200),
+                "policy": {"memory": f"dnc-{memory}", "capacity": None, "dnc": _SMALL_DNC, **_SMALL},
+            },
+        )
+    return variants
+
+
+SAT_PRESETS: dict[str, Preset] = {
+    **{f"ballet-{task}": _strategies(task) for task in _STRATEGIES},
+    # Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 12,500 batches of Next Ballet.
+    "ballet-next": Preset(
+        "Next Ballet with sat-fifo; the dancer's own dance is an auxiliary target",
+        _run("Next", 10_000, {"memory": "sat-fifo", "own_layers": 2}),
+        {
+            memory: Variant(f"the memory {memory}", {"policy.memory": memory})
+            for memory in ("t-fifo", "t-fifo+a", "sat-fifo")
+        },
+    ),
+    "ballet-opposite": Preset(
+        "Opposite Ballet with sat-fifo, whose attention can be drawn; the dancer's own dance is an auxiliary target",
+        _run("Opposite", 10_000, {"memory": "sat-fifo", "own_layers": 2}),
+    ),
+    "ballet-shortstay": Preset(
+        "Short Stay in 3 x 3 rooms with sat-fifo, clock modulo 32",
+        _run("ShortStay", 4000, {"memory": "sat-fifo", "time_index": "mod32", **_ALIKE}, env_kwargs={"size": 3}),
+        _short_stay(),
+    ),
+    "ballet-aba": Preset(
+        "Ballet-ABA with sat-pm, which has a quota for each place",
+        _run("ABA", 4000, {"memory": "sat-pm"}),
+        {memory: Variant(f"the memory {memory}", {"policy.memory": memory}) for memory in ("sat-fifo", "sat-pm")},
+    ),
+    "ballet-ama": Preset(
+        "all four tasks; an allocator, which gets the task as input, chooses the strategy",
+        _run("MultiTask", _ALLOCATION_STEPS, {"allocation": _ALLOCATION}),
+        {
+            "all": Variant(
+                "answers are learned from all episodes, also where the memory lacks the answer, as in the paper",
+                {"policy.allocation.only_kept": False},
+            ),
+            **{f"language{f'-split{split}' * (split > 0)}": _language(split) for split in range(3)},
+            "parity": Variant(
+                "as in the release: its initial weights, times by slot, exploration over 200,000 batches",
+                {
+                    "total_steps": RELEASE_STEPS,
+                    "learner": _RELEASE,
+                    "policy": {"initialisation": "release", "time_index": "slot", "allocation": {}},
+                },
+            ),
+            "small": Variant(
+                "three steps of a visit: the counterpart of the small DNC",
+                {"total_steps": 12_000, "policy.first": _SMALL["first"], "policy.every": _SMALL["every"]},
+            ),
+        },
+    ),
+    "ballet-unlimited": Preset(
+        "all four tasks with room for all 18 visits", _run("MultiTask", _ALLOCATION_STEPS, {"capacity": None})
+    ),
+    "ballet-dnc": Preset(
+        "all four tasks with a DNC of 288 cells; the task is an input at every step",
+        _run(
             "MultiTask",
             4000,
-            {"memory": f"dnc-{_on}", "capacity": None},
+            {"memory": "dnc-every", "capacity": None},
             SupervisedConfig(learning_rate=5e-4, final_learning_rate=0.0),
         ),
-    )
-    BALLET_PRESETS[f"ballet-dnc-{_on}-small"] = (
-        f"all four tasks, three steps of a visit, with a DNC of 54 cells of 64 numbers, one read head and no links that is told the task {_when}",
-        _base(
-            "MultiTask",
-            3500,
-            {"memory": f"dnc-{_on}", "capacity": None, "dnc": _SMALL_DNC, **_SMALL},
-            replace(_LAPTOP, learning_rate=2e-3, warmup_steps=200),
-        ),
-    )
-BALLET_PRESETS["ballet-ama-small"] = (
-    "all four tasks, three steps of a visit, with an allocator: what the small DNC is compared with",
-    _base("MultiTask", 12_000, {"allocation": _ALLOCATION, **_SMALL}),
-)
-BALLET_PRESETS["ballet-smoke"] = (
-    "Ballet-FIFO for seconds, which only shows that everything runs",
-    replace(
-        _base(
-            "FIFO",
-            20,
-            {"strategy": "fifo", "dim": 32, "layers": 1, "mlp_dim": 32},
-            SupervisedConfig(batch_size=8, validation_episodes=50, checkpoint_steps=10),
-        ),
-        eval_trials=100,
+        _dnc(),
     ),
-)
+    "ballet-smoke": Preset(
+        "Ballet-FIFO in seconds, which only shows that everything runs",
+        replace(
+            _run(
+                "FIFO",
+                20,
+                {"strategy": "fifo", "dim": 32, "layers": 1, "mlp_dim": 32},
+                SupervisedConfig(batch_size=8, validation_episodes=50, checkpoint_steps=10),
+            ),
+            eval_trials=100,
+        ),
+    ),
+}

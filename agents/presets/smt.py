@@ -1,99 +1,129 @@
-"""Presets of the Scene Memory Transformer's tables: three tasks, seven methods, two stages; every run is data derived from a few bases."""
+"""Presets of the Scene Memory Transformer (SMT): three tasks in two sizes, each with seven methods in two stages.
+
+The first stage (`:encoder`) learns an encoder, each decision from its own step only. The second learns a method on that frozen encoder.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.ppo_config import PPOConfig
-from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.presets.preset import Preset, Variant
 
-#: Task -> environment, metric of the table, and settings of learning, which SMT does not give. Temperatures are so low that softmax(Q) follows what
-#: a single step earns. In Search a find is far above what the Huber loss takes at its word, and a collision counts as a fifth of a cell, as it does
-#: in Coverage.
-TASKS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "roaming": ("memenvs/Roaming-v0", "distance", {"temperature": 0.25}),
-    "coverage": ("memenvs/Coverage-v0", "cells", {"reward_scale": 0.2, "temperature": 0.1}),
-    "search": ("memenvs/Search-v0", "classes", {"min_reward": -0.2, "temperature": 0.1}),
+
+@dataclass(frozen=True)
+class Task:
+    """A task of SMT's tables.
+
+    Attributes:
+        env: Gymnasium id.
+        score: Metric of the table.
+        dqn: Settings of Q-learning, which SMT does not give.
+    """
+
+    env: str
+    score: str
+    dqn: dict[str, Any]
+
+
+#: Temperatures are so low that softmax(Q) follows the reward of a single step. In Search the reward of a find is far above the range
+#: in which the Huber loss is quadratic, and a collision counts as a fifth of a cell, as it does in Coverage.
+TASKS: dict[str, Task] = {
+    "roaming": Task("memenvs/Roaming-v0", "distance", {"temperature": 0.25}),
+    "coverage": Task("memenvs/Coverage-v0", "cells", {"reward_scale": 0.2, "temperature": 0.1}),
+    "search": Task("memenvs/Search-v0", "classes", {"min_reward": -0.2, "temperature": 0.1}),
 }
-#: Method -> its memory, what it is, and settings besides width, heads and reach.
-METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "reactive": ("none", "the present only", {}),
-    "lstm": ("lstm", "an LSTM", {"bptt": 128}),
-    "frmqn": ("frmqn", "FRMQN", {"bptt": 128}),
-    "sm-pooling": (
+
+
+@dataclass(frozen=True)
+class Method:
+    """A memory of SMT's tables.
+
+    Attributes:
+        memory: Its registered name.
+        about: One line.
+        settings: Settings besides width, heads and capacity.
+    """
+
+    memory: str
+    about: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+METHODS: dict[str, Method] = {
+    "reactive": Method("none", "the present only"),
+    "lstm": Method("lstm", "an LSTM", {"bptt": 128}),
+    "frmqn": Method("frmqn", "FRMQN", {"bptt": 128}),
+    "sm-pooling": Method(
         "sm-pooling",
-        "the largest of each feature over the scene memory",
+        "the maximum of each feature over the scene memory",
         {"rectified": True, "tau": [1.0, 10.0, 100.0]},
     ),
-    "smt-factorized": ("smt-factorized", "the factorised Scene Memory Transformer", {}),
-    "smt": ("smt", "the Scene Memory Transformer", {}),
-    "smt-causal": ("smt-causal", "our causal Scene Memory Transformer", {}),
+    "smt-factorized": Method("smt-factorized", "the factorised Scene Memory Transformer"),
+    "smt": Method("smt", "the Scene Memory Transformer"),
+    "smt-causal": Method("smt-causal", "our causal Scene Memory Transformer"),
 }
-FROZEN = {"freeze_features": True, "freeze_previous_action": True}
 
 
 def _memory(method: str, dim: int, heads: int, capacity: int) -> dict[str, Any]:
-    """Settings of the policy that depend on the method: widths and reach as those of the others."""
-    name, _, more = METHODS[method]
+    """Policy settings of a method: its memory with the width and capacity that all methods share."""
+    memory = METHODS[method].memory
     settings: dict[str, Any] = {"dim": dim, "capacity": capacity}
-    if name == "lstm":
+    if memory == "lstm":
         settings = {"hidden_dim": dim}
-    if name.startswith("smt"):
+    if memory.startswith("smt"):
         settings["heads"] = heads
-    if name == "smt-factorized":
+    if memory == "smt-factorized":
         settings["n_centres"] = min(100, capacity // 4)
-    # Q = FC(3) o ReLU FC(width); without a memory also the layer that makes its input from the embeddings
-    layers = [dim, dim] if name == "none" else [dim]
+    # Q = Linear(3) o ReLU o Linear(width); without a memory also the layer that makes its input from the embeddings
+    layers = [dim, dim] if memory == "none" else [dim]
     return {
-        "memory": name,
-        "memory_kwargs": {} if name == "none" else settings | more,
+        "memory": memory,
+        "memory_kwargs": {} if memory == "none" else settings | METHODS[method].settings,
         "net_arch": {"pi": layers, "vf": []},
     }
 
 
-def _policy(method: str, dim: int, heads: int, capacity: int, network: str) -> dict[str, Any]:
-    """Settings of a policy: encoder of 64 for each kind of sight, the action before embedded in 16, ReLU."""
-    return {
-        **_memory(method, dim, heads, capacity),
-        "features_extractor_class": "SceneEncoder",
-        "features_extractor_kwargs": {"network": network, "dim": 64},
-        "previous_action_dim": 16,
-        "activation": "relu",
-        "adam_eps": 1e-8,
-    }
-
-
-def _steps(dqn: DQNConfig, n_envs: int, collections: int) -> int:
-    """Environment steps of a run: filling the replay, and as many collections of one episode in each environment."""
+def _total_steps(dqn: DQNConfig, n_envs: int, collections: int) -> int:
+    """Environment steps that fill the replay, and then collect one episode in each environment this many times."""
     fill = -(-dqn.capacity // n_envs)
     return (fill + collections) * n_envs * dqn.episode_steps
 
 
-def _base(task: str, dqn: DQNConfig, n_envs: int, collections: int, policy: dict[str, Any], **more: Any) -> RunConfig:
-    """A run in homes of the SUNCG style: trained in 156 homes, the best checkpoint chosen in 39 others, evaluated in 46."""
-    env, score, learning = TASKS[task]
-    horizon = {"max_episode_steps": dqn.episode_steps}
-    return RunConfig(
-        env=env,
-        env_kwargs={"world": "suncg_style", "split": "train", **horizon, **more.pop("env_kwargs", {})},
-        n_envs=n_envs,
-        total_steps=_steps(dqn, n_envs, collections),
-        learner=replace(dqn, **learning),
-        policy=policy,
-        validation_kwargs={"split": "validation"},
-        eval_kwargs={"split": "test"},
-        eval_steps=dqn.episode_steps,
-        eval_trials=460,
-        eval_all_layouts=True,
-        score=score,
-        **more,
-    )
+@dataclass(frozen=True)
+class Size:
+    """A size of the experiments: budget of training and width of the networks.
+
+    Attributes:
+        about: Words for the list of presets.
+        dqn: Settings of Q-learning.
+        n_envs: Environments that collect episodes.
+        collections: Collections of one episode in each environment, in the second stage.
+        first_stage: Overrides of the first stage.
+        sizes: dim, heads and capacity of the memory.
+        network: Network of the encoder.
+        run: Further settings of the run.
+        env: Further settings of the environment.
+        rates: Method -> step size, where a method learns more in the same number of updates with another one.
+    """
+
+    about: str
+    dqn: DQNConfig
+    n_envs: int
+    collections: int
+    first_stage: dict[str, Any]
+    sizes: dict[str, int]
+    network: str
+    run: dict[str, Any]
+    env: dict[str, Any] = field(default_factory=dict)
+    rates: dict[str, float] = field(default_factory=dict)
 
 
-#: For two cores: a row of 64 rays, 200 steps, a width of 64, 2050 updates that are larger than the article's.
-_LAPTOP = DQNConfig(
+#: A row of 64 rays, 200 steps, a width of 64, 2050 updates with a larger step size than the paper's.
+_LAPTOP_DQN = DQNConfig(
     capacity=320,
     episode_steps=200,
     updates_per_collect=50,
@@ -103,97 +133,144 @@ _LAPTOP = DQNConfig(
     target_rate=0.01,
     gamma=0.97,
 )
-#: Methods that learn more in as many updates with another step size.
-_LAPTOP_RATES = {"sm-pooling": 3e-3}
-#: The article's sizes; 32 new episodes every 500 updates.
-_PAPER = DQNConfig(precision="bfloat16")
+#: The paper's sizes; 32 new episodes every 500 updates.
+_PAPER_DQN = DQNConfig(precision="bfloat16")
+_SCAN = {"obs_mode": "scan"}
+
+_LAPTOP = Size(
+    about="for two cores",
+    dqn=_LAPTOP_DQN,
+    n_envs=16,
+    collections=40,
+    first_stage={"dqn.updates_per_collect": 200},
+    sizes={"dim": 64, "heads": 4, "capacity": 200},
+    network="small",
+    run={"threads": 1, "checkpoint_rollouts": 10, "validation_trials": 78},
+    env=_SCAN,
+    rates={"sm-pooling": 3e-3},
+)
+_PAPER_LIKE = Size(
+    about="at the paper's sizes",
+    dqn=_PAPER_DQN,
+    n_envs=32,
+    collections=400,  # 200,000 updates; the first stage has half
+    first_stage={"dqn.decisions": 8, "total_steps": _total_steps(_PAPER_DQN, 32, 200)},
+    sizes={"dim": 128, "heads": 8, "capacity": 500},
+    network="resnet",
+    run={"checkpoint_rollouts": 20, "validation_trials": 156},
+)
+_SMOKE = Size(
+    about="in a minute, which only shows that everything runs",
+    dqn=replace(_LAPTOP_DQN, capacity=16, episode_steps=50, batch_size=8, decisions=4, updates_per_collect=10),
+    n_envs=4,
+    collections=20,
+    first_stage={},
+    sizes={"dim": 32, "heads": 2, "capacity": 50},
+    network="small",
+    run={"threads": 1, "checkpoint_rollouts": 5, "validation_trials": 4, "eval_trials": 8},
+    env=_SCAN,
+)
 
 
-def _laptop(task: str, method: str, **changes: Any) -> RunConfig:
-    policy = _policy(method, dim=64, heads=4, capacity=200, network="small")
-    dqn = replace(_LAPTOP, learning_rate=_LAPTOP_RATES.get(method, _LAPTOP.learning_rate), **changes)
-    scan = {"obs_mode": "scan"}
-    return _base(task, dqn, 16, 40, policy, threads=1, env_kwargs=scan, checkpoint_rollouts=10, validation_trials=78)
+def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tuple(METHODS)) -> Preset:
+    """SMT's second stage in a task; variants are its first stage and the other methods.
 
-
-def _paper(task: str, method: str, collections: int, **changes: Any) -> RunConfig:
-    policy = _policy(method, dim=128, heads=8, capacity=500, network="resnet")
-    dqn = replace(_PAPER, **changes)
-    return _base(task, dqn, 32, collections, policy, checkpoint_rollouts=20, validation_trials=156)
-
-
-def _smoke(task: str, method: str) -> RunConfig:
-    policy = _policy(method, dim=32, heads=2, capacity=50, network="small")
-    sizes: dict[str, Any] = {
-        "capacity": 16,
-        "episode_steps": 50,
-        "batch_size": 8,
-        "decisions": 4,
-        "updates_per_collect": 10,
+    Homes are of the SUNCG style: training in 156, the best checkpoint chosen in 39 others, evaluation in 46.
+    """
+    row = TASKS[task]
+    learned = {
+        **_memory("smt", **size.sizes),
+        "features_extractor_class": "SceneEncoder",
+        "features_extractor_kwargs": {"network": size.network, "dim": 64},
+        "previous_action_dim": 16,
+        "activation": "relu",
+        "adam_eps": 1e-8,
     }
-    scan = {"obs_mode": "scan"}
-    config = _base(
-        task, replace(_LAPTOP, **sizes), 4, 20, policy, threads=1, env_kwargs=scan, checkpoint_rollouts=5, validation_trials=4
-    )  # fmt: skip
-    return replace(config, eval_trials=8)
-
-
-def _stages(name: str, about: str, first: RunConfig, second: dict[str, RunConfig]) -> dict[str, tuple[str, RunConfig]]:
-    """The first stage, and those methods of the second that start with its encoder."""
-    policy = {**first.policy, "single_steps": True}
-    what = f"{about}, first stage: everything is learned, each decision from its own step only"
-    presets = {f"{name}-encoder": (what, replace(first, policy=policy))}
-    for method, config in second.items():
-        frozen = replace(config, policy={**config.policy, **FROZEN}, encoder_from=f"runs/{name}-encoder-{{seed}}")
-        presets[f"{name}-{method}"] = (f"{about}, second stage: {METHODS[method][1]}", frozen)
-    return presets
-
-
-SMT_PRESETS: dict[str, tuple[str, RunConfig]] = {}
-for _task in TASKS:
-    SMT_PRESETS |= _stages(
-        f"{_task}-laptop",
-        f"{_task.capitalize()} for two cores",
-        _laptop(_task, "smt", updates_per_collect=200),
-        {method: _laptop(_task, method) for method in METHODS},
+    config = RunConfig(
+        **{
+            "env": row.env,
+            "env_kwargs": {
+                "world": "suncg_style",
+                "split": "train",
+                "max_episode_steps": size.dqn.episode_steps,
+                **size.env,
+            },
+            "n_envs": size.n_envs,
+            "total_steps": _total_steps(size.dqn, size.n_envs, size.collections),
+            "learner": replace(size.dqn, **row.dqn),
+            "policy": {**learned, "freeze_features": True, "freeze_previous_action": True},
+            "encoder_from": f"runs/{task}-{size_name}-encoder-{{seed}}",
+            "validation_kwargs": {"split": "validation"},
+            "eval_kwargs": {"split": "test"},
+            "eval_steps": size.dqn.episode_steps,
+            "eval_trials": 460,
+            "eval_all_layouts": True,
+            "score": row.score,
+            **size.run,
+        }
     )
-    SMT_PRESETS |= _stages(  # 100 K updates and 200 K
-        f"{_task}-paper-like",
-        f"{_task.capitalize()} at the article's sizes",
-        _paper(_task, "smt", 200, decisions=8),
-        {method: _paper(_task, method, 400) for method in METHODS},
+    first = Variant(
+        "first stage: everything is learned, each decision from its own step only",
+        {"encoder_from": None, "policy": {**learned, "single_steps": True}, **size.first_stage},
     )
-SMT_PRESETS |= _stages(
-    "coverage-smoke",
-    "Coverage in a minute, which only shows that everything runs",
-    _smoke("coverage", "smt"),
-    {"smt": _smoke("coverage", "smt")},
-)
+    variants = {"encoder": first}
+    for method in methods:
+        overrides = {f"policy.{key}": value for key, value in _memory(method, **size.sizes).items()}
+        if method in size.rates:
+            overrides["dqn.learning_rate"] = size.rates[method]
+        variants[method] = Variant(f"second stage: {METHODS[method].about}", {} if method == "smt" else overrides)
+    return Preset(f"{task.capitalize()} {size.about}, second stage: {METHODS['smt'].about}", config, variants)
 
 
-def _add(name: str, base: str, what: str, changes: list[tuple[str, Any]], **more: Any) -> None:
-    SMT_PRESETS[name] = (what, replace(with_overrides(SMT_PRESETS[base][1], changes), **more))
+def _with(preset: Preset, **variants: Variant) -> Preset:
+    """A preset with further variants."""
+    return replace(preset, variants={**preset.variants, **variants})
 
 
-_add(
-    "coverage-literal-smt",
-    "coverage-paper-like-smt",
-    "Coverage at the article's sizes and as it can be read: one new episode every 500 updates, at least 200,000 of them",
-    [("n_envs", 1), ("total_steps", (1000 + 400) * 500)],
-)
-_add(
-    "coverage-fast-smt",
-    "coverage-paper-like-smt",
-    "Coverage at the article's sizes with 64 new episodes every 200 updates",
-    [("n_envs", 64), ("dqn.updates_per_collect", 200), ("total_steps", (16 + 1000) * 64 * 500), ("checkpoint_rollouts", 50)],
-)  # fmt: skip
-_add(
-    "coverage-laptop-smt-ppo",
-    "coverage-laptop-smt",
-    "Coverage for two cores, second stage: the Scene Memory Transformer with PPO",
-    [("policy.net_arch", {"pi": [64], "vf": [64]}), ("total_steps", 320_000)],
-    learner=PPOConfig(
-        gamma=_LAPTOP.gamma, learning_rate=1e-3, final_learning_rate=1e-4, n_steps=200, n_updates=1, n_epochs=2, batch_size=8,
-        normalize_advantage=True, clip_range_vf=None, vf_coef=0.001, gae_lambda=0.95, bootstrap_truncated=True,
+SMT_PRESETS: dict[str, Preset] = {
+    **{f"{task}-laptop": _preset(task, "laptop", _LAPTOP) for task in TASKS},
+    **{f"{task}-paper-like": _preset(task, "paper-like", _PAPER_LIKE) for task in TASKS},
+    "coverage-smoke": _preset("coverage", "smoke", _SMOKE, ("smt",)),
+}
+SMT_PRESETS["coverage-paper-like"] = _with(
+    SMT_PRESETS["coverage-paper-like"],
+    literal=Variant(
+        "as the paper can be read: one new episode every 500 updates, at least 200,000 of them",
+        {"n_envs": 1, "total_steps": (1000 + 400) * 500},
     ),
-)  # fmt: skip
+    fast=Variant(
+        "64 new episodes every 200 updates",
+        {
+            "n_envs": 64,
+            "dqn.updates_per_collect": 200,
+            "total_steps": (16 + 1000) * 64 * 500,
+            "checkpoint_rollouts": 50,
+        },
+    ),
+)
+SMT_PRESETS["coverage-laptop"] = _with(
+    SMT_PRESETS["coverage-laptop"],
+    **{
+        "smt-ppo": Variant(
+            "second stage: the Scene Memory Transformer with PPO",
+            {
+                "policy.net_arch": {"pi": [64], "vf": [64]},
+                "total_steps": 320_000,
+                "learner": PPOConfig(
+                    gamma=_LAPTOP_DQN.gamma,
+                    learning_rate=1e-3,
+                    final_learning_rate=1e-4,
+                    n_steps=200,
+                    n_updates=1,
+                    n_epochs=2,
+                    batch_size=8,
+                    normalize_advantage=True,
+                    clip_range_vf=None,
+                    vf_coef=0.001,
+                    gae_lambda=0.95,
+                    bootstrap_truncated=True,
+                ),
+            },
+        )
+    },
+)

@@ -15,7 +15,7 @@ from memenvs.agents.presets import find_preset
 pytestmark = pytest.mark.learning
 
 
-@pytest.mark.parametrize(("preset", "least", "most"), [("ballet-fifo", 0.8, 1.0), ("ballet-fifo-lifo", 0.0, 0.2)])
+@pytest.mark.parametrize(("preset", "least", "most"), [("ballet-fifo", 0.8, 1.0), ("ballet-fifo:lifo", 0.0, 0.2)])
 def test_ballet_is_learned_by_who_has_kept_it(tmp_path: Path, preset: str, least: float, most: float) -> None:
     config = with_overrides(find_preset(preset), [("total_steps", 1000), ("supervised.warmup_steps", 200)])
     with RunDirectory(tmp_path / preset, config) as run:

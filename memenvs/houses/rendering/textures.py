@@ -1,20 +1,18 @@
-"""The images of textures: 128 x 128 texels from formulas and seeded noise.
+"""What the pictures of materials show: 128 x 128 texels each, painted by arithmetic, the same on every machine.
 
-They are the same on every machine. Each public function returns float (128, 128), a factor of the base colour, or float
-(128, 128, 3), a factor per channel. Rows run down. All tile without a seam, except those that show one whole object
-(label, screen, window, paintings).
+Each function gives float (128, 128), a factor of the base colour, or (128, 128, 3); all but those that show one thing whole tile. Rows run down.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Side of a texture, texels.
+#: Side of a picture in texels.
 TILE = 128
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
-    """U (across) and v (down) of the texels' middles, each float (128, 128), in 0..1."""
+    """Columns and rows of the texels, each (128, 128), in 0..1."""
     line = (np.arange(TILE) + 0.5) / TILE
     return np.meshgrid(line, line)
 
@@ -49,12 +47,12 @@ def _rgb(*channels: np.ndarray | float) -> np.ndarray:
 
 
 def plain() -> np.ndarray:
-    """A nearly uniform surface."""
+    """Nearly even."""
     return 1 + 0.012 * _noise(1, 2, 2)
 
 
 def plaster() -> np.ndarray:
-    """A slightly uneven surface."""
+    """Slightly uneven."""
     return 1 + 0.006 * _clouds(2) + 0.014 * _noise(3, 1, 1)
 
 
@@ -73,7 +71,7 @@ def wallpaper() -> np.ndarray:
 
 
 def _boards(count: int, seed: int, *, groove: float) -> np.ndarray:
-    """Long boards running across, each with a tone of its own and two staggered joints."""
+    """Long boards side by side, running across, each with its own tone and two staggered joints."""
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[0:TILE, 0:TILE]
     width = TILE // count
@@ -93,7 +91,7 @@ def planks() -> np.ndarray:
 
 
 def parquet() -> np.ndarray:
-    """Squares of short staves, alternately running across and down."""
+    """Squares of short staves, turned in turn."""
     rows, columns = np.mgrid[0:TILE, 0:TILE]
     turned = ((rows // 32) + (columns // 32)) % 2 == 0
     along = np.where(turned, rows, columns)
@@ -121,14 +119,14 @@ def checker() -> np.ndarray:
 
 
 def marble() -> np.ndarray:
-    """Light stone with dark veins."""
+    """Veins."""
     bends = _noise(50, 14, 14) + 0.4 * _noise(51, 5, 5)
     veins = np.exp(-np.abs(bends) * 9) + 0.5 * np.exp(-np.abs(_noise(52, 10, 10)) * 14)
     return 1.05 - 0.3 * np.minimum(veins, 1) + 0.02 * _clouds(53)
 
 
 def carpet() -> np.ndarray:
-    """The short pile of a carpet."""
+    """Short pile."""
     return 1 + 0.09 * _noise(60, 0, 0) + 0.06 * _noise(61, 2, 2) + 0.02 * _clouds(62)
 
 
@@ -144,25 +142,25 @@ def brick() -> np.ndarray:
 
 
 def wood() -> np.ndarray:
-    """Wood whose grain runs across."""
+    """Grain that runs across."""
     rings = _noise(80, 24, 5) * 2.2 + _grid()[1] * 12 * np.pi * 2 / 4
     return 1 + 0.07 * np.sin(rings) + 0.05 * _noise(81, 14, 0) + 0.03 * _noise(82, 5, 0)
 
 
 def wood_upright() -> np.ndarray:
-    """Wood whose grain runs down."""
+    """Grain that runs down."""
     return wood().T
 
 
 def fabric() -> np.ndarray:
-    """Woven threads."""
+    """A weave."""
     rows, columns = np.mgrid[0:TILE, 0:TILE]
     weave = np.where((rows // 2 + columns // 2) % 2 == 0, 1.05, 0.95)
     return weave + 0.04 * _noise(90, 3, 0) + 0.04 * _noise(91, 0, 3) + 0.03 * _clouds(92)
 
 
 def leather() -> np.ndarray:
-    """Leather with fine cracks."""
+    """Fine cracks."""
     cracks = np.abs(_noise(100, 2, 2))
     return 1.02 + 0.05 * np.minimum(cracks, 1.2) + 0.07 * _clouds(101) - 0.12 * (cracks < 0.12)
 
@@ -191,7 +189,7 @@ def paper() -> np.ndarray:
 
 
 def stripes() -> np.ndarray:
-    """Vertical stripes."""
+    """Upright stripes."""
     columns = np.mgrid[0:TILE, 0:TILE][1]
     return np.where(columns // 16 % 2 == 0, 1.15, 0.72) + 0.03 * _noise(130, 1, 1)
 
@@ -212,7 +210,7 @@ def label() -> np.ndarray:
 
 
 def books() -> np.ndarray:
-    """Spines of books on a shelf."""
+    """Spines on a shelf."""
     rng = np.random.default_rng(140)
     image = _rgb(0.16, 0.12, 0.1)
     rows = np.arange(TILE)
@@ -258,7 +256,7 @@ def screen() -> np.ndarray:
 
 
 def ceramic() -> np.ndarray:
-    """A glazed, nearly uniform surface."""
+    """Glazed, nearly even."""
     return 1.02 + 0.012 * _clouds(170)
 
 
@@ -276,7 +274,7 @@ def window() -> np.ndarray:
 
 
 def _framed(image: np.ndarray) -> np.ndarray:
-    """Add a pale mount and a dark frame to an image (128, 128, 3), in place."""
+    """The image, (128, 128, 3), with a pale rim and a dark frame around it."""
     u, v = _grid()
     edge = np.minimum(np.minimum(u, 1 - u), np.minimum(v, 1 - v))
     image[edge < 0.14] = (0.95, 0.93, 0.88)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -18,17 +16,10 @@ from memenvs.agents import DQNConfig, EpisodeDQN, PartialUpdatePPO, PPOConfig
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import BEST, CHECKPOINT, VALIDATION, RunDirectory
-from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
-from memenvs.agents.experiments.play import RandomPolicy
+from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.train import check_config, train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
-from memenvs.agents.presets import PRESETS, find_preset
-from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
 from memenvs.agents.vec_env import TrialVecEnv
-from memenvs.exploration.env import Exploration
-from memenvs.exploration.task_home import TaskHome
-from memenvs.houses.worlds import make_house_world
-from tests.exploration.toys import ToyWorld
 from tests.processes import run_python
 
 SMALL = RunConfig(
@@ -212,10 +203,10 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     first, second = tmp_path / "first", tmp_path / "second"
     few = ["--eval_trials", "2", "--dqn.capacity", "8", "--dqn.updates_per_collect", "2", "--json"]
     short = ["--total_steps", "600", "--validation_trials", "0", "--no-evaluate"]
-    assert main(["train", "coverage-smoke-encoder", "--out", str(first), *few, *short]) == 0
+    assert main(["train", "coverage-smoke:encoder", "--out", str(first), *few, *short]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 600
     short = ["--total_steps", "1000", "--checkpoint_rollouts", "2"]
-    began = ["train", "coverage-smoke-smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
+    began = ["train", "coverage-smoke:smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
     assert main(began) == 0
     result = json.loads(capsys.readouterr().out)["evaluation"]
     assert {"cells", "collisions", "return"} <= set(result["agent"]["metrics"])
@@ -255,7 +246,7 @@ def test_mistakes_are_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "coverage-smoke-smt", *changes]) == 2
+    assert main(["train", "coverage-smoke:smt", *changes]) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
@@ -314,134 +305,3 @@ def test_a_checkpoint_of_another_learner(tmp_path: Path) -> None:
         pytest.raises(ValueError, match="is of another run: algorithm must be 'EpisodeDQN', got 'Par"),
     ):
         train_run(run, quiet=True)
-
-
-# ---------------------------------------------------------------------------------------------------------------- presets
-
-
-def test_every_task_has_every_method_in_both_sizes() -> None:
-    assert set(SMT_PRESETS) <= set(PRESETS)
-    for task in TASKS:
-        for size in ("laptop", "paper-like"):
-            encoder = f"{task}-{size}-encoder"
-            assert find_preset(encoder).policy["single_steps"]
-            for method in METHODS:
-                config = find_preset(f"{task}-{size}-{method}")
-                assert config.encoder_from == f"runs/{encoder}-{{seed}}"
-                assert config.policy["freeze_features"]
-                assert config.policy["freeze_previous_action"]
-
-
-def test_the_articles_size_learns_in_both_stages(tmp_path: Path) -> None:
-    """Its networks, memory and precision, in smaller pictures and with hardly any updates."""
-    short = [
-        ("env_kwargs.image_size", [12, 16]), ("env_kwargs.max_episode_steps", 6), ("eval_steps", 6), ("total_steps", 36), ("n_envs", 2),
-        ("dqn.episode_steps", 6), ("dqn.capacity", 4), ("dqn.batch_size", 2), ("dqn.decisions", 4), ("dqn.updates_per_collect", 1),
-        ("validation_trials", 0), ("device", "cpu"), ("threads", 1),
-    ]  # fmt: skip
-    first = with_overrides(find_preset("search-paper-like-encoder"), short)
-    with RunDirectory(tmp_path / "first", first) as run:
-        train_run(run, quiet=True)
-    second = with_overrides(find_preset("search-paper-like-smt"), [*short, ("encoder_from", str(tmp_path / "first"))])
-    with RunDirectory(tmp_path / "second", second) as run:
-        model = train_run(run, quiet=True)
-    assert isinstance(model, EpisodeDQN) and model._n_updates == 2
-    assert model.config.precision == "bfloat16" and model.policy.memory.config.dim == 128
-    begun = EpisodeDQN.load(tmp_path / "first" / CHECKPOINT, device="cpu").policy.state_dict()
-    own = model.policy.state_dict()
-    resnet = [name for name in own if name.startswith("features_extractor.")]
-    assert resnet and all(torch.equal(own[name], begun[name]) for name in resnet)  # frozen
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in SMT_PRESETS if "encoder" in name or name.startswith("coverage-laptop")]
-)
-def test_presets_can_be_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First stages as they are, second stages up to their first stage, which is not there."""
-    monkeypatch.chdir(tmp_path)
-    config = find_preset(name)
-    if config.encoder_from is None:
-        check_config(config)
-        return
-    for seed in (0, 3):  # each seed has a first stage of its own
-        with pytest.raises(
-            FileNotFoundError, match=re.escape(f"there is none at {config.encoder_from.format(seed=seed)};")
-        ):
-            check_config(replace(config, seed=seed))
-    check_config(with_overrides(config, [("encoder_from", None), ("policy.freeze_features", False)]))
-    assert not os.listdir(tmp_path)
-
-
-def test_methods_differ_in_their_memory_only() -> None:
-    """And pooling in its step size."""
-    for task in TASKS:
-        base = find_preset(f"{task}-laptop-smt")
-        for method in METHODS:
-            config = find_preset(f"{task}-laptop-{method}")
-            policy = {
-                key: value for key, value in config.policy.items() if key not in ("memory", "memory_kwargs", "net_arch")
-            }
-            same = {key: value for key, value in base.policy.items() if key in policy}
-            assert policy == same
-            step_size = 3e-3 if method == "sm-pooling" else 1e-3
-            expected = with_overrides(base, [("dqn.learning_rate", step_size)])
-            assert replace(config, policy={}) == replace(expected, policy={})
-
-
-def test_presets_train_validate_and_evaluate_in_other_homes() -> None:
-    for name, (_, config) in SMT_PRESETS.items():
-        parts = [config.env_kwargs | changes for changes in ({}, config.validation_kwargs, config.eval_kwargs)]
-        assert [part["split"] for part in parts] == ["train", "validation", "test"], name
-        homes = [make_house_world(part["world"], split=part["split"])._seeds for part in parts]  # type: ignore[attr-defined]
-        assert len(set().union(*homes)) == sum(map(len, homes)) == 156 + 39 + 46, name
-
-
-def test_evaluation_of_presets_is_in_each_home_equally_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one preset the evaluation is played, in episodes of one step and with an empty room in the place of each home."""
-    for name, (_, config) in SMT_PRESETS.items():
-        if "smoke" not in name:  # which only shows that everything runs
-            assert (config.eval_all_layouts, config.eval_trials) == (True, 10 * 46), name
-    room = TaskHome.of(0, ToyWorld().home(0))
-    monkeypatch.setattr(Exploration, "_load_home", lambda self, number: room)
-    short = [("env_kwargs.max_episode_steps", 1), ("eval_steps", 1)]
-    config = with_overrides(find_preset("coverage-laptop-smt"), short)
-    env = evaluation_env(config, config.n_envs, 1)
-    results = make_evaluator(config, env).run(RandomPolicy(env.action_space))
-    env.close()
-    assert np.bincount(results.layouts).tolist() == [10] * 46
-
-
-def test_collection_rates_of_the_specification() -> None:
-    """New episodes every so many updates: 32 / 500, 1 / 500 as the article can be read, 64 / 200.
-
-    If one is played at a time and ends early there are more updates.
-    """
-    rates = {"coverage-paper-like-smt": (32, 500), "coverage-literal-smt": (1, 500), "coverage-fast-smt": (64, 200)}
-    for name, rate in rates.items():
-        config = find_preset(name)
-        assert (config.n_envs, config.learner.updates_per_collect) == rate
-        stated = (
-            config.learner.capacity,
-            config.learner.batch_size,
-            config.learner.learning_rate,
-            config.learner.episode_steps,
-        )
-        assert stated == (1000, 64, 5e-4, 500)
-        unstated = (
-            config.learner.gamma,
-            config.learner.n_step,
-            config.learner.target_rate,
-            config.learner.decisions,
-            config.learner.max_grad_norm,
-        )
-        assert unstated == (0.99, 3, 1e-3, 32, 10.0)
-        waves = -(-config.learner.capacity // config.n_envs)
-        updates = (config.total_steps // (config.n_envs * 500) - waves) * config.learner.updates_per_collect
-        assert updates == 200_000
-    rewards = {"roaming": (0.25, 1.0, None), "coverage": (0.1, 0.2, None), "search": (0.1, 1.0, -0.2)}
-    for task, stated in rewards.items():
-        for size, rate in (("laptop", 0.01), ("paper-like", 0.001)):
-            dqn = find_preset(f"{task}-{size}-smt").learner
-            assert dqn is not None
-            assert (dqn.temperature, dqn.reward_scale, dqn.min_reward) == stated
-            assert dqn.target_rate == rate

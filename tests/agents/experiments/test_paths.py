@@ -16,9 +16,8 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
-from memenvs.agents.experiments.play import OraclePolicy
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
+from memenvs.agents.experiments.trial_evaluator import OraclePolicy, TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
@@ -140,7 +139,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_without_an_agent_no_training_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = replace(find_preset("coverage-smoke-encoder"), n_envs=2)
+    config = replace(find_preset("coverage-smoke:encoder"), n_envs=2)
     RunDirectory(tmp_path, config).close()
     command = ["paths", str(tmp_path), "--episodes", "2", "--maps", "1", "--metric", "distance", "--json"]
     assert main([*command, "--policies", "oracle", "random"]) == 0
@@ -193,14 +192,14 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
     ],
 )
 def test_bad_names(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    RunDirectory(tmp_path, replace(find_preset("coverage-smoke-encoder"), n_envs=1)).close()
+    RunDirectory(tmp_path, replace(find_preset("coverage-smoke:encoder"), n_envs=1)).close()
     assert main(["paths", str(tmp_path), *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "paths.json").exists()
 
 
 def test_bad_numbers(tmp_path: Path) -> None:
-    with RunDirectory(tmp_path, replace(find_preset("coverage-smoke-encoder"), n_envs=1)) as run:
+    with RunDirectory(tmp_path, replace(find_preset("coverage-smoke:encoder"), n_envs=1)) as run:
         with pytest.raises(ValueError, match="episodes must be an integer of at least 1, got 0"):
             compare_paths([run], tmp_path, episodes=0)
         with pytest.raises(ValueError, match="maps must be an integer of at least 0, got -1"):
@@ -210,4 +209,4 @@ def test_bad_numbers(tmp_path: Path) -> None:
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, RunConfig(env="CartPole-v1", n_envs=1)).close()
     assert main(["paths", str(tmp_path), "--policies", "random"]) == 2
-    assert "env must be one of this project to have its paths drawn, got 'CartPole-v1'" in capsys.readouterr().err
+    assert "env must be one of this project to have its ways drawn, got 'CartPole-v1'" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import torch
 from memenvs.agents import make_vec_env
 from memenvs.agents.__main__ import main
 from memenvs.agents.algorithms import checkpoint
-from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.report import learning_figure
@@ -21,7 +21,6 @@ from memenvs.agents.mtvm import config as config_module
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.word_attention import record_word_attention
-from memenvs.agents.presets import find_preset
 from tests.agents.mtvm.learners import DRY, ENV, SIZES, kwargs, weights
 
 
@@ -167,23 +166,6 @@ def test_it_begins_with_what_another_has_learned(make_learner, tmp_path: Path) -
         second.load_features(tmp_path / "none.zip")
 
 
-def test_presets_of_ablations_differ_in_what_they_say() -> None:
-    base = find_preset("vln-r2r-small")
-    changes = {
-        "last1": ("policy.network.bank", 1), "no-memory": ("policy.network.bank", 0), "recurrent": ("policy.network.history", "state"),
-    }  # fmt: skip
-    for name, pair in changes.items():
-        assert find_preset(f"vln-r2r-small-{name}") == with_overrides(base, [pair])
-    deaf = [
-        ("policy.network.language", False),
-        ("imitation.text_consistency", 0.0),
-        ("imitation.cross_consistency", 0.0),
-    ]
-    assert find_preset("vln-r2r-small-no-language") == with_overrides(base, deaf)
-    paper = find_preset("vln-r2r-paper")
-    assert paper.learner == ImitationConfig() and paper.env_kwargs["feature_size"] == 2048 and paper.eval_trials == 2349
-
-
 def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
     """The preset of the real graphs on the toy house; the supervision of training is a setting of the environment."""
     pairs = {
@@ -195,7 +177,6 @@ def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
     assert main(["train", "vln-cvdn-small", "--out", str(tmp_path / "run"), *options]) == 0
     with RunDirectory(tmp_path / "run") as run:
         assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
-    assert find_preset("vln-cvdn-laptop").env_kwargs["world"] == "procedural"
 
 
 def test_words_are_heeded_by_who_reads(make_learner) -> None:

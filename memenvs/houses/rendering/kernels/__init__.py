@@ -1,1 +1,1 @@
-"""Compiled inner loops of the renderer, written for vector registers."""
+"""Compiled inner loops of the renderer."""

@@ -31,10 +31,11 @@ from memenvs.agents.algorithms.dqn import EpisodeDQN
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, holds
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
+from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialResults
+from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.presets import find_preset, run_names
 from memenvs.agents.presets.smt import METHODS

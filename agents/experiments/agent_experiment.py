@@ -17,10 +17,10 @@ from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, best_checkpoint
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_demonstrated, trained_policy
+from memenvs.agents.experiments.play import Policy
 from memenvs.agents.experiments.progress import progress_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report, add_demonstrations, add_maps, add_runs
-from memenvs.agents.experiments.trial_evaluator import Policy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
 

@@ -1,4 +1,4 @@
-"""Pictures of where attention goes on the map of a trial."""
+"""Figures of attention on the map of a trial."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-#: Of discs; no map of ours has these colours.
-_EARLIER, _OWN = "#d61fb8", "#1f6fff"
+# colours of discs; none of the maps has them
+_EARLIER = "#d61fb8"
+_OWN = "#1f6fff"
 
 
 def attention_figure(
@@ -20,18 +21,19 @@ def attention_figure(
     columns: int,
     title: str,
 ) -> Figure:
-    """Where attention goes on the map, in one panel after the other.
+    """Draw attention on the map, one panel each.
 
     Args:
         picture: uint8, (H, W, 3); the map.
         pixels: float, (T, 2); column and row of each step on it.
         episodes: int64, (T,); the episode of each step.
-        panels: Title, and attention to the first S steps, float (S,), S <= T.
-        columns: Panels side by side.
-        title: Of all.
+        panels: Title, and attention to the first S steps, float, (S,), S <= T.
+        columns: Number of panels side by side.
+        title: Title of the figure.
 
     Returns:
-        Discs whose area is the attention to the place, in one colour for earlier episodes, in another for that of the last of the S steps.
+        A figure with one disc per place, whose area is the attention to it. Attention to earlier episodes and to the
+        episode of the last of the S steps has different colours.
     """
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(2.6 * columns, 2.9 * rows), dpi=110, layout="constrained")
@@ -60,7 +62,7 @@ def attention_figure(
 def goals_figure(
     picture: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: Mapping[str, np.ndarray]
 ) -> Figure:
-    """Where the head attends to that heeds the goal most, in a panel for each goal shown after the trial.
+    """Draw the attention of the head that depends on the goal most, one panel per goal shown after the trial.
 
     Args:
         picture: As in `attention_figure`.
@@ -71,9 +73,10 @@ def goals_figure(
     weights = np.stack(list(goals.values()))
     change = 0.5 * np.abs(weights - weights.mean(0)).sum(-1).mean(0)
     layer, head = np.unravel_index(change.argmax(), change.shape)
-    panels = [(f"looking for {name}", attention[layer, head]) for name, attention in goals.items()]
+    panels = [(f"goal {name}", attention[layer, head]) for name, attention in goals.items()]
     title = (
-        f"attention after step {len(episodes)} for each goal shown,\nof the head that heeds the goal most: layer {layer}, head {head};\n"
+        f"attention after step {len(episodes)} for each goal shown,\n"
+        f"of the head that depends on the goal most: layer {layer}, head {head};\n"
         f"{change[layer, head]:.1%} of its attention moves with the goal; the map is that of the last episode"
     )
     return attention_figure(picture, pixels, episodes, panels, min(5, len(panels)), title)

@@ -1,4 +1,4 @@
-"""Where the attention of a relic memory goes: recorded over a trial, told apart by pattern; `probe_figures.py` draws it."""
+"""Attention of a ReLIC memory: recorded over a trial and classified by pattern; `attention_figures` draws it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from memenvs.agents.experiments.attention_figures import attention_figure, goals_figure
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
+from memenvs.agents.experiments.play import play_trials
 from memenvs.agents.experiments.report import figure_png
 from memenvs.agents.memory import State, StepInputs
 from memenvs.agents.memory.clock import StepClock
@@ -28,30 +29,32 @@ from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int
 from memenvs.files import write_file
 
-#: Mass on the sink from which a head is "all-on-sink", and under which it is not any more.
-ON_SINK, OFF_SINK = 0.9, 0.5
-#: Share of what is not on the sink that lies within the episode, or before it.
+ON_SINK = 0.9
+"""Mass on the sink from which a head is "all-on-sink"."""
+OFF_SINK = 0.5
+"""Mass on the sink under which a head has left it."""
 MOSTLY = 0.8
-#: Overlap with uniform attention from which a head is "uniform", as one that has not been trained is.
-EVEN = 0.9
-#: Overlap of the attention of different episodes from which a head is "episode-invariant".
-SAME = 0.5
-#: Mass off the sink that a step must have to be compared with another one.
-ENOUGH = 0.1
+"""Share of the mass off the sink from which a head is "intra-episode" or "inter-episode"."""
+UNIFORM = 0.9
+"""Overlap with uniform attention from which a head is "uniform", as one that has not been trained is."""
+INVARIANT = 0.5
+"""Overlap of the attention of different episodes from which a head is "episode-invariant"."""
+MIN_MASS = 0.1
+"""Mass off the sink that a step must have to be compared with another one."""
 
 
 @torch.no_grad()
 def attention_weights(memory: RelicMemory, x: StepInputs, state: State) -> Tensor:
-    """Attention that the next step would pay, layer by layer; the state stays as it is.
+    """Attention that the next step would pay in each layer; the state stays unchanged.
 
     Args:
         memory: The memory; dropout is off.
-        x: The step, B = T = 1.
-        state: What came before.
+        x: Inputs of the step, B = T = 1.
+        state: State before the step.
 
     Returns:
-        float, (layers, heads, sinks + S); first the sink if there is one, then the S steps of the trial, the last of them this one;
-        sums to 1.
+        float, (layers, heads, sinks + S); first the sink if there is one, then the S steps of the trial, the last of
+        them this one. Each row sums to 1.
     """
     clock = StepClock.read(x.episode_start, x.trial_start, state)
     past = int(-clock.trial_first[0, 0].clamp(max=0))
@@ -78,11 +81,12 @@ class Recording:
     """Attention at some steps of one trial.
 
     Attributes:
-        sinks: Entries of each attention that are no steps: 1 or 0, at the front.
+        sinks: Leading entries of each attention that are no steps: 1 or 0.
         episodes: int64, (T,); the episode of each step, from 0.
-        poses: float, (T, 3); where each step was.
+        poses: float, (T, 3); pose before each step.
         weights: Step -> float, (layers, heads, sinks + step + 1); see `attention_weights`.
-        goals: Name of a goal -> the same after the last step, with this goal in place of the real one; empty if observations show none.
+        goals: Name of a goal -> attention after the last step, as `weights`, with this goal in place of the real one;
+            empty if observations show none.
     """
 
     sinks: int
@@ -92,13 +96,43 @@ class Recording:
     goals: dict[str, np.ndarray]
 
 
-def record(
+class _AttentionRecorder:
+    """A policy with a ReLIC memory that records its attention before it acts, in one environment."""
+
+    def __init__(self, policy: MemoryPolicy, env: TrialVecEnv, n_steps: int, at: Collection[int]) -> None:
+        self._policy = policy
+        self._task = env.env.task
+        self._at = at
+        self.episodes = np.zeros(n_steps, np.int64)
+        self.poses = np.zeros((n_steps, 3))
+        self.weights: dict[int, np.ndarray] = {}
+        self._step = 0
+        self._episode = -1
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """Actions of the policy."""
+        assert episode_start is not None
+        if state is None:
+            state = self._policy.initial_state(1, max_steps=len(self.episodes))
+        t = self._step
+        self._episode += int(episode_start[0])
+        self.episodes[t] = self._episode
+        self.poses[t] = self._task.info()["pose"][0]
+        if t in self._at:
+            self.weights[t] = _attention(self._policy, observation, state, episode_start)
+        self._step += 1
+        return self._policy.predict(observation, state, episode_start, deterministic)
+
+
+def record_attention(
     policy: ActingPolicy, env: TrialVecEnv, n_steps: int, at: Collection[int], *, layout: int | None = None
 ) -> Recording:
-    """Plays one trial and records the attention at some of its steps.
+    """Play one trial and record the attention at some of its steps.
 
     Args:
-        policy: With a relic memory.
+        policy: Policy with a ReLIC memory.
         env: One environment whose trials do not end before `n_steps`.
         n_steps: Steps of the trial; >= 1.
         at: Steps at which attention is recorded, counted from 0.
@@ -110,37 +144,30 @@ def record(
     name = policy.memory_name if isinstance(policy, MemoryPolicy) else type(policy).__name__
     if not isinstance(policy, MemoryPolicy) or not isinstance(policy.memory, RelicMemory):
         raise ValueError(
-            f"memory must be 'relic' to have its attention recorded, got {name!r}; what an agent with any memory does, "
-            "step by step on the map, is drawn by `python -m memenvs.agents paths`"
+            f"memory must be 'relic' to have its attention recorded, got {name!r}; the paths of an agent with any "
+            "memory are drawn by `python -m memenvs.agents paths`"
         )
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")
     check_int("n_steps", n_steps)
     policy.set_training_mode(False)
     env.set_options({"new_trial": True} if layout is None else {"new_trial": True, "layout": layout})
-    observation, start = env.reset(), np.ones(1, bool)
-    state = policy.initial_state(1, max_steps=n_steps)
-    episodes, poses, weights = np.zeros(n_steps, np.int64), np.zeros((n_steps, 3)), {}
-    episode = -1
-    for t in range(n_steps):
-        episode += int(start[0])
-        episodes[t], poses[t] = episode, env.env.task.info()["pose"][0]
-        if t in at:
-            weights[t] = _attention(policy, observation, state, start)
-        actions, state = policy.predict(observation, state, start)
-        observation, _, start, _ = env.step(actions)
-        if start[0] and env.reset_infos[0]["trial_start"] and t + 1 < n_steps:
-            raise ValueError(f"the trial must go on for {n_steps} steps, it ended after {t + 1}")
+    recorder = _AttentionRecorder(policy, env, n_steps, at)
+    for t, step in enumerate(play_trials(recorder, env, env.reset()), 1):
+        if t == n_steps:
+            break
+        if step.dones[0] and env.reset_infos[0]["trial_start"]:
+            raise ValueError(f"the trial must go on for {n_steps} steps, it ended after {t}")
     goals = {}
     for number, name in env.env.task.goal_names.items():
-        goal = np.zeros_like(observation["goal"])
+        goal = np.zeros_like(step.observation["goal"])
         goal[0, number] = 1.0
-        goals[name] = _attention(policy, {**observation, "goal": goal}, state, start)
-    return Recording(policy.memory.sinks, episodes, poses, weights, goals)
+        goals[name] = _attention(policy, {**step.observation, "goal": goal}, step.state, step.dones)
+    return Recording(policy.memory.sinks, recorder.episodes, recorder.poses, recorder.weights, goals)
 
 
 def _attention(policy: MemoryPolicy, observation: dict[str, np.ndarray], state: State, start: np.ndarray) -> np.ndarray:
-    """Attention of the step that this observation begins."""
+    """Attention of the step that this observation begins, (layers, heads, sinks + S)."""
     assert isinstance(policy.memory, RelicMemory)
     tensors, _ = policy.obs_to_tensor(observation)
     episode = torch.as_tensor(start, device=policy.device)
@@ -154,26 +181,28 @@ def _attention(policy: MemoryPolicy, observation: dict[str, np.ndarray], state: 
 
 @dataclass(frozen=True)
 class Head:
-    """What one head attends to, over the recorded steps of a trial.
+    """Attention of one head over the recorded steps of a trial.
 
     Attributes:
         layer: From 0.
         head: From 0.
         sink: Mean mass on the sink.
-        sink_first: The same over the first episode.
-        sink_later: The same over the later episodes; as `sink_first` if there are none.
-        own: Of the mass off the sink in later episodes, the share on steps of the same episode; `own` and `earlier` leave the sink out.
-        earlier: The rest of it: on steps of earlier episodes.
-        evenness: Overlap (sum of minima) with attention that pays every step of the trial the same, both scaled to 1 off the sink; mean
-            over the recorded steps of later episodes that have a tenth off the sink; 0 without any.
-        invariance: How much of their attention steps of different episodes pay to the very same steps: overlap (sum of minima) of two
-            distributions, each scaled to 1 off the sink; mean over all pairs of recorded steps that have a tenth off the sink; 0 without any.
-        pattern: "all-on-sink" if `sink` >= 0.9; else "uniform" if `evenness` >= 0.9; else "episode-invariant" if `invariance` >= 0.5; else
-            "intra-episode" if `own` >= 0.8; else "inter-episode" if `earlier` >= 0.8; else "mixed".
-        sink_at_first: Whether everything is on the sink in the first episode only: `sink_first` >= 0.9 and `sink_later` < 0.5.
+        sink_first: Mean mass on the sink over the first episode.
+        sink_later: Mean mass on the sink over later episodes; `sink_first` if there are none.
+        own: Of the mass off the sink in later episodes, the share on steps of the same episode.
+        earlier: Of the mass off the sink in later episodes, the share on steps of earlier episodes; 1 - `own`.
+        evenness: Overlap (sum of minima) with uniform attention to all steps of the trial, both scaled to 1 off the
+            sink; mean over the recorded steps of later episodes that have at least `MIN_MASS` off the sink; 0 without
+            any.
+        invariance: Overlap (sum of minima) of the attention of two steps of different episodes, each scaled to 1 off
+            the sink; mean over all pairs of recorded steps that have at least `MIN_MASS` off the sink; 0 without any.
+        pattern: "all-on-sink" if `sink` >= 0.9; else "uniform" if `evenness` >= 0.9; else "episode-invariant" if
+            `invariance` >= 0.5; else "intra-episode" if `own` >= 0.8; else "inter-episode" if `earlier` >= 0.8; else
+            "mixed".
+        sink_at_first: Everything is on the sink in the first episode only: `sink_first` >= 0.9 and `sink_later` < 0.5.
 
     Source:
-        ReLIC, appendix on attention patterns; the article shows the patterns, the numbers are ours.
+        ReLIC, appendix on attention patterns; the paper shows the patterns, the thresholds are ours.
     """
 
     layer: int
@@ -190,7 +219,7 @@ class Head:
 
 
 def describe_heads(recording: Recording) -> list[Head]:
-    """What each head attends to, layer by layer.
+    """Classify the attention of each head, layer by layer.
 
     Raises:
         ValueError: No step was recorded.
@@ -202,13 +231,15 @@ def describe_heads(recording: Recording) -> list[Head]:
 
 
 def describe_uniform(recording: Recording) -> Head:
-    """The same numbers of a head that pays the sink and every step alike: what the others are to be compared with."""
+    """Numbers of a head that attends equally to the sink and every step, for comparison."""
     weights = {t: np.full((1, 1, row.shape[-1]), 1.0 / row.shape[-1]) for t, row in recording.weights.items()}
     return _describe(replace(recording, weights=weights), 0, 0)
 
 
 def _describe(recording: Recording, layer: int, head: int) -> Head:
-    episodes, sinks = recording.episodes, recording.sinks
+    """Classify the attention of one head."""
+    episodes = recording.episodes
+    sinks = recording.sinks
     rows = {t: weights[layer, head].astype(np.float64) for t, weights in sorted(recording.weights.items())}
     on_sink = {t: float(row[:sinks].sum()) for t, row in rows.items()}
     sink = float(np.mean(list(on_sink.values())))
@@ -220,15 +251,15 @@ def _describe(recording: Recording, layer: int, head: int) -> Head:
     outside = sum(row[sinks:][episodes[: t + 1] < episodes[t]].sum() for t, row in rows.items() if episodes[t] > 0)
     total = inside + outside
     own, earlier = (float(inside / total), float(outside / total)) if total > 0 else (1.0, 0.0)
-    scaled = {t: row[sinks:] / row[sinks:].sum() for t, row in rows.items() if row[sinks:].sum() >= ENOUGH}
-    even = [np.minimum(row, 1.0 / len(row)).sum() for t, row in scaled.items() if episodes[t] > 0]
-    evenness = float(np.mean(even)) if even else 0.0
+    scaled = {t: row[sinks:] / row[sinks:].sum() for t, row in rows.items() if row[sinks:].sum() >= MIN_MASS}
+    overlaps = [np.minimum(row, 1.0 / len(row)).sum() for t, row in scaled.items() if episodes[t] > 0]
+    evenness = float(np.mean(overlaps)) if overlaps else 0.0
     invariance = _invariance(scaled, episodes)
     if sink >= ON_SINK:
         pattern = "all-on-sink"
-    elif evenness >= EVEN:
+    elif evenness >= UNIFORM:
         pattern = "uniform"
-    elif invariance >= SAME:
+    elif invariance >= INVARIANT:
         pattern = "episode-invariant"
     elif own >= MOSTLY:
         pattern = "intra-episode"
@@ -241,7 +272,7 @@ def _describe(recording: Recording, layer: int, head: int) -> Head:
 
 
 def _invariance(scaled: dict[int, np.ndarray], episodes: np.ndarray) -> float:
-    """Mean overlap of the attention of steps of different episodes; `scaled` has what is off the sink by step, scaled to 1."""
+    """Mean overlap of the attention of steps of different episodes; `scaled` has the mass off the sink, scaled to 1."""
     overlaps = [
         np.minimum(scaled[early], scaled[late][: early + 1]).sum()
         for early, late in itertools.combinations(scaled, 2)
@@ -251,8 +282,9 @@ def _invariance(scaled: dict[int, np.ndarray], episodes: np.ndarray) -> float:
 
 
 def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]) -> dict[str, Figure]:
-    """A panel for each head (mean over the recorded steps of the last episode) and, of the head that heeds the goal most, for each goal."""
-    sinks, episodes = recording.sinks, recording.episodes
+    """One panel per head, a mean over the recorded steps of the last episode; and per goal, of the head that depends on it most."""
+    sinks = recording.sinks
+    episodes = recording.episodes
     last = max(recording.weights)
     steps = [t for t in recording.weights if episodes[t] == episodes[last]]
     mean = np.zeros_like(recording.weights[last][..., sinks:])
@@ -282,20 +314,22 @@ def probe_run(
     layout: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Plays one evaluation trial of a run and writes `attention.json`, `attention.png` and, if observations show a goal, `attention_goals.png`.
+    """Record the attention in one evaluation trial of a run and write it as JSON and figures.
+
+    The files are `attention.json`, `attention.png` and, if observations show a goal, `attention_goals.png`.
 
     Args:
-        run: The folder of a run with a relic memory.
-        folder: Where to write.
+        run: Folder of a run with a ReLIC memory.
+        folder: Folder to write to.
         steps: Steps of the trial; None for the run's `eval_steps`.
-        count: Steps at which attention is recorded, spread evenly; >= 1.
+        count: Number of steps at which attention is recorded, spread evenly; >= 1.
         layout: Number of the layout; None for a drawn one.
-        seed: Of the trial and of the actions drawn.
+        seed: Seed of the trial and of the actions drawn.
 
     Returns:
-        What `attention.json` holds: `steps` (recorded), `episodes` of these steps, `heads` (see `Head`), `uniform` (the
-        same of uniform attention), `goals` (for each goal shown after the trial, by name: the masses of each head, and the step attended to most) and
-        `files`.
+        The content of `attention.json`: `steps` (recorded), `episodes` of these steps, `heads` (see `Head`), `uniform`
+        (a head with uniform attention), `goals` (by name of the goal shown after the trial: of each head the mass on
+        the sink, and the step with the most attention) and `files`.
 
     Raises:
         FileNotFoundError: The run has no checkpoint.
@@ -311,7 +345,7 @@ def probe_run(
         raise ValueError(f"env must be one of this project to be probed, got {run.config.env!r}")
     at = np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(int)).tolist()
     try:
-        recording = record(policy, env, total, set(at), layout=layout)
+        recording = record_attention(policy, env, total, set(at), layout=layout)
         heads = describe_heads(recording)
         task = env.env.task
         picture, pixels = task.draw_map(0, recording.poses[-1:]), task.map_pixels(0, recording.poses)
@@ -333,8 +367,9 @@ def probe_run(
 
 
 def _goal_row(weights: np.ndarray, recording: Recording) -> list[dict[str, Any]]:
-    """Of each head, what it attends to when a goal is shown."""
-    sinks, rows = recording.sinks, []
+    """Mass on the sink and step with the most attention of each head, when a goal is shown."""
+    sinks = recording.sinks
+    rows = []
     for layer, head in np.ndindex(weights.shape[:2]):
         row = weights[layer, head]
         past = row[sinks : sinks + len(recording.episodes)]

@@ -13,9 +13,10 @@ from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
 from memenvs.agents.experiments.progress import share_bar
 from memenvs.agents.experiments.report import image_png
-from memenvs.agents.experiments.trial_evaluator import OraclePolicy, Policy, RandomPolicy, TrialEvaluator, TrialResults
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int

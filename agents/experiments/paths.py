@@ -1,4 +1,4 @@
-"""Paths: single episodes of runs, step by step, as maps and as a metric by step, beside random and oracle."""
+"""Paths: single episodes of runs, as maps and as a metric by step, beside those of random and oracle."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
+from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy, play_trials, trial_options
 from memenvs.agents.experiments.report import Report, figure_png, image_png, step_figure
-from memenvs.agents.experiments.trial_evaluator import OraclePolicy, Policy, RandomPolicy
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.checks import check_int, choices_for
@@ -28,7 +28,7 @@ class EpisodePath:
     """The first episode of a trial, T steps long.
 
     Attributes:
-        seed: Of its environment.
+        seed: Seed of its environment.
         trial: Number of the trial.
         layout: Number of the layout.
         poses: float, (T + 1, 3); `info["pose"]` from the start on.
@@ -41,6 +41,11 @@ class EpisodePath:
     poses: np.ndarray
     values: np.ndarray
 
+    @property
+    def episode(self) -> tuple[float, ...]:
+        """Seed, trial, layout and start pose, equal for two paths through the same episode."""
+        return (self.seed, self.trial, self.layout, *self.poses[0].tolist())
+
 
 def play_paths(
     policy: Policy,
@@ -51,17 +56,17 @@ def play_paths(
     layouts: Sequence[int] | None = None,
     deterministic: bool = False,
 ) -> list[EpisodePath]:
-    """Plays the first episode of trials, each with an empty memory, as `TrialEvaluator` does.
+    """Play the first episode of trials, each with an empty memory, as `TrialEvaluator` does.
 
-    Which episodes these are does not depend on the policy.
+    The episodes do not depend on the policy.
 
     Args:
-        policy: What acts.
+        policy: The policy.
         env: N environments.
         count: Episodes, played N at a time; >= 1.
-        metric: A number in `info`, or "return", the sum of rewards so far.
-        layouts: Layout of each episode, in turn and from the start again; None takes those of the environment's own trials.
-        deterministic: Whether the policy takes its best actions or draws them.
+        metric: Key of a number in `info`, or "return", the sum of rewards so far.
+        layouts: Layout of each episode, repeated from the start; None for those of the environment's own trials.
+        deterministic: Take the most likely actions instead of drawn ones.
 
     Raises:
         ValueError: `count` is below 1, or there is no such metric; the message lists all.
@@ -69,55 +74,49 @@ def play_paths(
     check_int("episodes", count)
     paths: list[EpisodePath] = []
     while len(paths) < count:
-        options: list[dict[str, Any]] = [{"trial": len(paths) // env.num_envs} for _ in range(env.num_envs)]
-        if layouts is not None:
-            for i, each in enumerate(options):
-                each["layout"] = int(layouts[(len(paths) + i) % len(layouts)])
-        env.set_options(options)
-        paths += _wave(policy, env, metric, deterministic)
+        env.set_options(trial_options(len(paths), env.num_envs, layouts))
+        paths += _play_wave(policy, env, metric, deterministic)
     return paths[:count]
 
 
-def _wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[EpisodePath]:
-    """One episode in every environment, from the reset that is asked for."""
-    observation, state, start = env.reset(), None, np.ones(env.num_envs, bool)
+def _play_wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[EpisodePath]:
+    """Play one episode in every environment, with the reset options that are set."""
+    observation = env.reset()
+    task = env.env.task
     first = list(env.reset_infos)
-    known = _metrics(first[0], env.env.task.option_names)
+    known = sorted({"return", *metric_values(first[0], task.option_names)})
     if metric not in known:
         raise ValueError(f"unknown metric {metric!r}; {choices_for(metric, known)}")
     returns = np.zeros(env.num_envs)
     running = np.ones(env.num_envs, bool)
     poses: list[list[np.ndarray]] = [[info["pose"]] for info in first]
     values = [[0.0 if metric == "return" else float(info[metric])] for info in first]
-    while running.any():
-        actions, state = policy.predict(observation, state, start, deterministic)
-        observation, rewards, start, infos = env.step(actions)
-        returns += rewards
-        truth = env.env.task.info()
+    for step in play_trials(policy, env, observation, deterministic=deterministic):
+        returns += step.rewards
+        info = task.info()
         for i in np.flatnonzero(running).tolist():
-            ended = start[i]  # then the truth is already that of the next episode
-            poses[i].append(infos[i]["pose"] if ended else truth["pose"][i].copy())
-            values[i].append(
-                float(returns[i] if metric == "return" else infos[i][metric] if ended else truth[metric][i])
-            )
-        running &= ~start
+            # where an episode ended, `task.info` is already that of the next one
+            ended = step.dones[i]
+            poses[i].append(step.infos[i]["pose"] if ended else info["pose"][i].copy())
+            if metric == "return":
+                values[i].append(float(returns[i]))
+            else:
+                values[i].append(float(step.infos[i][metric] if ended else info[metric][i]))
+        running &= ~step.dones
+        if not running.any():
+            break
     return [
-        EpisodePath(info["seed"], info["trial_id"], info["layout_id"], np.stack(way), np.array(line))
-        for info, way, line in zip(first, poses, values, strict=True)
+        EpisodePath(info["seed"], info["trial_id"], info["layout_id"], np.stack(path), np.array(line))
+        for info, path, line in zip(first, poses, values, strict=True)
     ]
 
 
-def _metrics(info: Mapping[str, Any], option_names: Sequence[str]) -> list[str]:
-    """The numbers in an info that measure an episode, and "return"."""
-    return sorted({"return", *metric_values(info, option_names)})
-
-
 def draw_path(env: TrialVecEnv, path: EpisodePath) -> np.ndarray:
-    """The task's map with a way.
+    """Draw a path on the task's map.
 
     Args:
-        env: One environment with the settings that it was played in; is reset.
-        path: The way.
+        env: One environment with the settings that the path was played in; is reset.
+        path: The path.
 
     Returns:
         uint8, (H, W, 3).
@@ -132,8 +131,8 @@ def curve_by_step(paths: Sequence[EpisodePath], steps: int) -> dict[str, list[fl
     """Mean and standard error over episodes after 0, 1, ... steps.
 
     Args:
-        paths: The episodes. One that is over keeps the value that it ended with.
-        steps: Of the last entry; at least as many as the longest episode has.
+        paths: The episodes. One that is over keeps its last value.
+        steps: Step of the last entry; at least the length of the longest episode.
 
     Returns:
         "mean" and "stderr", `steps` + 1 entries each; the standard error of a single episode is None.
@@ -154,32 +153,71 @@ def compare_paths(
     policies: Sequence[str] = POLICIES,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Plays evaluation episodes of a run and writes `paths.html`, `paths.json`, `paths.png` and maps (`path_1_agent.png` and so on).
+    """Play evaluation episodes of runs and write `paths.html`, `paths.json`, `paths.png` and maps.
+
+    Maps are called `path_1_agent.png` and so on.
 
     Args:
-        runs: Folders, one or more of the same task; they need a checkpoint only where agents play. Episodes, random and oracle are those of the
-            first. The agent of a single run is called "agent", those of several by their folders.
-        folder: Where to write.
-        episodes: Each policy plays so many, the same ones; >= 1.
-        maps: So many of them are drawn; >= 0.
-        metric: What is shown by step; None for the first run's `score`.
+        runs: Folders, one or more of the same task; they need a checkpoint only where agents play. Episodes, random and
+            oracle are those of the first. The agent of a single run is called "agent", those of several by their
+            folders.
+        folder: Folder to write to.
+        episodes: Number of episodes, the same for each policy; >= 1.
+        maps: Number of episodes to draw; >= 0.
+        metric: Metric to show by step; None for the first run's `score`.
         policies: Some of `POLICIES`, each once.
-        seed: Of the evaluation environments and of the actions drawn.
+        seed: Seed of the evaluation environments and of the actions drawn.
 
     Returns:
-        What `paths.json` holds: `metric`, `episodes` (seed, trial and layout of each), `policies` (for each `mean` and `stderr` by step, from
-        the start on, and of each episode its `lengths` and what it came to, `last`) and `files`.
+        The content of `paths.json`: `metric`, `episodes` (seed, trial and layout of each), `policies` (for each `mean`
+        and `stderr` by step, from the start on, and of each episode its `lengths` and its `last` value) and `files`.
 
     Raises:
         FileNotFoundError: The agent is to play and a run has no checkpoint.
-        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs have the same name, a
-            run is evaluated in other episodes than the first, or there are several and no agent is to play.
+        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs
+            have the same name, a run is evaluated in other episodes than the first, or there are several and no agent
+            is to play.
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (ways).
+        Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (paths).
     """
     check_int("episodes", episodes)
     check_int("maps", maps, 0)
+    maps = min(maps, episodes)
+    names = _check_players(runs, policies)
+    metric = runs[0].config.score if metric is None else metric
+    copies = min(runs[0].config.n_envs, episodes)  # another number of environments plays other episodes
+    players = [
+        (label, policy, run)
+        for policy in policies
+        for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
+    ]
+    paths = {label: _play_policy(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
+    _check_same_episodes(paths, {label: run for label, _, run in players if len(runs) > 1}, seed)
+    longest = max(len(path.values) for each in paths.values() for path in each) - 1
+    first = next(iter(paths.values()))
+    result: dict[str, Any] = {
+        "metric": metric,
+        "episodes": [{"seed": path.seed, "trial": path.trial, "layout": path.layout} for path in first],
+        "policies": {
+            name: {
+                **curve_by_step(each, longest),
+                "lengths": [len(path.values) - 1 for path in each],
+                "last": [float(path.values[-1]) for path in each],
+            }
+            for name, each in paths.items()
+        },
+    }
+    pictures = [f"path_{number}_{name}.png" for number in range(1, maps + 1) for name in paths]
+    result["files"] = [str(folder / name) for name in ("paths.html", "paths.json", "paths.png", *pictures)]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / "paths.json", json.dumps(result).encode())
+    _write_page(runs[0], folder, paths, result, maps, seed)
+    return result
+
+
+def _check_players(runs: Sequence[RunDirectory], policies: Sequence[str]) -> list[str]:
+    """Names of the agents of runs; a ValueError if these or the policies cannot be compared."""
     for name in policies:
         if name not in POLICIES:
             raise ValueError(f"unknown policy {name!r}; {choices_for(name, POLICIES)}")
@@ -190,48 +228,23 @@ def compare_paths(
     names = ["agent"] if len(runs) == 1 else [run.path.resolve().name for run in runs]
     if len({*names, *POLICIES[1:]}) < len(names) + len(POLICIES[1:]):
         raise ValueError(f"folders of runs must have different names, and none that of a policy, got {names}")
-    metric = runs[0].config.score if metric is None else metric
-    copies = min(runs[0].config.n_envs, episodes)  # of the environment; with another number episodes would be others
-    players = [
-        (label, policy, run)
-        for policy in policies
-        for label, run in (zip(names, runs, strict=True) if policy == "agent" else [(policy, runs[0])])
-    ]
-    paths = {label: _play_policy(run, policy, episodes, metric, seed, copies) for label, policy, run in players}
+    return names
+
+
+def _check_same_episodes(
+    paths: Mapping[str, Sequence[EpisodePath]], runs: Mapping[str, RunDirectory], seed: int
+) -> None:
+    """Raise a ValueError unless all paths are through the same episodes, in homes that look alike on the map."""
     first = next(iter(paths))
-    drawn = {label: _start(run, paths[first][0], seed) for label, _, run in players if len(runs) > 1}
+    maps = {label: _draw_start(run, paths[first][0], seed) for label, run in runs.items()}
     for label, each in paths.items():
-        same = [_episode(path) for path in each] == [_episode(path) for path in paths[first]]
-        if not same or (drawn and not np.array_equal(drawn[label], drawn[first])):
+        same = [path.episode for path in each] == [path.episode for path in paths[first]]
+        if not same or (maps and not np.array_equal(maps[label], maps[first])):
             raise ValueError(f"{label} is evaluated in other episodes than {first}, with which it cannot be compared")
-    steps = max(len(path.values) for each in paths.values() for path in each) - 1
-    result: dict[str, Any] = {
-        "metric": metric,
-        "episodes": [{"seed": path.seed, "trial": path.trial, "layout": path.layout} for path in paths[first]],
-        "policies": {
-            name: {
-                **curve_by_step(each, steps),
-                "lengths": [len(path.values) - 1 for path in each],
-                "last": [float(path.values[-1]) for path in each],
-            }
-            for name, each in paths.items()
-        },
-    }
-    pictures = [f"path_{number}_{name}.png" for number in range(1, min(maps, episodes) + 1) for name in paths]
-    result["files"] = [str(folder / name) for name in ("paths.html", "paths.json", "paths.png", *pictures)]
-    folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / "paths.json", json.dumps(result).encode())
-    _write_page(runs[0], folder, paths, result, min(maps, episodes), seed)
-    return result
 
 
-def _episode(path: EpisodePath) -> tuple[float, ...]:
-    """Which episode it is, and where it begins."""
-    return (path.seed, path.trial, path.layout, *path.poses[0].tolist())
-
-
-def _start(run: RunDirectory, path: EpisodePath, seed: int) -> np.ndarray:
-    """The map of an episode as it begins in the evaluation environment of a run."""
+def _draw_start(run: RunDirectory, path: EpisodePath, seed: int) -> np.ndarray:
+    """Draw the map of an episode as it begins in the evaluation environment of a run."""
     env = _evaluation_env(run, 1, seed)
     try:
         return draw_path(env, replace(path, poses=path.poses[:1]))
@@ -244,21 +257,21 @@ def _evaluation_env(run: RunDirectory, copies: int, seed: int) -> TrialVecEnv:
     env = evaluation_env(run.config, copies, seed)
     if not isinstance(env, TrialVecEnv):
         env.close()
-        raise ValueError(f"env must be one of this project to have its ways drawn, got {run.config.env!r}")
+        raise ValueError(f"env must be one of this project to have its paths drawn, got {run.config.env!r}")
     return env
 
 
 def _play_policy(run: RunDirectory, name: str, episodes: int, metric: str, seed: int, copies: int) -> list[EpisodePath]:
-    """What one policy plays in `copies` of the evaluation environment of a run."""
+    """Play one policy in `copies` of the evaluation environment of a run."""
     config = run.config
     agent: Policy | None = trained_policy(run, seed) if name == "agent" else None
     env = _evaluation_env(run, copies, seed)
     try:
         if isinstance(agent, ActingPolicy):
             agent.check_env(env)
-        others = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
+        baseline = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
         layouts = range(env.env.task.num_layouts) if config.eval_all_layouts else None
-        player = others if agent is None else agent
+        player = baseline if agent is None else agent
         return play_paths(player, env, episodes, metric, layouts=layouts, deterministic=config.kind.deterministic)
     finally:
         env.close()
@@ -272,12 +285,14 @@ def _write_page(
     maps: int,
     seed: int,
 ) -> None:
-    """The figure by step and the maps, as files and on one page."""
-    metric, curves = result["metric"], result["policies"]
+    """Write the figure by step and the maps, as files and on one page."""
+    metric = result["metric"]
+    curves = result["policies"]
     report = Report(f"{run.path.name}: {run.config.env}, step by step", folder)
     report.heading(f"{metric} by step")
     report.text(
-        f"Mean over {len(result['episodes'])} evaluation episodes and standard error; an episode that is over keeps its last value."
+        f"Mean over {len(result['episodes'])} evaluation episodes and standard error; "
+        "an episode that is over keeps its last value."
     )
     report.picture("paths", figure_png(step_figure(curves, metric)))
     rows = []
@@ -286,7 +301,7 @@ def _write_page(
         rows.append([name, curve["mean"][-1], stderr, float(np.mean(curve["lengths"]))])
     report.table(["policy", f"{metric} at the end", "standard error", "steps"], rows)
     if maps > 0:
-        report.heading("Ways")
+        report.heading("Paths")
         env = _evaluation_env(run, 1, seed)
         try:
             for number in range(maps):

@@ -8,8 +8,8 @@ from typing import Any
 from memenvs.agents.experiments.agent_experiment import AgentExperiment
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env
+from memenvs.agents.experiments.play import Policy
 from memenvs.agents.experiments.report import Report, figure_png
-from memenvs.agents.experiments.trial_evaluator import Policy
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.policy import MTVMPolicy
 from memenvs.agents.mtvm.word_attention import record_word_attention, word_attention_figure

@@ -12,8 +12,8 @@ import numpy as np
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluation_env, trained_policy
+from memenvs.agents.experiments.play import Policy, play_trials, trial_options
 from memenvs.agents.experiments.progress import share_bar
-from memenvs.agents.experiments.trial_evaluator import Policy
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.files import write_file
@@ -56,35 +56,35 @@ def play_trajectories(
         Id of the instruction and where the policy went, in the order of the split.
     """
     task = _task(env)
+    layouts = range(task.num_layouts)
     played: list[tuple[str, Trajectory]] = []
     with share_bar("playing the agent", quiet=quiet) as progress:
-        for first in range(0, task.num_layouts, env.num_envs):
-            layouts = (first + np.arange(env.num_envs)) % task.num_layouts
-            trial = first // env.num_envs
-            env.set_options([{"trial": trial, "layout": int(layout)} for layout in layouts])
-            played += _wave(policy, env, deterministic)[: task.num_layouts - first]
+        for first in range(0, len(layouts), env.num_envs):
+            env.set_options(trial_options(first, env.num_envs, layouts))
+            played += _play_wave(policy, env, deterministic)[: len(layouts) - first]
             if progress is not None:
-                progress(len(played) / task.num_layouts)
+                progress(len(played) / len(layouts))
     return played
 
 
-def _wave(policy: Policy, env: TrialVecEnv, deterministic: bool) -> list[tuple[str, Trajectory]]:
-    """One episode in every environment, from the reset that is asked for."""
+def _play_wave(policy: Policy, env: TrialVecEnv, deterministic: bool) -> list[tuple[str, Trajectory]]:
+    """Play one episode in every environment, with the reset options that are set."""
     task = _task(env)
-    observation, state, start = env.reset(), None, np.ones(env.num_envs, bool)
+    observation = env.reset()
     ids = [str(info["instr_id"]) for info in env.reset_infos]
-    ways: list[Trajectory] = [[] for _ in ids]
+    trajectories = [task.trajectory(i) for i in range(len(ids))]
     running = np.ones(env.num_envs, bool)
-    while running.any():
-        actions, state = policy.predict(observation, state, start, deterministic)
-        for i in np.flatnonzero(running).tolist():
-            ways[i] = task.trajectory(i)
-        observation, _, start, infos = env.step(actions)
-        for i in np.flatnonzero(running & start).tolist():  # the task already knows the next episode only
-            last = (str(infos[i]["viewpoint"]), float(infos[i]["heading"]), float(infos[i]["elevation"]))
-            ways[i] += [last] * (last[0] != ways[i][-1][0])
-        running &= ~start
-    return list(zip(ids, ways, strict=True))
+    for step in play_trials(policy, env, observation, deterministic=deterministic):
+        for i in np.flatnonzero(running & ~step.dones).tolist():
+            trajectories[i] = task.trajectory(i)
+        for i in np.flatnonzero(running & step.dones).tolist():  # the task already knows the next episode only
+            info = step.infos[i]
+            last = (str(info["viewpoint"]), float(info["heading"]), float(info["elevation"]))
+            trajectories[i] += [last] * (last[0] != trajectories[i][-1][0])
+        running &= ~step.dones
+        if not running.any():
+            break
+    return list(zip(ids, trajectories, strict=True))
 
 
 def _task(env: TrialVecEnv) -> GraphNavigation:

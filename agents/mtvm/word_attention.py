@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from memenvs.agents.experiments.play import play_trials
 from memenvs.agents.mtvm.policy import MTVMPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.vln.env import GraphNavigation
@@ -38,6 +40,36 @@ class WordAttention:
     metrics: dict[str, float]
 
 
+class _WordAttentionRecorder:
+    """A policy that takes its most likely actions and records the attention of the chosen option to each word.
+
+    Attributes:
+        attention: float32, (L,), of each decision.
+    """
+
+    def __init__(self, policy: MTVMPolicy) -> None:
+        self._policy = policy
+        self.attention: list[np.ndarray] = []
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """The most likely actions and the next state."""
+        policy = self._policy
+        network = policy.network
+        state = policy.initial_state(1) if state is None else state
+        tensors, _ = policy.obs_to_tensor(observation)
+        assert isinstance(tensors, dict)
+        state = network.observe(tensors, state, torch.as_tensor(episode_start, device=policy.device))
+        output = policy.decision(tensors, state)
+        actions = output.logits.argmax(1)
+        available = output.views.available_actions
+        view = output.vision.shape[1] - len(available) + int(torch.searchsorted(available, actions)[0])
+        weights = network.word_attention(state["encoded_text"], state["text_mask"], output.views)
+        self.attention.append(weights[0, view].float().cpu().numpy())
+        return actions.cpu().numpy(), network.record_action(tensors, output, actions, state)
+
+
 @torch.no_grad()
 def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> WordAttention:
     """Plays an episode by the most likely actions.
@@ -50,9 +82,9 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
     Raises:
         ValueError: The policy does not read the text, or there are several environments.
     """
-    network, task = policy.network, env.env.task
+    task = env.env.task
     assert isinstance(task, GraphNavigation)
-    if not network.config.language:
+    if not policy.network.config.language:
         raise ValueError("policy must read the text, got one with language off")
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")
@@ -62,35 +94,24 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
     assert isinstance(observation, dict)
     numbers = observation["instruction"][0]
     words = tuple(task.tokenizer.tokens[number] for number in numbers.tolist() if number)
-    poses, attention, moves = [task.info()["pose"][0].copy()], [], []
-    state, start = policy.initial_state(1), torch.ones(1, dtype=torch.bool, device=policy.device)
-    done = np.zeros(1, bool)
-    while not done[0]:
-        tensors, _ = policy.obs_to_tensor(observation)
-        assert isinstance(tensors, dict)
-        state = network.observe(tensors, state, start)
-        output = policy.decision(tensors, state)
-        actions = output.logits.argmax(1)
-        available = output.views.available_actions
-        view = output.vision.shape[1] - len(available) + int(torch.searchsorted(available, actions)[0])
-        attention.append(
-            network.word_attention(state["encoded_text"], state["text_mask"], output.views)[0, view]
-            .float()
-            .cpu()
-            .numpy()
-        )
-        state, start = network.record_action(tensors, output, actions, state), torch.zeros_like(start)
-        moves.append("stop" if int(actions[0]) == task.stop else f"candidate {int(actions[0])}")
-        observation, _, done, infos = env.step(actions.cpu().numpy())
-        poses.append(infos[0]["pose"] if done[0] else task.info()["pose"][0].copy())
+    poses = [task.info()["pose"][0].copy()]
+    recorder = _WordAttentionRecorder(policy)
+    moves = []
+    for step in play_trials(recorder, env, observation):
+        action = int(step.actions[0])
+        moves.append("stop" if action == task.stop else f"candidate {action}")
+        poses.append(step.infos[0]["pose"] if step.dones[0] else task.info()["pose"][0].copy())
+        if step.dones[0]:
+            break
+    info = step.infos[0]
     env.set_options([{}])
     return WordAttention(
-        id=str(infos[0]["instr_id"]),
+        id=str(info["instr_id"]),
         words=words,
-        attention=np.stack(attention),
+        attention=np.stack(recorder.attention),
         moves=tuple(moves),
         map=task.draw_map(0, np.stack(poses)),
-        metrics={name: float(infos[0][name]) for name in ("sr", "sdtw", "ne")},
+        metrics={name: float(info[name]) for name in ("sr", "sdtw", "ne")},
     )
 
 

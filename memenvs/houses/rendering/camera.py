@@ -1,4 +1,4 @@
-"""A pinhole camera: the size of its images and which rays it draws."""
+"""A pinhole camera: the size of its images and which rays they show."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ class Camera:
     """A pinhole camera with square pixels.
 
     Attributes:
-        height: Rows of an image, H; 1 to 4096.
-        width: Columns of an image, W; 1 to 4096.
-        hfov_deg: Angle between the left and the right edge of the image, degrees; between 1 and 170.
-        sample_of: None, or (rows, columns) of a larger image of the same field of view, both the same whole multiple k of
-            `height` and `width`. Drawn are then the rays through the centres of every k-th pixel of the larger image: depth, class
-            and instance equal `large[::k, ::k]`; in colour, patterns are as smooth as pixels of this size need.
-        principal_point: Where the optical axis meets the image, as (column, row) in units in which the pixel of index i is drawn at i;
-            may lie outside, so that a camera can draw some rows of another one's image. None for the middle of the image (or for
-            what follows from `sample_of`, with which it does not go together).
+        height: H, rows of an image; 1 to 4096.
+        width: W, columns of an image; 1 to 4096.
+        hfov_deg: Horizontal field of view: the angle between the left and the right edge of the image, degrees; 1 to
+            170.
+        sample_of: None, or (k * H, k * W), the size of a larger image of the same field of view with a whole k. The
+            image then shows the rays through every k-th pixel of the larger one: depth, class and instance equal
+            `large[::k, ::k]`. In colour, textures are filtered for the size of the small image's pixels.
+        principal_point: (column, row) of the optical axis in the image, where the pixel of index i is at i. None is the
+            middle of the image. It may lie outside, so that a camera can show some rows of another one's image. Not
+            together with `sample_of`.
     """
 
     height: int = 64
@@ -53,7 +54,7 @@ class Camera:
 
     @property
     def centre(self) -> tuple[float, float]:
-        """Where the optical axis meets the image, as (column, row) in units in which the pixel of index i is drawn at i."""
+        """(column, row) of the optical axis in the image; the pixel of index i is at i."""
         if self.principal_point is not None:
             return self.principal_point
         offset = 0.5 if self.sample_of is None else 0.5 * self.width / self.sample_of[1]

@@ -1,8 +1,17 @@
-"""A view of a home, and which of its shapes can be in the picture: not what lies beside it, not what walls hide.
+"""Culling: from which view an image is taken, and which shapes can appear in it.
 
-Everything here is compiled. A frame of three axes is used, turned with the camera's heading but not with its pitch: forward, right,
-up. In a picture, the pixel of index (column i, row j) shows the ray `forward + (i - centre_i) / focal * right - (j - centre_j) /
-focal * up` of the pitched camera.
+A home has some hundred shapes, and most of them lie beside the image or behind a wall. `list_visible_shapes` finds
+those that may appear. It may list too many (they are drawn and lose the depth test) but never too few.
+
+Frame: forward and right on the floor plan, turned with the camera's heading, and up. It is not turned with the pitch,
+so walls stay vertical and hiding becomes a question of two dimensions. The pixel (column i, row j) of an image shows
+the ray `forward + (i - centre_i) / focal * right - (j - centre_j) / focal * up` of the pitched camera.
+
+Occlusion (`find_occlusion`, `is_occluded`): the field of view is cut into upright wedges by slope = right / forward.
+For each wedge, the walls that span all of it give a forward distance from which on nothing is seen. A shape is hidden
+if its nearest point is beyond that distance in all wedges that it touches.
+
+Everything here is compiled.
 """
 
 from __future__ import annotations
@@ -15,17 +24,18 @@ import numpy as np
 from memenvs.houses.rendering.kernels.simd import compiled
 from memenvs.houses.rendering.scene import COS, HALF_X, HALF_Y, RADIUS, SIN, Z0, Z1, X, Y
 
-#: The field of view is cut into this many upright wedges to find out what walls hide; a table has the least of 1, 2, 4, ... of them.
+#: Number of wedges of the field of view, and rows of the table with minima over 1, 2, 4, ... neighbouring wedges.
 WEDGES, WEDGE_LEVELS = 128, 8
 
-#: m; nearer corners are not projected; what they bound is drawn all the same.
+#: m; corners at a smaller depth are not projected. What they bound is drawn all the same.
 NEAR = 1e-3
 
-_LOG2 = np.array([max(count.bit_length() - 1, 0) for count in range(WEDGES + 1)])
+_OCCLUDER_NEAR = 0.02  # m; walls are cut off at this forward distance before their slopes are computed
+_FLOOR_LOG2 = np.array([max(count.bit_length() - 1, 0) for count in range(WEDGES + 1)])
 
 
 class View(NamedTuple):
-    """From where a picture is taken, and how. Eye in m, cosine and sine of heading and pitch, focal length and centre in pixels."""
+    """Pose and lens of the camera for one image: m, cosines and sines, and pixels."""
 
     eye_x: float
     eye_y: float
@@ -41,117 +51,151 @@ class View(NamedTuple):
 
 @compiled
 def view_from(pose: np.ndarray, focal: float, centre_i: float, centre_j: float) -> View:
-    """The view from a pose: float64, (5,), x, y, z, heading, pitch."""
-    ch, sh, cp, sp = math.cos(pose[3]), math.sin(pose[3]), math.cos(pose[4]), math.sin(pose[4])
-    return View(pose[0], pose[1], pose[2], ch, sh, cp, sp, focal, centre_i, centre_j)
+    """Prepare a pose for rendering.
+
+    Args:
+        pose: float64, (5,); x, y, z of the eye in m, heading and pitch in rad.
+        focal: Focal length, pixels.
+        centre_i: Column of the principal point, pixels.
+        centre_j: Row of the principal point, pixels.
+    """
+    cos_heading, sin_heading = math.cos(pose[3]), math.sin(pose[3])
+    cos_pitch, sin_pitch = math.cos(pose[4]), math.sin(pose[4])
+    return View(
+        pose[0], pose[1], pose[2], cos_heading, sin_heading, cos_pitch, sin_pitch, focal, centre_i, centre_j
+    )  # fmt: skip
 
 
 @compiled
-def widest_slope(view: View, height: int, width: int) -> float:
-    """Largest right / forward over all rays of a picture; 0 if some ray does not go forward enough to say."""
+def max_ray_slope(view: View, height: int, width: int) -> float:
+    """Largest |right / forward| of an image's rays; 0 if the pitch is too steep for a bound."""
     across = max(view.centre_i, width - 1 - view.centre_i) / view.focal
     tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal
-    ahead = view.cos_pitch - tall * abs(view.sin_pitch)
-    return across / ahead * 1.0001 + 1e-4 if ahead > 0.15 else 0.0
+    forward = view.cos_pitch - tall * abs(view.sin_pitch)
+    return across / forward * 1.0001 + 1e-4 if forward > 0.15 else 0.0
 
 
 @compiled
-def find_hidden(view: View, widest: float, occluders: np.ndarray, hidden: np.ndarray) -> None:
-    """Fills `hidden`: one over the forward distance from which on nothing is seen in a wedge; 0 if all is seen.
+def find_occlusion(view: View, max_slope: float, occluders: np.ndarray, occlusion: np.ndarray) -> None:
+    """Find, for each wedge, the distance from which on nothing is seen.
 
     Args:
         view: The view.
-        widest: See `widest_slope`.
-        occluders: See `memenvs.houses.rendering.scene.Scene`.
-        hidden: float64, (WEDGE_LEVELS, WEDGES); row l holds the least of the 2**l wedges from each one on, so that the least of any
-            range is the lesser of two entries.
+        max_slope: See `max_ray_slope`; the wedges divide -max_slope to max_slope evenly.
+        occluders: float64, (B, 5); see `memenvs.houses.rendering.scene.Scene`.
+        occlusion: float64, (WEDGE_LEVELS, WEDGES); filled. Row 0 holds one over that forward distance, 0 if all is
+            seen. Row l holds the minimum over the 2**l wedges from each one on, so that the minimum over any range of
+            wedges is the lesser of two entries.
     """
-    hidden[0] = 0.0
+    occlusion[0] = 0.0
     for row in range(occluders.shape[0]):
-        _hide_behind(view, widest, occluders[row], hidden[0])
+        _hide_behind(view, max_slope, occluders[row], occlusion[0])
     for level in range(1, WEDGE_LEVELS):
         half = 1 << (level - 1)
         for wedge in range(WEDGES - 2 * half + 1):
-            first, second = hidden[level - 1, wedge], hidden[level - 1, wedge + half]
-            hidden[level, wedge] = first if first < second else second
+            first, second = occlusion[level - 1, wedge], occlusion[level - 1, wedge + half]
+            occlusion[level, wedge] = first if first < second else second
 
 
 @compiled
-def _hide_behind(view: View, widest: float, blocker: np.ndarray, hidden: np.ndarray) -> None:
-    """Raises `hidden` (WEDGES,) in the wedges that the centre line of one blocker spans all of."""
+def _hide_behind(view: View, max_slope: float, occluder: np.ndarray, occlusion: np.ndarray) -> None:
+    """Raise `occlusion` (WEDGES,) in the wedges that one occluder (5,) spans completely.
+
+    Suffixes: a and b are the ends of the centre line; f is forward of the eye and r to its right.
+    """
     ch, sh = view.cos_heading, view.sin_heading
-    ax, ay = blocker[0] - view.eye_x, blocker[1] - view.eye_y
-    bx, by = blocker[2] - view.eye_x, blocker[3] - view.eye_y
+    ax, ay = occluder[0] - view.eye_x, occluder[1] - view.eye_y
+    bx, by = occluder[2] - view.eye_x, occluder[3] - view.eye_y
     af, ar = ax * ch + ay * sh, ax * sh - ay * ch
     bf, br = bx * ch + by * sh, bx * sh - by * ch
-    near = 0.02
-    if af < near and bf < near:
+    if af < _OCCLUDER_NEAR and bf < _OCCLUDER_NEAR:
         return
     along, across = bf - af, br - ar
-    square, area, thick = along * along + across * across, af * br - ar * bf, blocker[4] + 1e-5
-    if area * area <= thick * thick * square and af * along + ar * across < 0 < bf * along + br * across:
-        return  # the eye is inside: a box is not seen from within
-    if af < near:
-        part = (near - af) / (bf - af)
-        af, ar = near, ar + part * (br - ar)
-    elif bf < near:
-        part = (near - bf) / (af - bf)
-        bf, br = near, br + part * (ar - br)
-    scale = WEDGES / (2 * widest)
-    ai, bi = 1.0 / af, 1.0 / bf
-    at, bt = (ar * ai + widest) * scale, (br * bi + widest) * scale  # in wedges
-    if at > bt:
-        at, bt, ai, bi = bt, at, bi, ai
-    first, last = math.ceil(max(at, 0.0)), math.floor(min(bt, float(WEDGES)))
+    squared_length, area, thickness = along * along + across * across, af * br - ar * bf, occluder[4] + 1e-5
+    is_between = af * along + ar * across < 0 < bf * along + br * across  # the eye projects between both ends
+    if area * area <= thickness * thickness * squared_length and is_between:
+        return  # the eye is inside the wall: a box is not seen from within
+    if af < _OCCLUDER_NEAR:
+        share = (_OCCLUDER_NEAR - af) / (bf - af)
+        af, ar = _OCCLUDER_NEAR, ar + share * (br - ar)
+    elif bf < _OCCLUDER_NEAR:
+        share = (_OCCLUDER_NEAR - bf) / (af - bf)
+        bf, br = _OCCLUDER_NEAR, br + share * (ar - br)
+    # Over the slope, one over the forward distance of a straight wall is a linear function.
+    scale = WEDGES / (2 * max_slope)
+    a_inverse, b_inverse = 1.0 / af, 1.0 / bf
+    a_wedge, b_wedge = (ar * a_inverse + max_slope) * scale, (br * b_inverse + max_slope) * scale
+    if a_wedge > b_wedge:
+        a_wedge, b_wedge, a_inverse, b_inverse = b_wedge, a_wedge, b_inverse, a_inverse
+    first, last = math.ceil(max(a_wedge, 0.0)), math.floor(min(b_wedge, float(WEDGES)))
     if first >= last:
         return
-    slope = (bi - ai) / (bt - at)
-    start, low = ai + slope * (first - at), min(0.0, slope)
+    slope = (b_inverse - a_inverse) / (b_wedge - a_wedge)
+    start, lower = a_inverse + slope * (first - a_wedge), min(0.0, slope)
     for wedge in range(first, last):
-        least = start + slope * (wedge - first) + low
-        if least > hidden[wedge]:
-            hidden[wedge] = least
+        farthest = start + slope * (wedge - first) + lower  # at the wedge's side where the wall is farther away
+        if farthest > occlusion[wedge]:
+            occlusion[wedge] = farthest
 
 
 @compiled
-def is_hidden(low: float, high: float, nearest: float, widest: float, hidden: np.ndarray) -> bool:
-    """Whether all of right / forward in low..high, from the forward distance `nearest` on, is hidden or out of the picture."""
-    if low > widest or high < -widest:
-        return True
-    scale = WEDGES / (2 * widest)
-    first = max(0, int((low + widest) * scale))
-    last = min(WEDGES - 1, int((high + widest) * scale))
-    level = _LOG2[last - first + 1]
-    least = min(hidden[level, first], hidden[level, last + 1 - (1 << level)])
-    return least * nearest > 1.0
+def is_occluded(low: float, high: float, nearest: float, max_slope: float, occlusion: np.ndarray) -> bool:
+    """True if walls hide everything that spans some slopes from some distance on.
+
+    Args:
+        low: Smallest right / forward.
+        high: Largest right / forward.
+        nearest: Smallest forward distance, m; > 0.
+        max_slope: See `max_ray_slope`.
+        occlusion: See `find_occlusion`.
+    """
+    if low > max_slope or high < -max_slope:
+        return True  # beside the image
+    scale = WEDGES / (2 * max_slope)
+    first = max(0, int((low + max_slope) * scale))
+    last = min(WEDGES - 1, int((high + max_slope) * scale))
+    level = _FLOOR_LOG2[last - first + 1]
+    minimum = min(occlusion[level, first], occlusion[level, last + 1 - (1 << level)])
+    return minimum * nearest > 1.0
 
 
 @compiled
-def list_shapes(
-    geometry: np.ndarray,
-    shapes: int,
-    view: View,
-    widest: float,
-    ceiling: float,
-    hidden: np.ndarray,
+def list_visible_shapes(
+    geometry: np.ndarray, num_shapes: int, view: View, max_slope: float, ceiling: float, occlusion: np.ndarray,
     listed: np.ndarray,
-) -> int:
-    """Lists the shapes that may be seen in `listed`; returns how many. Each corner test is on the plan, so pitch does not matter."""
+) -> int:  # fmt: skip
+    """List the shapes that may be seen.
+
+    Each test is on the floor plan, so the pitch does not matter.
+
+    Args:
+        geometry: float32, (>= S, 12); see `memenvs.houses.rendering.scene.Scene`.
+        num_shapes: S.
+        view: The view.
+        max_slope: See `max_ray_slope`; > 0.
+        ceiling: Height of the ceiling, m.
+        occlusion: See `find_occlusion`.
+        listed: int32, (>= S,); filled with rows of `geometry`.
+
+    Returns:
+        How many rows are listed.
+    """
     ch, sh = view.cos_heading, view.sin_heading
-    slant = math.sqrt(1.0 + widest * widest)
+    slant = math.sqrt(1.0 + max_slope * max_slope)
     highest = ceiling + 1e-3
     count = 0
-    for row in range(shapes):
+    for row in range(num_shapes):
         form = geometry[row]
         dx, dy = form[X] - view.eye_x, form[Y] - view.eye_y
-        cf, cr = dx * ch + dy * sh, dx * sh - dy * ch
+        cf, cr = dx * ch + dy * sh, dx * sh - dy * ch  # the centre: forward, right
         radius = form[RADIUS]
-        if cf < -radius or abs(cr) - widest * cf > radius * slant:
-            continue
+        if cf < -radius or abs(cr) - max_slope * cf > radius * slant:
+            continue  # its circle is behind the eye or beside the image
         listed[count] = row
         count += 1
         if form[Z0] < -1e-3 or form[Z1] > highest:  # walls hide only what lies between floor and ceiling
             continue
+        # Half axes a and b of its rectangle, then the slopes of the four corners.
         ax, ay = form[HALF_X] * form[COS], form[HALF_X] * form[SIN]
         bx, by = -form[HALF_Y] * form[SIN], form[HALF_Y] * form[COS]
         af, ar, bf, br = ax * ch + ay * sh, ax * sh - ay * ch, bx * ch + by * sh, bx * sh - by * ch
@@ -159,20 +203,25 @@ def list_shapes(
         if nearest > NEAR:
             p, q = (cr + ar + br) / (cf + af + bf), (cr + ar - br) / (cf + af - bf)
             r, s = (cr - ar + br) / (cf - af + bf), (cr - ar - br) / (cf - af - bf)
-            if is_hidden(min(p, q, r, s), max(p, q, r, s), nearest, widest, hidden):
+            if is_occluded(min(p, q, r, s), max(p, q, r, s), nearest, max_slope, occlusion):
                 count -= 1
     return count
 
 
 @compiled
-def list_around(geometry: np.ndarray, shapes: int, view: View, height: int, width: int, listed: np.ndarray) -> int:
-    """As `list_shapes`, for a camera so steep that it sees what is behind it: a ball around each shape against the picture's edges."""
+def list_shapes_in_frustum(
+    geometry: np.ndarray, num_shapes: int, view: View, height: int, width: int, listed: np.ndarray
+) -> int:
+    """As `list_visible_shapes`, for cameras so steep that they see behind the eye.
+
+    Tests a ball around each shape against the four sides of the image; walls hide nothing here.
+    """
     across = max(view.centre_i, width - 1 - view.centre_i) / view.focal * 1.0001 + 1e-4
     tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal * 1.0001 + 1e-4
     slant_across, slant_tall = math.sqrt(1.0 + across * across), math.sqrt(1.0 + tall * tall)
     ch, sh, cp, sp = view.cos_heading, view.sin_heading, view.cos_pitch, view.sin_pitch
     count = 0
-    for row in range(shapes):
+    for row in range(num_shapes):
         form = geometry[row]
         dx, dy, dz = form[X] - view.eye_x, form[Y] - view.eye_y, 0.5 * (form[Z0] + form[Z1]) - view.eye_z
         half = 0.5 * (form[Z1] - form[Z0])

@@ -1,8 +1,11 @@
-"""How materials look: one small tiling picture each (painted in `memenvs.houses.rendering.textures`), with its coarser versions.
+"""Materials as textures: the texture of each shape, and the atlas that holds all of them.
 
-A picture is 128 x 128 texels; 128 is neutral: a texel multiplies the base colour by texel / 128. Coloured pictures (books, a
-screen, a painting) multiply white instead; `tint` says how much of the base colour stays. `size` is what a picture covers
-in metres; a picture that is `whole` is fitted to a face a whole number of times, at least once (labels, screens, books).
+A texture is a tiling image of 128 x 128 texels, drawn by a function of `memenvs.houses.rendering.textures`. The value
+128 is neutral: a texel multiplies the base colour of a shape by texel / 128. Textures with colours of their own (books,
+a screen, a painting) multiply white instead.
+
+`atlas` puts all textures and their mipmaps (coarser versions, which keep distant surfaces from flickering) into one
+array. `texture_table` holds what the renderer needs to know of each one.
 """
 
 from __future__ import annotations
@@ -17,35 +20,40 @@ from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS, PAINTING_MAT
 from memenvs.houses.rendering import textures
 from memenvs.houses.rendering.textures import TILE
 
-#: Side of the atlas row of a picture and its coarser versions side by side, texels.
+#: Width in the atlas of a texture with its mipmaps beside it, texels.
 ATLAS_WIDTH = 2 * TILE
-LEVELS = 8
+#: Mipmap levels: 128, 64, ..., 1 texels wide.
+MIP_LEVELS = 8
 
-_ONCE = (1e6, 1e6)
+#: Columns of `texture_table`.
+SIZE_U, SIZE_V, IS_FITTED, VERTICAL_ONLY, TALL_VARIANT = range(5)
+
+_ONCE = (1e6, 1e6)  # m; larger than any face, so that a fitted texture appears exactly once
 
 
 @dataclass(frozen=True)
 class Texture:
-    """One picture.
+    """One texture.
 
     Attributes:
-        paint: Gives float (128, 128) or (128, 128, 3); 1 is neutral, up to 1.99.
-        size: Metres that the picture covers, (across, down).
-        whole: Whether it is fitted to a face a whole number of times.
-        tint: How much of the base colour stays, 0 to 1.
-        sides: Whether only upright faces show it (others show the plain base colour).
-        upright: Name of the picture that takes its place on faces that are taller than wide; "" for none.
+        draw: Returns float (128, 128) or (128, 128, 3); 1 is neutral, at most 1.99.
+        size: Metres that the image covers, (across, down).
+        is_fitted: Stretch it so that it fits a face a whole number of times, at least once (labels, screens, books).
+        base_colour_share: 0 to 1; how much of the shape's base colour stays. 0 multiplies white instead.
+        vertical_only: Show it on vertical faces only; others show the plain base colour.
+        tall_variant: Name of the texture that replaces it on faces that are taller than wide; "" for none.
     """
 
-    paint: Callable[[], np.ndarray]
+    draw: Callable[[], np.ndarray]
     size: tuple[float, float] = (1.0, 1.0)
-    whole: bool = False
-    tint: float = 1.0
-    sides: bool = False
-    upright: str = ""
+    is_fitted: bool = False
+    base_colour_share: float = 1.0
+    vertical_only: bool = False
+    tall_variant: str = ""
 
 
-#: One picture for every name of `memenvs.houses.classes.MATERIALS`, then those that stand in for them.
+#: One texture for every name of `memenvs.houses.classes.MATERIALS`, in that order, then those that replace some of
+#: them.
 TEXTURES: dict[str, Texture] = {
     "plain": Texture(textures.plain),
     "plaster": Texture(textures.plaster, (1.5, 1.5)),
@@ -57,43 +65,43 @@ TEXTURES: dict[str, Texture] = {
     "marble": Texture(textures.marble, (1.2, 1.2)),
     "carpet": Texture(textures.carpet, (1.0, 1.0)),
     "brick": Texture(textures.brick, (1.0, 0.64)),
-    "wood": Texture(textures.wood, (0.9, 0.6), upright="wood upright"),
+    "wood": Texture(textures.wood, (0.9, 0.6), tall_variant="wood upright"),
     "fabric": Texture(textures.fabric, (0.5, 0.5)),
     "leather": Texture(textures.leather, (0.8, 0.8)),
     "metal": Texture(textures.metal, (1.0, 1.0)),
-    "glass": Texture(textures.glass, (1.0, 1.0), whole=True),
-    "paper": Texture(textures.paper, (0.3, 0.4), whole=True),
+    "glass": Texture(textures.glass, (1.0, 1.0), is_fitted=True),
+    "paper": Texture(textures.paper, (0.3, 0.4), is_fitted=True),
     "stripes": Texture(textures.stripes, (0.8, 0.8)),
-    "label": Texture(textures.label, _ONCE, whole=True, sides=True),
-    "books": Texture(textures.books, (0.5, 0.34), whole=True, tint=0.0, sides=True),
+    "label": Texture(textures.label, _ONCE, is_fitted=True, vertical_only=True),
+    "books": Texture(textures.books, (0.5, 0.34), is_fitted=True, base_colour_share=0.0, vertical_only=True),
     "leaves": Texture(textures.leaves, (0.5, 0.5)),
     "grass": Texture(textures.grass, (1.0, 1.0)),
-    "screen": Texture(textures.screen, _ONCE, whole=True, tint=0.0, sides=True),
+    "screen": Texture(textures.screen, _ONCE, is_fitted=True, base_colour_share=0.0, vertical_only=True),
     "ceramic": Texture(textures.ceramic),
     "wood upright": Texture(textures.wood_upright, (0.6, 0.9)),
-    "class window": Texture(textures.window, _ONCE, whole=True, tint=0.0, sides=True),
+    "class window": Texture(textures.window, _ONCE, is_fitted=True, base_colour_share=0.0, vertical_only=True),
     **{
-        f"painting {material}": Texture(paint, _ONCE, whole=True, tint=0.45, sides=True)
-        for material, paint in zip(PAINTING_MATERIALS, textures.PAINTINGS, strict=True)
+        f"painting {material}": Texture(draw, _ONCE, is_fitted=True, base_colour_share=0.45, vertical_only=True)
+        for material, draw in zip(PAINTING_MATERIALS, textures.PAINTINGS, strict=True)
     },
 }
 
 
-def texture_numbers(material: np.ndarray, semantic: np.ndarray) -> np.ndarray:
-    """Rows of the texture table.
+def texture_rows(material: np.ndarray, semantic: np.ndarray) -> np.ndarray:
+    """Row in the texture table of each shape.
 
     Args:
         material: Integers, (S,); indices into `memenvs.houses.classes.MATERIALS`.
         semantic: Integers, (S,); indices into `memenvs.houses.classes.CLASSES`.
 
     Returns:
-        int64, (S,); panes of windows and paintings have a picture of their own, all else that of its material.
+        int64, (S,). Window panes and paintings have textures of their own; all else has that of its material.
     """
-    return _number_of()[np.asarray(semantic, np.int64), np.asarray(material, np.int64)]
+    return _row_of_class_and_material()[np.asarray(semantic, np.int64), np.asarray(material, np.int64)]
 
 
 @lru_cache(maxsize=1)
-def _number_of() -> np.ndarray:
+def _row_of_class_and_material() -> np.ndarray:
     """int64, (classes, materials); rows of the texture table."""
     names = list(TEXTURES)
     table = np.tile([names.index(material) for material in MATERIALS], (len(CLASSES), 1))
@@ -102,23 +110,28 @@ def _number_of() -> np.ndarray:
     painting = CLASS_INDEX["painting"]
     for material in PAINTING_MATERIALS:
         table[painting, MATERIALS.index(material)] = names.index(f"painting {material}")
-    table[painting, MATERIALS.index("paper")] = names.index("plain")  # one of the shapes that a picture is made of
-    table[CLASS_INDEX["lamp"], MATERIALS.index("paper")] = names.index("plain")  # nothing is written on its shade
+    table[painting, MATERIALS.index("paper")] = names.index("plain")  # a painting's mount has no lines of text on it
+    table[CLASS_INDEX["lamp"], MATERIALS.index("paper")] = names.index("plain")  # nor has a lampshade
     return table
 
 
 @lru_cache(maxsize=1)
-def texture_tints() -> np.ndarray:
-    """float64, (textures,); how much of the base colour stays."""
-    return np.array([texture.tint for texture in TEXTURES.values()])
+def base_colour_shares() -> np.ndarray:
+    """float64, (textures,); how much of a shape's base colour stays, 0 to 1."""
+    return np.array([texture.base_colour_share for texture in TEXTURES.values()])
 
 
 @lru_cache(maxsize=1)
 def texture_table() -> np.ndarray:
-    """float32, (textures, 5); metres across and down, 1 if whole, 1 if upright faces only, row to use on tall faces."""
+    """Properties of the textures that the renderer needs.
+
+    Returns:
+        float32, (textures, 5); columns SIZE_U, SIZE_V (m), IS_FITTED, VERTICAL_ONLY (0 or 1) and TALL_VARIANT (the row
+        of the texture to use on faces that are taller than wide).
+    """
     names = list(TEXTURES)
     rows = [
-        (*texture.size, texture.whole, texture.sides, names.index(texture.upright or name))
+        (*texture.size, texture.is_fitted, texture.vertical_only, names.index(texture.tall_variant or name))
         for name, texture in TEXTURES.items()
     ]
     return np.array(rows, np.float32)
@@ -126,23 +139,28 @@ def texture_table() -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def atlas() -> np.ndarray:
-    """int32, (textures * 128 * 256,); texels as red + 256 green + 65536 blue, in squares of 4 x 4 (one line of a cache each).
+    """All textures with their mipmaps.
 
-    In the rows of each picture, its coarser versions follow to the right: level l is 128 >> l texels wide and starts at column
-    256 - (256 >> l); a texel is the mean of 4 texels of the level before. The last level is one texel. The texel in row i and
-    column j of a picture is at 256 (i - i % 4) + 4 (j - j % 4) + 4 (i % 4) + j % 4.
+    Each texture has 128 rows and 256 columns. Level 0 takes the left half; level l is 128 >> l texels wide and starts
+    at column 256 - (256 >> l). Each of its texels is the mean of four texels of the level before.
+
+    Texels are stored in squares of 4 x 4, because such a square is one cache line: the texel in row i and column j of a
+    texture is at 256 (i - i % 4) + 4 (j - j % 4) + 4 (i % 4) + j % 4.
+
+    Returns:
+        int32, (textures * 128 * 256,); a texel is red + 256 green + 65536 blue.
     """
     table = np.zeros((len(TEXTURES), TILE, ATLAS_WIDTH), np.int32)
     for row, texture in enumerate(TEXTURES.values()):
-        image = np.asarray(texture.paint(), np.float64)
+        image = np.asarray(texture.draw(), np.float64)
         image = np.repeat(image[:, :, None], 3, 2) if image.ndim == 2 else image
-        if texture.tint == 1.0:
-            image = image / image.mean((0, 1))  # from afar a thing has its base colour
-        for level in range(LEVELS):
+        if texture.base_colour_share == 1.0:
+            image = image / image.mean((0, 1))  # from afar an object has its base colour
+        for level in range(MIP_LEVELS):
             size = TILE >> level
             values = np.clip(np.rint(image * 128.0), 0, 255).astype(np.int32)
-            at = ATLAS_WIDTH - (ATLAS_WIDTH >> level)
-            table[row, :size, at : at + size] = values[..., 0] | values[..., 1] << 8 | values[..., 2] << 16
+            start = ATLAS_WIDTH - (ATLAS_WIDTH >> level)
+            table[row, :size, start : start + size] = values[..., 0] | values[..., 1] << 8 | values[..., 2] << 16
             image = image.reshape(size // 2, 2, size // 2, 2, 3).mean((1, 3)) if size > 1 else image
     squares = table.reshape(len(TEXTURES), TILE // 4, 4, ATLAS_WIDTH // 4, 4).transpose(0, 1, 3, 2, 4)
     return np.ascontiguousarray(squares).reshape(-1)

@@ -1,7 +1,17 @@
-"""Which surface is seen in each pixel, and how far away: surfaces are drawn one by one into a z-buffer.
+"""Rasteriser: find which primitive is seen in each pixel, and how far away it is.
 
-The z-buffer holds one key for each pixel, see `memenvs.houses.rendering.kernels.zbuffer.read_depth`; rows are padded to whole blocks of pixels, and one
-more block follows the last, so that what is done in blocks may look beyond the end. Everything here is compiled.
+In: the primitives of `memenvs.houses.rendering.primitives.set_up_primitives`. Out: the z-buffer, one key per pixel that
+holds depth and primitive id, see `memenvs.houses.rendering.kernels.zbuffer`. Primitives are drawn in any order; the
+nearest one wins in each pixel.
+
+Rows of the z-buffer are padded to whole blocks of pixels, and one more block follows the last row. So a step that
+writes 8 or reads 16 pixels at once may run over the end of a row.
+
+Flat primitives are drawn in two passes. The first finds the spans of up to `MAX_SPAN_GROUPS` groups of eight rows; the
+second writes their pixels. The loop of the second pass has a length that depends on the spans. With all lengths in
+memory before it starts, the processor predicts and overlaps these loops instead of waiting for each one.
+
+Everything here is compiled.
 """
 
 from __future__ import annotations
@@ -14,29 +24,31 @@ from memenvs.houses.rendering.kernels.zbuffer import (
     ROWS,
     SPAN,
     SPAN_COUNT,
-    SPAN_NUMBER,
+    SPAN_ID,
+    SPAN_LEFT,
+    SPAN_RIGHT,
     SPAN_ROW,
-    SPAN_START,
-    SPAN_STOP,
-    raise_ball,
-    raise_span,
-    span_rows,
+    draw_round_block,
+    draw_span,
+    find_spans,
 )
-from memenvs.houses.rendering.primitives import (  # fmt: skip
+from memenvs.houses.rendering.primitives import (
+    CURVED,
+    EDGE_GROUPS,
     EYE_U,
     EYE_V,
     EYE_W,
-    FIRST,
+    FACE,
+    FIRST_COLUMN,
     FIRST_EDGE,
-    FIRST_I,
-    GROUPS,
+    FIRST_ROW,
+    FLOAT_FIELDS,
     IS_BALL,
-    LAST,
-    LAST_I,
-    NEAR_0,
-    NEAR_I,
-    NEAR_J,
-    PART,
+    LAST_COLUMN,
+    LAST_ROW,
+    PLANE_0,
+    PLANE_I,
+    PLANE_J,
     RAY_U,
     RAY_U_I,
     RAY_U_J,
@@ -45,96 +57,109 @@ from memenvs.houses.rendering.primitives import (  # fmt: skip
     RAY_V_J,
     RAY_W,
     RAY_W_J,
-    REALS,
-    ROUND,
+    ImageSize,
     Primitives,
-    Size,
 )
 
-#: How many groups of rows are found before they are drawn.
-SPANS_ROOM = 128
+#: Groups of rows whose spans are found before they are drawn.
+MAX_SPAN_GROUPS = 128
 
 
 @compiled
-def _list_spans(
-    wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray, count: int
+def rasterise(
+    primitives: Primitives, last_id: int, size: ImageSize, keys: np.ndarray, id_mask: np.uint32, spans: np.ndarray
+) -> None:
+    """Draw the primitives of ids 1 to `last_id` into an empty z-buffer.
+
+    Args:
+        primitives: Filled by `memenvs.houses.rendering.primitives.set_up_primitives`.
+        last_id: <= `id_mask`.
+        size: Of the image.
+        keys: uint32, (>= height * stride + BLOCK,); filled.
+        id_mask: The lower bits of a key that hold the id, all ones.
+        spans: int32, (MAX_SPAN_GROUPS, SPAN_FIELDS); working memory.
+    """
+    keys[:] = 0
+    count = 0
+    for primitive_id in range(1, last_id + 1):
+        if primitives.int_fields[primitive_id, FACE] == CURVED:
+            _draw_round(primitives, primitive_id, size, keys, id_mask)
+        else:
+            count = _find_polygon_spans(primitives, primitive_id, size, keys, id_mask, spans, count)
+    _draw_spans(spans, count, primitives.float_fields, size, keys, id_mask)
+
+
+@compiled
+def _find_polygon_spans(
+    primitives: Primitives, primitive_id: int, size: ImageSize, keys: np.ndarray, id_mask: np.uint32, spans: np.ndarray,
+    count: int,
 ) -> int:  # fmt: skip
-    """Adds a polygon to the `count` entries of `spans`, which are drawn when there is no room; returns how many there are then."""
-    near = (reals[number, NEAR_0], reals[number, NEAR_I], reals[number, NEAR_J])
-    at_edges, groups = np.uint64(number * REALS + FIRST_EDGE), np.uint64(wholes[number, GROUPS])
-    last = wholes[number, LAST]
-    for row in range(wholes[number, FIRST], last, ROWS):
-        if count == SPANS_ROOM:
-            _raise_spans(spans, count, reals, size, keys, mask)
+    """Append a polygon's spans to the `count` groups in `spans`; if these are full, draw them first.
+
+    Returns:
+        How many groups there are now.
+    """
+    int_fields, float_fields = primitives
+    plane = (
+        float_fields[primitive_id, PLANE_0], float_fields[primitive_id, PLANE_I], float_fields[primitive_id, PLANE_J],
+    )  # fmt: skip
+    edges_at = np.uint64(primitive_id * FLOAT_FIELDS + FIRST_EDGE)
+    edge_groups = np.uint64(int_fields[primitive_id, EDGE_GROUPS])
+    last = int_fields[primitive_id, LAST_ROW]
+    for row in range(int_fields[primitive_id, FIRST_ROW], last, ROWS):
+        if count == MAX_SPAN_GROUPS:
+            _draw_spans(spans, count, float_fields, size, keys, id_mask)
             count = 0
-        rows, entry = min(ROWS, last - row), spans[count]
-        entry[SPAN_NUMBER], entry[SPAN_ROW], entry[SPAN_COUNT] = number, row, rows
-        span_rows(reals, at_edges, groups, float(row), np.int32(rows), np.int32(size[1]), near, entry)
+        rows = min(ROWS, last - row)
+        group = spans[count]
+        group[SPAN_ID], group[SPAN_ROW], group[SPAN_COUNT] = primitive_id, row, rows
+        find_spans(
+            float_fields, edges_at, edge_groups, float(row), np.int32(rows), np.int32(size.width), plane, group
+        )  # fmt: skip
         count += 1
     return count
 
 
 @compiled
-def _raise_spans(
-    spans: np.ndarray, count: int, reals: np.ndarray, size: Size, keys: np.ndarray, mask: np.uint32
-) -> None:  # fmt: skip
-    """Draws the first `count` entries of `spans`. Their ends are long known by then: a loop of unknown length over them waits for nothing."""
-    stride = size[2]
-    for place in range(count):
-        entry = spans[place]
-        number, row, rows = np.uint32(entry[SPAN_NUMBER]), entry[SPAN_ROW], entry[SPAN_COUNT]
-        start, stop, step = entry[SPAN_START], entry[SPAN_STOP], np.float32(reals[number, NEAR_I])
-        for column in range(start, stop, SPAN):
-            at, ahead = np.uint64(row * stride + column), np.float32(column - start)
-            for k in range(rows):
-                raise_span(keys, at, entry, np.uint64(k), np.int32(column), ahead, step, number, mask)
+def _draw_spans(
+    spans: np.ndarray, count: int, float_fields: np.ndarray, size: ImageSize, keys: np.ndarray, id_mask: np.uint32
+) -> None:
+    """Draw the first `count` groups of `spans`."""
+    stride = size.stride
+    for k in range(count):
+        group = spans[k]
+        primitive_id, row, rows = np.uint32(group[SPAN_ID]), group[SPAN_ROW], group[SPAN_COUNT]
+        left, right = group[SPAN_LEFT], group[SPAN_RIGHT]
+        step = np.float32(float_fields[primitive_id, PLANE_I])
+        for column in range(left, right, SPAN):
+            at, offset = np.uint64(row * stride + column), np.float32(column - left)
+            for j in range(rows):
+                draw_span(keys, at, group, np.uint64(j), np.int32(column), offset, step, primitive_id, id_mask)
                 at += np.uint64(stride)
 
 
 @compiled
-def _fill_round(
-    wholes: np.ndarray, reals: np.ndarray, number: int, size: Size, keys: np.ndarray, mask: np.uint32
+def _draw_round(
+    primitives: Primitives, primitive_id: int, size: ImageSize, keys: np.ndarray, id_mask: np.uint32
 ) -> None:
-    """Draws a cylinder or an ellipsoid, ray by ray; the flat part of a cylinder has the next number."""
-    entries = reals[number]
-    ex, ey, ez = np.float32(entries[EYE_U]), np.float32(entries[EYE_V]), np.float32(entries[EYE_W])
-    px, py = np.float32(entries[RAY_U_I]), np.float32(entries[RAY_V_I])
-    zero, one, tiny, far = np.float32(0), np.float32(1), np.float32(1e-12), np.float32(1e30)
-    ball = np.float32(entries[IS_BALL])
-    rest = ex * ex + ey * ey - one + ball * ez * ez
-    first, last = int(entries[FIRST_I]), int(entries[LAST_I])
-    for row in range(wholes[number, FIRST], wholes[number, LAST]):
-        dz = np.float32(entries[RAY_W] + entries[RAY_W_J] * row)
+    """Draw a cylinder or an ellipsoid ray by ray; the flat end of a cylinder has the next id."""
+    int_fields, float_fields = primitives
+    fields = float_fields[primitive_id]
+    ex, ey, ez = np.float32(fields[EYE_U]), np.float32(fields[EYE_V]), np.float32(fields[EYE_W])
+    u_step, v_step = np.float32(fields[RAY_U_I]), np.float32(fields[RAY_V_I])
+    zero, one, tiny, infinite = np.float32(0), np.float32(1), np.float32(1e-12), np.float32(1e30)
+    ball = np.float32(fields[IS_BALL])
+    constant = ex * ex + ey * ey - one + ball * ez * ez  # c of the quadratic equation, see `draw_round_block`
+    first, last = int(fields[FIRST_COLUMN]), int(fields[LAST_COLUMN])
+    for row in range(int_fields[primitive_id, FIRST_ROW], int_fields[primitive_id, LAST_ROW]):
+        dz = np.float32(fields[RAY_W] + fields[RAY_W_J] * row)
         dz = dz if abs(dz) > tiny else tiny
-        p, q = (-ez - one) / dz, (one - ez) / dz  # where it meets the planes of a cylinder's ends
-        slab = (-far, far) if ball > zero else (min(p, q), max(p, q))
-        eye = (ex, ey, ball * dz * dz, ball * ez * dz, rest)
+        lower, upper = (-ez - one) / dz, (one - ez) / dz  # depths of the planes of a cylinder's ends
+        slab = (-infinite, infinite) if ball > zero else (min(lower, upper), max(lower, upper))
+        eye = (ex, ey, ball * dz * dz, ball * ez * dz, constant)
         for column in range(first, last, BLOCK):
-            dx = np.float32(entries[RAY_U] + entries[RAY_U_I] * column + entries[RAY_U_J] * row)
-            dy = np.float32(entries[RAY_V] + entries[RAY_V_I] * column + entries[RAY_V_J] * row)
-            at, count = np.uint64(row * size[2] + column), np.int32(last - column)
-            raise_ball(keys, at, (dx, px, dy, py), eye, slab, count, np.uint32(number), mask)
-
-
-@compiled
-def fill(surfaces: Primitives, last: int, size: Size, keys: np.ndarray, mask: np.uint32, spans: np.ndarray) -> None:
-    """Draws surfaces 1 to `last`.
-
-    Args:
-        surfaces: As `set_up` fills them.
-        last: <= `mask`.
-        size: Of the picture.
-        keys: uint32, (>= H * stride + BLOCK,); filled.
-        mask: The bits of a key that hold the number of a surface.
-        spans: int32, (SPANS_ROOM, SPANS_SIZE); room for the pixels of some rows of some surfaces, see
-            `memenvs.houses.rendering.kernels.zbuffer.span_rows`.
-    """
-    keys[:] = 0
-    wholes, reals = surfaces
-    count = 0
-    for number in range(1, last + 1):
-        if wholes[number, PART] == ROUND:
-            _fill_round(wholes, reals, number, size, keys, mask)
-        else:
-            count = _list_spans(wholes, reals, number, size, keys, mask, spans, count)
-    _raise_spans(spans, count, reals, size, keys, mask)
+            dx = np.float32(fields[RAY_U] + fields[RAY_U_I] * column + fields[RAY_U_J] * row)
+            dy = np.float32(fields[RAY_V] + fields[RAY_V_I] * column + fields[RAY_V_J] * row)
+            at, count = np.uint64(row * size.stride + column), np.int32(last - column)
+            ray = (dx, u_step, dy, v_step)
+            draw_round_block(keys, at, ray, eye, slab, count, np.uint32(primitive_id), id_mask)

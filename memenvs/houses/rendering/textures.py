@@ -1,18 +1,20 @@
-"""What the pictures of materials show: 128 x 128 texels each, painted by arithmetic, the same on every machine.
+"""The images of textures: 128 x 128 texels from formulas and seeded noise.
 
-Each function gives float (128, 128), a factor of the base colour, or (128, 128, 3); all but those that show one thing whole tile. Rows run down.
+They are the same on every machine. Each public function returns float (128, 128), a factor of the base colour, or float
+(128, 128, 3), a factor per channel. Rows run down. All tile without a seam, except those that show one whole object
+(label, screen, window, paintings).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Side of a picture in texels.
+#: Side of a texture, texels.
 TILE = 128
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
-    """Columns and rows of the texels, each (128, 128), in 0..1."""
+    """U (across) and v (down) of the texels' middles, each float (128, 128), in 0..1."""
     line = (np.arange(TILE) + 0.5) / TILE
     return np.meshgrid(line, line)
 
@@ -47,12 +49,12 @@ def _rgb(*channels: np.ndarray | float) -> np.ndarray:
 
 
 def plain() -> np.ndarray:
-    """Nearly even."""
+    """A nearly uniform surface."""
     return 1 + 0.012 * _noise(1, 2, 2)
 
 
 def plaster() -> np.ndarray:
-    """Slightly uneven."""
+    """A slightly uneven surface."""
     return 1 + 0.006 * _clouds(2) + 0.014 * _noise(3, 1, 1)
 
 
@@ -71,7 +73,7 @@ def wallpaper() -> np.ndarray:
 
 
 def _boards(count: int, seed: int, *, groove: float) -> np.ndarray:
-    """Long boards side by side, running across, each with its own tone and two staggered joints."""
+    """Long boards running across, each with a tone of its own and two staggered joints."""
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[0:TILE, 0:TILE]
     width = TILE // count
@@ -91,7 +93,7 @@ def planks() -> np.ndarray:
 
 
 def parquet() -> np.ndarray:
-    """Squares of short staves, turned in turn."""
+    """Squares of short staves, alternately running across and down."""
     rows, columns = np.mgrid[0:TILE, 0:TILE]
     turned = ((rows // 32) + (columns // 32)) % 2 == 0
     along = np.where(turned, rows, columns)
@@ -119,14 +121,14 @@ def checker() -> np.ndarray:
 
 
 def marble() -> np.ndarray:
-    """Veins."""
+    """Light stone with dark veins."""
     bends = _noise(50, 14, 14) + 0.4 * _noise(51, 5, 5)
     veins = np.exp(-np.abs(bends) * 9) + 0.5 * np.exp(-np.abs(_noise(52, 10, 10)) * 14)
     return 1.05 - 0.3 * np.minimum(veins, 1) + 0.02 * _clouds(53)
 
 
 def carpet() -> np.ndarray:
-    """Short pile."""
+    """The short pile of a carpet."""
     return 1 + 0.09 * _noise(60, 0, 0) + 0.06 * _noise(61, 2, 2) + 0.02 * _clouds(62)
 
 
@@ -142,25 +144,25 @@ def brick() -> np.ndarray:
 
 
 def wood() -> np.ndarray:
-    """Grain that runs across."""
+    """Wood whose grain runs across."""
     rings = _noise(80, 24, 5) * 2.2 + _grid()[1] * 12 * np.pi * 2 / 4
     return 1 + 0.07 * np.sin(rings) + 0.05 * _noise(81, 14, 0) + 0.03 * _noise(82, 5, 0)
 
 
 def wood_upright() -> np.ndarray:
-    """Grain that runs down."""
+    """Wood whose grain runs down."""
     return wood().T
 
 
 def fabric() -> np.ndarray:
-    """A weave."""
+    """Woven threads."""
     rows, columns = np.mgrid[0:TILE, 0:TILE]
     weave = np.where((rows // 2 + columns // 2) % 2 == 0, 1.05, 0.95)
     return weave + 0.04 * _noise(90, 3, 0) + 0.04 * _noise(91, 0, 3) + 0.03 * _clouds(92)
 
 
 def leather() -> np.ndarray:
-    """Fine cracks."""
+    """Leather with fine cracks."""
     cracks = np.abs(_noise(100, 2, 2))
     return 1.02 + 0.05 * np.minimum(cracks, 1.2) + 0.07 * _clouds(101) - 0.12 * (cracks < 0.12)
 
@@ -189,7 +191,7 @@ def paper() -> np.ndarray:
 
 
 def stripes() -> np.ndarray:
-    """Upright stripes."""
+    """Vertical stripes."""
     columns = np.mgrid[0:TILE, 0:TILE][1]
     return np.where(columns // 16 % 2 == 0, 1.15, 0.72) + 0.03 * _noise(130, 1, 1)
 
@@ -210,7 +212,7 @@ def label() -> np.ndarray:
 
 
 def books() -> np.ndarray:
-    """Spines on a shelf."""
+    """Spines of books on a shelf."""
     rng = np.random.default_rng(140)
     image = _rgb(0.16, 0.12, 0.1)
     rows = np.arange(TILE)
@@ -256,7 +258,7 @@ def screen() -> np.ndarray:
 
 
 def ceramic() -> np.ndarray:
-    """Glazed, nearly even."""
+    """A glazed, nearly uniform surface."""
     return 1.02 + 0.012 * _clouds(170)
 
 
@@ -274,7 +276,7 @@ def window() -> np.ndarray:
 
 
 def _framed(image: np.ndarray) -> np.ndarray:
-    """The image, (128, 128, 3), with a pale rim and a dark frame around it."""
+    """Add a pale mount and a dark frame to an image (128, 128, 3), in place."""
     u, v = _grid()
     edge = np.minimum(np.minimum(u, 1 - u), np.minimum(v, 1 - v))
     image[edge < 0.14] = (0.95, 0.93, 0.88)

@@ -1,4 +1,4 @@
-"""Maps of homes seen from above, with the way that a robot took."""
+"""Maps of homes seen from above: walls, furniture, objects, and the path of a robot."""
 
 from __future__ import annotations
 
@@ -40,15 +40,19 @@ _FREE: Colour = (60, 170, 90)
 _FREE_TINT = 90  # of 255
 #: Colours along a trajectory, from its first to its last step.
 _TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
-#: What a legend shows a patch of.
+#: Signs of a legend that are patches of a colour.
 _PATCHES = {"wall": _WALL, "window": _GLASS, "door": _DOOR, "furniture": _FURNITURE, "free": _FREE}
 #: Signs of a legend and how wide they are, m; height of its text, m.
 _SIGNS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
 _LEGEND_TEXT = 0.35
-#: What maps show of the home itself; the last where they are told where a robot can be.
+#: Entries of `draw_legend` for a home itself; the last applies to maps with `navigation`.
 HOUSE_LEGEND = (
-    ("wall", "wall"), ("window", "window"), ("door", "door"), ("furniture", "furniture, in its own colours"), ("free", "where a robot can be")
-)  # fmt: skip
+    ("wall", "wall"),
+    ("window", "window"),
+    ("door", "door"),
+    ("furniture", "furniture, in its own colours"),
+    ("free", "where a robot can be"),
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Marker:
         position: (x, y), m.
         colour: sRGB.
         radius: m.
-        is_filled: Whether it is a disc, or else a ring.
+        is_filled: True for a disc, False for a ring.
         label: Text beside it.
     """
 
@@ -71,7 +75,15 @@ class Marker:
 
 
 class _Canvas:
-    """A picture that is drawn in metres."""
+    """An image that is drawn in metres.
+
+    It is drawn `_SUPERSAMPLE` times larger and reduced at the end, which smooths edges.
+
+    Args:
+        low: float, (2,); x and y of the lower left corner, m.
+        high: float, (2,); x and y of the upper right corner, m.
+        pixels_per_metre: Scale of the final image.
+    """
 
     def __init__(self, low: np.ndarray, high: np.ndarray, pixels_per_metre: float) -> None:
         self.scale = pixels_per_metre * _SUPERSAMPLE
@@ -82,12 +94,12 @@ class _Canvas:
         self.draw = ImageDraw.Draw(self.image)
 
     def pixels(self, points: np.ndarray) -> list[tuple[float, float]]:
-        """Positions on the enlarged picture of points (Q, 2) in metres."""
+        """Positions on the enlarged image of points (Q, 2) in metres."""
         xy = (np.asarray(points, np.float64) - (self._low[0], self._high[1])) * (self.scale, -self.scale)
         return [(float(x), float(y)) for x, y in xy]
 
     def polygon(self, points: np.ndarray, fill: Colour, outline: Colour | None = None, width: float = 0.0) -> None:
-        """Fills a polygon; the outline's width is in metres."""
+        """Fill a polygon; the outline's width is in metres."""
         pixels = self.pixels(points)
         self.draw.polygon(pixels, fill=fill)
         if outline is not None:
@@ -101,7 +113,7 @@ class _Canvas:
         outline: Colour | None = None,
         width: float = 0.0,
     ) -> None:
-        """Fills a circle; all sizes in metres."""
+        """Fill a circle; all sizes in metres."""
         ((x, y),) = self.pixels(np.array([centre[:2]]))
         r = radius * self.scale
         self.draw.ellipse(
@@ -109,13 +121,13 @@ class _Canvas:
         )
 
     def square(self, centre: np.ndarray, side: float, colour: Colour) -> None:
-        """Tints a square, so that what is under it can still be seen; its side in metres."""
+        """Tint a square, so that what is under it can still be seen; its side in metres."""
         (left, top), (right, bottom) = self.pixels(centre[:2] + np.array([[-0.5, 0.5], [0.5, -0.5]]) * side)
         shape = left, top, right - 1, bottom - 1  # the next one begins there
         ImageDraw.Draw(self.image, "RGBA").rectangle(shape, (*colour, 80), (*colour, 120), _SUPERSAMPLE)
 
     def cross(self, centre: np.ndarray, half: float, colour: Colour) -> None:
-        """Draws a cross with a light rim; half its side in metres."""
+        """Draw a cross with a light rim; half its side in metres."""
         for grown, width, ink in ((0.03, 0.11, _PAPER), (0.0, 0.05, colour)):
             for turn in (1.0, -1.0):
                 ends = centre[:2] + np.array([[-1.0, -turn], [1.0, turn]]) * (half + grown)
@@ -124,7 +136,7 @@ class _Canvas:
     def text(
         self, centre: Sequence[float] | np.ndarray, text: str, height: float, fill: Colour, anchor: str = "mm"
     ) -> None:
-        """Writes a line with a light rim, moved so that the picture holds it; its height in metres."""
+        """Write a line with a light rim, moved so that it fits into the image; its height in metres."""
         ((x, y),) = self.pixels(np.array([centre[:2]]))
         font = ImageFont.load_default(max(8 * _SUPERSAMPLE, height * self.scale))
         rim = round(1.2 * _SUPERSAMPLE)
@@ -134,7 +146,7 @@ class _Canvas:
         self.draw.text((x, y), text, fill, font, anchor, stroke_width=rim, stroke_fill=_PAPER)
 
     def finish(self) -> np.ndarray:
-        """The picture at its final size; uint8, (H, W, 3)."""
+        """The image at its final size; uint8, (H, W, 3)."""
         return np.array(self.image.resize(self.size, Image.Resampling.LANCZOS))
 
 
@@ -150,18 +162,18 @@ def draw_topdown(
     has_labels: bool = True,
     margin: float = 0.4,
 ) -> np.ndarray:
-    """A map of a home: floors, walls, doors, windows, furniture, objects, and on request what a robot did there.
+    """Draw a map of a home and, on request, what a robot did there.
 
     Args:
         house: The home.
         pixels_per_metre: Scale, > 0.
-        trajectories: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to red;
-            a green disc is the start, a red one the end.
+        trajectories: Positions step by step, each (T, 2) or more columns; x and y in m. Their colour runs from blue to
+            red; a green disc is the start, a red one the end.
         markers: Points to show.
         squares: Squares to tint, float (K, 3): x and y of the middle and the side, m; None for none.
         crosses: Points to cross, float (K, 2), m; None for none.
-        navigation: Where a robot can be is tinted green.
-        has_labels: Whether rooms are named and a scale is drawn.
+        navigation: The cells where a robot can be are tinted green; None for no tint.
+        has_labels: Write the names of rooms and draw a scale.
         margin: Empty rim around the home, m; >= 0.
 
     Returns:
@@ -169,7 +181,8 @@ def draw_topdown(
         `pixels_per_metre` and row (y1 + margin - y) * `pixels_per_metre` with `house.bounds` (x0, y0), (x1, y1).
 
     Raises:
-        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory, `squares` or `crosses` has the wrong shape.
+        ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory, `squares` or `crosses`
+        has the wrong shape.
     """
     if not pixels_per_metre > 0:
         raise ValueError(f"pixels_per_metre must be > 0, got {pixels_per_metre}")
@@ -206,11 +219,12 @@ def draw_topdown(
 
 
 def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.ndarray:
-    """What the signs on a map mean, in as many lines as it takes.
+    """Draw a legend: the signs on a map and their meanings, in as many lines as needed.
 
     Args:
-        entries: A sign, "trajectory", "square", "cross", one of `HOUSE_LEGEND` or a `Marker` of any position, and what it means.
-        width: Of the picture, pixels.
+        entries: Pairs of a sign and its meaning. A sign is "trajectory", "square", "cross", a key of `HOUSE_LEGEND` or
+            a `Marker` of any position.
+        width: Of the image, pixels.
 
     Returns:
         uint8, (H, `width`, 3).
@@ -218,41 +232,47 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
     Raises:
         ValueError: An unknown sign.
     """
-    scale, line, gap = 40.0, 0.6, 0.35  # pixels per metre; m
+    scale, line_height, gap = 40.0, 0.6, 0.35  # pixels per metre; m
     font = ImageFont.load_default(_LEGEND_TEXT * scale)
-    x, row, placed = gap, 0, []
+    x, line = gap, 0
+    placed = []  # sign, meaning, left end of the sign (m), width of the sign (m), line
     for sign, text in entries:
         if not isinstance(sign, Marker) and sign not in _SIGNS:
             raise ValueError(f"a sign must be a Marker or one of {list(_SIGNS)}, got {sign!r}")
-        room = _SIGNS["square"] if isinstance(sign, Marker) else _SIGNS[sign]
-        needed = room + 0.1 + font.getlength(text) / scale
+        sign_width = _SIGNS["square"] if isinstance(sign, Marker) else _SIGNS[sign]
+        needed = sign_width + 0.1 + font.getlength(text) / scale
         if x > gap and (x + needed + gap) * scale > width:
-            x, row = gap, row + 1
-        placed.append((sign, text, x, room, row))
+            x, line = gap, line + 1
+        placed.append((sign, text, x, sign_width, line))
         x += needed + 1.5 * gap
-    height = (row + 1) * line
+    height = (line + 1) * line_height
     canvas = _Canvas(np.zeros(2), np.array([width / scale, height]), scale)
-    for sign, text, x, room, row in placed:
-        y = height - (row + 0.5) * line
-        middle = np.array([x + room / 2, y])
-        if isinstance(sign, Marker):
-            _draw_marker(canvas, replace(sign, position=(x + room / 2, y)))
-        elif sign == "trajectory":
-            _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + room - 0.15, 30), np.full(30, y)], 1))
-        elif sign == "square":
-            canvas.square(middle, 0.36, _SQUARE)
-        elif sign in _PATCHES:
-            corners = middle + 0.18 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
-            colour = _PATCHES[sign] if sign != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
-            canvas.polygon(corners, colour, _mix(colour, _INK, 0.6), 0.02)
-        else:
-            canvas.cross(middle, 0.1, _CROSS)
-        canvas.text((x + room + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
+    for sign, text, x, sign_width, line in placed:
+        y = height - (line + 0.5) * line_height
+        _draw_sign(canvas, sign, x, sign_width, y)
+        canvas.text((x + sign_width + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
     return canvas.finish()
 
 
+def _draw_sign(canvas: _Canvas, sign: str | Marker, x: float, width: float, y: float) -> None:
+    """Draw one sign of a legend; x is its left end and y its middle, m."""
+    middle = np.array([x + width / 2, y])
+    if isinstance(sign, Marker):
+        _draw_marker(canvas, replace(sign, position=(x + width / 2, y)))
+    elif sign == "trajectory":
+        _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + width - 0.15, 30), np.full(30, y)], 1))
+    elif sign == "square":
+        canvas.square(middle, 0.36, _SQUARE)
+    elif sign in _PATCHES:
+        corners = middle + 0.18 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
+        colour = _PATCHES[sign] if sign != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
+        canvas.polygon(corners, colour, _mix(colour, _INK, 0.6), 0.02)
+    else:
+        canvas.cross(middle, 0.1, _CROSS)
+
+
 def save_png(image: np.ndarray, path: str | os.PathLike[str]) -> None:
-    """Writes a picture, uint8 (H, W, 3), as PNG; other readers see the old file or the whole new one, never a part."""
+    """Write an image, uint8 (H, W, 3), as PNG; readers see the old file or the whole new one."""
     with atomic_replace(Path(path)) as temporary:
         Image.fromarray(image).save(temporary, "PNG")
 
@@ -265,7 +285,7 @@ def object_colour(category: int) -> Colour:
 
 
 def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
-    """Furniture from low to high, then walls, windows and doors, then small objects."""
+    """Draw furniture from low to high, then walls, windows and doors, then small objects."""
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
     structure = shapes.semantic < CLASS_INDEX["bed"]
     is_object = (shapes.semantic >= FIRST_YCB_CLASS) & (shapes.semantic < FIRST_YCB_CLASS + len(YCB_CLASSES))
@@ -299,7 +319,7 @@ def _footprint(shapes: Shapes, row: int | np.integer) -> np.ndarray:
 
 
 def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
-    """Tints the cells where a robot can be."""
+    """Tint the cells where a robot can be."""
     width, height = canvas.image.size
     mask = Image.fromarray(np.where(navigation.free[::-1], _FREE_TINT, 0).astype(np.uint8))
     rows, columns = navigation.free.shape
@@ -313,7 +333,7 @@ def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
 
 
 def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:
-    """Draws a way with the colour of time, its start and its end."""
+    """Draw a path in the colours of time, its start and its end."""
     if points.ndim != 2 or points.shape[1] < 2 or len(points) == 0:
         raise ValueError(f"a trajectory must have the shape (T, 2) with T >= 1, got {points.shape}")
     pixels = canvas.pixels(points[:, :2])
@@ -328,7 +348,7 @@ def _draw_trajectory(canvas: _Canvas, points: np.ndarray) -> None:
 
 
 def _draw_marker(canvas: _Canvas, marker: Marker) -> None:
-    """Draws a disc or a ring with a light rim."""
+    """Draw a disc or a ring with a light rim."""
     rim = 0.03
     canvas.disc(marker.position, marker.radius + (0.0 if marker.is_filled else rim), marker.colour, _PAPER, rim)
     if not marker.is_filled:
@@ -344,7 +364,7 @@ def _rows(name: str, values: np.ndarray | None, width: int) -> np.ndarray:
 
 
 def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
-    """Draws a bar of one metre below the home."""
+    """Draw a bar of one metre below the home."""
     if margin < 0.25:
         return
     y = low[1] - 0.62 * margin
@@ -354,7 +374,7 @@ def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
 
 
 def _label_position(room: Room) -> np.ndarray:
-    """A point well inside a room: the one of a raster that is farthest from its walls; float64, (2,)."""
+    """A point well inside a room, float64 (2,): of a raster, the one farthest from the walls."""
     polygon = room.polygon
     low, high = polygon.min(0), polygon.max(0)
     steps = (np.arange(15) + 0.5) / 15

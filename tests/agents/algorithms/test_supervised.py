@@ -81,7 +81,7 @@ def test_metrics_and_evaluation_have_what_is_asked(tmp_path):
 
 
 def test_evaluation_is_apart_from_training_and_the_same_for_all():
-    first, second = make_run_model(SMALL), make_prediction_model(replace(SMALL, seed=5))
+    first, second = make_run_model(SMALL), make_run_model(replace(SMALL, seed=5))
     keys = [first.sample(3, np.random.default_rng([part, 0, 0]), None).episodes.key for part in (0, 1)]
     assert not set(keys[0]) & set(keys[1])
     assert evaluate_model(first, 20)["kept"].tolist() == evaluate_model(second, 20)["kept"].tolist()

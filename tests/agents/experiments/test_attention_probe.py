@@ -20,7 +20,7 @@ from memenvs.agents.experiments.attention_probe import (
     describe_heads,
     describe_uniform,
     probe_run,
-    record,
+    record_attention,
 )
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
@@ -242,7 +242,7 @@ def test_recording_does_not_change_what_is_done() -> None:
     for at in ((), range(17)):
         policy = learner("relic", seed=3).policy
         policy.resets_with_episode = False
-        made = record(policy, darkroom(1, seed=4), 17, at, layout=2)
+        made = record_attention(policy, darkroom(1, seed=4), 17, at, layout=2)
         assert list(made.weights) == list(at)
         assert made.episodes.tolist() == [t // 5 for t in range(17)]
         for t, weights in made.weights.items():
@@ -262,7 +262,7 @@ def house() -> Any:
 def test_each_goal_is_shown_after_the_trial() -> None:
     policy = learner("relic", env=house()).policy
     policy.resets_with_episode = False
-    made = record(policy, house(), 6, [5])
+    made = record_attention(policy, house(), 6, [5])
     assert list(made.goals) == ["005_tomato_soup_can", "013_apple", "017_orange"]
     assert all(goal.shape == (2, 2, 1 + 7) for goal in made.goals.values())
     assert not np.allclose(made.goals["013_apple"], made.goals["017_orange"], atol=1e-6)
@@ -284,12 +284,12 @@ def test_poses_lie_where_the_map_shows_them(make: Any) -> None:
 
 def test_what_cannot_be_recorded() -> None:
     with pytest.raises(ValueError, match="memory must be 'relic' to have its attention recorded, got 'lstm'"):
-        record(learner("lstm").policy, darkroom(1), 3, [0])
+        record_attention(learner("lstm").policy, darkroom(1), 3, [0])
     policy = learner("relic").policy
     with pytest.raises(ValueError, match="env must be one environment, got 2"):
-        record(policy, darkroom(2), 3, [0])
+        record_attention(policy, darkroom(2), 3, [0])
     with pytest.raises(ValueError, match="the trial must go on for 12 steps, it ended after 10"):
-        record(policy, darkroom(1, episodes=2), 12, [0])
+        record_attention(policy, darkroom(1, episodes=2), 12, [0])
 
 
 def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,8 +16,9 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.paths import EpisodePath, compare_paths, curve_by_step, draw_path, play_paths
+from memenvs.agents.experiments.play import OraclePolicy
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import OraclePolicy, TrialEvaluator
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
@@ -209,4 +210,4 @@ def test_bad_numbers(tmp_path: Path) -> None:
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RunDirectory(tmp_path, RunConfig(env="CartPole-v1", n_envs=1)).close()
     assert main(["paths", str(tmp_path), "--policies", "random"]) == 2
-    assert "env must be one of this project to have its ways drawn, got 'CartPole-v1'" in capsys.readouterr().err
+    assert "env must be one of this project to have its paths drawn, got 'CartPole-v1'" in capsys.readouterr().err

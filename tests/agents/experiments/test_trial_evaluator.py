@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from memenvs.agents.experiments.trial_evaluator import OraclePolicy, RandomPolicy, TrialEvaluator, TrialResults
+from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.memory import StepInputs
 from memenvs.agents.vec_env import make_vec_env
 from memenvs.darkroom.config import goal_cells

@@ -13,8 +13,8 @@ from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env
+from memenvs.agents.experiments.play import RandomPolicy
 from memenvs.agents.experiments.train import train_run
-from memenvs.agents.experiments.trial_evaluator import RandomPolicy
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.trajectories import check_trajectories, write_trajectories
 from memenvs.vln.results import TASKS, score_file

@@ -5,11 +5,11 @@ import numpy as np
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX, MATERIALS
 from memenvs.houses.rendering.materials import (
     ATLAS_WIDTH,
-    LEVELS,
+    MIP_LEVELS,
     TEXTURES,
     TILE,
     atlas,
-    texture_numbers,
+    texture_rows,
     texture_table,
 )
 
@@ -23,7 +23,7 @@ def channels(texture: str) -> np.ndarray:
 
 
 def test_every_material_has_a_picture() -> None:
-    numbers = texture_numbers(np.arange(len(MATERIALS)), np.full(len(MATERIALS), CLASS_INDEX["other"]))
+    numbers = texture_rows(np.arange(len(MATERIALS)), np.full(len(MATERIALS), CLASS_INDEX["other"]))
     assert [list(TEXTURES)[number] for number in numbers] == list(MATERIALS)
     assert texture_table().shape == (len(TEXTURES), 5)
 
@@ -35,14 +35,14 @@ def test_panes_and_paintings_have_their_own() -> None:
     semantic = np.array(
         [CLASS_INDEX[name] for name in ("window", "shower", "painting", "painting", "painting", "painting", "food")]
     )
-    names = [list(TEXTURES)[number] for number in texture_numbers(material, semantic)]
+    names = [list(TEXTURES)[number] for number in texture_rows(material, semantic)]
     assert names == ["class window", "glass", "painting label", "painting leaves", "plain", "wood", "label"]
 
 
 def test_a_coarser_texel_is_the_mean_of_finer_ones() -> None:
     for name in TEXTURES:
         picture = channels(name)
-        for level in range(1, LEVELS):
+        for level in range(1, MIP_LEVELS):
             size = TILE >> level
             coarse = picture[:size, ATLAS_WIDTH - 2 * size :][:, :size]
             fine = picture[: 2 * size, ATLAS_WIDTH - 4 * size :][:, : 2 * size] if level > 1 else picture[:, :TILE]
@@ -53,7 +53,7 @@ def test_a_coarser_texel_is_the_mean_of_finer_ones() -> None:
 def test_pictures_keep_the_base_colour_on_the_whole_and_tell_materials_apart() -> None:
     for name, texture in TEXTURES.items():
         picture = channels(name)[:, :TILE]
-        if texture.tint == 1.0:
+        if texture.base_colour_share == 1.0:
             np.testing.assert_allclose(picture.mean((0, 1)), 128, atol=3)
     seen = {channels(name)[:, :TILE].tobytes() for name in TEXTURES}
     assert len(seen) == len(TEXTURES)

@@ -1,1 +1,1 @@
-"""Compiled inner loops of the renderer."""
+"""Compiled inner loops of the renderer, written for vector registers."""

@@ -1,7 +1,12 @@
-"""Numbers side by side in one vector register, for the innermost steps of the renderer.
+"""A vector of numbers in one SIMD register, for the innermost loops of the renderer.
 
-The compiler makes scalar code of these steps when they are written as loops in Python (it unrolls them before it looks for vectors),
-which is five times slower; hence the one place in the project that builds LLVM code by hand.
+The kernels beside this file process 8 or 16 pixels at a time. When such a loop is written in Python, LLVM unrolls it
+before it searches for vector instructions and emits scalar code, which is five times slower. So these few loops are the
+one place in the project that builds LLVM code by hand: an `intrinsic` gets LLVM values, combines them through
+`SimdVector`, and numba inlines it.
+
+A kernel reads like NumPy: `(x * 2.0 + y).maximum(0.0)` emits one multiplication, one addition, one comparison and one
+selection, each for all elements at once.
 """
 
 from __future__ import annotations
@@ -14,191 +19,206 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 from numba.extending import intrinsic as numba_intrinsic
 
-#: Compiles a function of the renderer. No `fastmath` and no `contract` below: what the compiler then fuses depends on what it inlines, so a
-#: process that compiles and one that loads its cache (or two machines) would draw some pixels differently. Division by zero gives infinity.
-#: References to arrays are not counted (nothing is allocated in here) and all is one piece of code for each entry: a third faster together.
+#: Compiles a function of the renderer.
+#: - No `fastmath` and no contraction of a * b + c: which operations LLVM then fuses depends on what it inlines, so two
+#:   machines (or a process that compiles and one that loads the cache) would draw some pixels differently.
+#: - `error_model="numpy"`: a division by zero gives infinity instead of an exception.
+#: - `_nrt=False` (no reference counts: nothing is allocated in here) and `forceinline` make frames a third faster
+#:   together.
 compiled: Any = numba.njit(  # type: ignore[call-overload]
     nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy"
 )
 intrinsic: Any = numba_intrinsic
 
-REAL, DOUBLE, BIT = ir.FloatType(), ir.DoubleType(), ir.IntType(1)
-BYTE, SHORT, WHOLE, LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-_BYTES = {REAL: 4, DOUBLE: 8, BYTE: 1, SHORT: 2, WHOLE: 4, LONG: 8}
+#: LLVM's element types: floats, a bit (the result of a comparison) and integers.
+F32, F64, I1 = ir.FloatType(), ir.DoubleType(), ir.IntType(1)
+I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+_BYTES = {F32: 4, F64: 8, I8: 1, I16: 2, I32: 4, I64: 8}
 
 
-class Lanes:
-    """A vector in compiled code. Arithmetic is lane by lane; the other operand is a vector as long, one value, or a number.
+class SimdVector:
+    """A vector of numbers in compiled code; its operators emit element-wise instructions.
 
-    Whole numbers are signed, except that `>>` fills with zeros.
+    The other operand is a vector of the same length, one LLVM value or a Python number; the last two are broadcast.
+    Integers are signed, except that `>>` shifts zeros in.
+
+    Attributes:
+        builder: The LLVM builder that instructions go to.
+        value: The LLVM vector.
+        is_float: True for floats, False for integers and bits.
     """
 
     def __init__(self, builder: Any, value: Any) -> None:
-        self.builder, self.value = builder, value
-        self.is_real = value.type.element in (REAL, DOUBLE)
+        self.builder = builder
+        self.value = value
+        self.is_float = value.type.element in (F32, F64)
 
     def __len__(self) -> int:
         return int(self.value.type.count)
 
     @staticmethod
-    def of(builder: Any, value: Any, count: int) -> Lanes:
-        """One value in all lanes."""
-        kind = ir.VectorType(value.type, count)
-        one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(WHOLE, 0))
-        return Lanes(builder, one).shuffle([0] * count)
+    def broadcast(builder: Any, value: Any, count: int) -> SimdVector:
+        """Repeat one LLVM value `count` times."""
+        vector_type = ir.VectorType(value.type, count)
+        first = builder.insert_element(ir.Constant(vector_type, ir.Undefined), value, ir.Constant(I32, 0))
+        return SimdVector(builder, first).shuffle([0] * count)
 
     @staticmethod
-    def constant(builder: Any, element: Any, numbers: Sequence[float]) -> Lanes:
-        """Known numbers."""
-        python = float if element in (REAL, DOUBLE) else int
-        return Lanes(builder, ir.Constant(ir.VectorType(element, len(numbers)), [python(k) for k in numbers]))
+    def constant(builder: Any, element: Any, numbers: Sequence[float]) -> SimdVector:
+        """Numbers that are known at compile time, as elements of type `element`."""
+        python = float if element in (F32, F64) else int
+        return SimdVector(builder, ir.Constant(ir.VectorType(element, len(numbers)), [python(k) for k in numbers]))
 
     @staticmethod
-    def load(builder: Any, pointer: Any, count: int) -> Lanes:
-        """Numbers that lie side by side in memory."""
+    def load(builder: Any, pointer: Any, count: int) -> SimdVector:
+        """Read `count` consecutive elements from memory."""
         element = pointer.type.pointee
-        to = builder.bitcast(pointer, ir.VectorType(element, count).as_pointer())
-        return Lanes(builder, builder.load(to, align=_BYTES[element]))
+        vector_pointer = builder.bitcast(pointer, ir.VectorType(element, count).as_pointer())
+        return SimdVector(builder, builder.load(vector_pointer, align=_BYTES[element]))
 
     def store(self, pointer: Any) -> None:
-        """Writes the numbers side by side; a pointer to another type is taken as one to these."""
-        to = self.builder.bitcast(pointer, self.value.type.as_pointer())
-        self.builder.store(self.value, to, align=_BYTES[pointer.type.pointee])
+        """Write the elements to consecutive memory; the pointer's own element type does not matter."""
+        vector_pointer = self.builder.bitcast(pointer, self.value.type.as_pointer())
+        self.builder.store(self.value, vector_pointer, align=_BYTES[pointer.type.pointee])
 
-    def _new(self, value: Any) -> Lanes:
-        return Lanes(self.builder, value)
+    def _new(self, value: Any) -> SimdVector:
+        return SimdVector(self.builder, value)
 
-    def _other(self, other: Any) -> Any:
-        if isinstance(other, Lanes):
+    def _operand(self, other: Any) -> Any:
+        """The other operand as an LLVM vector of this length."""
+        if isinstance(other, SimdVector):
             return other.value
         if isinstance(other, (int, float)):
-            return Lanes.constant(self.builder, self.value.type.element, [other] * len(self)).value
-        return Lanes.of(self.builder, other, len(self)).value
+            return SimdVector.constant(self.builder, self.value.type.element, [other] * len(self)).value
+        return SimdVector.broadcast(self.builder, other, len(self)).value
 
-    def _apply(self, real: str, whole: str, other: Any) -> Lanes:
-        return self._new(getattr(self.builder, real if self.is_real else whole)(self.value, self._other(other)))
+    def _arithmetic(self, float_name: str, int_name: str, other: Any) -> SimdVector:
+        """Emit the instruction of this name for floats or for integers."""
+        emit = getattr(self.builder, float_name if self.is_float else int_name)
+        return self._new(emit(self.value, self._operand(other)))
 
-    def __add__(self, other: Any) -> Lanes:
-        return self._apply("fadd", "add", other)
+    def __add__(self, other: Any) -> SimdVector:
+        return self._arithmetic("fadd", "add", other)
 
-    def __sub__(self, other: Any) -> Lanes:
-        return self._apply("fsub", "sub", other)
+    def __sub__(self, other: Any) -> SimdVector:
+        return self._arithmetic("fsub", "sub", other)
 
-    def __mul__(self, other: Any) -> Lanes:
-        return self._apply("fmul", "mul", other)
+    def __mul__(self, other: Any) -> SimdVector:
+        return self._arithmetic("fmul", "mul", other)
 
-    def __rtruediv__(self, other: float) -> Lanes:
-        return self._new(self.builder.fdiv(self._other(other), self.value))
+    def __rtruediv__(self, other: float) -> SimdVector:
+        return self._new(self.builder.fdiv(self._operand(other), self.value))
 
-    def __truediv__(self, other: Any) -> Lanes:
-        return self._new(self.builder.fdiv(self.value, self._other(other)))
+    def __truediv__(self, other: Any) -> SimdVector:
+        return self._new(self.builder.fdiv(self.value, self._operand(other)))
 
-    def __and__(self, other: Any) -> Lanes:
-        return self._new(self.builder.and_(self.value, self._other(other)))
+    def __and__(self, other: Any) -> SimdVector:
+        return self._new(self.builder.and_(self.value, self._operand(other)))
 
-    def __or__(self, other: Any) -> Lanes:
-        return self._new(self.builder.or_(self.value, self._other(other)))
+    def __or__(self, other: Any) -> SimdVector:
+        return self._new(self.builder.or_(self.value, self._operand(other)))
 
-    def __xor__(self, other: Any) -> Lanes:
-        return self._new(self.builder.xor(self.value, self._other(other)))
+    def __xor__(self, other: Any) -> SimdVector:
+        return self._new(self.builder.xor(self.value, self._operand(other)))
 
-    def __lshift__(self, other: Any) -> Lanes:
-        return self._new(self.builder.shl(self.value, self._other(other)))
+    def __lshift__(self, other: Any) -> SimdVector:
+        return self._new(self.builder.shl(self.value, self._operand(other)))
 
-    def __rshift__(self, other: Any) -> Lanes:
-        return self._new(self.builder.lshr(self.value, self._other(other)))
+    def __rshift__(self, other: Any) -> SimdVector:
+        return self._new(self.builder.lshr(self.value, self._operand(other)))
 
-    def _compare(self, sign: str, other: Any) -> Lanes:
-        compare = self.builder.fcmp_ordered if self.is_real else self.builder.icmp_signed
-        return self._new(compare(sign, self.value, self._other(other)))
+    def _compare(self, sign: str, other: Any) -> SimdVector:
+        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
+        return self._new(compare(sign, self.value, self._operand(other)))
 
-    def __lt__(self, other: Any) -> Lanes:
+    def __lt__(self, other: Any) -> SimdVector:
         return self._compare("<", other)
 
-    def __le__(self, other: Any) -> Lanes:
+    def __le__(self, other: Any) -> SimdVector:
         return self._compare("<=", other)
 
-    def __gt__(self, other: Any) -> Lanes:
+    def __gt__(self, other: Any) -> SimdVector:
         return self._compare(">", other)
 
-    def __ge__(self, other: Any) -> Lanes:
+    def __ge__(self, other: Any) -> SimdVector:
         return self._compare(">=", other)
 
-    def differs(self, other: Any) -> Lanes:
-        """Whether whole numbers differ."""
+    def not_equal(self, other: Any) -> SimdVector:
+        """Compare integers; `!=` itself stays Python's comparison of objects."""
         return self._compare("!=", other)
 
-    def least(self, other: Any) -> Lanes:
-        """The lesser of the two; the other where this is not a number."""
-        return (self < other).choose(self, other)
+    def minimum(self, other: Any) -> SimdVector:
+        """Element-wise minimum; `other` where this element is NaN."""
+        return (self < other).select(self, other)
 
-    def most(self, other: Any) -> Lanes:
-        """The greater of the two; the other where this is not a number."""
-        return (self > other).choose(self, other)
+    def maximum(self, other: Any) -> SimdVector:
+        """Element-wise maximum; `other` where this element is NaN."""
+        return (self > other).select(self, other)
 
-    def choose(self, yes: Lanes, no: Any) -> Lanes:
-        """`yes` where this bit is set, `no` elsewhere."""
-        return self._new(self.builder.select(self.value, yes.value, yes._other(no)))
+    def select(self, if_true: SimdVector, if_false: Any) -> SimdVector:
+        """Take `if_true` where this bit is set and `if_false` elsewhere, as `np.where` does."""
+        return self._new(self.builder.select(self.value, if_true.value, if_true._operand(if_false)))
 
-    def shuffle(self, order: Sequence[int]) -> Lanes:
-        """The lanes of these numbers, in order."""
-        places = ir.Constant(ir.VectorType(WHOLE, len(order)), list(order))
-        return self._new(self.builder.shuffle_vector(self.value, ir.Constant(self.value.type, ir.Undefined), places))
+    def shuffle(self, order: Sequence[int]) -> SimdVector:
+        """Take the elements of these indices, in this order."""
+        indices = ir.Constant(ir.VectorType(I32, len(order)), list(order))
+        return self._new(self.builder.shuffle_vector(self.value, ir.Constant(self.value.type, ir.Undefined), indices))
 
-    def fold(self, name: str) -> Any:
-        """One value: all lanes, their number a power of two, joined by the method `name`."""
-        lanes, count = self, len(self)
-        while count > 1:
+    def reduce(self, name: str) -> Any:
+        """Join all elements, a power of two in number, into one value by the method `name`."""
+        vector = self
+        count = len(self)
+        while count > 1:  # the first half meets the second half, then the first quarter the second quarter, ...
             count //= 2
-            lanes = getattr(lanes, name)(lanes.shuffle([(k + count) % len(self) for k in range(len(self))]))
-        return self.builder.extract_element(lanes.value, ir.Constant(WHOLE, 0))
+            vector = getattr(vector, name)(vector.shuffle([(k + count) % len(self) for k in range(len(self))]))
+        return self.builder.extract_element(vector.value, ir.Constant(I32, 0))
 
-    def cast(self, element: Any) -> Lanes:
-        """The same numbers in another type; real ones are cut off when they become whole, long ones lose their upper bits."""
-        kind, builder = ir.VectorType(element, len(self)), self.builder
-        if self.is_real:
-            if element in (REAL, DOUBLE):
-                return self._new((builder.fptrunc if element is REAL else builder.fpext)(self.value, kind))
-            return self._new(builder.fptosi(self.value, kind))
-        if element in (REAL, DOUBLE):
-            return self._new(builder.sitofp(self.value, kind))
-        return self._new(
-            (builder.zext if element.width > self.value.type.element.width else builder.trunc)(self.value, kind)
-        )
+    def cast(self, element: Any) -> SimdVector:
+        """Convert to another type: floats are truncated, longer integers lose upper bits."""
+        builder = self.builder
+        vector_type = ir.VectorType(element, len(self))
+        if self.is_float:
+            if element in (F32, F64):
+                return self._new((builder.fptrunc if element is F32 else builder.fpext)(self.value, vector_type))
+            return self._new(builder.fptosi(self.value, vector_type))
+        if element in (F32, F64):
+            return self._new(builder.sitofp(self.value, vector_type))
+        is_wider = element.width > self.value.type.element.width
+        return self._new((builder.zext if is_wider else builder.trunc)(self.value, vector_type))
 
-    def bits(self, element: Any, count: int | None = None) -> Lanes:
-        """The same bits as `count` (None: as many) lanes of another type."""
+    def bitcast(self, element: Any, count: int | None = None) -> SimdVector:
+        """Reinterpret the bits as `count` (None: the same number) elements of another type."""
         return self._new(self.builder.bitcast(self.value, ir.VectorType(element, count or len(self))))
 
-    def mask(self) -> Any:
-        """Bits as one whole number of as many bits, the first lane lowest."""
+    def bitmask(self) -> Any:
+        """Pack a vector of bits into one LLVM integer; the first element is its lowest bit."""
         return self.builder.bitcast(self.value, ir.IntType(len(self)))
 
-    def call(self, name: str, *others: Any) -> Lanes:
-        """Applies a function of LLVM, such as `sqrt`."""
-        kind = self.value.type
-        short = f"{'f' if self.is_real else 'i'}{8 * _BYTES[kind.element]}"
-        values = [self.value, *(other.value if isinstance(other, Lanes) else other for other in others)]
-        signature = ir.FunctionType(kind, [value.type for value in values])
-        function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.{name}.v{len(self)}{short}")
+    def call(self, name: str, *others: Any) -> SimdVector:
+        """Apply a function of LLVM, such as `sqrt`, element by element."""
+        vector_type = self.value.type
+        suffix = f"{'f' if self.is_float else 'i'}{8 * _BYTES[vector_type.element]}"
+        values = [self.value, *(other.value if isinstance(other, SimdVector) else other for other in others)]
+        signature = ir.FunctionType(vector_type, [value.type for value in values])
+        function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.{name}.v{len(self)}{suffix}")
         return self._new(self.builder.call(function, values))
 
 
-def steps(builder: Any, element: Any, count: int) -> Lanes:
-    """0, 1, 2, ..."""
-    return Lanes.constant(builder, element, range(count))
+def arange(builder: Any, element: Any, count: int) -> SimdVector:
+    """The numbers 0, 1, ..., count - 1."""
+    return SimdVector.constant(builder, element, range(count))
 
 
-def pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any = 0) -> Any:
-    """Where entry `at` (an integer or a whole value of 64 bits) of a contiguous array lies."""
-    at = ir.Constant(LONG, at) if isinstance(at, int) else at
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+def entry_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any = 0) -> Any:
+    """Pointer to entry `index` (a Python or 64-bit LLVM integer) of a contiguous array."""
+    index = ir.Constant(I64, index) if isinstance(index, int) else index
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
-def gather(builder: Any, table: Any, places: Any, count: int) -> Lanes:
-    """The entries of a table (a pointer) at places (not negative) that lie side by side in memory, from a pointer on."""
+def gather(builder: Any, table: Any, indices: Any, count: int) -> SimdVector:
+    """Read `count` entries of a table (a pointer) at consecutive indices in memory (a pointer)."""
     found = ir.Constant(ir.VectorType(table.type.pointee, count), ir.Undefined)
-    for lane in range(count):
-        place = builder.zext(builder.load(builder.gep(places, [ir.Constant(LONG, lane)])), LONG)
-        found = builder.insert_element(found, builder.load(builder.gep(table, [place])), ir.Constant(WHOLE, lane))
-    return Lanes(builder, found)
+    for k in range(count):
+        index = builder.zext(builder.load(builder.gep(indices, [ir.Constant(I64, k)])), I64)
+        found = builder.insert_element(found, builder.load(builder.gep(table, [index])), ir.Constant(I32, k))
+    return SimdVector(builder, found)

@@ -1,7 +1,20 @@
-"""The innermost steps of shading, some pixels of a row at a time: where in the atlas a pixel's texel lies, how light it is, its bytes."""
+"""Shading of 8 or 16 pixels of a row at once: their texels, light and bytes.
+
+In: the coefficients of one visible primitive (`SHADING_FIELDS` float32) and the position of a few pixels in the image.
+Out, in two steps:
+
+1. `vertical_block`, `horizontal_block` and `curved_block` write a texel's index in the texture atlas and a light factor
+   for each pixel, each for another kind of surface.
+2. `modulate_block` fetches those texels, multiplies them with the factors and writes red, green and blue.
+
+Texture coordinates are affine functions of the pixel times its depth (perspective-correct texture mapping), and the
+mipmap level comes from the number of texels that a pixel covers. Colours are multiplied as 16-bit fixed point numbers,
+four channels of four pixels in one register.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -9,236 +22,274 @@ from numba import types
 from numba.core import cgutils
 
 from memenvs.houses.rendering.kernels.simd import (
-    BYTE,
-    LONG,
-    REAL,
-    SHORT,
-    WHOLE,
-    Lanes,
+    F32,
+    I8,
+    I16,
+    I32,
+    I64,
+    SimdVector,
+    arange,
+    entry_pointer,
     gather,
     intrinsic,
-    pointer,
-    steps,
 )
-from memenvs.houses.rendering.kernels.zbuffer import BLOCK, depths
-from memenvs.houses.rendering.materials import ATLAS_WIDTH, LEVELS, TILE
+from memenvs.houses.rendering.kernels.zbuffer import BLOCK, decode_depths
+from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TILE
 
-#: Pixels of a run that are done at a time: most runs are short.
+#: Pixels per step in step 1: most runs of one primitive are short.
 RUN = 8
 
-_PAINT_BITS = 13
-#: Factor of a channel that leaves a texel as it is, as in `paint` of `flat_block`; less than eight times this is allowed.
-PAINT_ONE = 1 << _PAINT_BITS
+_TINT_BITS = 13
+#: Fixed-point value of a tint that leaves a texel's channel as it is. A tint must be less than eight times this.
+TINT_ONE = 1 << _TINT_BITS
 
-# Columns of a surface's look. U_EYE..V_0: texel coordinates at the eye, and what they change by along the ray, as a function of the
-# pixel. DETAIL, BASE: level of detail (times depth cubed, the square of the finest texels that one pixel covers) and place of the
-# picture. LOW_0..HIGH_V: how light falls off towards floor and ceiling: the lesser of LOW_0 + LOW_V v and HIGH_0 + HIGH_V v.
+# Fields of a primitive's shading coefficients. Texture coordinates in texels at pixel (column i, row j) and depth z:
+# u = U_EYE + z * (U_I * i + U_J * j + U_0), v likewise.
 U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0 = range(8)
-DETAIL, BASE, LOW_0, LOW_V, HIGH_0, HIGH_V, READY = range(8, 15)
-# Curved surfaces have coordinates u, v, w in which they are the unit cylinder or ball; more of them, the light from its normal, and how
-# often the picture goes around and down.
-W_EYE, W_J, W_0, LIT_0, LIT_X, LIT_Y, LIT_Z, LONG_X, LONG_Y, LONG_Z, TIMES_U, TIMES_V = range(15, 27)
-LOOK_SIZE = 27
+# FOOTPRINT: times a power of the depth, the square of the finest texels that a pixel covers (cubed depth for flat
+# faces, squared depth for curved ones). ATLAS_START: index of the texture in the atlas. The light falls off towards
+# floor and ceiling: it is the lesser of FLOOR_0 + FLOOR_V * v and CEILING_0 + CEILING_V * v. IS_READY: 1 once the
+# fields are filled.
+FOOTPRINT, ATLAS_START, FLOOR_0, FLOOR_V, CEILING_0, CEILING_V, IS_READY = range(8, 15)
+# Curved surfaces: u, v, w are coordinates in which the solid is the unit cylinder or ball. LIGHT_*: light as an affine
+# function of them (through the normal). NORMAL_*: weights of their squares in the squared length of the normal.
+# REPEAT_*: texels once around and from top to bottom.
+W_EYE, W_J, W_0 = range(15, 18)
+LIGHT_0, LIGHT_X, LIGHT_Y, LIGHT_Z, NORMAL_X, NORMAL_Y, NORMAL_Z, REPEAT_U, REPEAT_V = range(18, 27)
+SHADING_FIELDS = 27
 
 
-def _place(u: Lanes, v: Lanes, detail: Lanes) -> Lanes:
-    """Where in its picture of the atlas a texel lies: whole numbers, always inside.
+def _texel_index(u: SimdVector, v: SimdVector, footprint: SimdVector) -> SimdVector:
+    """Index of a texel within its texture of the atlas, int32; any coordinates give an index inside.
 
     Args:
-        u: Real; texels to the right, of any tile, >= 0.
-        v: The same downwards.
-        detail: Real; the square of the finest texels that one pixel covers; decides on the level of detail.
+        u: float32; texels to the right, of any repetition of the texture, >= 0.
+        v: float32; texels down.
+        footprint: float32; the square of the finest texels that a pixel covers; decides on the mipmap level.
     """
-    level = ((detail.most(1.0).bits(WHOLE) - (126 << 23)) >> 24).least(LEVELS - 1)  # half the exponent
-    tile, one = (Lanes.constant(u.builder, WHOLE, [number] * len(u)) for number in (TILE, 127 << 23))
-    size, scale = tile >> level, (one - (level << 23)).bits(REAL)  # TILE / 2**level, 1 / 2**level
-    column, row = ((t * scale).cast(WHOLE) & (size - 1) for t in (u, v))
-    return _square(row, column - (size + size) + ATLAS_WIDTH)
+    builder = u.builder
+    # The mipmap level is log2(sqrt(footprint)) rounded down: half the exponent of the float.
+    level = ((footprint.maximum(1.0).bitcast(I32) - (126 << 23)) >> 24).minimum(MIP_LEVELS - 1)
+    size = SimdVector.constant(builder, I32, [TILE] * len(u)) >> level  # texels of a side at that level
+    exponent_of_one = SimdVector.constant(builder, I32, [127 << 23] * len(u))
+    scale = (exponent_of_one - (level << 23)).bitcast(F32)  # 1 / 2**level
+    column, row = ((coordinate * scale).cast(I32) & (size - 1) for coordinate in (u, v))
+    return _tiled_index(row, column - (size + size) + ATLAS_WIDTH)
 
 
-def _square(row: Lanes, column: Lanes) -> Lanes:
-    """Where the texel of a row and a column lies: pictures are stored in squares of 4 x 4, see `atlas`."""
+def _tiled_index(row: SimdVector, column: SimdVector) -> SimdVector:
+    """Index of a texel; textures are stored in squares of 4 x 4, see `memenvs.houses.rendering.materials.atlas`."""
     i, j = row & 3, column & 3
     return (row - i) * ATLAS_WIDTH + (column - j + i) * 4 + j
 
 
-def _high_product(a: Lanes, b: Lanes) -> Lanes:
-    """The upper 16 bits of the products of numbers of 16 bits."""
-    return a.call("umul.fix", b, ir.Constant(WHOLE, 16))
+def _high_product(a: SimdVector, b: SimdVector) -> SimdVector:
+    """The upper 16 bits of the 32-bit products of unsigned 16-bit numbers."""
+    return a.call("umul.fix", b, ir.Constant(I32, 16))
 
 
-def _factors(light: Lanes, paint: Any) -> Lanes:
-    """Light (0 to 1) times a colour (int64: four numbers of 16 bits): four numbers of 16 bits for each pixel."""
-    amount = (light * 65535.0).cast(WHOLE).cast(SHORT).shuffle([k // 4 for k in range(4 * RUN)])
-    return _high_product(amount, Lanes.of(light.builder, paint, RUN).bits(SHORT, 4 * RUN))
+def _light_factors(light: SimdVector, tint: Any) -> SimdVector:
+    """Multiply light with a tint.
+
+    Args:
+        light: float32, (RUN,); 0 to 1.
+        tint: int64; four fixed-point numbers of 16 bits, `TINT_ONE` is 1.
+
+    Returns:
+        Four numbers of 16 bits for each pixel: (4 * RUN,).
+    """
+    # Each pixel's light is repeated for its four channels.
+    amount = (light * 65535.0).cast(I32).cast(I16).shuffle([k // 4 for k in range(4 * RUN)])
+    return _high_product(amount, SimdVector.broadcast(light.builder, tint, RUN).bitcast(I16, 4 * RUN))
 
 
-def _write(context: Any, builder: Any, kinds: Any, line: Any, place: Lanes, factors: Lanes) -> Any:
-    """Writes places and factors into the arrays of these names, from a pixel on: the three of `line`."""
-    for kind, array, values in zip(kinds, line, (place, factors), strict=False):
-        values.store(pointer(context, builder, kind, array, line[2]))
+def _store_pixels(
+    context: Any, builder: Any, array_types: Any, line: Any, texels: SimdVector, factors: SimdVector
+) -> Any:
+    """Write `texels` and `factors` to `line`: the two arrays to fill and the index of the first pixel in both."""
+    *arrays, at = line
+    for array_type, array, values in zip(array_types[:2], arrays, (texels, factors), strict=True):
+        values.store(entry_pointer(context, builder, array_type, array, at))
     return context.get_dummy_value()
 
 
-def _entries(context: Any, builder: Any, kind: Any, look: Any) -> Any:
-    """A function that reads the entry of a look."""
-    first = pointer(context, builder, kind, look)
-    return lambda at: builder.load(builder.gep(first, [ir.Constant(LONG, at)]))
+def _field_reader(context: Any, builder: Any, array_type: Any, coefficients: Any) -> Callable[[int], Any]:
+    """A function that loads a field of shading coefficients."""
+    first = entry_pointer(context, builder, array_type, coefficients)
+    return lambda field: builder.load(builder.gep(first, [ir.Constant(I64, field)]))
 
 
 @intrinsic
-def flat_block(
-    typingctx: Any, look: Any, near: Any, row: Any, column: Any, paint: Any, places: Any, factors: Any, at: Any
-) -> Any:
-    """Finds texels and factors of `RUN` pixels of a flat surface.
+def vertical_block(
+    typingctx: Any, coefficients: Any, inverse_depth: Any, row: Any, column: Any, tint: Any, texels: Any, factors: Any,
+    at: Any,
+) -> Any:  # fmt: skip
+    """Find texels and light factors of `RUN` consecutive pixels of a vertical face.
 
     Args:
         typingctx: Given by numba.
-        look: float32, one axis.
-        near: Two float32: one over the depth at the first pixel and its change from pixel to pixel.
+        coefficients: float32, (SHADING_FIELDS,).
+        inverse_depth: Two float32; one over the depth at the first pixel, and its change from pixel to pixel, 1/m.
         row: float32; row of the pixels.
-        column: float32; column of the first.
-        paint: int64; three factors of 16 bits, `PAINT_ONE` is 1.
-        places: int32, one axis; filled with places in the atlas.
-        factors: int64, one axis; filled with paint times light.
-        at: uint64; the first pixel in both.
+        column: float32; column of the first pixel.
+        tint: int64; three fixed-point factors of 16 bits, `TINT_ONE` is 1.
+        texels: int32, one axis; filled with indices in the atlas.
+        factors: int64, one axis; filled with tint times light.
+        at: uint64; index of the first pixel in both.
     """
     real = types.float32
-    signature = types.void(look, types.UniTuple(real, 2), real, real, types.int64, places, factors, types.uint64)
+    pair = types.UniTuple(real, 2)
+    signature = types.void(coefficients, pair, real, real, types.int64, texels, factors, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        look, near, row, column, paint, *line = arguments
-        entry = _entries(context, builder, signature.args[0], look)
-        near_0, near_i = cgutils.unpack_tuple(builder, near)
-        along = steps(builder, REAL, RUN)
-        z = 1.0 / (along * near_i + near_0)
+        """Emit the vector code."""
+        coefficients, inverse_depth, row, column, tint, *line = arguments
+        field = _field_reader(context, builder, signature.args[0], coefficients)
+        start, step = cgutils.unpack_tuple(builder, inverse_depth)
+        pixels = arange(builder, F32, RUN)
+        z = 1.0 / (pixels * step + start)
         u, v = (
-            z * ((along + column) * entry(k + U_I) + builder.fadd(builder.fmul(entry(k + U_J), row), entry(k + U_0)))
-            + entry(k + U_EYE)
+            z * ((pixels + column) * field(k + U_I) + builder.fadd(builder.fmul(field(k + U_J), row), field(k + U_0)))
+            + field(k + U_EYE)
             for k in (U_EYE, V_EYE)
         )
-        light = (v * entry(LOW_V) + entry(LOW_0)).least(v * entry(HIGH_V) + entry(HIGH_0)).least(1.0).most(0.3)
-        place = _place(u, v, z * z * (z * entry(DETAIL))) + builder.fptosi(entry(BASE), WHOLE)
-        return _write(context, builder, signature.args[5:], line, place, _factors(light, paint))
+        light = (v * field(FLOOR_V) + field(FLOOR_0)).minimum(v * field(CEILING_V) + field(CEILING_0))
+        light = light.minimum(1.0).maximum(0.3)
+        index = _texel_index(u, v, z * z * (z * field(FOOTPRINT))) + builder.fptosi(field(ATLAS_START), I32)
+        return _store_pixels(context, builder, signature.args[5:], line, index, _light_factors(light, tint))
 
     return signature, generate
 
 
 @intrinsic
-def level_block(
-    typingctx: Any, u: Any, v: Any, size: Any, base: Any, paint: Any, places: Any, factors: Any, at: Any
+def horizontal_block(
+    typingctx: Any, u: Any, v: Any, size: Any, start: Any, tint: Any, texels: Any, factors: Any, at: Any
 ) -> Any:
-    """As `flat_block`, for a surface whose depth is the same in all of a row: floors, tops of tables. Light is 1.
+    """As `vertical_block`, for a horizontal face: floors, tops of tables.
+
+    All pixels of a row are equally deep here, so texture coordinates are affine along the row and the mipmap level is
+    one for the run. The light is 1.
 
     Args:
         typingctx: Given by numba.
-        u: Two float32: texel column at the first pixel, in texels of the right level of detail, >= 0, and its change from pixel to pixel.
-        v: The same for the texel row.
-        size: int32; texels of a row of the picture at that level.
-        base: int32; place of the picture in the atlas.
-        paint: As in `flat_block`.
-        places: As in `flat_block`.
-        factors: As in `flat_block`.
-        at: As in `flat_block`.
+        u: Two float32; column of the texel at the first pixel, in texels of the right mipmap level, >= 0; its change
+            from pixel to pixel.
+        v: Two float32; the same for the row of the texel.
+        size: int32; texels of a side at that mipmap level.
+        start: int32; index of the texture in the atlas.
+        tint: As in `vertical_block`.
+        texels: As in `vertical_block`.
+        factors: As in `vertical_block`.
+        at: As in `vertical_block`.
     """
-    two = types.UniTuple(types.float32, 2)
-    signature = types.void(two, two, types.int32, types.int32, types.int64, places, factors, types.uint64)
+    pair = types.UniTuple(types.float32, 2)
+    signature = types.void(pair, pair, types.int32, types.int32, types.int64, texels, factors, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        _, _, size, base, paint, *line = arguments
-        along, inside = steps(builder, REAL, RUN), builder.sub(size, ir.Constant(WHOLE, 1))
-        (u, u_i), (v, v_i) = (cgutils.unpack_tuple(builder, arguments[k]) for k in range(2))
-        column, row = ((along * change + first).cast(WHOLE) & inside for first, change in ((u, u_i), (v, v_i)))
-        start = builder.sub(ir.Constant(WHOLE, ATLAS_WIDTH), builder.add(size, size))
-        factor = Lanes.of(builder, paint, RUN)
-        return _write(context, builder, signature.args[5:], line, _square(row, column + start) + base, factor)
+        """Emit the vector code."""
+        u, v, size, start, tint, *line = arguments
+        pixels = arange(builder, F32, RUN)
+        wrap = builder.sub(size, ir.Constant(I32, 1))  # sizes are powers of two
+        (u_start, u_step), (v_start, v_step) = (cgutils.unpack_tuple(builder, each) for each in (u, v))
+        column, row = (
+            (pixels * step + first).cast(I32) & wrap for first, step in ((u_start, u_step), (v_start, v_step))
+        )
+        level_column = builder.sub(ir.Constant(I32, ATLAS_WIDTH), builder.add(size, size))
+        index = _tiled_index(row, column + level_column) + start
+        factor = SimdVector.broadcast(builder, tint, RUN)
+        return _store_pixels(context, builder, signature.args[5:], line, index, factor)
 
     return signature, generate
 
 
-def _turn(y: Lanes, x: Lanes) -> Lanes:
-    """Angle of (x, y) as a part of a full turn, -0.5 to 0.5; good to 1e-3."""
+def _turns(y: SimdVector, x: SimdVector) -> SimdVector:
+    """Angle of (x, y) as a fraction of a full turn, -0.5 to 0.5; a polynomial with an error below 1e-3."""
     tall, wide = y.call("fabs"), x.call("fabs")
-    q = tall.least(wide) / (tall.most(wide) + 1e-12)
+    q = tall.minimum(wide) / (tall.maximum(wide) + 1e-12)
     angle = q * (q * q * (q * q * 0.0185 - 0.0517) + 0.15915)
-    angle = (tall > wide).choose(angle * -1.0 + 0.25, angle)
-    angle = (x < 0.0).choose(angle * -1.0 + 0.5, angle)
-    return (y < 0.0).choose(angle * -1.0, angle)
+    angle = (tall > wide).select(angle * -1.0 + 0.25, angle)
+    angle = (x < 0.0).select(angle * -1.0 + 0.5, angle)
+    return (y < 0.0).select(angle * -1.0, angle)
 
 
 @intrinsic
-def round_block(
-    typingctx: Any, look: Any, keys: Any, first: Any, mask: Any, row: Any, column: Any, paint: Any, places: Any,
+def curved_block(
+    typingctx: Any, coefficients: Any, keys: Any, first: Any, id_mask: Any, row: Any, column: Any, tint: Any, texels: Any,
     factors: Any, at: Any,
 ) -> Any:  # fmt: skip
-    """As `flat_block`, for the curved part of a cylinder and for an ellipsoid.
+    """As `vertical_block`, for the curved part of a cylinder and for an ellipsoid.
+
+    The depth of a curved surface is not an affine function of the pixel, so it is read back from the z-buffer.
 
     Args:
         typingctx: Given by numba.
-        look: As in `flat_block`.
-        keys: uint32, one axis; see `memenvs.houses.rendering.kernels.zbuffer.read_depth`.
-        first: uint64; key of the first pixel.
-        mask: uint32; the bits of a key that hold the number.
-        row: As in `flat_block`.
-        column: As in `flat_block`.
-        paint: As in `flat_block`.
-        places: As in `flat_block`.
-        factors: As in `flat_block`.
-        at: As in `flat_block`.
+        coefficients: As in `vertical_block`.
+        keys: uint32, one axis; see `memenvs.houses.rendering.kernels.zbuffer.decode_depth`.
+        first: uint64; index of the first pixel in `keys`.
+        id_mask: uint32; the bits of a key that hold the primitive's id.
+        row: As in `vertical_block`.
+        column: As in `vertical_block`.
+        tint: As in `vertical_block`.
+        texels: As in `vertical_block`.
+        factors: As in `vertical_block`.
+        at: As in `vertical_block`.
     """
-    real, long = types.float32, types.uint64
-    signature = types.void(look, keys, long, types.uint32, real, real, types.int64, places, factors, long)
+    real = types.float32
+    index = types.uint64
+    signature = types.void(
+        coefficients, keys, index, types.uint32, real, real, types.int64, texels, factors, index
+    )  # fmt: skip
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        look, keys, first, mask, row, column, paint, *line = arguments
-        entry = _entries(context, builder, signature.args[0], look)
-        z = depths(Lanes.load(builder, pointer(context, builder, signature.args[1], keys, first), RUN), mask)
-        columns = steps(builder, REAL, RUN) + column
+        """Emit the vector code."""
+        coefficients, keys, first, id_mask, row, column, tint, *line = arguments
+        field = _field_reader(context, builder, signature.args[0], coefficients)
+        first_key = entry_pointer(context, builder, signature.args[1], keys, first)
+        z = decode_depths(SimdVector.load(builder, first_key, RUN), id_mask)
+        columns = arange(builder, F32, RUN) + column
         x, y = (
-            z * (columns * entry(k + U_I) + builder.fadd(builder.fmul(entry(k + U_J), row), entry(k + U_0)))
-            + entry(k + U_EYE)
+            z * (columns * field(k + U_I) + builder.fadd(builder.fmul(field(k + U_J), row), field(k + U_0)))
+            + field(k + U_EYE)
             for k in (U_EYE, V_EYE)
         )
-        w = z * builder.fadd(builder.fmul(entry(W_J), row), entry(W_0)) + entry(W_EYE)
-        length = (x * x * entry(LONG_X) + y * y * entry(LONG_Y) + w * w * entry(LONG_Z)).call("sqrt")
-        light = (x * entry(LIT_X) + y * entry(LIT_Y) + w * entry(LIT_Z)) / length + entry(LIT_0)
-        light = (light * (w * entry(LOW_V) + entry(LOW_0)).least(1.0).most(0.5)).least(1.0)
-        u, v = (_turn(y, x) + 0.5) * entry(TIMES_U), (w * -0.5 + 0.5) * entry(TIMES_V)
-        place = _place(u, v, z * z * entry(DETAIL)) + builder.fptosi(entry(BASE), WHOLE)
-        return _write(context, builder, signature.args[7:], line, place, _factors(light, paint))
+        w = z * builder.fadd(builder.fmul(field(W_J), row), field(W_0)) + field(W_EYE)
+        # Lambert's law with the normal (x / half_x, y / half_y, w / half_z), normalised; then darker towards the floor.
+        norm = (x * x * field(NORMAL_X) + y * y * field(NORMAL_Y) + w * w * field(NORMAL_Z)).call("sqrt")
+        light = (x * field(LIGHT_X) + y * field(LIGHT_Y) + w * field(LIGHT_Z)) / norm + field(LIGHT_0)
+        light = (light * (w * field(FLOOR_V) + field(FLOOR_0)).minimum(1.0).maximum(0.5)).minimum(1.0)
+        # The texture goes around the solid and from its top to its bottom.
+        u, v = (_turns(y, x) + 0.5) * field(REPEAT_U), (w * -0.5 + 0.5) * field(REPEAT_V)
+        index = _texel_index(u, v, z * z * field(FOOTPRINT)) + builder.fptosi(field(ATLAS_START), I32)
+        return _store_pixels(context, builder, signature.args[7:], line, index, _light_factors(light, tint))
 
     return signature, generate
 
 
 @intrinsic
-def mix_block(typingctx: Any, places: Any, factors: Any, at: Any, atlas: Any, out: Any, to: Any) -> Any:
-    """Fetches `BLOCK` texels, multiplies them with their factors and writes them as bytes.
+def modulate_block(typingctx: Any, texels: Any, factors: Any, at: Any, atlas: Any, out: Any, to: Any) -> Any:
+    """Fetch `BLOCK` texels, multiply them with their factors and write them as bytes.
 
     Args:
         typingctx: Given by numba.
-        places: int32, one axis; places in the atlas.
-        factors: int64, one axis; see `flat_block`.
-        at: uint64; first pixel of the block.
+        texels: int32, one axis; indices in the atlas.
+        factors: int64, one axis; see `vertical_block`.
+        at: uint64; index of the first pixel in both.
         atlas: int32, one axis; see `memenvs.houses.rendering.materials.atlas`.
-        out: uint8, one axis; red, green, blue of one pixel after the other.
-        to: uint64; first byte to write.
+        out: uint8, one axis; filled with red, green, blue of one pixel after the other.
+        to: uint64; index of the first byte to write.
     """
-    signature = types.void(places, factors, types.uint64, atlas, out, types.uint64)
+    signature = types.void(texels, factors, types.uint64, atlas, out, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        places, factors, at, atlas, out, to = arguments
-        factors = Lanes.load(builder, pointer(context, builder, signature.args[1], factors, at), BLOCK)
-        places = pointer(context, builder, signature.args[0], places, at)
-        texels = gather(builder, pointer(context, builder, signature.args[3], atlas), places, BLOCK)
-        texels = texels.bits(BYTE, 4 * BLOCK).cast(SHORT)
-        value = _high_product(texels << 8, factors.bits(SHORT, 4 * BLOCK)) >> (_PAINT_BITS - 8)
-        chosen = [4 * pixel + channel for pixel in range(BLOCK) for channel in range(3)]
-        three = value.least(255).cast(BYTE).shuffle(chosen)
-        three.store(pointer(context, builder, signature.args[4], out, to))
+        """Emit the vector code."""
+        texels, factors, at, atlas, out, to = arguments
+        factors = SimdVector.load(builder, entry_pointer(context, builder, signature.args[1], factors, at), BLOCK)
+        indices = entry_pointer(context, builder, signature.args[0], texels, at)
+        colours = gather(builder, entry_pointer(context, builder, signature.args[3], atlas), indices, BLOCK)
+        colours = colours.bitcast(I8, 4 * BLOCK).cast(I16)  # four channels a pixel, the last one unused
+        product = _high_product(colours << 8, factors.bitcast(I16, 4 * BLOCK)) >> (_TINT_BITS - 8)
+        rgb = [4 * pixel + channel for pixel in range(BLOCK) for channel in range(3)]
+        product.minimum(255).cast(I8).shuffle(rgb).store(entry_pointer(context, builder, signature.args[4], out, to))
         return context.get_dummy_value()
 
     return signature, generate

@@ -1,4 +1,12 @@
-"""The innermost steps of the z-buffer, some pixels of a row at a time: what a key is, raising keys, reading them."""
+"""The z-buffer: the sort key of a pixel, and steps that write or read 8 or 16 keys at once.
+
+Each pixel has one uint32 key. Its upper bits hold one over the depth, its lower bits the id of the primitive that is
+seen there. A nearer primitive therefore has the larger key, and drawing a pixel is a single `max(old, new)`: depth
+test, depth write and id write in one operation. Key 0 means that nothing is seen.
+
+One over the depth (not the depth) is stored because it changes linearly over the pixels of a flat face: one addition
+per pixel instead of one division.
+"""
 
 from __future__ import annotations
 
@@ -9,232 +17,281 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 
-from memenvs.houses.rendering.kernels.simd import DOUBLE, LONG, REAL, WHOLE, Lanes, compiled, intrinsic, pointer, steps
+from memenvs.houses.rendering.kernels.simd import (
+    F32,
+    F64,
+    I32,
+    I64,
+    SimdVector,
+    arange,
+    compiled,
+    entry_pointer,
+    intrinsic,
+)
 
-#: Pixels that are done at a time; rows of keys are padded to whole blocks, and one more follows the last.
+#: Pixels per block when keys are read; rows of keys are padded to whole blocks, and one more block follows the last
+#: row.
 BLOCK = 16
-#: Pixels of a surface that are done at a time when keys are raised.
+#: Pixels per step when keys of a flat primitive are written.
 SPAN = 8
-#: Rows whose pixels are found at a time.
+#: Rows of a flat primitive whose spans (the pixels between its edges) are found together.
 ROWS = 8
-#: Entries of such a group of rows, int32, (SPANS_SIZE,): for each row its first pixel, the one to stop before, the bits of float32 one
-#: over the depth at the first pixel of all; then first pixel of all, the one to stop before, surface, first row, how many rows.
-SPAN_START, SPAN_STOP, SPAN_NUMBER, SPAN_ROW, SPAN_COUNT = range(3 * ROWS, 3 * ROWS + 5)
-SPANS_SIZE = 4 * ROWS
-#: Edges of a polygon that are looked at together, and the numbers that describe them; see `narrow_rows`.
+#: Fields of a span group, int32, (SPAN_FIELDS,). First, ROWS entries each: first column of a row; column to stop
+#: before; the bits of a float32, one over the depth at column SPAN_LEFT of that row. Then, one entry each: smallest
+#: first column; largest column to stop before; id of the primitive; its first row here; how many of the rows are used.
+SPAN_LEFT, SPAN_RIGHT, SPAN_ID, SPAN_ROW, SPAN_COUNT = range(3 * ROWS, 3 * ROWS + 5)
+SPAN_FIELDS = 4 * ROWS
+#: Edges of a polygon that are processed together; a group holds EDGES slopes, EDGES left starts and EDGES right starts.
 EDGES = 4
-GROUP = 3 * EDGES
+EDGE_GROUP_FIELDS = 3 * EDGES
 
-#: Keys hold float32 bits from those of 1e-5 (100 km away, the horizon) on, 28 bits of them, shifted to the top of 32.
-LEAST, MOST_BITS, KEY_SHIFT = 1e-5, (1 << 28) - 1, 4
-LEAST_BITS = int(np.float32(LEAST).view(np.int32))
+#: A key holds the bits of one over the depth, counted from those of MIN_INVERSE_DEPTH (100 km away, the horizon). 28
+#: bits of them, shifted to the top of the 32, reach to an inverse depth of 43,000 (0.02 mm away).
+MIN_INVERSE_DEPTH = 1e-5
+MAX_KEY_BITS = (1 << 28) - 1
+KEY_SHIFT = 4
+MIN_BITS = int(np.float32(MIN_INVERSE_DEPTH).view(np.int32))
 
 
 @compiled
-def read_depth(key: np.uint32, mask: np.uint32) -> np.float32:
-    """Depth from a key that is not 0, m; the middle of what has the same key.
+def decode_depth(key: np.uint32, id_mask: np.uint32) -> np.float32:
+    """Depth of a key that is not 0.
 
-    A key is one over the depth of a pixel, above the number of its surface in the bits of `mask`: the nearer surface has the larger
-    key, 0 stands for nothing. One over the depth is a float32, less the bits of 1e-5, cut off above 1000, without the lowest bits, in
-    whose place the number stands: good to 2 parts in 100,000 where there are fewer than 4096 surfaces.
+    The id has replaced the lowest bits of one over the depth, so all depths of a small interval share a key. The middle
+    of that interval is returned. It is good to 2 parts in 100,000 where there are fewer than 4096 primitives.
+
+    Args:
+        key: The key.
+        id_mask: The lower bits of a key that hold the primitive's id, all ones.
+
+    Returns:
+        Metres along the optical axis.
     """
-    bits = np.uint32(((key | mask) ^ (mask >> np.uint32(1))) >> np.uint32(KEY_SHIFT))
-    return np.float32(1) / np.int32(bits + np.uint32(LEAST_BITS)).view(np.float32)
+    middle = (key | id_mask) ^ (id_mask >> np.uint32(1))  # the id's bits become 100...0
+    bits = np.uint32(middle >> np.uint32(KEY_SHIFT))
+    return np.float32(1) / np.int32(bits + np.uint32(MIN_BITS)).view(np.float32)
 
 
-def depths(keys: Lanes, mask: Any) -> Lanes:
-    """As `read_depth`, of many keys."""
-    half = keys.builder.lshr(mask, ir.Constant(WHOLE, 1))
-    return 1.0 / ((((keys | mask) ^ half) >> KEY_SHIFT) + LEAST_BITS).bits(REAL)
+def decode_depths(keys: SimdVector, id_mask: Any) -> SimdVector:
+    """`decode_depth` of a vector of keys."""
+    half_mask = keys.builder.lshr(id_mask, ir.Constant(I32, 1))
+    return 1.0 / ((((keys | id_mask) ^ half_mask) >> KEY_SHIFT) + MIN_BITS).bitcast(F32)
 
 
-def _raise(keys: Any, near: Lanes, number: Any, mask: Any, is_inside: Lanes) -> None:
-    """Keeps the larger of the keys at a pointer and those that follow from one over the depth and the number of the surface."""
-    is_inside = is_inside & (near > LEAST)
-    bits = (near.bits(WHOLE) - LEAST_BITS).least(MOST_BITS) << KEY_SHIFT
-    new = is_inside.choose((bits & near.builder.not_(mask)) | number, 0)
-    old = Lanes.load(near.builder, keys, len(near))
-    larger = near.builder.icmp_unsigned(">", new.value, old.value)
-    Lanes(near.builder, larger).choose(new, old).store(keys)
+def _write_nearer(keys: Any, inverse_depth: SimdVector, primitive_id: Any, id_mask: Any, is_inside: SimdVector) -> None:
+    """Encode keys and keep, pixel by pixel, the larger of the old and the new one.
+
+    Args:
+        keys: Pointer to the first key, uint32.
+        inverse_depth: float32, 1/m.
+        primitive_id: uint32, one value or a vector.
+        id_mask: uint32; see `decode_depth`.
+        is_inside: Bits; the pixels that the primitive covers.
+    """
+    builder = inverse_depth.builder
+    is_inside = is_inside & (inverse_depth > MIN_INVERSE_DEPTH)
+    bits = (inverse_depth.bitcast(I32) - MIN_BITS).minimum(MAX_KEY_BITS) << KEY_SHIFT
+    new = is_inside.select((bits & builder.not_(id_mask)) | primitive_id, 0)
+    old = SimdVector.load(builder, keys, len(inverse_depth))
+    is_nearer = builder.icmp_unsigned(">", new.value, old.value)
+    SimdVector(builder, is_nearer).select(new, old).store(keys)
 
 
 @intrinsic
-def raise_span(
-    typingctx: Any, keys: Any, at: Any, spans: Any, k: Any, column: Any, ahead: Any, step: Any, number: Any, mask: Any
-) -> Any:
-    """Keeps the larger of old and new key in `SPAN` keys of a row that belong to a flat surface.
+def draw_span(
+    typingctx: Any, keys: Any, at: Any, spans: Any, k: Any, column: Any, offset: Any, step: Any, primitive_id: Any,
+    id_mask: Any,
+) -> Any:  # fmt: skip
+    """Draw `SPAN` consecutive pixels of one row of a flat primitive.
 
     Args:
         typingctx: Given by numba.
-        keys: uint32, one axis; see `read_depth`.
-        at: uint64; first key.
-        spans: See `span_rows`.
-        k: uint64; row, counted from the first of `spans`.
-        column: int32; of the first key.
-        ahead: float32; how many columns this is after the one for which `spans` hold one over the depth.
-        step: float32; change of one over the depth from pixel to pixel.
-        number: uint32; the surface.
-        mask: uint32; the bits of a key that hold the number.
+        keys: uint32, one axis; the z-buffer, changed in place.
+        at: uint64; index of the first of these pixels in `keys`.
+        spans: int32, (SPAN_FIELDS,); filled by `find_spans`.
+        k: uint64; row within `spans`.
+        column: int32; column of the first of these pixels.
+        offset: float32; columns from SPAN_LEFT to `column`.
+        step: float32; change of one over the depth from pixel to pixel, 1/m.
+        primitive_id: uint32.
+        id_mask: uint32; see `decode_depth`.
     """
-    real, small = types.float32, types.uint32
-    signature = types.void(keys, types.uint64, spans, types.uint64, types.int32, real, real, small, small)
+    real = types.float32
+    integer = types.uint32
+    signature = types.void(keys, types.uint64, spans, types.uint64, types.int32, real, real, integer, integer)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        keys, at, spans, k, column, ahead, step, number, mask = arguments
-        spans = pointer(context, builder, signature.args[2], spans, k)
-        start, stop, base = (builder.load(builder.gep(spans, [ir.Constant(LONG, n * ROWS)])) for n in range(3))
-        columns = steps(builder, WHOLE, SPAN) + column
-        near = (steps(builder, REAL, SPAN) + ahead) * step + builder.bitcast(base, REAL)
+        """Emit the vector code."""
+        keys, at, spans, k, column, offset, step, primitive_id, id_mask = arguments
+        spans = entry_pointer(context, builder, signature.args[2], spans, k)
+        start, stop, base = (builder.load(builder.gep(spans, [ir.Constant(I64, n * ROWS)])) for n in range(3))
+        columns = arange(builder, I32, SPAN) + column
+        inverse_depth = (arange(builder, F32, SPAN) + offset) * step + builder.bitcast(base, F32)
         is_inside = (columns >= start) & (columns < stop)
-        _raise(pointer(context, builder, signature.args[0], keys, at), near, number, mask, is_inside)
+        first_key = entry_pointer(context, builder, signature.args[0], keys, at)
+        _write_nearer(first_key, inverse_depth, primitive_id, id_mask, is_inside)
         return context.get_dummy_value()
 
     return signature, generate
 
 
 @intrinsic
-def raise_ball(
-    typingctx: Any, keys: Any, at: Any, ray: Any, eye: Any, slab: Any, count: Any, number: Any, mask: Any
+def draw_round_block(
+    typingctx: Any, keys: Any, at: Any, ray: Any, eye: Any, slab: Any, count: Any, primitive_id: Any, id_mask: Any
 ) -> Any:
-    """Keeps the larger of old and new key in `BLOCK` keys of a row that belong to a round solid.
+    """Draw up to `BLOCK` consecutive pixels of one row of a cylinder or an ellipsoid.
 
-    In axes in which the solid is the unit cylinder or ball, a ray is at the eye plus t times its direction, t is depth.
+    In axes in which the solid is the unit cylinder or the unit ball, a ray is `eye + t * direction` with t the depth.
+    With a = direction . direction, b = eye . direction, c = eye . eye - 1 it enters the solid at t = (-b - sqrt(b^2 - a
+    c)) / a. A cylinder leaves the third entries out of a, b and c; its flat ends bound t in addition.
 
     Args:
         typingctx: Given by numba.
-        keys: uint32, one axis; see `read_depth`.
-        at: uint64; first key.
-        ray: Four float32: first entry of the direction and its change from pixel to pixel, then the same of the second.
-        eye: Five float32: first and second entry of the eye; what the third entries add to direction . direction, to eye . direction and
-            to eye . eye - 1 (of the first two). The third entries count for a ball alone.
-        slab: Two float32: t at which a ray comes between the ends of a cylinder, and leaves.
-        count: int32; how many of the keys to touch.
-        number: uint32; the surface; the ends of a cylinder have the next number.
-        mask: uint32; the bits of a key that hold the number.
+        keys: uint32, one axis; the z-buffer, changed in place.
+        at: uint64; index of the first of these pixels in `keys`.
+        ray: Four float32: first entry of the direction and its change from pixel to pixel; the same of the second
+            entry.
+        eye: Five float32: first and second entry of the eye; what the third entries add to a; what they add to b; c.
+        slab: Two float32: t at which a ray comes between the planes of a cylinder's ends, and t at which it leaves
+            again.
+        count: int32; how many of the pixels to draw.
+        primitive_id: uint32; of the curved part. The flat end of a cylinder has the next id.
+        id_mask: uint32; see `decode_depth`.
     """
     ray, eye, slab = (types.UniTuple(types.float32, count) for count in (4, 5, 2))
     signature = types.void(keys, types.uint64, ray, eye, slab, types.int32, types.uint32, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        ray, eye, slab = (cgutils.unpack_tuple(builder, arguments[k]) for k in (2, 3, 4))
-        along = steps(builder, REAL, BLOCK)
-        x, y = along * ray[1] + ray[0], along * ray[3] + ray[2]
-        a, b = (x * x + y * y + eye[2]).most(1e-12), x * eye[0] + y * eye[1] + eye[3]
-        root = b * b - a * eye[4]
-        wide = root.most(0.0).call("sqrt")
-        enter, leave = (b * -1.0 - wide) / a, ((wide - b) / a).least(slab[1])
-        is_side = enter > slab[0]
-        t = is_side.choose(enter, slab[0])
-        is_met = (root > 0.0) & (t < leave) & (t > 1e-12) & (steps(builder, WHOLE, BLOCK) < arguments[5])
-        next_ = builder.add(arguments[6], ir.Constant(WHOLE, 1))
-        numbers = is_side.choose(Lanes.of(builder, arguments[6], BLOCK), next_)
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1])
-        _raise(place, 1.0 / t, numbers, arguments[7], is_met)
+        """Emit the vector code."""
+        keys, at, ray, eye, slab, count, primitive_id, id_mask = arguments
+        ray, eye, slab = (cgutils.unpack_tuple(builder, each) for each in (ray, eye, slab))
+        pixels = arange(builder, F32, BLOCK)
+        x, y = pixels * ray[1] + ray[0], pixels * ray[3] + ray[2]
+        a, b = (x * x + y * y + eye[2]).maximum(1e-12), x * eye[0] + y * eye[1] + eye[3]
+        discriminant = b * b - a * eye[4]
+        root = discriminant.maximum(0.0).call("sqrt")
+        enter, leave = (b * -1.0 - root) / a, ((root - b) / a).minimum(slab[1])
+        is_side = enter > slab[0]  # otherwise the ray enters through a flat end
+        t = is_side.select(enter, slab[0])
+        is_hit = (discriminant > 0.0) & (t < leave) & (t > 1e-12) & (arange(builder, I32, BLOCK) < count)
+        next_id = builder.add(primitive_id, ir.Constant(I32, 1))
+        ids = is_side.select(SimdVector.broadcast(builder, primitive_id, BLOCK), next_id)
+        first_key = entry_pointer(context, builder, signature.args[0], keys, at)
+        _write_nearer(first_key, 1.0 / t, ids, id_mask, is_hit)
         return context.get_dummy_value()
 
     return signature, generate
 
 
 @intrinsic
-def span_rows(
-    typingctx: Any, reals: Any, at: Any, groups: Any, row: Any, count: Any, width: Any, near: Any, spans: Any
+def find_spans(
+    typingctx: Any, edges: Any, at: Any, groups: Any, row: Any, count: Any, width: Any, plane: Any, spans: Any
 ) -> Any:
-    """Finds the pixels between the edges of a polygon in up to `ROWS` rows.
+    """Find the pixels between the edges of a convex polygon, in up to `ROWS` rows.
+
+    In each row, the span begins at the rightmost of the left edges and ends at the leftmost of the right edges.
 
     Args:
         typingctx: Given by numba.
-        reals: float64, two axes; for each group of edges `EDGES` slopes, as many starts of left edges and of right ones; an edge is at
-            column slope * row + start.
-        at: uint64; the entry (counted through all rows of `reals`) at which they stand.
-        groups: uint64; how many groups of edges.
-        row: float64; the first row.
-        count: int32; how many rows count.
-        width: int32; W.
-        near: Three float64: one over the depth at pixel (0, 0), its change along columns and along rows.
-        spans: int32, (SPANS_SIZE,); filled up to SPAN_STOP.
+        edges: float64, two axes. A group of edges is `EDGES` slopes, `EDGES` starts of left edges and `EDGES` starts of
+            right edges; an edge is at column `slope * row + start`. A left edge has the right start +1e30 and vice
+            versa.
+        at: uint64; index of the polygon's first group, counted through all rows of `edges`.
+        groups: uint64; how many groups the polygon has.
+        row: float64; the first row of the image.
+        count: int32; how many rows to find.
+        width: int32; W of the image.
+        plane: Three float64: one over the depth at pixel (0, 0), its change along columns and its change along rows.
+        spans: int32, (SPAN_FIELDS,); filled up to SPAN_RIGHT.
     """
-    whole, real = types.int32, types.float64
-    signature = types.void(reals, types.uint64, types.uint64, real, whole, whole, types.UniTuple(real, 3), spans)
+    integer = types.int32
+    real = types.float64
+    signature = types.void(edges, types.uint64, types.uint64, real, integer, integer, types.UniTuple(real, 3), spans)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        reals, at, groups, row, count, width, near, spans = arguments
-        near = cgutils.unpack_tuple(builder, near)
-        rows = steps(builder, DOUBLE, ROWS) + row
-        ends = Lanes.constant(builder, DOUBLE, [0] * ROWS), Lanes.of(builder, builder.sitofp(width, DOUBLE), ROWS)
-        left, right = (cgutils.alloca_once_value(builder, end.value) for end in ends)
+        """Emit the vector code."""
+        edges, at, groups, row, count, width, plane, spans = arguments
+        plane = cgutils.unpack_tuple(builder, plane)
+        rows = arange(builder, F64, ROWS) + row
+        zeros = SimdVector.constant(builder, F64, [0] * ROWS)
+        widths = SimdVector.broadcast(builder, builder.sitofp(width, F64), ROWS)
+        left, right = (cgutils.alloca_once_value(builder, bound.value) for bound in (zeros, widths))
         with cgutils.for_range(builder, groups) as loop:
-            first = builder.add(at, builder.mul(loop.index, ir.Constant(LONG, GROUP)))
-            edges = pointer(context, builder, signature.args[0], reals, first)
-            low, high = Lanes(builder, builder.load(left)), Lanes(builder, builder.load(right))
+            first = builder.add(at, builder.mul(loop.index, ir.Constant(I64, EDGE_GROUP_FIELDS)))
+            group = entry_pointer(context, builder, signature.args[0], edges, first)
+            low, high = SimdVector(builder, builder.load(left)), SimdVector(builder, builder.load(right))
             for edge in range(EDGES):
-                slope, start, stop = (
-                    builder.load(builder.gep(edges, [ir.Constant(LONG, edge + k * EDGES)])) for k in range(3)
+                slope, left_start, right_start = (
+                    builder.load(builder.gep(group, [ir.Constant(I64, edge + k * EDGES)])) for k in range(3)
                 )
-                across = rows * slope
-                low, high = (across + start).most(low), (across + stop).least(high)
+                shift = rows * slope
+                low, high = (shift + left_start).maximum(low), (shift + right_start).minimum(high)
             builder.store(low.value, left)
             builder.store(high.value, right)
-        low, high = Lanes(builder, builder.load(left)), Lanes(builder, builder.load(right))
-        start = low.least(ends[1]).call("ceil").cast(WHOLE)
-        stop = high.most(0.0).call("ceil").cast(WHOLE)
-        is_some = (start < stop) & (steps(builder, WHOLE, ROWS) < count)
-        leftmost = is_some.choose(start, width).fold("least")
-        rightmost = is_some.choose(stop, 0).fold("most")
-        base = rows * near[2] + (builder.fadd(near[0], builder.fmul(near[1], builder.sitofp(leftmost, DOUBLE))))
-        for number, values in enumerate((start, stop, base.cast(REAL).bits(WHOLE))):
-            values.store(pointer(context, builder, signature.args[7], spans, number * ROWS))
-        for number, value in ((SPAN_START, leftmost), (SPAN_STOP, rightmost)):
-            builder.store(value, pointer(context, builder, signature.args[7], spans, number))
+        low, high = SimdVector(builder, builder.load(left)), SimdVector(builder, builder.load(right))
+        start = low.minimum(widths).call("ceil").cast(I32)
+        stop = high.maximum(0.0).call("ceil").cast(I32)
+        is_covered = (start < stop) & (arange(builder, I32, ROWS) < count)
+        leftmost = is_covered.select(start, width).reduce("minimum")
+        rightmost = is_covered.select(stop, 0).reduce("maximum")
+        base = rows * plane[2] + builder.fadd(plane[0], builder.fmul(plane[1], builder.sitofp(leftmost, F64)))
+        for field, values in enumerate((start, stop, base.cast(F32).bitcast(I32))):
+            values.store(entry_pointer(context, builder, signature.args[7], spans, field * ROWS))
+        for field, value in ((SPAN_LEFT, leftmost), (SPAN_RIGHT, rightmost)):
+            builder.store(value, entry_pointer(context, builder, signature.args[7], spans, field))
         return context.get_dummy_value()
 
     return signature, generate
 
 
 @intrinsic
-def run_length(typingctx: Any, keys: Any, at: Any, number: Any, mask: Any) -> Any:
-    """How many of the `BLOCK` keys from `at` on, counted from the first, belong to the surface `number` (0 to `BLOCK`).
+def run_length(typingctx: Any, keys: Any, at: Any, primitive_id: Any, id_mask: Any) -> Any:
+    """Count how many of `BLOCK` consecutive pixels, from the first on, show the same primitive.
 
     Args:
         typingctx: Given by numba.
-        keys: uint32, one axis; see `read_depth`.
-        at: uint64; first key of the block.
-        number: uint32; the surface.
-        mask: uint32; the bits of a key that hold the number.
+        keys: uint32, one axis; the z-buffer.
+        at: uint64; index of the first pixel in `keys`.
+        primitive_id: uint32; 0 for pixels that show nothing.
+        id_mask: uint32; see `decode_depth`.
+
+    Returns:
+        int64; 0 to `BLOCK`.
     """
     signature = types.int64(keys, types.uint64, types.uint32, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        place = pointer(context, builder, signature.args[0], arguments[0], arguments[1])
-        is_other = (Lanes.load(builder, place, BLOCK) & arguments[3]).differs(arguments[2])
-        bits = builder.or_(builder.zext(is_other.mask(), LONG), ir.Constant(LONG, 1 << BLOCK))
+        """Emit the vector code."""
+        keys, at, primitive_id, id_mask = arguments
+        first_key = entry_pointer(context, builder, signature.args[0], keys, at)
+        is_other = (SimdVector.load(builder, first_key, BLOCK) & id_mask).not_equal(primitive_id)
+        # The position of the lowest set bit; bit BLOCK is set in case all pixels are the same.
+        bits = builder.or_(builder.zext(is_other.bitmask(), I64), ir.Constant(I64, 1 << BLOCK))
         return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
 
     return signature, generate
 
 
 @intrinsic
-def depth_block(typingctx: Any, keys: Any, at: Any, mask: Any, out: Any, to: Any) -> Any:
-    """Writes the depth of `BLOCK` pixels, 0 where there is nothing.
+def decode_depth_block(typingctx: Any, keys: Any, at: Any, id_mask: Any, out: Any, to: Any) -> Any:
+    """Write the depth of `BLOCK` consecutive pixels, 0 where nothing is seen.
 
     Args:
         typingctx: Given by numba.
-        keys: uint32, one axis; see `read_depth`.
-        at: uint64; first key.
-        mask: uint32; the bits of a key that hold the number.
-        out: float32, one axis; m.
-        to: uint64; first entry to write.
+        keys: uint32, one axis; the z-buffer.
+        at: uint64; index of the first pixel in `keys`.
+        id_mask: uint32; see `decode_depth`.
+        out: float32, one axis; filled with depths, m.
+        to: uint64; index of the first pixel in `out`.
     """
     signature = types.void(keys, types.uint64, types.uint32, out, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """The vector code."""
-        keys = Lanes.load(builder, pointer(context, builder, signature.args[0], *arguments[:2]), BLOCK)
-        depth = keys.differs(0).choose(depths(keys, arguments[2]), 0.0)
-        depth.store(pointer(context, builder, signature.args[3], *arguments[3:]))
+        """Emit the vector code."""
+        keys, at, id_mask, out, to = arguments
+        vector = SimdVector.load(builder, entry_pointer(context, builder, signature.args[0], keys, at), BLOCK)
+        depth = vector.not_equal(0).select(decode_depths(vector, id_mask), 0.0)
+        depth.store(entry_pointer(context, builder, signature.args[3], out, to))
         return context.get_dummy_value()
 
     return signature, generate

@@ -1,0 +1,166 @@
+"""Playing trials: the loop in which a policy acts in environments, and policies that need no training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from memenvs.agents.vec_env import TrialVecEnv
+
+
+class Policy(Protocol):
+    """A policy that acts as a Stable-Baselines3 model does.
+
+    If the previous action is part of its state, it also has `update_previous_action(state, actions)`, as `MemoryPolicy`.
+    """
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> tuple[np.ndarray, Any]:
+        """Actions and the next state."""
+
+
+class RandomPolicy:
+    """Draw every action uniformly.
+
+    Args:
+        action_space: Space of one action.
+        seed: Seed of the draws.
+    """
+
+    def __init__(self, action_space: spaces.Space, seed: int = 0) -> None:
+        self._space = action_space
+        self._space.seed(seed)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """One action per row of `episode_start`, among those that `candidate_mask` of the observation allows, if any."""
+        count = 1 if episode_start is None else len(episode_start)
+        masks = observation.get("candidate_mask") if isinstance(observation, dict) else None
+        if masks is not None:
+            return np.stack([self._space.sample(mask) for mask in np.asarray(masks, np.int8)]), state
+        return np.stack([self._space.sample() for _ in range(count)]), state
+
+
+class OraclePolicy:
+    """Take the actions of the environment's oracle.
+
+    Args:
+        env: The environment that the policy acts in.
+    """
+
+    def __init__(self, env: TrialVecEnv) -> None:
+        self._env = env
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """The oracle's actions."""
+        return self._env.oracle_actions(), state
+
+
+class DemonstratedPolicy:
+    """A policy whose actions the oracle replaces in some environments.
+
+    The policy is called at each step, so that its memory takes in the demonstration. The oracle's action then replaces
+    its own, also as the previous action of the next step.
+
+    Args:
+        policy: The policy.
+        env: The environment that the policy acts in, with `oracle_actions`.
+
+    Attributes:
+        demonstrated: bool, (N,); environments in which the oracle acts next. Set it between two steps.
+    """
+
+    def __init__(self, policy: Policy, env: VecEnv) -> None:
+        self._policy = policy
+        self._env = env
+        self.demonstrated = np.zeros(env.num_envs, bool)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+    ) -> tuple[np.ndarray, Any]:
+        """Actions of the oracle where `demonstrated`, else of the policy."""
+        actions, state = self._policy.predict(observation, state, episode_start, deterministic)
+        if self.demonstrated.any():
+            actions = actions.copy()
+            actions[self.demonstrated] = self._env.oracle_actions()[self.demonstrated]  # type: ignore[attr-defined]
+            update_previous_action = getattr(self._policy, "update_previous_action", None)
+            if update_previous_action is not None:
+                state = update_previous_action(state, actions)
+        return actions, state
+
+
+class PlayedStep(NamedTuple):
+    """One step of N environments.
+
+    Attributes:
+        actions: (N, ...); actions that were taken.
+        rewards: float, (N,).
+        dones: bool, (N,); True where the step ended an episode.
+        infos: N dicts; where an episode ended, its final info.
+        observation: Observation after the step, of the next episode where `dones`.
+        state: State of the policy after the step.
+    """
+
+    actions: np.ndarray
+    rewards: np.ndarray
+    dones: np.ndarray
+    infos: list[dict[str, Any]]
+    observation: Any
+    state: Any
+
+
+def trial_options(first: int, count: int, layouts: Sequence[int] | None = None) -> list[dict[str, Any]]:
+    """Reset options of the trials that `count` environments play, so that trials do not depend on the policy.
+
+    Args:
+        first: Number of the first of these trials in the whole evaluation, a multiple of `count`.
+        count: Number of environments, N.
+        layouts: Layout of each trial of the evaluation, repeated from the start; None for those of the environment.
+
+    Returns:
+        N options: trial `first // N` of each environment, and its layout.
+    """
+    options: list[dict[str, Any]] = [{"trial": first // count} for _ in range(count)]
+    if layouts is not None:
+        for i, each in enumerate(options):
+            each["layout"] = int(layouts[(first + i) % len(layouts)])
+    return options
+
+
+def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic: bool = False) -> Iterator[PlayedStep]:
+    """Let a policy act from a reset on, with an empty memory at first, until the caller stops iterating.
+
+    Args:
+        policy: The policy.
+        env: N environments that were just reset.
+        observation: Observation of the reset.
+        deterministic: Take the most likely actions instead of drawn ones.
+
+    Yields:
+        Each step.
+
+    Example:
+        >>> env.set_options(trial_options(0, env.num_envs))
+        >>> for step in play_trials(policy, env, env.reset()):
+        ...     returns += step.rewards
+        ...     if step.dones.all():
+        ...         break
+    """
+    state = None
+    episode_start = np.ones(env.num_envs, bool)
+    while True:
+        actions, state = policy.predict(observation, state, episode_start, deterministic)
+        observation, rewards, episode_start, infos = env.step(actions)
+        yield PlayedStep(actions, rewards, episode_start, infos, observation, state)

@@ -1,0 +1,266 @@
+"""Shading coefficients: the few numbers from which the pixels of one primitive are shaded.
+
+In: a primitive, the view, and the shape's row of the scene. Out: the fields that
+`memenvs.houses.rendering.kernels.texels` reads (texture coordinates as functions of pixel and depth, mipmap footprint,
+light) and a packed tint, the base colour times the light that all of the primitive gets.
+
+Everything here is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from memenvs.houses.house import SPHERE
+from memenvs.houses.rendering.culling import View
+from memenvs.houses.rendering.kernels.simd import compiled
+from memenvs.houses.rendering.kernels.texels import (
+    ATLAS_START,
+    CEILING_0,
+    CEILING_V,
+    FLOOR_0,
+    FLOOR_V,
+    FOOTPRINT,
+    IS_READY,
+    LIGHT_0,
+    LIGHT_X,
+    LIGHT_Y,
+    LIGHT_Z,
+    NORMAL_X,
+    NORMAL_Y,
+    NORMAL_Z,
+    REPEAT_U,
+    REPEAT_V,
+    TINT_ONE,
+    U_EYE,
+    V_EYE,
+    W_0,
+    W_EYE,
+    W_J,
+)
+from memenvs.houses.rendering.materials import (
+    ATLAS_WIDTH,
+    IS_FITTED,
+    SIZE_U,
+    SIZE_V,
+    TALL_VARIANT,
+    TILE,
+    VERTICAL_ONLY,
+)
+from memenvs.houses.rendering.primitives import (
+    BACK_X,
+    CURVED,
+    FACE,
+    FRONT_X,
+    FRONT_Y,
+    SCENE_ROW,
+    TOP,
+    Primitives,
+)
+from memenvs.houses.rendering.scene import (
+    BLUE,
+    CEILING,
+    COS,
+    GREEN,
+    HALF_X,
+    HALF_Y,
+    KIND,
+    RED,
+    SIN,
+    TEXTURE,
+    WORLD_ANCHORED,
+    Z0,
+    Z1,
+    SceneArrays,
+    X,
+    Y,
+)
+
+_LIGHT = (0.36, 0.21, 0.91)  # unit vector to where most light comes from
+_AMBIENT, _DIRECT = 0.80, 0.21
+_CEILING_LIGHT = 0.95  # a ceiling is lit from below
+_POSITIVE_SHIFT = 256.0 * TILE  # texels; added to coordinates on flat faces, so that none is negative
+
+
+@compiled
+def set_coefficients(
+    primitive_id: int, view: View, scene: SceneArrays, primitives: Primitives, textures: np.ndarray, fields: np.ndarray
+) -> int:
+    """Fill the coefficients of a primitive.
+
+    Args:
+        primitive_id: Its id.
+        view: The view.
+        scene: The scene.
+        primitives: Filled by `memenvs.houses.rendering.primitives.set_up_primitives`.
+        textures: float32, (textures, 5); see `memenvs.houses.rendering.materials.texture_table`.
+        fields: float32, (SHADING_FIELDS,); filled.
+
+    Returns:
+        The tint, see `pack_tint`.
+    """
+    row, face = primitives.int_fields[primitive_id, SCENE_ROW], primitives.int_fields[primitive_id, FACE]
+    form, attributes = scene.geometry[row], scene.attributes[row]
+    if face == CURVED:
+        return _set_curved_coefficients(fields, form, attributes, view, textures)
+    if face < TOP:
+        return _set_vertical_coefficients(fields, form, attributes, face, scene.ceiling, view, textures)
+    return _set_horizontal_coefficients(fields, form, attributes, face, view, textures)
+
+
+@compiled
+def _set_vertical_coefficients(
+    fields: np.ndarray, form: np.ndarray, attributes: np.ndarray, face: int, ceiling: float, view: View,
+    textures: np.ndarray,
+) -> int:  # fmt: skip
+    """Fill the coefficients of a vertical face of a box; `ceiling` is its height in m."""
+    sign = 1.0 if face in (FRONT_X, FRONT_Y) else -1.0
+    if face in (FRONT_X, BACK_X):
+        nx, ny, half, offset = sign * form[COS], sign * form[SIN], form[HALF_Y], form[HALF_X]
+    else:
+        nx, ny, half, offset = -sign * form[SIN], sign * form[COS], form[HALF_X], form[HALF_Y]
+    wide, tall = 2.0 * half, float(form[Z1] - form[Z0])
+    texture = attributes[TEXTURE] if tall <= wide else int(textures[attributes[TEXTURE], TALL_VARIANT])
+    scale_u, scale_v = _texels_per_metre(texture, wide, tall, textures)
+    # u runs along the face to the right (-ny, nx), v runs down.
+    is_anchored = attributes[WORLD_ANCHORED] > 0
+    left = 0.0 if is_anchored else ny * -form[X] + nx * form[Y] - half
+    top = float(ceiling if is_anchored else form[Z1])
+    _set_axis(fields, U_EYE, (-ny, nx, 0.0), left, scale_u, view)
+    _set_axis(fields, V_EYE, (0.0, 0.0, -1.0), -top, scale_v, view)
+    # The light falls off near the floor (0.74 there) and near the ceiling (0.86 there), linearly in the height.
+    per_texel = 1.0 / scale_v  # m
+    fields[FLOOR_V], fields[CEILING_V] = -0.65 * per_texel, 0.5 * per_texel
+    fields[FLOOR_0] = 0.74 + 0.65 * top - _POSITIVE_SHIFT * fields[FLOOR_V]
+    fields[CEILING_0] = 0.86 + 0.5 * (ceiling - top) - _POSITIVE_SHIFT * fields[CEILING_V]
+    distance = nx * (form[X] - view.eye_x) + ny * (form[Y] - view.eye_y) + offset
+    _finish_flat(fields, texture, (scale_u, scale_v), distance, view)
+    light = _directional_light(nx, ny, 0.0)
+    return pack_tint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
+
+
+@compiled
+def _set_horizontal_coefficients(
+    fields: np.ndarray, form: np.ndarray, attributes: np.ndarray, face: int, view: View, textures: np.ndarray
+) -> int:
+    """Fill the coefficients of a top, a bottom, a floor or a ceiling."""
+    c, s, half_x, half_y = float(form[COS]), float(form[SIN]), float(form[HALF_X]), float(form[HALF_Y])
+    texture = attributes[TEXTURE] if half_y <= half_x else int(textures[attributes[TEXTURE], TALL_VARIANT])
+    if textures[texture, VERTICAL_ONLY] > 0:
+        texture = 0
+    scale_u, scale_v = _texels_per_metre(texture, 2 * half_x, 2 * half_y, textures)
+    is_anchored = attributes[WORLD_ANCHORED] > 0
+    left = 0.0 if is_anchored else c * form[X] + s * form[Y] - half_x
+    back = 0.0 if is_anchored else s * form[X] - c * form[Y] - half_y
+    _set_axis(fields, U_EYE, (c, s, 0.0), left, scale_u, view)
+    _set_axis(fields, V_EYE, (s, -c, 0.0), back, scale_v, view)
+    distance = (form[Z1] if face == TOP else form[Z0]) - view.eye_z
+    _finish_flat(fields, texture, (scale_u, scale_v), distance, view)
+    is_ceiling = attributes[KIND] == CEILING
+    light = _CEILING_LIGHT if is_ceiling else _directional_light(0.0, 0.0, 1.0 if face == TOP else -1.0)
+    return pack_tint(form[RED] * light, form[GREEN] * light, form[BLUE] * light)
+
+
+@compiled
+def _set_curved_coefficients(
+    fields: np.ndarray, form: np.ndarray, attributes: np.ndarray, view: View, textures: np.ndarray
+) -> int:
+    """Fill the coefficients of the curved part of a cylinder or of an ellipsoid.
+
+    The coordinates u, v, w are those in which the solid is the unit cylinder or ball, so its normal is
+    (u / half_x, v / half_y, w / half_z), normalised. Light along the normal is linear in u, v and w.
+    """
+    c, s, centre_x, centre_y = float(form[COS]), float(form[SIN]), float(form[X]), float(form[Y])
+    hx, hy, hz = float(form[HALF_X]), float(form[HALF_Y]), float(form[Z1] - form[Z0]) / 2
+    centre_z = float(form[Z0]) + hz
+    _set_axis(fields, U_EYE, (c, s, 0.0), c * centre_x + s * centre_y, 1 / hx, view)
+    _set_axis(fields, V_EYE, (-s, c, 0.0), c * centre_y - s * centre_x, 1 / hy, view)
+    fields[W_EYE] = (view.eye_z - centre_z) / hz
+    fields[W_J] = -view.cos_pitch / view.focal / hz
+    fields[W_0] = view.sin_pitch / hz - fields[W_J] * view.centre_j
+    ball = 1.0 if attributes[KIND] == SPHERE else 0.0  # a cylinder's normal has no w
+    fields[LIGHT_0] = _AMBIENT
+    fields[LIGHT_X] = _DIRECT * (c * _LIGHT[0] + s * _LIGHT[1]) / hx
+    fields[LIGHT_Y] = _DIRECT * (c * _LIGHT[1] - s * _LIGHT[0]) / hy
+    fields[LIGHT_Z] = _DIRECT * _LIGHT[2] / hz * ball
+    fields[NORMAL_X], fields[NORMAL_Y], fields[NORMAL_Z] = 1 / (hx * hx), 1 / (hy * hy), ball / (hz * hz)
+    fields[FLOOR_0], fields[FLOOR_V] = 0.74 + 0.65 * centre_z, 0.65 * hz
+    # The texture goes around a whole number of times.
+    texture = attributes[TEXTURE]
+    wide, tall = math.pi * (hx + hy), 2 * hz
+    repeat_u = max(1.0, math.floor(wide / textures[texture, SIZE_U] + 0.5))
+    repeat_v = tall / textures[texture, SIZE_V]
+    if textures[texture, IS_FITTED] > 0:
+        repeat_v = max(1.0, math.floor(repeat_v + 0.5))
+    texels_per_pixel = max(repeat_u / wide, repeat_v / tall) * TILE / view.focal  # at a depth of 1 m
+    fields[REPEAT_U], fields[REPEAT_V] = repeat_u * TILE, repeat_v * TILE
+    fields[FOOTPRINT] = 2 * texels_per_pixel * texels_per_pixel
+    fields[ATLAS_START] = texture * TILE * ATLAS_WIDTH
+    fields[IS_READY] = 1.0
+    return pack_tint(form[RED], form[GREEN], form[BLUE])
+
+
+@compiled
+def _set_axis(
+    fields: np.ndarray, at: int, axis: tuple[float, float, float], offset: float, scale: float, view: View
+) -> None:
+    """Write one texture coordinate, (axis . point - offset) * scale, into `fields[at : at + 4]`.
+
+    A seen point is `eye + z * ray(i, j)` with z its depth, so the coordinate is
+    fields[at] + z * (fields[at + 1] * i + fields[at + 2] * j + fields[at + 3]).
+
+    Args:
+        fields: float32, (SHADING_FIELDS,).
+        at: `U_EYE` or `V_EYE`.
+        axis: Unit vector in world axes.
+        offset: m.
+        scale: Texels per metre.
+        view: The view.
+    """
+    ch, sh, cp, sp = view.cos_heading, view.sin_heading, view.cos_pitch, view.sin_pitch
+    ax, ay, az = axis
+    forward, right = ax * ch + ay * sh, ax * sh - ay * ch
+    along, upward = forward * cp + az * sp, az * cp - forward * sp
+    per_pixel = scale / view.focal
+    per_column, per_row = right * per_pixel, -upward * per_pixel
+    fields[at] = (ax * view.eye_x + ay * view.eye_y + az * view.eye_z - offset) * scale
+    fields[at + 1], fields[at + 2] = per_column, per_row
+    fields[at + 3] = along * scale - per_column * view.centre_i - per_row * view.centre_j
+
+
+@compiled
+def _texels_per_metre(texture: int, wide: float, tall: float, textures: np.ndarray) -> tuple[float, float]:
+    """Texels per metre across and down a face of this size (m); fitted textures are stretched."""
+    size_u, size_v = float(textures[texture, SIZE_U]), float(textures[texture, SIZE_V])
+    if textures[texture, IS_FITTED] > 0 and wide > 0:  # a floor has no width of its own
+        repeat_u, repeat_v = max(1.0, math.floor(wide / size_u + 0.5)), max(1.0, math.floor(tall / size_v + 0.5))
+        return TILE * repeat_u / wide, TILE * repeat_v / tall
+    return TILE / size_u, TILE / size_v
+
+
+@compiled
+def _finish_flat(fields: np.ndarray, texture: int, scale: tuple[float, float], distance: float, view: View) -> None:
+    """Fill what vertical and horizontal faces have in common; `distance` is from the eye to the plane, m.
+
+    A pixel covers (depth / focal)^2 of a surface at right angles to its ray, and depth / distance times as much of a
+    slanted one. Times texels per square metre, this is FOOTPRINT * depth^3.
+    """
+    fields[U_EYE] += _POSITIVE_SHIFT
+    fields[V_EYE] += _POSITIVE_SHIFT
+    fields[FOOTPRINT] = scale[0] * scale[1] / (view.focal * view.focal * max(abs(distance), 1e-6))
+    fields[ATLAS_START] = texture * TILE * ATLAS_WIDTH
+    fields[IS_READY] = 1.0
+
+
+@compiled
+def _directional_light(nx: float, ny: float, nz: float) -> float:
+    """Brightness of a surface with a unit normal in world axes."""
+    return _AMBIENT + _DIRECT * (nx * _LIGHT[0] + ny * _LIGHT[1] + nz * _LIGHT[2])
+
+
+@compiled
+def pack_tint(red: float, green: float, blue: float) -> int:
+    """Three factors of texels as fixed-point numbers of 16 bits in one integer."""
+    return int(red * TINT_ONE) | int(green * TINT_ONE) << 16 | int(blue * TINT_ONE) << 32

@@ -1,8 +1,10 @@
-"""Pre-trains the visual encoder that comes with this package to say which of the 20 things are in a picture; with `--bfloat16` 40 minutes on a core.
+"""Pre-train the visual encoder of this package to classify objects: 40 minutes on one core.
 
-Layouts of the training homes; macro-F1 is measured in layouts of the validation homes. A training that was killed goes on when called again.
+That is with `--bfloat16`. It learns from layouts of the training homes; macro-F1 is measured in layouts of the
+validation homes. A training that was killed resumes when called again.
 
-    python examples/pretrain_encoder.py [--out runs/encoder] [--cut-out-epochs 45] [--whole-epochs 6] [--bfloat16] [--smoke]
+    python examples/pretrain_encoder.py [--out runs/encoder] [--cut-out-epochs 45] [--whole-epochs 6] [--bfloat16]
+        [--smoke]
 """
 
 from __future__ import annotations
@@ -18,60 +20,65 @@ from rich.progress import Progress
 from safetensors.numpy import load_file, save_file
 
 from memenvs.agents.encoders import VisualEncoder, load_encoder, save_encoder
-from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset, f1_scores, render_dataset
-from memenvs.agents.encoders.presence_pretraining import PretrainingConfig, macro_f1, predict_presence, pretrain
+from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset, render_dataset
+from memenvs.agents.encoders.presence_pretraining import (
+    PretrainingConfig,
+    f1_scores,
+    macro_f1,
+    predict_presence,
+    pretrain,
+)
 from memenvs.files import atomic_replace
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.worlds import make_house_world
 
-#: Of each layout; those of the last tenth of the layouts are held out.
-PER_LAYOUT, HELD_OUT = 20, 0.1
-#: Things that are larger than each, and not larger than the next, are looked at on their own; pixels of 256 x 256.
+#: Images of each layout.
+PER_LAYOUT = 20
+#: Share of the layouts, the last ones, that are held out.
+HELD_OUT = 0.1
+#: Bounds of the sizes of objects by which recall is printed; pixels of 256 x 256.
 SIZES = (PRESENCE_PIXELS, 15, 25, 50, 100, 65536)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--out", type=Path, default=Path("runs/encoder"), help="pictures, checkpoint and weights (default %(default)s)"
+        "--out", type=Path, default=Path("runs/encoder"), help="images, checkpoint and weights (default %(default)s)"
     )
     parser.add_argument(
-        "--cut-out-epochs", type=int, default=45, help="passes over quarters of the pictures (default %(default)s)"
+        "--cut-out-epochs", type=int, default=45, help="passes over quarters of the images (default %(default)s)"
     )
     parser.add_argument(
-        "--whole-epochs", type=int, default=6, help="passes over whole pictures after them (default %(default)s)"
+        "--whole-epochs", type=int, default=6, help="passes over whole images after them (default %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (default 0)")
-    parser.add_argument("--bfloat16", action="store_true", help="faster on processors that compute in it")
-    parser.add_argument("--smoke", action="store_true", help="train for seconds only: shows that everything runs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    parser.add_argument("--bfloat16", action="store_true", help="faster on processors that support it")
+    parser.add_argument("--smoke", action="store_true", help="train for seconds only, to see that everything runs")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    layouts, cut_outs, whole = (1050, 120), options.cut_out_epochs, options.whole_epochs
+    n_train, n_validation, crop_epochs, whole_epochs = 1050, 120, options.cut_out_epochs, options.whole_epochs
     if options.smoke:
-        layouts, cut_outs, whole = (10, 2), 1, 1
+        n_train, n_validation, crop_epochs, whole_epochs = 10, 2, 1, 1
     options.out.mkdir(parents=True, exist_ok=True)
     with Progress() as progress:
-        train, validation = (
-            pictures(options.out / f"{split}.safetensors", split, count, seed, progress)
-            for split, count, seed in (
-                ("train", layouts[0], options.seed),
-                ("validation", layouts[1], options.seed + 1),
-            )
-        )
+        train = dataset(options.out / "train.safetensors", "train", n_train, options.seed, progress)
+        path = options.out / "validation.safetensors"
+        validation = dataset(path, "validation", n_validation, options.seed + 1, progress)
         cut = round(len(train.images) * (1 - HELD_OUT))
-        kept, held_out = (PresenceDataset(*(each[part] for each in train)) for part in (slice(cut), slice(cut, None)))
-        config = PretrainingConfig(
-            epochs=cut_outs + whole, cut_out_epochs=cut_outs, bfloat16=options.bfloat16, seed=options.seed
-        )
-        bar = progress.add_task("training", total=config.epochs * (cut // config.batch_size))
+        learned = PresenceDataset(*(each[:cut] for each in train))
+        held_out = PresenceDataset(*(each[cut:] for each in train))
+        epochs = {"epochs": crop_epochs + whole_epochs, "cut_out_epochs": crop_epochs}
+        config = PretrainingConfig(**epochs, bfloat16=options.bfloat16, seed=options.seed)
+        steps = cut // config.batch_size
+        bar = progress.add_task("training", total=config.epochs * steps)
 
         def after_epoch(epoch: int, encoder: VisualEncoder) -> None:
-            progress.update(bar, completed=epoch * (cut // config.batch_size))
-            if epoch > cut_outs:
-                print(f"epoch {epoch}: macro-F1 {macro_f1(encoder, held_out):.3f} in layouts held out", flush=True)
+            progress.update(bar, completed=epoch * steps)
+            if epoch > crop_epochs:
+                print(f"epoch {epoch}: macro-F1 {macro_f1(encoder, held_out):.3f} in held-out layouts", flush=True)
 
         encoder = pretrain(
-            kept,
+            learned,
             config,
             options.out / "checkpoint.safetensors",
             on_step=lambda loss: progress.update(bar, advance=1, description=f"training, loss {loss:.2f}"),
@@ -83,32 +90,28 @@ def main() -> int:
     return 0
 
 
-def pictures(path: Path, split: str, layouts: int, seed: int, progress: Progress) -> PresenceDataset:
-    """Pictures of a file, or drawn and kept there."""
+def dataset(path: Path, split: str, layouts: int, seed: int, progress: Progress) -> PresenceDataset:
+    """Load the images of a split from a file, or render them and write the file."""
     if path.exists():
         return PresenceDataset(**load_file(path))
-    bar = progress.add_task(f"drawing, {split} homes", total=layouts * PER_LAYOUT)
-    drawn = render_dataset(
-        make_house_world("procedural", split=split),
-        range(layouts),
-        PER_LAYOUT,
-        seed,
-        lambda n: progress.advance(bar, n),
-    )
+    bar = progress.add_task(f"rendering {split} homes", total=layouts * PER_LAYOUT)
+    world = make_house_world("procedural", split=split)
+    data = render_dataset(world, range(layouts), PER_LAYOUT, seed, lambda n: progress.advance(bar, n))
     with atomic_replace(path) as temporary:
-        save_file(drawn._asdict(), temporary)
-    return drawn
+        save_file(data._asdict(), temporary)
+    return data
 
 
-def report(found: np.ndarray, pictures: PresenceDataset) -> None:
-    scores = f1_scores(found, pictures.present)
+def report(predicted: np.ndarray, data: PresenceDataset) -> None:
+    """Print F1 scores by category and recall by size."""
+    scores = f1_scores(predicted, data.present)
     for name, score in zip(YCB_CLASSES, scores, strict=True):
         print(f"{name:24} F1 {score:.3f}")
     for low, high in pairwise(SIZES):
-        those = (pictures.pixels > low) & (pictures.pixels <= high)
-        print(f"things of {low + 1} to {high} pixels: {found[those].mean():.3f} of {those.sum()} found")
-    absent = pictures.pixels == 0
-    print(f"categories without a pixel: {found[absent].mean():.4f} of {absent.sum()} found all the same")
+        of_size = (data.pixels > low) & (data.pixels <= high)
+        print(f"objects of {low + 1} to {high} pixels: recall {predicted[of_size].mean():.3f} of {of_size.sum()}")
+    absent = data.pixels == 0
+    print(f"categories without a pixel: predicted in {predicted[absent].mean():.4f} of {absent.sum()}")
     print(f"macro-F1 in layouts of the validation homes: {scores.mean():.3f}")
 
 

@@ -16,7 +16,7 @@ NATURE_CNN_SIZE = 36
 
 
 class SmallCNN(BaseFeaturesExtractor):
-    """Two convolutions of 16 channels (3 x 3, strides 2 and 1) and a linear layer, with a ReLU after each.
+    """Two 3 x 3 convolutions of 16 channels (strides 2, 1) and a linear layer, each with a ReLU.
 
     Args:
         observation_space: Images, channels first (C, H, W), at least 7 x 7, scaled to [0, 1] by Stable-Baselines3.
@@ -53,9 +53,10 @@ class SmallCNN(BaseFeaturesExtractor):
 class DictEncoder(BaseFeaturesExtractor):
     """Encodes every key by its kind and concatenates the results.
 
-    Images pass a convolutional network that ends in a ReLU: `NatureCNN` of Stable-Baselines3, or `SmallCNN` if they are too
-    small for it. A key in `widths` passes a linear layer, and a ReLU if it is in `rectified` too. Every other key is
-    flattened; a key in `scaled` is first mapped from its bounds to [-1, 1]. Texts are for `OptionsEncoder`, not for this one.
+    Images pass a convolutional network that ends in a ReLU: `NatureCNN` of Stable-Baselines3, or `SmallCNN` if they
+    are too small for it. A key in `widths` passes a linear layer, and a ReLU if it is in `rectified` too. Every other
+    key is flattened; a key in `scaled` is first mapped from its bounds to [-1, 1]. Texts are for `OptionsEncoder`,
+    not for this one.
 
     Args:
         observation_space: A `Dict`. Stable-Baselines3 has scaled images to [0, 1] and made `Discrete` one-hot.
@@ -69,8 +70,8 @@ class DictEncoder(BaseFeaturesExtractor):
             `rectified` is not in `widths`, or an image is smaller than 7 x 7.
 
     Source:
-        ReLIC's release: goal and position pass a linear layer each, features of a frozen visual encoder one with a ReLU;
-        one-dimensional sensors of the Darkroom are concatenated raw.
+        ReLIC's release: goal and position pass a linear layer each, features of a frozen visual encoder one with a
+        ReLU; one-dimensional sensors of the Darkroom are concatenated raw.
     """
 
     def __init__(

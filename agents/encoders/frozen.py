@@ -39,7 +39,7 @@ class FrozenEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """First 16 digits of the SHA-256 of the weights; differs between encoders with other weights."""
+        """First 16 digits of the SHA-256 of the weights."""
         weights = {name: value.cpu().contiguous() for name, value in self._network.state_dict().items()}
         return sha256(save(weights)).hexdigest()[:16]
 
@@ -63,7 +63,7 @@ class FrozenEncoder:
         return spaces.Dict({**rest, FEATURE_KEY: spaces.Box(-np.inf, np.inf, (self.features_dim,), np.float16)})
 
     def encode_observations(self, observations: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        """Replace images by features in several batches of observations, with one call of the network."""
+        """Replace images by features in batches of observations, with one call of the network."""
         features = self(np.concatenate([each[IMAGE_KEY] for each in observations]))
         parts = np.split(features, np.cumsum([len(each[IMAGE_KEY]) for each in observations])[:-1])
         rest = [{key: value for key, value in each.items() if key != IMAGE_KEY} for each in observations]

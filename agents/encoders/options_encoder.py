@@ -1,4 +1,4 @@
-"""Encoder for observations that list options to choose from, with a text that describes the right one."""
+"""Encoder for observations that list options, with a text that describes the right one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memenvs.checks import check_int
 
 
 class OptionsEncoder(BaseFeaturesExtractor):
-    """Encodes every option with the same network, gated by the text, and concatenates the results.
+    """Encodes every option with one network, gated by the text, and concatenates the results.
 
-    An option o becomes ReLU(W2 ReLU(W1 o * (1 + W3 t))). Here t is the sum of the embeddings of the text's L words, in any
-    order, divided by sqrt(L). The product lets a word select a feature of the option; a concatenation of o and t would need
-    one more layer for that. Keys that end in "_mask" only mark padding of another key and are left out. Every other key is
-    flattened and concatenated as it is.
+    An option o becomes ReLU(W2 ReLU(W1 o * (1 + W3 t))). Here t is the sum of the embeddings of the text's L words,
+    in any order, divided by sqrt(L). The product lets a word select a feature of the option; a concatenation of o and
+    t would need one more layer for that. Keys that end in "_mask" only mark padding of another key and are left out.
+    Every other key is flattened and concatenated as it is.
 
     Args:
         observation_space: With `options` and `text` among its keys.
@@ -28,8 +28,8 @@ class OptionsEncoder(BaseFeaturesExtractor):
         width: Width of each option in the features.
 
     Raises:
-        ValueError: A key is not in the space, `options` is no table of numbers, `text` is not numbers of words, or a width
-            is below 1.
+        ValueError: A key is not in the space, `options` is no table of numbers, `text` is not numbers of words, or a
+            width is below 1.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class OptionsEncoder(BaseFeaturesExtractor):
         self.out = nn.Linear(hidden, width)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
-        """Encode observations; float, (B, features_dim), the features of the options first, one after the other."""
+        """Encode observations; float, (B, features_dim), the features of the options first."""
         numbers = observations[self.text].long()  # (B, L)
         count = (numbers > 0).sum(1, keepdim=True).clamp(min=1)
         text = self.words(numbers).sum(1) / count.sqrt()  # (B, words_dim)

@@ -1,4 +1,4 @@
-"""Which of the 20 things are in a picture: what the visual encoder is pre-trained on, and how well it knows."""
+"""Images of homes with labels of the object categories that they show."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from memenvs.agents.encoders.visual import GRID
 from memenvs.houses.classes import YCB_CLASSES
@@ -18,20 +16,20 @@ from memenvs.objectnav.env import ExtObjNavConfig
 from memenvs.objectnav.layout import Layout, make_layout
 from memenvs.objectnav.robot import ladder_pitch
 
-#: A category is present if a thing of it has more pixels than this in the 256 x 256 image.
+#: A category is present if one of its objects covers more pixels than this in the 256 x 256 image.
 PRESENCE_PIXELS = 10
-#: The robot faces its thing up to this angle to the left or right, rad.
+#: Largest angle between the robot's heading and its object, rad.
 MAX_YAW_OFFSET = np.pi / 6
-#: States of the camera's tilt: looked up once, at the start of an episode, looked down once, twice and three times; degrees.
+#: Tilts of the camera in degrees: after one LOOK_UP, at the start of an episode, after one to three LOOK_DOWNs.
 TILTS_DEG = np.array([20.0, 36.87, 66.87, 96.87, 100.0])
 
 
 class PresenceDataset(NamedTuple):
-    """Pictures and what is in them.
+    """Images and, for each category, the size of its largest object.
 
     Attributes:
-        images: uint8, (B, 128, 128, 3); means of 2 x 2 pixels of the 256 x 256 image.
-        pixels: int32, (B, 20); of the thing of each category that has most, in the 256 x 256 image.
+        images: uint8, (B, 128, 128, 3); the 256 x 256 image averaged over 2 x 2 pixels.
+        pixels: int32, (B, 20); pixels of each category's largest object in the 256 x 256 image.
         cells: uint8, (B, 8, 8, 20); the same for each cell of a grid over the image, at most 255.
     """
 
@@ -41,7 +39,7 @@ class PresenceDataset(NamedTuple):
 
     @property
     def present(self) -> np.ndarray:
-        """bool, (B, 20); which categories are in the pictures."""
+        """bool, (B, 20); categories that are present in each image."""
         return self.pixels > PRESENCE_PIXELS
 
 
@@ -52,40 +50,47 @@ def render_dataset(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> PresenceDataset:
-    """What the robot sees in front of random things.
+    """Render the robot's view of random objects.
 
-    It stands on a random viewpoint of a random thing of the layout, faces it up to `MAX_YAW_OFFSET` to the side, and tilts its camera to the
-    state that looks at the thing best.
+    The robot stands at a random viewpoint of a random object of the layout, faces it with a random offset of at most
+    `MAX_YAW_OFFSET`, and tilts its camera to the state that centres the object best.
 
     Args:
         world: Homes.
-        layouts: Numbers of layouts of ExtObjNav in it.
-        per_layout: Pictures in each layout, one after the other in the result.
-        seed: Of things and poses.
-        progress: Called with the number of pictures that were drawn since.
+        layouts: Numbers of ExtObjNav's layouts in it.
+        per_layout: Images of each layout; they are consecutive in the result.
+        seed: Seed of objects and poses.
+        progress: Called with the number of images rendered since the last call.
+
+    Returns:
+        len(layouts) * per_layout images with their labels.
 
     Source:
-        ReLIC, appendix D: the robot is placed in front of a random object in the training scenes; a category is present if an instance
-        has more than 10 pixels.
+        ReLIC, appendix D: the robot is placed in front of a random object in the training scenes; a category is
+            present if
+        an instance has more than 10 pixels.
     """
     settings = ExtObjNavConfig()
-    counter, renderer = PixelCounter(), Renderer(COUNTING_CAMERA, 1)
+    counter = PixelCounter()
+    renderer = Renderer(COUNTING_CAMERA, 1)
     side = COUNTING_CAMERA.height
-    rgb, instance = np.empty((1, side, side, 3), np.uint8), np.empty((1, side, side), np.uint16)
+    rgb = np.empty((1, side, side, 3), np.uint8)
+    instance = np.empty((1, side, side), np.uint16)
     column = np.arange(side) * GRID // side
-    cell = column[:, None] * GRID + column
-    count, kinds = len(layouts) * per_layout, len(YCB_CLASSES)
-    pictures = PresenceDataset(
+    cell = column[:, None] * GRID + column  # (side, side): number of each pixel's cell
+    count = len(layouts) * per_layout
+    n_classes = len(YCB_CLASSES)
+    data = PresenceDataset(
         np.empty((count, side // 2, side // 2, 3), np.uint8),
-        np.zeros((count, kinds), np.int32),
-        np.zeros((count, GRID, GRID, kinds), np.uint8),
+        np.zeros((count, n_classes), np.int32),
+        np.zeros((count, GRID, GRID, n_classes), np.uint8),
     )
     for n, number in enumerate(layouts):
         layout = make_layout(
             world,
             number,
             count_range=settings.num_objects,
-            categories=tuple(range(kinds)),
+            categories=tuple(range(n_classes)),
             tilt_mode=settings.tilt_mode,
             counter=counter,
         )
@@ -94,23 +99,25 @@ def render_dataset(
         for k in range(per_layout):
             renderer.render(poses[k : k + 1], rgb=rgb, instance=instance)
             row = n * per_layout + k
-            pictures.images[row] = _downsample(rgb[0])
-            number_and_cell = instance[0].astype(np.int64) * GRID**2 + cell
-            pixels = np.bincount(number_and_cell.ravel(), minlength=GRID**2 * (int(layout.instance.max()) + 1))
-            pixels = pixels.reshape(-1, GRID**2)[layout.instance]  # (M, GRID * GRID)
-            np.maximum.at(pictures.pixels[row], layout.category, pixels.sum(1))
-            in_cells = pictures.cells[row].reshape(GRID**2, kinds)
+            data.images[row] = _downsample(rgb[0])
+            # one histogram over (instance, cell) pairs counts every object in every cell
+            pairs = instance[0].astype(np.int64) * GRID**2 + cell
+            pixels = np.bincount(pairs.ravel(), minlength=GRID**2 * (int(layout.instance.max()) + 1))
+            pixels = pixels.reshape(-1, GRID**2)[layout.instance]  # (objects, GRID * GRID)
+            np.maximum.at(data.pixels[row], layout.category, pixels.sum(1))
+            in_cells = data.cells[row].reshape(GRID**2, n_classes)
             np.maximum.at(in_cells.T, layout.category, np.minimum(pixels, 255).astype(np.uint8))
         if progress is not None:
             progress(per_layout)
-    return pictures
+    return data
 
 
 def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Poses of the head camera in front of random things, float64, (count, 5)."""
-    things = rng.integers(len(layout.category), size=count)
-    cells = np.array([layout.viewpoints[thing][rng.integers(len(layout.viewpoints[thing]))] for thing in things])
-    position, target = layout.navmap.points(cells), layout.position[things]
+    """Draw poses of the head camera in front of random objects; float64, (count, 5)."""
+    objects = rng.integers(len(layout.category), size=count)
+    cells = np.array([layout.viewpoints[each][rng.integers(len(layout.viewpoints[each]))] for each in objects])
+    position = layout.navmap.points(cells)  # (count, 2)
+    target = layout.position[objects]  # (count, 3)
     ahead = target[:, :2] - position
     heading = np.arctan2(ahead[:, 1], ahead[:, 0]) + rng.uniform(-MAX_YAW_OFFSET, MAX_YAW_OFFSET, count)
     poses = head_camera_poses(position, heading, np.zeros(count))
@@ -121,35 +128,6 @@ def _camera_poses(layout: Layout, count: int, rng: np.random.Generator) -> np.nd
 
 
 def _downsample(image: np.ndarray) -> np.ndarray:
-    """Means of 2 x 2 pixels, rounded; uint8, (2 H, 2 W, C) -> (H, W, C)."""
+    """Average over 2 x 2 pixels, rounded; uint8, (2 H, 2 W, C) -> (H, W, C)."""
     wide = image.astype(np.uint16)
     return ((wide[::2, ::2] + wide[1::2, ::2] + wide[::2, 1::2] + wide[1::2, 1::2] + 2) // 4).astype(np.uint8)
-
-
-def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
-    """Dice loss plus binary cross-entropy, a scalar.
-
-    Args:
-        logits: float, (..., 20).
-        present: float, (..., 20); 0 or 1.
-
-    Source:
-        ReLIC, appendix D, names the Dice loss; per picture it is taken as 1 - (2 sum p y + 1) / (sum p + sum y + 1), p the sigmoid.
-    """
-    p = torch.sigmoid(logits)
-    dice = 1 - (2 * (p * present).sum(-1) + 1) / (p.sum(-1) + present.sum(-1) + 1)
-    return dice.mean() + torch.nn.functional.binary_cross_entropy_with_logits(logits, present)
-
-
-def f1_scores(found: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """F1 = 2 TP / (2 TP + FP + FN) of each category, 0 where nothing was there and nothing was found.
-
-    Args:
-        found: bool, (B, K); what the encoder says.
-        present: bool, (B, K); what is there.
-
-    Returns:
-        float64, (K,); its mean is the macro-F1.
-    """
-    hits, total = (found & present).sum(0), found.sum(0) + present.sum(0)
-    return 2 * hits / np.maximum(total, 1)

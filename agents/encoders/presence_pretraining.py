@@ -1,4 +1,4 @@
-"""Pre-trains the visual encoder to say what is in a picture; a killed training goes on after its last whole epoch."""
+"""Pre-training of `VisualEncoder`: it learns to classify which objects an image shows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from safetensors import safe_open
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset, f1_scores, presence_loss
+from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset
 from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
 from memenvs.files import write_file
 
 #: Share of the steps in which the learning rate rises.
 WARM_UP = 0.1
-#: Rows and columns of a cut-out, in cells of the grid; this share of the cut-outs shows a thing if the picture does.
-CUT_OUT, SHARE_WITH_THING = 4, 0.75
+#: Rows and columns of a crop, in cells of the grid.
+CROP = 4
+#: Share of the crops that are chosen to show an object, of images that show one.
+OBJECT_SHARE = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +31,20 @@ class PretrainingConfig:
     """Settings of a pre-training.
 
     Attributes:
-        epochs: Passes over the pictures; >= 1.
-        cut_out_epochs: So many of them, the first, see a quarter of each picture, in a quarter of the time; 0 ... epochs.
-        batch_size: Pictures of a step; >= 1.
-        learning_rate: Highest of the one-cycle schedule; > 0.
-        weight_decay: Of AdamW; >= 0.
-        bfloat16: Whether to compute in bfloat16; faster where the processor can, with other rounding.
-        seed: Of the first weights, the order of the pictures and which of them are mirrored.
+        epochs: Passes over the images; >= 1.
+        cut_out_epochs: Number of first epochs that see a random quarter of each image, in a quarter of the time; 0 to
+            `epochs`.
+        batch_size: Images of a step; >= 1.
+        learning_rate: Highest rate of the one-cycle schedule; > 0.
+        weight_decay: Weight decay of AdamW; >= 0.
+        bfloat16: Whether to compute in bfloat16: faster on processors that support it, with other rounding.
+        seed: Seed of the initial weights, the order of the images and which of them are mirrored.
+
+    Raises:
+        ValueError: A value out of range.
 
     Source:
-        ReLIC, appendix D, for the task; one-cycle schedule: Smith and Topin (2018).
+        ReLIC, appendix D, for the task; Smith and Topin (2018) for the one-cycle schedule.
     """
 
     epochs: int = 51
@@ -62,59 +68,48 @@ class PretrainingConfig:
 
 
 def pretrain(
-    pictures: PresenceDataset,
+    data: PresenceDataset,
     config: PretrainingConfig,
     checkpoint: Path,
     *,
     on_step: Callable[[float], None] | None = None,
     on_epoch: Callable[[int, VisualEncoder], None] | None = None,
 ) -> VisualEncoder:
-    """An encoder that was trained on pictures.
+    """Train an encoder on labelled images.
 
     Args:
-        pictures: What to learn from; a batch at least.
-        config: How.
-        checkpoint: File that is written after each epoch, and gone on from if it is there.
+        data: Images to learn from; at least one batch.
+        config: Settings.
+        checkpoint: File that is written after each epoch; training resumes from it if it exists.
         on_step: Called after each step with its loss.
         on_epoch: Called after each epoch with the number of epochs so far and the encoder, in evaluation mode.
 
     Returns:
-        The encoder, in evaluation mode. A training that was killed and called again ends with the same bits as one that was not
-        (same machine, same number of threads).
+        The encoder, in evaluation mode. A training that was killed and called again ends with the same bits as one that
+        was not (same machine, same number of threads).
 
     Raises:
-        ValueError: The checkpoint is of other settings, or there are too few pictures.
+        ValueError: The checkpoint is of other settings, or there are too few images.
     """
-    count, batch = len(pictures.images), config.batch_size
-    steps = count // batch
+    count = len(data.images)
+    steps = count // config.batch_size
     if steps == 0:
-        raise ValueError(f"pictures must be at least batch_size = {batch}, got {count}")
+        raise ValueError(f"images must be at least batch_size = {config.batch_size}, got {count}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         encoder = VisualEncoder()
     optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=config.weight_decay)
-    images, cells = torch.from_numpy(pictures.images), torch.from_numpy(pictures.cells)
-    present = torch.from_numpy(pictures.present.astype(np.float32))
     for epoch in range(_resume(encoder, optimizer, config, checkpoint), config.epochs):
         rng = np.random.default_rng([config.seed, epoch])
-        order, mirrored = rng.permutation(count), torch.from_numpy(rng.random(count) < 0.5)
+        order = rng.permutation(count)
+        mirrored = torch.from_numpy(rng.random(count) < 0.5)
         encoder.train()
         for k in range(steps):
-            rows = torch.from_numpy(order[k * batch : (k + 1) * batch])
-            seen, in_cells, target = images[rows], cells[rows], present[rows]
-            if epoch < config.cut_out_epochs:
-                seen, in_cells = crop_quarters(seen, in_cells, rng)
-                target = (in_cells.sum((1, 2)) > PRESENCE_PIXELS).float()
-            seen, in_cells = flip_horizontally(seen, mirrored[rows]), flip_horizontally(in_cells, mirrored[rows])
-            optimizer.param_groups[0]["lr"] = config.learning_rate * one_cycle(
-                (epoch * steps + k) / (config.epochs * steps)
-            )
-            with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
-                features = encoder.cell_features(channels_first(seen))
-                cell_logits = encoder.presence(features)
-                logits = encoder.presence_logits(encoder.pool_strips(features))
-            loss = presence_loss(logits.float(), target)
-            loss = loss + presence_loss(cell_logits.float().flatten(1), visible_fraction(in_cells).flatten(1))
+            rows = torch.from_numpy(order[k * config.batch_size : (k + 1) * config.batch_size])
+            batch = _augmented(data, rows, mirrored[rows], epoch < config.cut_out_epochs, rng)
+            rate = one_cycle((epoch * steps + k) / (config.epochs * steps))
+            optimizer.param_groups[0]["lr"] = config.learning_rate * rate
+            loss = _loss(encoder, *batch, bfloat16=config.bfloat16)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -127,64 +122,131 @@ def pretrain(
     return encoder.eval()
 
 
+def _augmented(
+    data: PresenceDataset, rows: Tensor, mirrored: Tensor, cropped: bool, rng: np.random.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Make a batch: images uint8 (B, H, W, 3), pixels of cells uint8 (B, rows, columns, 20), targets float (B, 20)."""
+    images = torch.from_numpy(data.images)[rows]
+    cells = torch.from_numpy(data.cells)[rows]
+    if cropped:
+        images, cells = crop_quarters(images, cells, rng)
+        target = cells.sum((1, 2)) > PRESENCE_PIXELS
+    else:
+        target = torch.from_numpy(data.pixels)[rows] > PRESENCE_PIXELS
+    return flip_horizontally(images, mirrored), flip_horizontally(cells, mirrored), target.float()
+
+
+def _loss(encoder: VisualEncoder, images: Tensor, cells: Tensor, target: Tensor, *, bfloat16: bool) -> Tensor:
+    """Add the loss of whole images and that of their cells, which says where the objects are; a scalar."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        features = encoder.cell_features(channels_first(images))  # (B, rows, columns, 64)
+        cell_logits = encoder.presence(features)  # (B, rows, columns, 20)
+        logits = encoder.presence_logits(encoder.pool_strips(features))  # (B, 20)
+    loss = presence_loss(logits.float(), target)
+    return loss + presence_loss(cell_logits.float().flatten(1), visible_fraction(cells).flatten(1))
+
+
+def presence_loss(logits: Tensor, present: Tensor) -> Tensor:
+    """Compute Dice loss plus binary cross-entropy, a scalar.
+
+    Args:
+        logits: float, (..., 20).
+        present: float, (..., 20); 0 or 1.
+
+    Source:
+        ReLIC, appendix D, names the Dice loss. Here it is 1 - (2 sum p y + 1) / (sum p + sum y + 1) for each image,
+        with p the sigmoid of the logits.
+    """
+    p = torch.sigmoid(logits)
+    dice = 1 - (2 * (p * present).sum(-1) + 1) / (p.sum(-1) + present.sum(-1) + 1)
+    return dice.mean() + torch.nn.functional.binary_cross_entropy_with_logits(logits, present)
+
+
 def crop_quarters(images: Tensor, cells: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """A random quarter of each picture, along the lines of the grid; `SHARE_WITH_THING` of them have a thing in them if there is one.
+    """Crop a random quarter of each image, along the lines of the grid.
+
+    With probability `OBJECT_SHARE` the crop contains a random cell that shows an object, if there is one.
 
     Args:
         images: uint8, (B, 128, 128, 3).
         cells: uint8, (B, 8, 8, 20); pixels of each category in each cell.
-        rng: Source of chance.
+        rng: Random generator.
 
     Returns:
         uint8, (B, 64, 64, 3) and (B, 4, 4, 20).
     """
-    side = images.shape[1] // GRID
+    side = images.shape[1] // GRID  # pixels of a cell
     parts = []
     for image, pixels in zip(images, cells, strict=True):
-        low, high = np.zeros(2, np.int64), np.full(2, GRID - CUT_OUT)
-        with_thing = np.argwhere((pixels > PRESENCE_PIXELS).any(-1).numpy())
-        if len(with_thing) and rng.random() < SHARE_WITH_THING:
-            cell = with_thing[rng.integers(len(with_thing))]
-            low, high = np.maximum(low, cell - CUT_OUT + 1), np.minimum(high, cell)
+        low = np.zeros(2, np.int64)  # bounds of the crop's first row and column, in cells
+        high = np.full(2, GRID - CROP)
+        with_object = np.argwhere((pixels > PRESENCE_PIXELS).any(-1).numpy())
+        if len(with_object) and rng.random() < OBJECT_SHARE:
+            cell = with_object[rng.integers(len(with_object))]
+            low = np.maximum(low, cell - CROP + 1)
+            high = np.minimum(high, cell)
         i, j = rng.integers(low, high + 1).tolist()
-        end_i, end_j = i + CUT_OUT, j + CUT_OUT
+        end_i, end_j = i + CROP, j + CROP
         parts.append((image[i * side : end_i * side, j * side : end_j * side], pixels[i:end_i, j:end_j]))
     return torch.stack([part for part, _ in parts]), torch.stack([part for _, part in parts])
 
 
 def flip_horizontally(images: Tensor, which: Tensor) -> Tensor:
-    """Some of the images (B, H, W, C), bool (B,), with left and right changed over."""
+    """Mirror some of the images, (B, H, W, C), left to right; `which` is bool, (B,)."""
     return torch.where(which[:, None, None, None], images.flip(2), images)
 
 
 def one_cycle(done: float) -> float:
-    """Learning rate as a share of its highest: a line up from 0, then half a cosine down to 0; `done` is the share of the steps, 0 ... 1."""
+    """Share of the highest learning rate: linear from 0, then half a cosine to 0.
+
+    Args:
+        done: Share of the steps that are over, 0 to 1.
+    """
     if done < WARM_UP:
         return done / WARM_UP
     return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
 
 
 def visible_fraction(pixels: Tensor) -> Tensor:
-    """How much of what counts as present is there, float32, 0 ... 1, for numbers of pixels: a thing on the edge of a cell is half in it."""
+    """Convert numbers of pixels to targets, float32: min(pixels / 11, 1).
+
+    An object on the edge of a cell is thereby present in part.
+    """
     return (pixels.to(torch.float32) / (PRESENCE_PIXELS + 1)).clamp(max=1.0)
 
 
 def predict_presence(encoder: VisualEncoder, images: np.ndarray, batch: int = 100) -> np.ndarray:
-    """What the encoder says is in pictures (uint8, (B, H, W, 3)): bool, (B, 20)."""
+    """Classify the categories in images, uint8, (B, H, W, 3) -> bool, (B, 20)."""
     with torch.inference_mode():
         parts = (torch.from_numpy(images[k : k + batch]) for k in range(0, len(images), batch))
         logits = torch.cat([encoder.presence_logits(encoder(part)) for part in parts])
     return (logits > 0).numpy()
 
 
-def macro_f1(encoder: VisualEncoder, pictures: PresenceDataset) -> float:
-    """Mean of the F1 scores of the 20 categories, of an encoder in evaluation mode."""
-    return float(f1_scores(predict_presence(encoder, pictures.images), pictures.present).mean())
+def f1_scores(predicted: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Compute F1 = 2 TP / (2 TP + FP + FN) of each category, 0 if never present nor predicted.
+
+    Args:
+        predicted: bool, (B, K); predictions.
+        present: bool, (B, K); truth.
+
+    Returns:
+        float64, (K,); its mean is the macro-F1.
+    """
+    hits = (predicted & present).sum(0)
+    total = predicted.sum(0) + present.sum(0)
+    return 2 * hits / np.maximum(total, 1)
+
+
+def macro_f1(encoder: VisualEncoder, data: PresenceDataset) -> float:
+    """Compute the mean F1 score of the 20 categories; the encoder is in evaluation mode."""
+    return float(f1_scores(predict_presence(encoder, data.images), data.present).mean())
 
 
 def _save(
     encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: PretrainingConfig, epoch: int, path: Path
 ) -> None:
+    """Write encoder, optimizer, settings and the number of epochs to a file."""
     tensors = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
@@ -193,7 +255,7 @@ def _save(
 
 
 def _resume(encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: PretrainingConfig, path: Path) -> int:
-    """Epochs that a checkpoint has done, 0 if there is none; puts its tensors into encoder and optimiser."""
+    """Load a checkpoint into encoder and optimizer; return its number of epochs, 0 if there is no checkpoint."""
     if not path.exists():
         return 0
     with safe_open(path, "pt") as file:

@@ -1,4 +1,4 @@
-"""Encoder for a robot's view of a home: colour, depth and labels, as images or as one row of rays."""
+"""Encoder for a robot's colour, depth and label images, or one row of rays, and its pose."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NORM_GROUPS = 16
 
 
 class QuarterResNet18(nn.Sequential):
-    """ResNet-18 with a quarter of its channels, for small images; 1,095,376 parameters for 3 x 48 x 64.
+    """ResNet-18 with a quarter of its channels; 1,095,376 parameters for images of 3 x 48 x 64.
 
     There is no stride and no pooling before the end of the first stage. A linear layer over the whole last feature map
     replaces the mean.
@@ -34,8 +34,8 @@ class QuarterResNet18(nn.Sequential):
         features_dim: Width of the linear layer.
 
     Source:
-        Fang et al., "Scene Memory Transformer", 2019, which lists its changes to He et al., 2016. Group normalisation as in
-        SoundSpaces.
+        Fang et al., "Scene Memory Transformer", 2019, which lists its changes to He et al., 2016. Group normalisation
+        as in SoundSpaces.
     """
 
     def __init__(self, channels: int, height: int, width: int, features_dim: int) -> None:
@@ -53,7 +53,8 @@ class ResidualBlock(nn.Module):
     Args:
         inputs: Channels of the input.
         outputs: Channels of the output.
-        stride: Stride of the first convolution. Where the output has another shape, the shortcut is a 1 x 1 convolution.
+        stride: Stride of the first convolution. Where the output has another shape, the shortcut is a 1 x 1
+            convolution.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -77,7 +78,7 @@ class ResidualBlock(nn.Module):
 
 
 class SmallNetwork(nn.Sequential):
-    """Three 3 x 3 convolutions (stride 2; 16, 32 and 32 channels) and a linear layer; cheap, for images of any size.
+    """Three 3 x 3 convolutions (stride 2; 16, 32, 32 channels) and a linear layer; cheap.
 
     Args:
         channels: Channels of the input.
@@ -96,7 +97,7 @@ class SmallNetwork(nn.Sequential):
 
 
 class ScanNetwork(nn.Sequential):
-    """Two one-dimensional convolutions over rays (kernel 5, stride 2, 32 channels) and a linear layer.
+    """Two convolutions over rays (kernel 5, stride 2, 32 channels) and a linear layer.
 
     Args:
         channels: Channels of the input.
@@ -117,7 +118,7 @@ NETWORKS: dict[Network, Callable[[int, int, int, int], nn.Module]] = {"small": S
 
 
 class SceneEncoder(BaseFeaturesExtractor):
-    """Encodes colour, depth, labels, a row of rays and the pose, each by itself, and concatenates the results.
+    """Encodes colour, depth, labels, rays and pose separately and concatenates the results.
 
     | key | space | input of the network | network |
     |---|---|---|---|
@@ -164,7 +165,7 @@ class SceneEncoder(BaseFeaturesExtractor):
         self.parts = nn.ModuleDict(parts)
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
-        """Encode observations; float, (B, features_dim), in the order colour, depth, labels, rays, pose."""
+        """Encode observations; float, (B, features_dim): colour, depth, labels, rays, pose."""
         inputs: dict[str, Tensor] = {}
         if "rgb" in observations:
             inputs["rgb"] = observations["rgb"] - 0.5  # (B, 3, H, W)
@@ -187,7 +188,7 @@ class SceneEncoder(BaseFeaturesExtractor):
 
 
 def _with_validity(depth: Tensor) -> Tensor:
-    """Convert depths, float (B, ...), to two channels, (B, 2, ...): depth / `DISTANCE_SCALE`, and 1 where it is valid."""
+    """Convert depths, float (B, ...), to (B, 2, ...): depth / `DISTANCE_SCALE`, and 1 where it is valid."""
     return torch.stack([depth / DISTANCE_SCALE, (depth > 0).to(depth.dtype)], 1)
 
 

@@ -1,4 +1,4 @@
-"""Frozen text encoders: hashed words, which need no file, and a sentence transformer from a local folder."""
+"""Frozen text encoders: hashed words, and a sentence transformer from a local folder."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ class SentenceTransformer(TextEncoder):
 
     Args:
         folder: Folder with `config.json`, `model.safetensors` and the files of its tokenizer.
-        pooling: "mean" averages the last hidden states of the tokens, "cls" takes the first one; as the model was trained.
+        pooling: "mean" averages the last hidden states of the tokens, "cls" takes the first one; as the model was
+            trained.
         device: Device that it runs on; "auto" for a GPU if there is one.
 
     Raises:
@@ -152,8 +153,8 @@ def make_text_encoder(name: str = "hashed", **settings: Any) -> TextEncoder:
     """Make a frozen text encoder by name.
 
     Args:
-        name: "hashed" (`HashedEncoder`, 1,024 features) or "transformer" (`SentenceTransformer`; needs `folder=...` and the
-            extra `text`).
+        name: "hashed" (`HashedEncoder`, 1,024 features) or "transformer" (`SentenceTransformer`; needs `folder=...`
+            and the extra `text`).
         **settings: Arguments of its class.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Visual encoder `vc1`: VC-1, as in ReLIC, from a local file of its weights; needs the extra `vc1`."""
+"""Visual encoder `vc1`: VC-1 from a local file of its weights; needs the extra `vc1`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ UNUSED = ("decoder", "mask_token")
 
 
 class VC1Encoder(nn.Module):
-    """Vision transformer ViT-B/16: 86 million parameters, 35 GFLOP an image; features are its normalised class token.
+    """Vision transformer ViT-B/16 (86 million parameters, 35 GFLOP an image); its class token.
 
     Args:
-        full_frame: Whether to resize the whole image to 224 x 224. Otherwise the short side is resized to 256 and the central
-            224 x 224 are taken, which leaves out 23 percent of a square image.
+        full_frame: Whether to resize the whole image to 224 x 224. Otherwise the short side is resized to 256 and the
+            central 224 x 224 are taken, which leaves out 23 percent of a square image.
 
     Raises:
         ImportError: The extra `vc1` is not installed.

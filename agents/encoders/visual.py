@@ -1,4 +1,4 @@
-"""Visual encoder `cnn`: a small residual network whose frozen weights come with this package."""
+"""Visual encoder `cnn`: a residual network whose weights come with this package."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Residual(nn.Module):
 class VisualEncoder(nn.Module):
     """Residual network for images of homes: 1.7 million parameters, 0.3 GFLOP an image.
 
-    It max-pools 64 feature maps over four vertical strips. Pooling per strip, not globally, keeps the coarse position of
-    an object. One linear layer (`presence`) maps the 64 features of any cell or strip to logits of the 20 object
+    It max-pools 64 feature maps over four vertical strips. Pooling per strip, not globally, keeps the coarse position
+    of an object. One linear layer (`presence`) maps the 64 features of any cell or strip to logits of the 20 object
     categories; only pre-training needs it.
 
     Source:
@@ -119,16 +119,16 @@ class VisualEncoder(nn.Module):
 
     @staticmethod
     def pool_strips(cells: Tensor) -> Tensor:
-        """Max-pool the features of cells over each strip, float, (B, rows, columns, 64) -> (B, 256)."""
+        """Max-pool cells over each strip, float, (B, rows, columns, 64) -> (B, 256)."""
         return cells.unflatten(2, (STRIPS, -1)).amax((1, 3)).flatten(1)
 
     def presence_logits(self, features: Tensor) -> Tensor:
-        """Classify which categories an image shows, float, (B, 256) -> (B, 20): the maximum over its strips."""
+        """Classify the categories in an image, float, (B, 256) -> (B, 20): maximum over strips."""
         return self.presence(features.unflatten(1, (STRIPS, STRIP_FEATURES))).amax(1)
 
 
 def channels_first(images: Tensor) -> Tensor:
-    """Convert uint8 images (B, H, W, 3) to float32 (B, 3, H, W), 0 to 1, in channels-last memory.
+    """Convert uint8 (B, H, W, 3) to float32 (B, 3, H, W), 0 to 1, in channels-last memory.
 
     Raises:
         ValueError: They are not uint8 (B, H, W, 3).
@@ -139,14 +139,19 @@ def channels_first(images: Tensor) -> Tensor:
 
 
 def save_encoder(encoder: VisualEncoder, path: Path) -> None:
-    """Write an encoder's weights for `load_encoder`: float16, batch normalisation fused into the convolutions."""
+    """Write an encoder's weights to a file for `load_encoder`.
+
+    They are float16, with batch normalisation fused into the convolutions.
+    """
     fused = _fuse(copy.deepcopy(encoder))
     tensors = {name: value.to(torch.float16).contiguous() for name, value in fused.state_dict().items()}
     write_file(path, save(tensors))
 
 
 def load_encoder(weights: str | Path | None = None) -> VisualEncoder:
-    """Load a frozen encoder in evaluation mode, float32, batch normalisation fused into the convolutions.
+    """Load a frozen encoder, float32, in evaluation mode.
+
+    Its batch normalisation is fused into the convolutions.
 
     Args:
         weights: File of `save_encoder`. None takes the weights that come with this package.
@@ -193,7 +198,8 @@ def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
     """Copy tensors into a network that they must fit exactly; they become float32.
 
     Raises:
-        ValueError: A tensor is missing, has another shape or fits no parameter. The message names the file and some tensors.
+        ValueError: A tensor is missing, has another shape or fits no parameter. The message names the file and some
+            tensors.
     """
     own = network.state_dict()
     missing = sorted(own.keys() - tensors.keys())

@@ -1,4 +1,4 @@
-"""The encoder of Room Ballet: its size, its shortcut against its convolutions, and how its weights start."""
+"""Encoder of Room Ballet: size, table against convolutions, initial weights."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_calibrated_outputs_have_mean_0_and_mean_square_1():
 
 
 def test_release_weights_make_frames_hardly_differ():
-    """That is why the other start is the default: the spread over frames is a few hundredths of what the codes of time and place have."""
+    """The spread over frames is a few hundredths of that of time and place codes, so "calibrated" is the default."""
     vectors = encoder(initialisation="release")(torch.from_numpy(frames().copy())).detach()
     assert 0 < float(vectors.std(0).norm()) < 0.08 * 8
 

@@ -1,4 +1,4 @@
-"""`OptionsEncoder`: what it makes of an option, by hand, and of their order."""
+"""`OptionsEncoder`: an option by hand, and the order of options and words."""
 
 from __future__ import annotations
 
@@ -34,39 +34,41 @@ def batch() -> dict[str, torch.Tensor]:
 
 def test_an_option_by_hand() -> None:
     torch.manual_seed(0)
-    encoder, seen = OptionsEncoder(SPACE, **WIDTHS), batch()
-    found = encoder(seen)
+    encoder, observations = OptionsEncoder(SPACE, **WIDTHS), batch()
+    found = encoder(observations)
     assert encoder.features_dim == found.shape[1] == 3 * 2 + 2
     table = encoder.words.weight
-    for row, said in enumerate([(table[2] + 2 * table[5]) / np.sqrt(3), torch.zeros(4)]):
+    for row, text in enumerate([(table[2] + 2 * table[5]) / np.sqrt(3), torch.zeros(4)]):
         for option in range(3):
-            first = encoder.option.weight @ seen["candidates"][row, option] + encoder.option.bias
-            gate = 1 + encoder.gate.weight @ said + encoder.gate.bias
+            first = encoder.option.weight @ observations["candidates"][row, option] + encoder.option.bias
+            gate = 1 + encoder.gate.weight @ text + encoder.gate.bias
             second = encoder.out.weight @ (first * gate).relu() + encoder.out.bias
             torch.testing.assert_close(found[row, 2 * option : 2 * option + 2], second.relu())
-    torch.testing.assert_close(found[:, 6:], seen["direction"])
+    torch.testing.assert_close(found[:, 6:], observations["direction"])
 
 
 def test_the_order_of_options_and_of_words() -> None:
-    encoder, seen = OptionsEncoder(SPACE, **WIDTHS), batch()
+    encoder, observations = OptionsEncoder(SPACE, **WIDTHS), batch()
     order = torch.tensor([2, 0, 1])
-    other = seen | {"candidates": seen["candidates"][:, order], "instruction": seen["instruction"].flip(1)}
-    options = encoder(seen)[:, :6].unflatten(1, (3, 2))
+    other = observations | {
+        "candidates": observations["candidates"][:, order],
+        "instruction": observations["instruction"].flip(1),
+    }
+    options = encoder(observations)[:, :6].unflatten(1, (3, 2))
     torch.testing.assert_close(encoder(other)[:, :6].unflatten(1, (3, 2)), options[:, order])
 
 
 def test_masks_are_left_out_and_the_text_is_not() -> None:
-    encoder, seen = OptionsEncoder(SPACE, **WIDTHS), batch()
-    before = encoder(seen)
+    encoder, observations = OptionsEncoder(SPACE, **WIDTHS), batch()
+    before = encoder(observations)
     for key in ("instruction_mask", "candidate_mask"):
-        torch.testing.assert_close(encoder(seen | {key: 1.0 - seen[key]}), before)
-    after = encoder(seen | {"instruction": seen["instruction"].roll(1, 0)})
+        torch.testing.assert_close(encoder(observations | {key: 1.0 - observations[key]}), before)
+    after = encoder(observations | {"instruction": observations["instruction"].roll(1, 0)})
     assert not torch.allclose(after[:, :6], before[:, :6])
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_wrong_settings_are_named() -> None:
+    for changes, message in (
         ({"options": "option"}, "unknown key 'option' in options; choose from"),
         ({"text": "words"}, "unknown key 'words' in text; choose from"),
         ({"options": "direction"}, r"'direction' in options must be a Box of shape \(options, numbers\), got Box"),
@@ -74,8 +76,6 @@ def test_masks_are_left_out_and_the_text_is_not() -> None:
         ({"width": 0}, "width must be an integer of at least 1, got 0"),
         ({"hidden": -1}, "hidden must be an integer of at least 1, got -1"),
         ({"words_dim": 0}, "words_dim must be an integer of at least 1, got 0"),
-    ],
-)
-def test_wrong_settings_are_named(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        OptionsEncoder(SPACE, **changes)  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=message):
+            OptionsEncoder(SPACE, **changes)  # type: ignore[arg-type]

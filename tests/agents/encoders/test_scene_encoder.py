@@ -1,4 +1,4 @@
-"""The encoder of what a robot sees of a home."""
+"""`SceneEncoder`: sizes, inputs of its networks, and which observations it takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memenvs.agents.encoders import SceneEncoder
 from memenvs.agents.encoders.scene_encoder import QuarterResNet18
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
-FAR = np.array([np.inf, np.inf, np.pi], np.float32)
+POSE_BOUND = np.array([np.inf, np.inf, np.pi], np.float32)
 
 
 def space(height: int = 48, width: int = 64, keys: tuple[str, ...] = ("rgb", "depth", "semantic")) -> spaces.Dict:
@@ -25,36 +25,38 @@ def space(height: int = 48, width: int = 64, keys: tuple[str, ...] = ("rgb", "de
         "semantic": spaces.Box(0, 40, (height, width), np.uint8),
         "scan": spaces.Box(0.0, np.inf, (width,), np.float32),
         "scan_class": spaces.Box(0, 40, (width,), np.uint8),
-        "pose": spaces.Box(-FAR, FAR),
+        "pose": spaces.Box(-POSE_BOUND, POSE_BOUND),
     }
     return spaces.Dict({key: known[key] for key in keys})
 
 
 def policy(observations: spaces.Space, **kwargs: Any) -> MemoryPolicy:
     torch.manual_seed(0)
-    return MemoryPolicy(
-        observations, spaces.Discrete(3), lambda _: 1e-3, memory="none", features_extractor_class="SceneEncoder",
-        features_extractor_kwargs=kwargs, net_arch=[],
-    )  # fmt: skip
+    settings = {"features_extractor_class": "SceneEncoder", "features_extractor_kwargs": kwargs, "net_arch": []}
+    return MemoryPolicy(observations, spaces.Discrete(3), lambda _: 1e-3, memory="none", **settings)
 
 
 def count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def residual(narrow: int, wide: int) -> int:
-    """Parameters of a block: two convolutions of 3 x 3 and, where channels change, one of 1 x 1, each with a scale and a shift per channel."""
-    return 9 * wide * (narrow + wide) + 4 * wide + (narrow * wide + 2 * wide if narrow != wide else 0)
+def block_parameters(inputs: int, outputs: int) -> int:
+    """Parameters of a residual block.
+
+    Convolutions have a scale and a shift for each channel. Two convolutions are 3 x 3; where the number of channels
+    changes, the shortcut is a third one of 1 x 1.
+    """
+    shortcut = inputs * outputs + 2 * outputs if inputs != outputs else 0
+    return 9 * outputs * (inputs + outputs) + 4 * outputs + shortcut
 
 
-@pytest.mark.parametrize(
-    ("key", "channels", "published"), [("rgb", 3, 1_095_376), ("depth", 2, 1_094_592), ("semantic", 40, 1_124_384)]
-)
-def test_parameters_of_the_quarter_resnet(key: str, channels: int, published: int) -> None:
-    stem = 49 * channels * 16 + 2 * 16
-    stages = 2 * residual(16, 16) + sum(residual(w // 2, w) + residual(w, w) for w in (32, 64, 128))
+def test_parameters_of_the_quarter_resnet() -> None:
+    stages = 2 * block_parameters(16, 16)
+    stages += sum(block_parameters(w // 2, w) + block_parameters(w, w) for w in (32, 64, 128))
     made = SceneEncoder(space(), network="resnet")
-    assert count(made.parts[key]) == stem + stages + (128 * 6 * 8 + 1) * 64 == published
+    for key, channels, published in (("rgb", 3, 1_095_376), ("depth", 2, 1_094_592), ("semantic", 40, 1_124_384)):
+        stem = 49 * channels * 16 + 2 * 16
+        assert count(made.parts[key]) == stem + stages + (128 * 6 * 8 + 1) * 64 == published
 
 
 def test_the_quarter_resnet_keeps_its_size_through_the_first_stage() -> None:
@@ -64,34 +66,33 @@ def test_the_quarter_resnet_keeps_its_size_through_the_first_stage() -> None:
     for layer in network:
         x = layer(x)
         shapes.append(tuple(x.shape[1:]))
-    assert [shape for shape in shapes if len(shape) == 3] == [
-        *[(16, 48, 64)] * 5, *[(32, 24, 32)] * 2, *[(64, 12, 16)] * 2, *[(128, 6, 8)] * 2,
-    ]  # fmt: skip
+    maps = [shape for shape in shapes if len(shape) == 3]
+    assert maps == [(16, 48, 64)] * 5 + [(32, 24, 32)] * 2 + [(64, 12, 16)] * 2 + [(128, 6, 8)] * 2
     assert shapes[-1] == (64,)
 
 
-@pytest.mark.parametrize("network", ["small", "resnet"])
-@pytest.mark.parametrize("size", [(48, 64), (24, 32), (7, 9)])
-def test_any_size_of_image(size: tuple[int, int], network: str) -> None:
-    made = policy(space(*size), network=network)
-    assert made.features_dim == 3 * 64
-    shown = {
-        "rgb": np.zeros((2, 3, *size), np.uint8), "depth": np.zeros((2, *size, 1), np.float32),
-        "semantic": np.zeros((2, *size), np.uint8),
-    }  # fmt: skip
-    moves, _ = made.predict(shown)
-    assert moves.shape == (2,)
+def test_any_size_of_image() -> None:
+    for network, size in (("small", (48, 64)), ("small", (7, 9)), ("resnet", (24, 32)), ("resnet", (7, 9))):
+        made = policy(space(*size), network=network)
+        assert made.features_dim == 3 * 64
+        observation = {
+            "rgb": np.zeros((2, 3, *size), np.uint8),
+            "depth": np.zeros((2, *size, 1), np.float32),
+            "semantic": np.zeros((2, *size), np.uint8),
+        }
+        actions, _ = made.predict(observation)
+        assert actions.shape == (2,)
 
 
 class Echo(nn.Module):
-    """Gives what comes in, flattened."""
+    """Returns its input, flattened."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(1)
 
 
-def test_what_goes_into_the_networks() -> None:
-    """Scales by hand, on values as Stable-Baselines3's preprocessing leaves them: labels and depths of one image are not taken for pictures."""
+def test_inputs_of_the_networks_by_hand() -> None:
+    """Scales on values as Stable-Baselines3's preprocessing leaves them; labels and depths do not count as images."""
     keys = ("rgb", "depth", "semantic", "scan", "scan_class", "pose")
     observations = space(1, 2, keys)
     assert [key for key in keys if is_image_space(observations[key])] == ["rgb"]
@@ -99,30 +100,33 @@ def test_what_goes_into_the_networks() -> None:
     encoder = made.features_extractor
     for key in list(encoder.parts):  # type: ignore[arg-type]
         encoder.parts[key] = Echo()  # type: ignore[index, operator]
-    shown = {
-        "rgb": np.array([[[0, 255]], [[51, 102]], [[0, 0]]], np.uint8), "depth": np.float32([[[2.5], [0.0]]]),
-        "semantic": np.array([[0, 40]], np.uint8), "scan": np.float32([0.0, 10.0]),
-        "scan_class": np.array([1, 0], np.uint8), "pose": np.float32([5.0, -2.5, np.pi / 2]),
-    }  # fmt: skip
-    out = made.features(made.obs_to_tensor(shown)[0])[0]
+    observation = {
+        "rgb": np.array([[[0, 255]], [[51, 102]], [[0, 0]]], np.uint8),
+        "depth": np.float32([[[2.5], [0.0]]]),
+        "semantic": np.array([[0, 40]], np.uint8),
+        "scan": np.float32([0.0, 10.0]),
+        "scan_class": np.array([1, 0], np.uint8),
+        "pose": np.float32([5.0, -2.5, np.pi / 2]),
+    }
+    out = made.features(made.obs_to_tensor(observation)[0])[0]
     expected = [-0.5, 0.5, -0.3, -0.1, -0.5, -0.5]  # colour
-    expected += [0.5, 0.0, 1.0, 0.0]  # depth, whether there is one
+    expected += [0.5, 0.0, 1.0, 0.0]  # depth, and 1 where valid
     expected += [0.0] * 79 + [1.0]  # 40 channels of 2 pixels
-    expected += [0.0, 2.0, 0.0, 1.0] + [1.0] + [0.0] * 79  # ranges, whether there is one, 40 channels of 2 rays
+    expected += [0.0, 2.0, 0.0, 1.0] + [1.0] + [0.0] * 79  # ranges, 1 where valid, 40 channels of 2 rays
     expected += [1.0, -0.5, 0.0, 1.0]  # pose
     torch.testing.assert_close(out, torch.tensor(expected), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("keys", [("scan", "scan_class", "pose"), ("scan",), ("scan_class",), ("depth",)])
-def test_modalities_can_be_left_out(keys: tuple[str, ...]) -> None:
-    made = policy(space(keys=keys))
-    assert made.features_dim == 64 + 4 * ("pose" in keys)
+def test_modalities_can_be_left_out() -> None:
     rng = np.random.default_rng(0)
-    for key in keys:
-        shown = {each: np.ones((1, *made.observation_space[each].shape), np.float32) for each in keys}  # type: ignore[index]
-        before = made.features(made.obs_to_tensor(shown)[0])
-        shown[key] = rng.integers(1, 41, shown[key].shape).astype(np.float32)
-        assert not torch.equal(before, made.features(made.obs_to_tensor(shown)[0]))
+    for keys in (("scan", "scan_class", "pose"), ("scan",), ("scan_class",), ("depth",)):
+        made = policy(space(keys=keys))
+        assert made.features_dim == 64 + 4 * ("pose" in keys)
+        for key in keys:
+            ones = {each: np.ones((1, *made.observation_space[each].shape), np.float32) for each in keys}
+            changed = ones | {key: rng.integers(1, 41, ones[key].shape).astype(np.float32)}
+            before, after = (made.features(made.obs_to_tensor(each)[0]) for each in (ones, changed))
+            assert not torch.equal(before, after)
 
 
 def test_spaces_and_settings_are_checked() -> None:

@@ -1,4 +1,4 @@
-"""Sentences as vectors: hashed words, and a transformer of random weights from a folder."""
+"""Text encoders: hashed words, and a transformer with random weights from a folder."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ def test_descriptions_differ_as_vectors() -> None:
     vectors = encoder(texts)
     assert vectors.shape == (80, 1024) == (80, encoder.features_dim)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=1e-6)
-    likeness = vectors @ vectors.T
-    assert (likeness - np.eye(80)).max() < 0.95
+    assert (vectors @ vectors.T - np.eye(80)).max() < 0.95
 
 
-def test_what_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_wrong_settings_and_texts_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"unknown text encoder 'hash'; choose from \['hashed', 'transformer'\]"):
         make_text_encoder("hash")
     with pytest.raises(ValueError, match=r"unknown setting 'kind' of the text encoder 'hashed'; .*'features_dim'"):
@@ -70,7 +69,7 @@ def test_what_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path:
         make_text_encoder("transformer", folder=tmp_path)
 
 
-def test_another_encoder_than_was_trained_on_is_refused() -> None:
+def test_an_encoder_other_than_in_training_is_refused() -> None:
     trained = HashedEncoder(1024)
     check_text_encoder(HashedEncoder(1024), trained.features_dim, trained.fingerprint, "run/checkpoint.zip")
     message = (
@@ -85,7 +84,7 @@ def test_another_encoder_than_was_trained_on_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of two narrow layers with random weights, whose words are those of `TEXTS`."""
+    """A BERT of two narrow layers with random weights; its vocabulary is the words of `TEXTS`."""
     transformers = pytest.importorskip("transformers", reason="a sentence transformer needs the extra text")
     path = tmp_path_factory.mktemp("encoder")
     words = sorted({word for text in TEXTS for word in text.lower().replace("'", " ' ").strip("?.").split()})
@@ -107,7 +106,7 @@ def test_sentence_transformer_equals_one_sentence_at_a_time(
     folder: Path, pooling: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: Any) -> None:
-        raise AssertionError(f"a connection was asked for: {arguments}")
+        raise AssertionError(f"a connection was opened: {arguments}")
 
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
@@ -124,7 +123,7 @@ def test_sentence_transformer_equals_one_sentence_at_a_time(
         np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-6)
 
 
-def test_fingerprints_tell_weights_and_pooling_apart(folder: Path) -> None:
+def test_fingerprints_depend_on_weights_and_pooling(folder: Path) -> None:
     one, same = (SentenceTransformer(folder, device="cpu") for _ in range(2))
     assert one.fingerprint == same.fingerprint and len(one.fingerprint) == 16
     assert SentenceTransformer(folder, pooling="cls", device="cpu").fingerprint != one.fingerprint

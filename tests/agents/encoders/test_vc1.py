@@ -79,11 +79,11 @@ def test_vc1_features(tmp_path, vit):
 
 
 @pytest.mark.usefixtures("vit")
-def test_what_vc1_sees():
+def test_resizing_and_cropping():
     ramp = torch.linspace(0, 1, 512).view(1, 1, 1, 512).expand(1, 3, 256, 512)  # twice as wide as high, dark to bright
-    seen = VC1Encoder().crop(ramp)
-    assert seen.shape == (1, 3, 224, 224)
-    torch.testing.assert_close(seen, ramp[:, :, 16:240, 144:368])
+    central = VC1Encoder().crop(ramp)
+    assert central.shape == (1, 3, 224, 224)
+    torch.testing.assert_close(central, ramp[:, :, 16:240, 144:368])
     whole = VC1Encoder(full_frame=True).crop(ramp)
     assert whole.shape == (1, 3, 224, 224)
     assert whole[..., 0].max() < 0.01 < 0.99 < whole[..., -1].min()

@@ -1,4 +1,4 @@
-"""The visual encoder: network, weights that come with the package, features in place of pictures."""
+"""Visual encoder: network, weights in the package, features in place of images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.rollouts import same
 
 @pytest.fixture
 def network() -> VisualEncoder:
-    """Random weights, with statistics of normalisation that are not those of a new network."""
+    """Random weights, with batch statistics other than those of a new network."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         encoder = VisualEncoder()
@@ -52,7 +52,7 @@ def test_pooling_by_hand():
         assert torch.equal(pooled[:, strip], columns.max(1).values)
 
 
-def test_a_picture_shows_what_any_strip_shows(network):
+def test_presence_is_the_maximum_over_strips(network):
     features = torch.rand(2, 256, generator=torch.Generator().manual_seed(0))
     head = network.presence
     for row, logits in zip(features, network.presence_logits(features), strict=True):
@@ -65,13 +65,13 @@ def test_strips_go_from_left_to_right():
     assert strips[:, 0].tolist() == [1.0, 3.0, 5.0, 7.0]
 
 
-def test_larger_pictures_are_averaged(network):
+def test_larger_images_are_averaged(network):
     small = noise(2)
     large = small.repeat_interleave(2, 1).repeat_interleave(2, 2)
     torch.testing.assert_close(network(large), network(small))
 
 
-def test_wrong_pictures_are_named(network):
+def test_wrong_images_are_named(network):
     for wrong in (noise(1).float(), noise(1)[0], noise(1).permute(0, 3, 1, 2)):
         with pytest.raises(ValueError, match=r"images must be uint8 \(B, H, W, 3\), got"):
             network(wrong)
@@ -86,7 +86,7 @@ def test_saved_and_loaded(tmp_path, network):
     assert not any(isinstance(module, nn.BatchNorm2d) for module in loaded.modules())
     assert not loaded.training
     assert not any(parameter.requires_grad for parameter in loaded.parameters())
-    assert any(isinstance(module, nn.BatchNorm2d) for module in network.modules())  # the original is left as it was
+    assert any(isinstance(module, nn.BatchNorm2d) for module in network.modules())  # the original stays as it was
     torch.testing.assert_close(loaded(noise(4)), network(noise(4)), atol=2e-3, rtol=2e-2)
     assert (tmp_path / "weights.safetensors").stat().st_size < 4_000_000
 
@@ -115,14 +115,14 @@ def test_weights_come_with_the_package():
     assert WEIGHTS.stat().st_size < 4_000_000
 
 
-def test_the_encoder_knows_what_it_sees_in_homes_that_it_has_never_seen():
-    drawn = render_dataset(make_house_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
-    found, there = predict_presence(load_encoder(), drawn.images), drawn.present
-    assert there.sum() > 200
-    assert 2 * (found & there).sum() / (found.sum() + there.sum()) > 0.75  # blind guesses reach 0.2
+def test_micro_f1_in_unseen_homes():
+    data = render_dataset(make_house_world("procedural", split="validation"), range(1000, 1006), 20, seed=7)
+    predicted, present = predict_presence(load_encoder(), data.images), data.present
+    assert present.sum() > 200
+    assert 2 * (predicted & present).sum() / (predicted.sum() + present.sum()) > 0.75  # guesses without the image: 0.2
 
 
-# ---------------------------------------------------------------------- features in place of pictures
+# ---------------------------------------------------------------------- features in place of images
 
 
 def test_frozen_encoder(network):
@@ -131,7 +131,7 @@ def test_frozen_encoder(network):
     features = encoder(images.numpy())
     assert features.dtype == np.float16
     np.testing.assert_array_equal(features, network(images).to(torch.float16).numpy())
-    assert not network.training  # now in evaluation mode, for good
+    assert not network.training  # now in evaluation mode
     assert not any(parameter.requires_grad for parameter in network.parameters())
     two, one = encoder.encode_observations(
         [{"rgb": images[:2].numpy(), "gps": np.ones((2, 2))}, {"rgb": images[2:].numpy(), "gps": np.zeros((1, 2))}]
@@ -143,17 +143,17 @@ def test_frozen_encoder(network):
 
 def test_spaces(network):
     encoder = FrozenEncoder(network, "cpu")
-    pictures, gps = spaces.Box(0, 255, (64, 64, 3), np.uint8), spaces.Box(-1, 1, (2,))
-    space = encoder.encoded_space(spaces.Dict({"rgb": pictures, "gps": gps}))
+    images, gps = spaces.Box(0, 255, (64, 64, 3), np.uint8), spaces.Box(-1, 1, (2,))
+    space = encoder.encoded_space(spaces.Dict({"rgb": images, "gps": gps}))
     assert space == spaces.Dict({"gps": gps, "visual": spaces.Box(-np.inf, np.inf, (256,), np.float16)})
-    for wrong in (pictures, spaces.Dict({"gps": gps}), spaces.Dict({"rgb": gps})):
+    for wrong in (images, spaces.Dict({"gps": gps}), spaces.Dict({"rgb": gps})):
         with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):
             encoder.encoded_space(wrong)
     with pytest.raises(ValueError, match=r"unknown encoder 'resnet'; choose from \['cnn', 'vc1'\]"):
         make_encoder("resnet")
 
 
-def test_features_stand_where_pictures_were():
+def test_features_replace_images():
     plain = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, **SMALL)
     coded = make_vec_env("memenvs/ExtObjNav-v0", 3, seed=2, encoder="cnn", encoder_kwargs={"device": "cpu"}, **SMALL)
     assert isinstance(coded, TrialVecEnv)
@@ -183,7 +183,7 @@ def test_features_stand_where_pictures_were():
     assert coded.observation_space.spaces["visual"].contains(features["visual"][0])
 
 
-def test_encoders_need_our_ids_and_pictures():
+def test_encoders_need_our_ids_and_images():
     with pytest.raises(ValueError, match="encoder must be None for 'CartPole-v1'"):
         make_vec_env("CartPole-v1", 1, encoder="cnn")
     with pytest.raises(ValueError, match="an encoder needs observations with 'rgb'"):

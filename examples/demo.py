@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memenvs.agents.experiments.directory import RunDirectory, refusal
+from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluation_env
 from memenvs.agents.experiments.report import (
     Report,
@@ -71,10 +71,10 @@ def main() -> int:
     if options.smoke:
         options.out /= "smoke"
         config = replace(config, total_steps=8_000, eval_steps=100, eval_trials=10)
-    problem = refusal({options.out: config})
+    problem = find_conflict({options.out: config})
     if problem:
         parser.error(problem)
-    with RunDirectory.continued(options.out, config) as run:
+    with RunDirectory.open_or_create(options.out, config) as run:
         print(f"training in {run.path}; stop it at any time, the same command goes on")
         train_run(run)
         results = evaluate_and_compare(run)

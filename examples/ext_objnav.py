@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.directory import RunDirectory, has_files
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_run, trained_policy
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
 from memenvs.agents.experiments.sweep import SweepRun, over_seeds, run_sweep, sweep_options
@@ -59,13 +59,13 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
     own = 1 + config.seed
 
     def once(name: str, **changes: Any) -> None:
-        if not holds(folder, f"{name}.json"):
+        if not has_files(folder, f"{name}.json"):
             results = {"agent": evaluate_run(run, seed=own, quiet=quiet, **changes).to_json()}
             write_file(folder / f"{name}.json", json.dumps(results).encode())
 
     if agent == "rgb":  # random and oracle do not look, and their pictures cost as much as the agent's
         once("evaluation")
-    elif not holds(folder, "evaluation.json"):
+    elif not has_files(folder, "evaluation.json"):
         evaluate_and_compare(run, own, quiet=quiet)
     if agent == "relic":
         for file in sorted(folder.glob("checkpoint_*.zip")):

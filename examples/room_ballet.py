@@ -40,7 +40,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.directory import RunDirectory, has_files
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.sweep import SweepRun, percent, run_sweep, sweep_options
@@ -107,14 +107,14 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
 def train_and_evaluate(run: RunDirectory, quiet: bool, table: str) -> None:
     """One run, to its end and with all that a table needs of it."""
     train_run(run, quiet=quiet)
-    if not holds(run.path, "curve.json"):
+    if not has_files(run.path, "curve.json"):
         write_file(run.path / "curve.json", json.dumps(curve(run)).encode())
-    if not holds(run.path, "evaluation.json"):
+    if not has_files(run.path, "evaluation.json"):
         evaluate_predictions(run)
     for rooms in ROOMS if table == "rooms" else ():
-        if not holds(run.path, f"rooms_{rooms}.json"):
+        if not has_files(run.path, f"rooms_{rooms}.json"):
             evaluate_predictions(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
-    if table == "opposite" and not holds(run.path, "attention.json"):
+    if table == "opposite" and not has_files(run.path, "attention.json"):
         write_file(run.path / "attention.json", json.dumps(attention(run)).encode())
 
 

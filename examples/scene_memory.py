@@ -29,7 +29,7 @@ import numpy as np
 
 from memenvs.agents.algorithms.dqn import EpisodeDQN
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, holds
+from memenvs.agents.experiments.directory import RunDirectory, has_files
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.report import Report, add_table
@@ -135,7 +135,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, task: str, evaluations: t
     """One run, to its end and with its evaluations."""
     train_run(run, quiet=quiet)
     for each in evaluations:
-        if not holds(run.path, each.file):
+        if not has_files(run.path, each.file):
             changed = each.changed(run.config)
             results = evaluate_run(
                 run,
@@ -289,7 +289,7 @@ def main() -> int:
             FIRST_ROW if stage == FIRST else stage: [
                 folder
                 for folder in (folder_of(task, stage, seed) for seed in options.seeds)
-                if folder in done and holds(folder, WORLDS[world].file)
+                if folder in done and has_files(folder, WORLDS[world].file)
             ]
             for stage in (FIRST, *options.methods)
         }

@@ -120,6 +120,8 @@ class RunConfig:
         Raises:
             ValueError: A field is unknown, or there are not the settings of exactly one learner.
         """
+        if not isinstance(data, dict):
+            raise ValueError(f"settings of a run must be an object, got {data!r}")
         names = [learner.name for learner in learners()]
         known = {each.name for each in fields(RunConfig)} - {"learner"}
         for key in data:

@@ -1,16 +1,16 @@
-"""The folder of a run: its settings, its log, its checkpoints, held by one process at a time."""
+"""The folder of a run: its settings, log and checkpoints, locked by one process at a time."""
 
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
 import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import filelock
 from stable_baselines3.common.logger import KVWriter
 
 import memenvs
@@ -18,24 +18,31 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.experiments.config import CONFIG, RunConfig, difference, read_config
 from memenvs.files import write_file
 
-CHECKPOINT, BEST, METRICS, VERSIONS = "checkpoint.zip", "best.zip", "metrics.csv", "versions.json"
+CHECKPOINT = "checkpoint.zip"
+BEST = "best.zip"
+METRICS = "metrics.csv"
+VERSIONS = "versions.json"
+LOCK = ".lock"
 PACKAGES = ("gymnasium", "numpy", "stable-baselines3", "torch")
-"""What a run's numbers depend on besides this package."""
+"""Packages that the numbers of a run depend on besides this one."""
 VALIDATION = "validation/return"
-"""What a run with validation logs, and what its best checkpoint has most of."""
+"""Metric that runs with validation log; the best checkpoint has the largest value."""
 
 
 class RunDirectory:
-    """The folder of a run, held by one process at a time, or by the processes of one launch.
+    """The folder of a run, locked by one process at a time, or by the processes of one launch.
 
-    `config.json` (settings), `versions.json` (of Python and packages, as the run began), `metrics.csv` (step, name, value), `tensorboard/`,
-    `checkpoint.zip`, `evaluation.json`, `report.html`; with validation `best.zip`; beside the checkpoint of an unfinished run that learns from a
-    replay `replay_STEPS.safetensors`; on request `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`.
+    `config.json` (settings), `versions.json` (of Python and packages, when the run began), `metrics.csv` (step, name,
+    value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; with validation `best.zip`; beside the
+    checkpoint of an unfinished run that learns from a replay `replay_STEPS.safetensors`; on request
+    `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`. `.lock` is empty: the
+    operating system drops the lock on it when the process ends, however it ends.
 
     Args:
-        path: The folder; made if it is not there.
-        config: Settings of a new run; None opens a run that is there.
-        processes: Those of a launch, which all must call this; the first holds the folder and writes. None: this one alone.
+        path: The folder; made if it is missing.
+        config: Settings of a new run; None opens an existing run.
+        processes: Processes of a launch, which all must call this; the first locks the folder and writes. None: this
+            one alone.
 
     Raises:
         FileExistsError: A new run in a folder that has one.
@@ -47,10 +54,10 @@ class RunDirectory:
     def __init__(self, path: str | Path, config: RunConfig | None = None, processes: Processes | None = None) -> None:
         self.path = Path(path)
         self.processes = processes or Processes()
-        self._lock: IO[str] | None = None
+        self._lock: filelock.BaseFileLock | None = None
         with self.processes.fail_together():
             if self.processes.is_first:
-                self._take(config)
+                self._open(config)
         try:
             with self.processes.fail_together():
                 self.config = read_config(self.path)
@@ -58,8 +65,8 @@ class RunDirectory:
             self.close()
             raise
 
-    def _take(self, config: RunConfig | None) -> None:
-        """Locks the folder, and begins a new run in it if settings are given."""
+    def _open(self, config: RunConfig | None) -> None:
+        """Lock the folder, and begin a new run in it if settings are given."""
         file = self.path / CONFIG
         if config is not None:
             if file.exists():
@@ -69,12 +76,11 @@ class RunDirectory:
                 )
             self.path.mkdir(parents=True, exist_ok=True)
         else:
-            read_config(self.path)  # there is no lock to leave behind where there is no run
-        lock = (self.path / ".lock").open("w")
+            read_config(self.path)  # before there is a lock file, which a folder without a run should not get
+        lock = filelock.FileLock(self.path / LOCK, timeout=0, thread_local=False)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
+            lock.acquire()
+        except filelock.Timeout:
             raise RuntimeError(f"{self.path} is in use by another process") from None
         self._lock = lock
         if config is not None:
@@ -82,8 +88,8 @@ class RunDirectory:
             write_file(file, json.dumps(config.to_json(), indent=1).encode())  # last: with it the folder holds a run
 
     @classmethod
-    def continued(cls, path: str | Path, config: RunConfig) -> RunDirectory:
-        """The run of these settings in a folder: the one that is there, else a new one.
+    def open_or_create(cls, path: str | Path, config: RunConfig) -> RunDirectory:
+        """Open the run of these settings in a folder, or begin a new one.
 
         Raises:
             ValueError: The folder holds a run of other settings; the message names the first that differs.
@@ -99,9 +105,9 @@ class RunDirectory:
         raise ValueError(f"{path} holds another run: {differs}; choose another folder")
 
     def close(self) -> None:
-        """Lets another process have the folder."""
+        """Release the folder for other processes."""
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
 
     def __enter__(self) -> RunDirectory:
         return self
@@ -111,19 +117,19 @@ class RunDirectory:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether there is something to resume or evaluate."""
+        """True if there is a checkpoint to resume or evaluate."""
         return (self.path / CHECKPOINT).is_file()
 
     def agent(self, name: str | None = None) -> Path:
-        """The file of a checkpoint by its name; None: the best one of a run with validation, else the latest."""
+        """Path of a checkpoint by its name; None: the best one of a run with validation, else the latest."""
         return self.path / name if name is not None else best_checkpoint(self.path)
 
     def replay(self, step: int) -> Path:
-        """The file of the replay that belongs to the checkpoint of an environment step."""
+        """Path of the replay that belongs to the checkpoint of an environment step."""
         return self.path / f"replay_{step}.safetensors"
 
     def drop_replays(self, but: Path | None = None) -> None:
-        """Deletes the replays of earlier checkpoints."""
+        """Delete the replays of earlier checkpoints."""
         for file in self.path.glob("replay_*.safetensors"):
             if file != but:
                 file.unlink()
@@ -137,52 +143,55 @@ class RunDirectory:
         series: dict[str, list[tuple[int, float]]] = {}
         file = self.path / METRICS
         if file.is_file():
-            *lines, _ = file.read_text().split("\n")  # a line without its end was being written when the run was killed
+            # a line without its end was being written when the run was killed
+            *lines, _ = file.read_text(encoding="utf-8").split("\n")
             for number, row in enumerate(csv.reader(lines), 1):
                 if number == 1:
                     continue
                 try:
-                    step, name, value = int(row[0]), row[1], float(row[2])
+                    step = int(row[0])
+                    name = row[1]
+                    value = float(row[2])
                 except (ValueError, IndexError):
                     raise ValueError(f"{file}, line {number}: must be step,name,value, got {row}") from None
                 series.setdefault(name, []).append((step, value))
         return series
 
     def drop_metrics_after(self, step: int) -> None:
-        """Forgets what a killed run logged after its last checkpoint."""
-        kept = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
-        lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(kept, key=lambda row: row[0]))]
+        """Drop the log of a killed run after its last checkpoint."""
+        rows = [(s, name, v) for name, points in self.metrics().items() for s, v in points if s <= step]
+        lines = ["step,name,value", *(f"{s},{name},{v!r}" for s, name, v in sorted(rows, key=lambda row: row[0]))]
         write_file(self.path / METRICS, ("\n".join(lines) + "\n").encode())
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, this package and those that a run's numbers depend on."""
+    """Versions of Python, this package and those that the numbers of a run depend on."""
     others = {name: metadata.version(name) for name in PACKAGES}
     return {"python": platform.python_version(), "memenvs": memenvs.__version__, **others}
 
 
-def refusal(runs: Mapping[Path, RunConfig]) -> str | None:
-    """Why the first of these runs that are there and cannot be continued cannot, before any work is done; None if all can. Makes nothing.
+def find_conflict(runs: Mapping[Path, RunConfig]) -> str | None:
+    """Reason why the first of these runs that cannot be resumed cannot; None if all can. Makes nothing.
 
     Args:
-        runs: Folder -> settings.
+        runs: Folder -> settings; folders may be missing.
     """
     try:
         for folder, config in runs.items():
             if (folder / CONFIG).exists():
-                RunDirectory.continued(folder, config).close()
+                RunDirectory.open_or_create(folder, config).close()
     except (ValueError, RuntimeError) as error:
         return str(error)
     return None
 
 
-def holds(path: Path, *names: str) -> bool:
-    """Whether a folder has files of these names, all of them. A run whose evaluations are there needs no checkpoint to be shown."""
+def has_files(path: Path, *names: str) -> bool:
+    """True if a folder has all files of these names."""
     return all((path / name).is_file() for name in names)
 
 
 class MetricsWriter(KVWriter):
-    """Appends every number that Stable-Baselines3 logs to a CSV file of (step, name, value).
+    """Append every number that Stable-Baselines3 logs to a CSV file of (step, name, value).
 
     Args:
         path: The file.
@@ -190,23 +199,23 @@ class MetricsWriter(KVWriter):
 
     def __init__(self, path: Path) -> None:
         is_new = not path.exists()
-        self._file = path.open("a", newline="")
+        self._file = path.open("a", encoding="utf-8", newline="\n")
         if is_new:
             self._file.write("step,name,value\n")
 
     def write(self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
-        """Appends one dump."""
+        """Append one dump."""
         for name, value in sorted(key_values.items()):
             if isinstance(value, (int, float)):
                 self._file.write(f"{step},{name},{float(value)!r}\n")
         self._file.flush()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
 
 def best_checkpoint(path: Path) -> Path:
-    """The best checkpoint in the folder of a run with validation, else the latest."""
+    """Path of the best checkpoint in the folder of a run with validation, else the latest."""
     best = path / BEST
     return best if best.is_file() else path / CHECKPOINT

@@ -16,7 +16,7 @@ from threading import Thread
 import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, holds, refusal
+from memenvs.agents.experiments.directory import RunDirectory, find_conflict, has_files
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
         RuntimeError: Runs failed; the message names them and says why.
     """
     if options.show:
-        runs = {folder: run for folder, run in runs.items() if run.files and holds(folder, *run.files)}
+        runs = {folder: run for folder, run in runs.items() if run.files and has_files(folder, *run.files)}
         if not runs:
             parser.error(f"--show: no run in {options.out} is done")
-    problem = refusal({folder: run.config for folder, run in runs.items()})
+    problem = find_conflict({folder: run.config for folder, run in runs.items()})
     if problem:
         parser.error(problem)
     if not options.show:
@@ -165,7 +165,7 @@ def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
     found: dict[Path, SweepRun] = {}
     for folder, run in reversed(runs.items()):
         sources = [Path(each.config.encoder_from) for each in found.values() if each.config.encoder_from is not None]
-        if not holds(folder, *run.files) if run.files else folder in sources:
+        if not has_files(folder, *run.files) if run.files else folder in sources:
             found[folder] = run
     return dict(reversed(found.items()))
 
@@ -189,5 +189,5 @@ def _end_with_the_parent() -> None:
 
 def _work(folder: Path, run: SweepRun, quiet: bool) -> None:
     """One run, to its end."""
-    with RunDirectory.continued(folder, run.config) as directory:
+    with RunDirectory.open_or_create(folder, run.config) as directory:
         run.work(directory, quiet)

@@ -213,7 +213,7 @@ def test_figures_name_what_they_show() -> None:
     }
     figure = goals_figure(picture, pixels, episodes, goals)
     assert "layer 0, head 1;\n25.0% of its attention moves" in figure.get_suptitle()
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["looking for a", "looking for b"]
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["goal a", "goal b"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["attention to steps of earlier episodes", "to steps of this episode"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, refusal
+from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
 from memenvs.agents.presets import find_preset
 
@@ -152,10 +152,10 @@ def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
     assert process.returncode not in (0, None) and (b"KeyboardInterrupt" in printed) == (how == "Ctrl-C")
     folder = tmp_path / "runs" / "0"
     for _ in range(100):  # a process that is told to end takes its time
-        if refusal({folder: CONFIG}) is None:
+        if find_conflict({folder: CONFIG}) is None:
             break
         time.sleep(0.05)
-    assert refusal({folder: CONFIG}) is None  # nobody holds it any more
+    assert find_conflict({folder: CONFIG}) is None  # nobody holds it any more
     assert list((tmp_path / "runs").iterdir()) == [folder]
 
 

@@ -14,7 +14,7 @@ import memenvs
 from memenvs.agents import PartialUpdatePPO, PPOConfig
 from memenvs.agents.__main__ import main
 from memenvs.agents.experiments.config import CONFIG, RunConfig, with_overrides
-from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory, holds, refusal
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory, find_conflict, has_files
 from memenvs.agents.experiments.evaluate import evaluate_run, trained_policy
 from memenvs.agents.experiments.report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
@@ -39,31 +39,33 @@ def test_folder_holds_one_run_for_one_process(tmp_path):
 
 
 def test_a_run_goes_on_with_equal_settings_only(tmp_path):
-    with RunDirectory.continued(tmp_path, SMALL) as run:
-        assert run.config == SMALL and not holds(run.path, "evaluation.json")
+    with RunDirectory.open_or_create(tmp_path, SMALL) as run:
+        assert run.config == SMALL and not has_files(run.path, "evaluation.json")
         (tmp_path / "evaluation.json").write_text("{}")
-    with RunDirectory.continued(tmp_path, SMALL) as run:
-        assert holds(run.path, "evaluation.json", CONFIG) and not holds(run.path, "evaluation.json", "other.json")
+    with RunDirectory.open_or_create(tmp_path, SMALL) as run:
+        assert has_files(run.path, "evaluation.json", CONFIG) and not has_files(
+            run.path, "evaluation.json", "other.json"
+        )
     other = replace(SMALL, learner=replace(SMALL.learner, gamma=0.5))
     with pytest.raises(ValueError, match=rf"holds another run: ppo.gamma is {SMALL.learner.gamma} there and not 0.5"):
-        RunDirectory.continued(tmp_path, other)
-    with RunDirectory.continued(tmp_path, SMALL):  # the refusal has let go of the folder
+        RunDirectory.open_or_create(tmp_path, other)
+    with RunDirectory.open_or_create(tmp_path, SMALL):  # the refusal has let go of the folder
         pass
     RunDirectory(tmp_path / "second", replace(SMALL, encoder_from="here/first")).close()
-    RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/first")).close()
+    RunDirectory.open_or_create(tmp_path / "second", replace(SMALL, encoder_from="there/first")).close()
     with pytest.raises(ValueError, match="encoder_from is 'first' there and not 'third'"):
-        RunDirectory.continued(tmp_path / "second", replace(SMALL, encoder_from="there/third"))
+        RunDirectory.open_or_create(tmp_path / "second", replace(SMALL, encoder_from="there/third"))
 
 
 def test_a_refusal_comes_before_the_work(tmp_path):
     there, new = tmp_path / "there", tmp_path / "new"
     RunDirectory(there, SMALL).close()
-    assert refusal({there: SMALL, new: SMALL}) is None and not new.exists()
-    assert "seed is" in (refusal({new: SMALL, there: replace(SMALL, seed=7)}) or "")
+    assert find_conflict({there: SMALL, new: SMALL}) is None and not new.exists()
+    assert "seed is" in (find_conflict({new: SMALL, there: replace(SMALL, seed=7)}) or "")
     with RunDirectory(there):
-        assert "in use" in (refusal({there: SMALL}) or "")
+        assert "in use" in (find_conflict({there: SMALL}) or "")
     (there / CONFIG).write_text("{")
-    assert CONFIG in (refusal({there: SMALL}) or "")
+    assert CONFIG in (find_conflict({there: SMALL}) or "")
 
 
 def test_a_report_names_a_score_that_no_evaluation_has(tmp_path):

@@ -1,4 +1,8 @@
-"""Robots in homes: the small interface that tasks talk to. It moves, measures and draws; it knows no goal and no reward."""
+"""Simulator: robots in homes, the small interface that tasks use.
+
+It moves robots, measures distances and draws images for N environments at once. It knows no reward: what a step is
+worth is up to the task.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,22 @@ from numba import njit
 
 from memenvs.houses.navigation.arcs import drive_many
 from memenvs.houses.navigation.geodesic import interpolate_field, interpolate_fields
-from memenvs.houses.navigation.navmap import NavigationMap, slide_many
+from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.navigation.sliding import slide_many
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.rendering.scene import Scene
 
 #: The head camera of Habitat's Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
-#: Nothing that pixels are counted of is larger, m from its middle.
-THING_RADIUS = 0.15
-#: The camera in whose images pixels of things are counted, whatever else is drawn; and its middle, the same pixels in less time.
+#: m from its middle; objects whose pixels are counted are not larger.
+OBJECT_RADIUS = 0.15
+#: The camera in whose images pixels of objects are counted, whatever the observation is.
 COUNTING_CAMERA = Camera(height=256, width=256, hfov_deg=90.0)
+#: The middle 64 x 64 pixels of that image: the same counts for centred objects, in less time.
 MIDDLE_CAMERA = Camera(height=64, width=64, hfov_deg=math.degrees(2 * math.atan(32 / COUNTING_CAMERA.focal)))
 
-#: Field of a robot without goals.
+#: Distance field of a robot without goals.
 _NO_FIELD = np.full(1, np.inf, np.float32)
 
 
@@ -32,15 +38,15 @@ class Simulator:
 
     Args:
         num_robots: N.
-        camera: Of the images that `render` draws.
+        camera: Camera of the images that `render` draws.
         threads: Threads that share the drawing; results do not depend on it.
-        camera_ahead: How far ahead of the robot's axis the camera is, m.
-        camera_height: How far above the floor, m.
+        camera_ahead: Distance from the robot's axis forward to the camera, m.
+        camera_height: Height of the camera above the floor, m.
 
     Attributes:
         position: float64, (N, 2); (x, y) of the robot's axis, m.
         heading: float64, (N,); rad, in [0, 2 pi).
-        pitch: float64, (N,); of the camera, rad, positive up.
+        pitch: float64, (N,); pitch of the camera, rad, positive up.
 
     Source:
         Robot: Habitat's Fetch, head camera 0.25 m ahead of the axis and 1.2 m above the floor.
@@ -62,23 +68,23 @@ class Simulator:
         self.pitch = np.zeros(num_robots)
         self._renderer = Renderer(camera, num_robots, threads=threads)
         self._maps: list[NavigationMap | None] = [None] * num_robots
-        # One row of each bank is the flat grid of one robot's home; rows grow with the largest home.
+        # Row i is the flat grid of robot i's home; rows are as long as the largest home needs.
         self._free = np.zeros((num_robots, 0), bool)
         self._room = np.zeros((num_robots, 0), np.int16)
-        # Fields are not copied: there is one for each goal, and to copy one costs more than a whole step.
+        # Distance fields are not copied: there is one per goal, and copying one costs more than a whole step.
         self._fields = [_NO_FIELD] * num_robots
         self._addresses = np.full(num_robots, _NO_FIELD.ctypes.data)
         self._sizes = np.full(num_robots, len(_NO_FIELD))
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
         self._cell = 0.05
-        self._instances: np.ndarray | None = None  # images of `count_pixels`, made when first needed
+        self._instances: np.ndarray | None = None  # images of `count_pixels`, allocated when first needed
 
     def load(self, i: int, navmap: NavigationMap, scene: Scene) -> None:
-        """Puts robot `i` into a home; `place` it next.
+        """Put robot `i` into a home; call `place` next.
 
         Raises:
-            ValueError: The cells of the map have another size than those of the other robots' maps.
+            ValueError: The cell size of the map differs from that of the other robots' maps.
         """
         if navmap.cell != self._cell:
             if any(other is not None for k, other in enumerate(self._maps) if k != i):
@@ -96,7 +102,7 @@ class Simulator:
         self._renderer.set_scene(i, scene)
 
     def place(self, i: int, position: Sequence[float], heading: float, pitch: float) -> None:
-        """Sets the pose of robot `i`; m and rad."""
+        """Set the pose of robot `i`; m and rad."""
         self.position[i] = position
         self.heading[i] = heading % (2 * math.pi)
         self.pitch[i] = pitch
@@ -108,19 +114,19 @@ class Simulator:
 
     @property
     def rooms(self) -> np.ndarray:
-        """int64, (N,); index of the room that every robot is in; a doorway belongs to the first of its rooms."""
+        """int64, (N,); room that each robot is in; a doorway belongs to the first of its rooms."""
         column, row = ((self.position - self._origin) / self._cell).astype(np.int64).T
         return self._room[np.arange(self.num_robots), row * self._width + column].astype(np.int64)
 
     def forward(self, robot_mask: np.ndarray, distance: float) -> np.ndarray:
-        """Moves robots straight on; obstacles deflect them.
+        """Move robots straight on; they slide along obstacles.
 
         Args:
             robot_mask: bool, (N,); the robots that move.
-            distance: How far, m.
+            distance: Length of the move, m.
 
         Returns:
-            bool, (N,); whether something was in the way.
+            bool, (N,); True where the move was blocked.
         """
         lengths = robot_mask * distance
         steps = np.stack([lengths * np.cos(self.heading), lengths * np.sin(self.heading)], axis=1)
@@ -129,34 +135,37 @@ class Simulator:
         return collided
 
     def turn(self, angles: np.ndarray) -> None:
-        """Turns every robot by an angle (rad, (N,)), counter-clockwise."""
+        """Turn every robot by an angle, float (N,), rad, counter-clockwise."""
         self.heading = (self.heading + angles) % (2 * math.pi)
 
     def drive(self, robot_mask: np.ndarray, motions: np.ndarray, turns_freely: np.ndarray) -> np.ndarray:
-        """Drives robots along arcs; one that would touch something stays where it was, as it was.
+        """Drive robots along arcs; one that would touch something keeps its pose.
 
         Args:
             robot_mask: bool, (N,); the robots that drive.
             motions: float64, (N, 2); length of the arc (m, negative backwards) and turn (rad, counter-clockwise).
-            turns_freely: bool, (N,); such a robot turns on the spot instead, and that is no collision.
+            turns_freely: bool, (N,); a robot whose arc is blocked turns on the spot instead, without a collision.
 
         Returns:
-            bool, (N,); True where it collided.
+            bool, (N,); True for robots that collided.
         """
         collided = np.empty(self.num_robots, bool)
-        drive_many(
-            self._free, self._width, self._origin, self._cell, self.position, self.heading, motions, robot_mask, turns_freely, collided
-        )  # fmt: skip
+        grids = (self._free, self._width, self._origin, self._cell)
+        drive_many(*grids, self.position, self.heading, motions, robot_mask, turns_freely, collided)
         return collided
 
     def set_goals(self, i: int, field: np.ndarray) -> float:
-        """Gives robot `i` a field of walking distances, float32, (H * W,), as `NavigationMap.field` makes it.
+        """Give robot `i` goals, as a distance field.
+
+        Args:
+            i: The robot.
+            field: float32, (H * W,), m; as `NavigationMap.field` returns it. It is not copied.
 
         Returns:
-            Its distance now, m; inf if no way leads.
+            The robot's distance now, m; inf if no path leads.
 
         Raises:
-            ValueError: The field is not one of the robot's map.
+            ValueError: The field does not belong to the robot's map.
         """
         if field.dtype != np.float32 or not field.flags.c_contiguous or len(field) != self._map(i).free.size:
             raise ValueError(
@@ -167,7 +176,7 @@ class Simulator:
         return interpolate_field(field, int(self._width[i]), x, y)
 
     def geodesic(self) -> np.ndarray:
-        """Walking distance of every robot to its goals, float64, (N,), m; inf where no way leads."""
+        """Walking distance of every robot to its goals; float64, (N,), m, inf where no path leads."""
         distances = np.empty(self.num_robots)
         interpolate_fields(
             self._addresses, self._sizes, self._width, self._origin, self._cell, self.position, distances
@@ -175,40 +184,43 @@ class Simulator:
         return distances
 
     def render(self, robot_mask: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
-        """Draws what head cameras see.
+        """Draw the images of head cameras.
 
         Args:
             robot_mask: bool, (N,); robots whose rows are drawn.
             images: Arrays to draw into, any of "rgb", "depth" and "semantic"; see `Renderer.render` for their shapes.
-            camera: In place of the one given at construction.
+            camera: Used in place of the one given at construction.
         """
         poses = head_camera_poses(self.position, self.heading, self.pitch, *self._mount)
         self._renderer.render(poses, env_mask=robot_mask.copy(), camera=camera, **images)
 
-    def may_be_visible(self, rows: np.ndarray, places: np.ndarray, distance: float) -> np.ndarray:
-        """Whether things are near and not certainly to the left or right of a picture of 90 degrees.
+    def may_be_visible(self, rows: np.ndarray, objects: np.ndarray, distance: float) -> np.ndarray:
+        """Find objects that are near and may be in an image of 90 degrees.
+
+        A cheap test before `count_pixels`: False only for objects that are too far away, or certainly to the left or
+        right of the image.
 
         Args:
             rows: int64, (R,); robots.
-            places: float64, (R, K, 3); middles of the things, m; inf for none.
-            distance: From the robot's axis on the floor plan, m.
+            objects: float64, (R, K, 3); middles of the objects, m; inf for none.
+            distance: Largest distance from the robot's axis on the floor plan, m.
 
         Returns:
-            bool, (R, K); True where a thing of up to `THING_RADIUS` might have pixels.
+            bool, (R, K); True where an object of up to `OBJECT_RADIUS` might have pixels.
         """
-        out = np.zeros(places.shape[:2], bool)
-        _may_be_visible(rows, self.position, self.heading, self.pitch, self._mount, places, distance, out)
+        out = np.zeros(objects.shape[:2], bool)
+        _may_be_visible(rows, self.position, self.heading, self.pitch, self._mount, objects, distance, out)
         return out
 
     def count_pixels(self, robot_mask: np.ndarray, instances: np.ndarray) -> np.ndarray:
-        """How many pixels things have in the 256 x 256 images of head cameras with a field of view of 90 degrees.
+        """Count pixels of objects in 256 x 256 images of head cameras with a view of 90 degrees.
 
         Args:
-            robot_mask: bool, (N,); robots that look.
-            instances: int64, (N, K); ids of things, -1 for none.
+            robot_mask: bool, (N,); robots whose images are drawn.
+            instances: int64, (N, K); ids of objects, -1 for none.
 
         Returns:
-            int64, (N, K); 0 where a robot does not look.
+            int64, (N, K); 0 for robots whose images are not drawn.
         """
         if self._instances is None:
             size = (self.num_robots, COUNTING_CAMERA.height, COUNTING_CAMERA.width)
@@ -217,7 +229,7 @@ class Simulator:
         self._renderer.render(poses, instance=self._instances, env_mask=robot_mask, camera=COUNTING_CAMERA)
         counts = np.zeros(instances.shape, np.int64)
         for i in np.flatnonzero(robot_mask):
-            count_in(self._instances[i], instances[i], counts[i])
+            _count_instances(self._instances[i], instances[i], counts[i])
         return counts
 
     def _map(self, i: int) -> NavigationMap:
@@ -234,24 +246,24 @@ class Simulator:
         self._addresses = np.array([field.ctypes.data for field in self._fields])
 
     def close(self) -> None:
-        """Stops the drawing threads; they start again when needed."""
+        """Stop the drawing threads; they start again when needed."""
         self._renderer.close()
 
 
 class PixelCounter:
-    """Counts pixels of things in a home from arbitrary poses, in the middle 64 x 64 of the 256 x 256 image."""
+    """Counts pixels of objects from arbitrary poses, in the middle 64 x 64 of 256 x 256 images."""
 
     def __init__(self) -> None:
         self._renderer = Renderer(MIDDLE_CAMERA, 1)
         self._image = np.zeros((1, MIDDLE_CAMERA.height, MIDDLE_CAMERA.width), np.uint16)
 
     def count(self, scene: Scene, poses: np.ndarray, instances: np.ndarray) -> np.ndarray:
-        """Pixels of one thing from each pose.
+        """Count the pixels of one object from each pose.
 
         Args:
             scene: The home.
-            poses: float64, (Q, 5); of the camera: x, y, z (m), heading and pitch (rad).
-            instances: int64, (Q,); id of the thing.
+            poses: float64, (Q, 5); poses of the camera: x, y, z (m), heading and pitch (rad).
+            instances: int64, (Q,); id of the object.
 
         Returns:
             int64, (Q,).
@@ -260,7 +272,7 @@ class PixelCounter:
         counts = np.zeros((len(poses), 1), np.int64)
         for k in range(len(poses)):
             self._renderer.render(poses[k : k + 1], instance=self._image)
-            count_in(self._image[0], instances[k : k + 1], counts[k])
+            _count_instances(self._image[0], instances[k : k + 1], counts[k])
         return counts[:, 0]
 
 
@@ -274,11 +286,11 @@ def head_camera_poses(
     """Poses of head cameras.
 
     Args:
-        position: float64, (Q, 2); of the robots' axes, m.
+        position: float64, (Q, 2); the robots' axes, m.
         heading: float64, (Q,); rad.
         pitch: float64, (Q,); rad.
-        ahead: How far ahead of the axis the camera is, m.
-        height: How far above the floor, m.
+        ahead: Distance from the axis forward to the camera, m.
+        height: Height of the camera above the floor, m.
 
     Returns:
         float64, (Q, 5); x, y, z (m), heading and pitch (rad).
@@ -299,25 +311,35 @@ def _may_be_visible(
     headings: np.ndarray,
     pitches: np.ndarray,
     mount: tuple[float, float],
-    places: np.ndarray,
+    objects: np.ndarray,
     distance: float,
     out: np.ndarray,
 ) -> None:
-    """See `Simulator.may_be_visible`; `out` is bool, (R, K), False."""
+    """Fill `out` (bool, (R, K), False before) with the result of `Simulator.may_be_visible`.
+
+    `positions` (N, 2), `headings` (N,) and `pitches` (N,) are those of all robots; `mount` is `camera_ahead` and
+    `camera_height`; the rest is as in `may_be_visible`.
+    """
     for r in range(len(rows)):
         i = rows[r]
         cos, sin = math.cos(headings[i]), math.sin(headings[i])
-        for k in range(places.shape[1]):
-            x, y = places[r, k, 0] - positions[i, 0], places[r, k, 1] - positions[i, 1]
+        for k in range(objects.shape[1]):
+            x, y = objects[r, k, 0] - positions[i, 0], objects[r, k, 1] - positions[i, 1]
             if x * x + y * y <= distance * distance:
-                ahead, up = cos * x + sin * y - mount[0], places[r, k, 2] - mount[1]
+                ahead, up = cos * x + sin * y - mount[0], objects[r, k, 2] - mount[1]
                 depth = ahead * math.cos(pitches[i]) + up * math.sin(pitches[i])
-                out[r, k] = depth - abs(cos * y - sin * x) > -THING_RADIUS * math.sqrt(2.0)
+                out[r, k] = depth - abs(cos * y - sin * x) > -OBJECT_RADIUS * math.sqrt(2.0)
 
 
 @njit(nogil=True, cache=True)
-def count_in(image: np.ndarray, instances: np.ndarray, counts: np.ndarray) -> None:
-    """Adds to `counts` (int64, (K,)) how many pixels of `image` (uint16, (H, W)) belong to each of `instances` (int64, (K,))."""
+def _count_instances(image: np.ndarray, instances: np.ndarray, counts: np.ndarray) -> None:
+    """Add the pixels of some instances to their counts.
+
+    Args:
+        image: uint16, (H, W); instance of each pixel.
+        instances: int64, (K,).
+        counts: int64, (K,); changed in place.
+    """
     for row in image:
         for pixel in row:
             if pixel == 0:

@@ -1,1 +1,1 @@
-"""Where a robot can be and how far it is: occupancy, geodesic distances, moves."""
+"""Navigation: where a robot can be, how far it is to a goal, and how it moves."""

@@ -1,4 +1,8 @@
-"""Driving on two wheels: arcs, and what happens when one meets something."""
+"""Driving on two wheels: the end of an arc, and the collisions on it.
+
+A robot with constant wheel speeds drives along a circular arc, given by its length and the change of the heading. An
+arc is free if points on it, at most `ARC_STEP` apart, lie in free cells.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ import math
 import numpy as np
 from numba import njit
 
-#: An arc is tested at points so far apart at most, m.
+#: m; largest distance between two tested points of an arc.
 ARC_STEP = 0.025
 
 
 @njit(nogil=True, cache=True)
 def arc_end(x: float, y: float, heading: float, distance: float, turn: float) -> tuple[float, float, float]:
-    """Where an arc ends.
+    """Pose at the end of an arc.
 
     Args:
         x: m.
@@ -23,10 +27,11 @@ def arc_end(x: float, y: float, heading: float, distance: float, turn: float) ->
         turn: Change of the heading along it, rad.
 
     Returns:
-        x, y (m) and heading (rad, as it comes) at the end.
+        x, y (m) and heading (rad, not wrapped) at the end.
 
     Source:
-        Differential drive with constant wheel rates: a chord of length s sin(q) / q in the direction heading + q, q half the turn.
+        Differential drive with constant wheel speeds. With q half the turn and s the distance, the chord has the length
+        s sin(q) / q and the direction heading + q.
     """
     q = 0.5 * turn
     chord = distance * (math.sin(q) / q if abs(q) > 1e-6 else 1.0 - q * q / 6.0)
@@ -35,11 +40,18 @@ def arc_end(x: float, y: float, heading: float, distance: float, turn: float) ->
 
 @njit(nogil=True, cache=True)
 def is_arc_free(
-    free: np.ndarray, width: int, origin: np.ndarray, cell: float, pose: tuple[float, float, float], distance: float, turn: float
-) -> bool:  # fmt: skip
-    """Whether an arc stays on free cells that hang together over their sides; the cell that it starts in is not tested.
+    free: np.ndarray,
+    width: int,
+    origin: np.ndarray,
+    cell: float,
+    pose: tuple[float, float, float],
+    distance: float,
+    turn: float,
+) -> bool:
+    """True if an arc stays on free cells that are connected over their sides.
 
-    Two cells that only share a corner do not hang together, as for `memenvs.houses.navigation.occupancy.label_islands`: no arc leaves its island.
+    The cell that it starts in is not tested. Two cells that only share a corner are not connected, as in
+    `memenvs.houses.navigation.occupancy.label_islands`, so no arc leaves its island.
 
     Args:
         free: bool, (H * W,); with a rim of blocked cells wider than `ARC_STEP`.
@@ -58,7 +70,8 @@ def is_arc_free(
         i, j = int((y - origin[1]) / cell), int((x - origin[0]) / cell)
         if not free[i * width + j]:
             return False
-        if i != row and j != column and not (free[row * width + j] or free[i * width + column]):
+        is_diagonal = i != row and j != column
+        if is_diagonal and not (free[row * width + j] or free[i * width + column]):
             return False
         row, column = i, j
     return True
@@ -77,7 +90,7 @@ def drive_many(
     turns_freely: np.ndarray,
     collided: np.ndarray,
 ) -> None:
-    """Drives N robots along arcs, in place, each on its own grid.
+    """Drive N robots along arcs, in place, each on its own grid.
 
     Args:
         free: bool, (N, cells); row i is the flat grid of robot i.
@@ -88,8 +101,8 @@ def drive_many(
         headings: float64, (N,); rad, in [0, 2 pi); changed in place.
         motions: float64, (N, 2); length of the arc (m) and turn (rad).
         robot_mask: bool, (N,); the robots that drive.
-        turns_freely: bool, (N,); a robot that meets something then turns on the spot instead of staying as it was.
-        collided: bool, (N,); written: what stayed as it was because something was in the way.
+        turns_freely: bool, (N,); a robot whose arc is blocked turns on the spot instead of staying as it was.
+        collided: bool, (N,); filled: True for robots that kept their pose because the arc was blocked.
     """
     for i in range(len(positions)):
         collided[i] = False

@@ -1,4 +1,13 @@
-"""Walking distances on a grid: second-order fast marching, and looking them up between cells."""
+"""Geodesic distances: how far it is to walk from every cell of a grid to the nearest goal.
+
+In: a grid of free cells and some goal cells. Out: a distance field, one float32 per cell in metres.
+
+Dijkstra's algorithm on a grid measures along its links, which overestimates oblique distances by up to 8 %. Fast
+marching solves the eikonal equation |gradient of u| = 1 instead and is within about 1 % of the true distance. Like
+Dijkstra, it accepts the cell with the smallest tentative value and then updates the neighbours of that cell. Two
+additions make it fast and exact: a ring of buckets replaces the heap, and cells around a goal start from their straight
+distance.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +20,12 @@ from numba.extending import intrinsic
 
 #: Cells around each goal that get their exact straight distance before the marching starts.
 SEED_REACH = 4
-#: The front is sorted into a ring of buckets of this many per cell; the ring must be longer than one step of the front.
+#: Tentative cells are sorted into a ring of BUCKETS buckets, BUCKETS_PER_CELL to a cell of distance. The ring must span
+#: more than one update adds, which is one cell.
 BUCKETS_PER_CELL, BUCKETS = 16, 128
 
-#: Compiles a part of `fast_march`. References to arrays are not counted (nothing is allocated in here), which halves the time.
+#: Compiles a part of `fast_march`. Without reference counts (nothing is allocated in here) it takes half the time.
 _compiled: Any = njit(nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy")  # type: ignore[call-overload]
-
-
-@_compiled
-def _upwind(values: np.ndarray, at: int, step: int) -> tuple[float, float]:
-    """Value and weight of the upwind difference weight * (u - value)^2 of a cell along one axis; the value is inf if there is none."""
-    low, high = values[at - step], values[at + step]
-    near, beyond = (low, values[at - 2 * step]) if low <= high else (high, values[at + 2 * step])
-    if beyond <= near and near < np.inf:  # second order
-        return (4.0 * near - beyond) * (1.0 / 3.0), 2.25
-    return near, 1.0
-
-
-@_compiled
-def _eikonal(values: np.ndarray, at: int, width: int) -> float:
-    """Smallest u with sum of weight * (u - value)^2 over both axes = 1, from neighbours whose value is not inf; lengths in cells."""
-    low, weight = _upwind(values, at, 1)
-    high, other = _upwind(values, at, width)
-    if low > high:
-        low, weight, high, other = high, other, low, weight
-    gap = high - low
-    if weight * gap * gap >= 1.0:  # u is not above the higher value, which then has no part in it
-        return low + (1.0 if weight == 1.0 else 2.0 / 3.0)
-    total = weight + other
-    return low + (other * gap + math.sqrt(total - weight * other * gap * gap)) / total
-
-
-@_compiled
-def _is_clear(free: np.ndarray, width: int, start: int, rows: int, columns: int) -> bool:
-    """Whether the straight way from a cell to the one `rows`, `columns` further meets free cells only."""
-    samples = 2 * max(abs(rows), abs(columns))
-    for k in range(1, samples + 1):
-        i = math.floor(rows * k / samples + 0.5)
-        j = math.floor(columns * k / samples + 0.5)
-        if not free[start + i * width + j]:
-            return False
-    return True
 
 
 def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.ndarray:
@@ -64,36 +38,76 @@ def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> 
         cell: Side of a cell, m.
 
     Returns:
-        float32, (H * W,); m; 0 at goals, inf where no way leads.
+        float32, (H * W,); m; 0 at goals, inf where no path leads.
 
     Source:
-        Fast marching with second-order upwind differences (Sethian, "Fast marching methods", 1999, section 3), its front in
-        buckets instead of a heap (Yatziv, Bartesaghi and Sapiro, 2006). Cells near a goal start from the exact straight
-        distance, where the differences are worst.
+        Fast marching with second-order upwind differences (Sethian, "Fast marching methods", 1999, section 3). Buckets
+        instead of a heap: Yatziv, Bartesaghi and Sapiro, 2006. Cells near a goal start from the exact straight
+        distance, because the differences are worst there.
     """
-    done = np.full(len(free), np.inf, np.float32)
-    front = np.where(free, np.float32(np.inf), np.float32(-1))
-    _march(free, width, goals, done, front, np.empty(5 * len(free), np.int32), np.full(BUCKETS, -1, np.int32))
-    done *= np.float32(cell)
-    return done
+    accepted = np.full(len(free), np.inf, np.float32)
+    tentative = np.where(free, np.float32(np.inf), np.float32(-1))
+    next_node, bucket_head = np.empty(5 * len(free), np.int32), np.full(BUCKETS, -1, np.int32)
+    _march(free, width, goals, accepted, tentative, next_node, bucket_head)
+    accepted *= np.float32(cell)
+    return accepted
 
 
 @_compiled
 def _march(
-    free: np.ndarray, width: int, goals: np.ndarray, done: np.ndarray, front: np.ndarray, after: np.ndarray, first: np.ndarray
+    free: np.ndarray, width: int, goals: np.ndarray, accepted: np.ndarray, tentative: np.ndarray, next_node: np.ndarray,
+    bucket_head: np.ndarray,
 ) -> None:  # fmt: skip
-    """Lets the front pass over all cells.
+    """Accept all cells in the order of their distance; lengths are in cells.
+
+    A bucket is a linked list of nodes. Node 5 * c + 4 stands for cell c as it is seeded, node 5 * c + k for cell c as
+    it is after its neighbour k was accepted. A cell may be in several buckets; the first of its nodes to come out
+    counts.
 
     Args:
         free: As in `fast_march`.
         width: As in `fast_march`.
         goals: As in `fast_march`.
-        done: float32, (H * W,), inf; written: values that the front has passed, in cells.
-        front: float32, (H * W,); smallest values so far: inf, and -1 where blocked; becomes -1 where the front has passed.
-        after: int32, (5 * H * W,); working memory. A bucket is a list of nodes: node 5 * c + 4 is cell c as it starts, node 5 * c + k is
-            cell c as it is after its neighbour k was passed; of the nodes of a cell the first out counts.
-        first: int32, (BUCKETS,), -1; first node of each bucket.
+        accepted: float32, (H * W,), inf; filled with final values.
+        tentative: float32, (H * W,); smallest values so far: inf, and -1 where blocked. Becomes -1 where accepted.
+        next_node: int32, (5 * H * W,); working memory: the node after each node in its bucket.
+        bucket_head: int32, (BUCKETS,), -1; first node of each bucket, -1 for none.
     """
+    _seed_goals(free, width, goals, tentative)
+    waiting = 0  # nodes in all buckets
+    for at in range(len(free)):
+        if 0 <= tentative[at] < np.inf:
+            bucket = int(tentative[at] * BUCKETS_PER_CELL) & (BUCKETS - 1)
+            next_node[5 * at + 4], bucket_head[bucket] = bucket_head[bucket], 5 * at + 4
+            waiting += 1
+    current = 0  # bucket, counted without wrapping around
+    while waiting > 0:
+        node = bucket_head[current & (BUCKETS - 1)]
+        if node < 0:
+            current += 1
+            continue
+        bucket_head[current & (BUCKETS - 1)] = next_node[node]
+        waiting -= 1
+        at = node // 5
+        value = tentative[at]
+        if value < 0:  # accepted before, through another node
+            continue
+        accepted[at], tentative[at] = value, -1
+        for k in range(4):
+            neighbour = at + ((k & 1) * 2 - 1) * (width if k & 2 else 1)
+            if tentative[neighbour] <= value:
+                continue
+            u = np.float32(_solve_eikonal(accepted, neighbour, width))
+            if u < tentative[neighbour]:
+                tentative[neighbour] = u
+                bucket = max(int(u * BUCKETS_PER_CELL), current) & (BUCKETS - 1)
+                next_node[5 * neighbour + k], bucket_head[bucket] = bucket_head[bucket], 5 * neighbour + k
+                waiting += 1
+
+
+@_compiled
+def _seed_goals(free: np.ndarray, width: int, goals: np.ndarray, tentative: np.ndarray) -> None:
+    """Give the cells within SEED_REACH of a goal their straight distance if that is free; arguments as in `_march`."""
     for goal in goals:
         for i in range(-SEED_REACH, SEED_REACH + 1):
             for j in range(-SEED_REACH, SEED_REACH + 1):
@@ -101,37 +115,59 @@ def _march(
                 if i * i + j * j > SEED_REACH * SEED_REACH or at < 0 or at >= len(free):
                     continue
                 straight = np.float32(math.sqrt(float(i * i + j * j)))
-                if straight < front[at] and _is_clear(free, width, goal, i, j):
-                    front[at] = straight
-    waiting = 0
-    for at in range(len(free)):
-        if 0 <= front[at] < np.inf:
-            bucket = int(front[at] * BUCKETS_PER_CELL) & (BUCKETS - 1)
-            after[5 * at + 4], first[bucket] = first[bucket], 5 * at + 4
-            waiting += 1
-    turn = 0
-    while waiting > 0:
-        node = first[turn & (BUCKETS - 1)]
-        if node < 0:
-            turn += 1
-            continue
-        first[turn & (BUCKETS - 1)] = after[node]
-        waiting -= 1
-        at = node // 5
-        value = front[at]
-        if value < 0:
-            continue
-        done[at], front[at] = value, -1
-        for k in range(4):
-            near = at + ((k & 1) * 2 - 1) * (width if k & 2 else 1)
-            if front[near] <= value:
-                continue
-            u = np.float32(_eikonal(done, near, width))
-            if u < front[near]:
-                front[near] = u
-                bucket = max(int(u * BUCKETS_PER_CELL), turn) & (BUCKETS - 1)
-                after[5 * near + k], first[bucket] = first[bucket], 5 * near + k
-                waiting += 1
+                if straight < tentative[at] and _is_straight_free(free, width, goal, i, j):
+                    tentative[at] = straight
+
+
+@_compiled
+def _is_straight_free(free: np.ndarray, width: int, start: int, rows: int, columns: int) -> bool:
+    """True if the straight path from cell `start` to the one `rows`, `columns` further meets free cells only."""
+    samples = 2 * max(abs(rows), abs(columns))
+    for k in range(1, samples + 1):
+        i = math.floor(rows * k / samples + 0.5)
+        j = math.floor(columns * k / samples + 0.5)
+        if not free[start + i * width + j]:
+            return False
+    return True
+
+
+@_compiled
+def _solve_eikonal(values: np.ndarray, at: int, width: int) -> float:
+    """Smallest u with the sum of weight * (u - value)^2 over both axes equal to 1; lengths in cells.
+
+    Args:
+        values: float32, (H * W,); accepted values, inf elsewhere.
+        at: Flat index of the cell.
+        width: W.
+    """
+    low, weight = _upwind_difference(values, at, 1)
+    high, other_weight = _upwind_difference(values, at, width)
+    if low > high:
+        low, weight, high, other_weight = high, other_weight, low, weight
+    gap = high - low
+    if weight * gap * gap >= 1.0:  # u is not above the higher value, which then has no part in it
+        return low + (1.0 if weight == 1.0 else 2.0 / 3.0)
+    total = weight + other_weight
+    return low + (other_weight * gap + math.sqrt(total - weight * other_weight * gap * gap)) / total
+
+
+@_compiled
+def _upwind_difference(values: np.ndarray, at: int, step: int) -> tuple[float, float]:
+    """Value and weight of the upwind difference weight * (u - value)^2 of a cell along one axis.
+
+    Args:
+        values: As in `_solve_eikonal`.
+        at: Flat index of the cell.
+        step: Difference of flat indices along the axis.
+
+    Returns:
+        The value, inf if no neighbour is accepted, and the weight.
+    """
+    low, high = values[at - step], values[at + step]
+    near, beyond = (low, values[at - 2 * step]) if low <= high else (high, values[at + 2 * step])
+    if beyond <= near and near < np.inf:  # second order: (3 u - 4 near + beyond) / 2
+        return (4.0 * near - beyond) * (1.0 / 3.0), 2.25
+    return near, 1.0
 
 
 @njit(nogil=True, cache=True)
@@ -163,8 +199,8 @@ def interpolate_field(field: np.ndarray, width: int, x: float, y: float) -> floa
 
 
 @intrinsic
-def _floats_at(typing_context, address):  # type: ignore[no-untyped-def]
-    """A pointer to float32 numbers from their address, an int64."""
+def _float32_pointer(typing_context, address):  # type: ignore[no-untyped-def]
+    """Turn an address, int64, into a pointer to float32 numbers."""
     pointer = types.CPointer(types.float32)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -183,18 +219,21 @@ def interpolate_fields(
     positions: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Distances of N robots, each in a field of its own, read where it lies (there may be gigabytes of fields).
+    """Distances of N robots, each in a field of its own.
+
+    Fields are read where they lie: all of them together may take gigabytes, and copying one costs more than a step.
 
     Args:
-        addresses: int64, (N,); of the first number of each field, float32 in one piece; the caller keeps the fields alive.
+        addresses: int64, (N,); of the first number of each field, contiguous float32; the caller keeps the fields
+            alive.
         sizes: int64, (N,); numbers in each field.
         widths: int64, (N,); W of each field.
         origins: float64, (N, 2); of the fields' grids, m.
         cell: Side of a cell, m.
         positions: float64, (N, 2); m.
-        out: float64, (N,); written, m.
+        out: float64, (N,); filled, m.
     """
     for i in range(len(positions)):
-        field = carray(_floats_at(addresses[i]), sizes[i])  # type: ignore[call-arg]  # numba hides its first argument
+        field = carray(_float32_pointer(addresses[i]), sizes[i])  # type: ignore[call-arg]  # numba hides its first argument
         x, y = (positions[i, 0] - origins[i, 0]) / cell, (positions[i, 1] - origins[i, 1]) / cell
         out[i] = interpolate_field(field, widths[i], x, y)

@@ -1,4 +1,8 @@
-"""Where a round robot fits: exact distances to footprints on a grid, and what is connected with what.
+"""Occupancy: the cells where a round robot fits, and which of them are connected.
+
+In: outlines of shapes and the floor. Out: blocked cells, and the connected parts ("islands") of the free ones.
+Distances are computed exactly per cell, from its middle to the outline of a shape, so turned furniture leaves no
+staircase.
 
 Grids are (H, W), row 0 at the smallest y; the middle of cell [i, j] is `origin + ((j + 0.5), (i + 0.5)) * cell`.
 """
@@ -12,7 +16,7 @@ from numba import njit
 
 from memenvs.houses.house import CYLINDER, SPHERE
 
-#: Slack for a robot that exactly touches, m: sizes of shapes are float32.
+#: m; a robot that exactly touches a shape is not blocked. The sizes of shapes are float32.
 TOUCH = 1e-5
 
 
@@ -27,14 +31,14 @@ def block_footprints(
     half: np.ndarray,
     yaw: np.ndarray,
 ) -> None:
-    """Blocks, in place, the cells whose middle is nearer to a shape's footprint than `radius`.
+    """Block, in place, the cells whose middle is nearer to a shape's footprint than `radius`.
 
     Args:
         blocked: bool, (H, W); changed in place.
         origin: float64, (2,); corner of cell [0, 0], m.
         cell: Side of a cell, m.
         radius: Radius of the robot, m.
-        kind: uint8, (S,); as in `Shapes`. Cylinders and spheres with equal half sizes are discs, all else rectangles.
+        kind: uint8, (S,); as in `Shapes`. Cylinders and spheres with equal half sizes are discs, all others rectangles.
         centre: float32, (S, 3); m.
         half: float32, (S, 3); m.
         yaw: float32, (S,); rad.
@@ -65,7 +69,7 @@ def block_footprints(
 
 @njit(nogil=True, cache=True)
 def block_outside(blocked: np.ndarray, inside: np.ndarray, cell: float, radius: float) -> None:
-    """Blocks, in place, the cells outside and those whose middle is nearer to a cell outside than `radius`.
+    """Block, in place, the cells outside and those whose middle is within `radius` of one.
 
     Args:
         blocked: bool, (H, W); changed in place.
@@ -90,7 +94,7 @@ def block_outside(blocked: np.ndarray, inside: np.ndarray, cell: float, radius: 
                 continue
             for k in range(max(0, i - reach), min(rows, i + reach + 1)):
                 for m in range(max(0, j - reach), min(columns, j + reach + 1)):
-                    # Half a cell less: that far is the edge of the floor from the middle of the cell outside.
+                    # Half a cell less: the edge of the floor is that far from the middle of the cell outside.
                     distance = math.sqrt(float((k - i) ** 2 + (m - j) ** 2)) * cell - 0.5 * cell
                     if distance < radius - TOUCH:
                         blocked[k, m] = True
@@ -98,14 +102,14 @@ def block_outside(blocked: np.ndarray, inside: np.ndarray, cell: float, radius: 
 
 @njit(nogil=True, cache=True)
 def label_islands(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Parts of the free cells that hang together over the sides of cells.
+    """Number the parts of the free cells that are connected over the sides of cells.
 
     Args:
         free: bool, (H, W).
 
     Returns:
-        int32, (H, W); number of the part, -1 where not free; parts are numbered from the largest.
-        int64, (I,); cells of each part, falling.
+        int32, (H, W); number of the part, 0 for the largest, -1 where not free.
+        int64, (I,); cells of each part, in descending order.
     """
     rows, columns = free.shape
     label = np.full((rows, columns), -1, np.int32)

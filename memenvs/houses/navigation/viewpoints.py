@@ -1,4 +1,8 @@
-"""From where on the floor a point in a home can be seen."""
+"""Viewpoints: the cells of the floor from which a point in a home can be seen.
+
+In: a navigation map, all shapes and a target. Out: the cells near the target from which a straight ray from the eye
+meets no shape. Rays are intersected with shapes exactly.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,11 @@ from numba import njit
 from memenvs.houses.house import BOX, CYLINDER, SPHERE, Shapes
 from memenvs.houses.navigation.navmap import NavigationMap
 
-#: Viewpoints lie on a grid of this step, m, within this squared distance, square metres, of the target on the floor plan.
+#: Viewpoints lie on a grid of this step, m, within this squared distance, square metres, of the target on the floor
+#: plan.
 GRID_STEP = 0.1
 MAX_OFFSET_SQUARED = 4.0 - 0.1
-#: Height of the eye, m; if nowhere sees the target it is raised so often by so much.
+#: Height of the eye, m. If it sees the target from nowhere, it is raised by RAISE_STEP up to RAISES times.
 EYE_HEIGHT = 1.2
 RAISE_STEP, RAISES = 0.1, 20
 
@@ -22,16 +27,17 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
     """Cells from which a target is seen along a straight ray from the eye.
 
     Args:
-        navmap: Of the same home; the grid of candidates is every second of its cells (0.1 m).
-        shapes: Everything solid, with the target's own shapes.
+        navmap: Map of the home; the grid of candidates is every second of its cells (0.1 m).
+        shapes: All solid shapes, with the target's own ones.
         target: float, (3,); m.
         instance: Shapes of this instance do not block: those of the target.
 
     Returns:
-        int64, (V,); flat indices of cells of the largest island, rising; empty if there are none at any height of the eye.
+        int64, (V,); flat indices of cells of the largest island, ascending; empty if there are none at any eye height.
 
     Source:
-        ReLIC release: candidates on a 0.1 m grid with squared offset < 4 - 0.1, eye 1.2 m up, raised by 0.1 m up to 20 times.
+        ReLIC release: candidates on a 0.1 m grid with squared offset < 4 - 0.1, eye 1.2 m up, raised by 0.1 m up to 20
+        times.
     """
     target = np.asarray(target, np.float64)
     cells = _candidates(navmap, target)
@@ -55,7 +61,7 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
 
 
 def _candidates(navmap: NavigationMap, target: np.ndarray) -> np.ndarray:
-    """Flat indices of the cells of the largest island that are on the grid of candidates around a target."""
+    """Cells of the largest island, as flat indices, on the grid of candidates around a target."""
     stride = max(1, round(GRID_STEP / navmap.cell))
     reach = math.sqrt(MAX_OFFSET_SQUARED)
     rows, columns = navmap.shape
@@ -73,7 +79,7 @@ def _candidates(navmap: NavigationMap, target: np.ndarray) -> np.ndarray:
 def is_target_visible(
     eyes: np.ndarray, target: np.ndarray, kind: np.ndarray, centre: np.ndarray, half: np.ndarray, yaw: np.ndarray
 ) -> np.ndarray:
-    """Which eyes see a target past shapes; the rays are tested exactly.
+    """Test from which eyes a target can be seen past shapes; the rays are tested exactly.
 
     Args:
         eyes: float64, (Q, 3); m.
@@ -87,7 +93,7 @@ def is_target_visible(
         bool, (Q,).
     """
     count = len(kind)
-    # In a shape's own frame its box is axis-aligned; the target is turned once.
+    # In its own frame, a box is aligned with the axes. The target is rotated into each frame once.
     cos, sin = np.cos(yaw.astype(np.float64)), np.sin(yaw.astype(np.float64))
     end = np.empty((count, 3))
     for s in range(count):
@@ -95,7 +101,7 @@ def is_target_visible(
         end[s, 0], end[s, 1] = cos[s] * x + sin[s] * y, cos[s] * y - sin[s] * x
         end[s, 2] = target[2] - centre[s, 2]
     seen = np.ones(len(eyes), np.bool_)
-    last = 0  # neighbours are mostly blocked by the same shape: try it first
+    last = 0  # neighbours are mostly blocked by the same shape, so it is tested first
     for q in range(len(eyes)):
         for k in range(-1, count):
             s = last if k < 0 else k
@@ -112,8 +118,15 @@ def is_target_visible(
 
 @njit(nogil=True, cache=True)
 def _hits(kind: int, half: np.ndarray, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
-    """Whether a segment, in the shape's own frame, enters the shape."""
-    low, high = 0.0, 1.0
+    """True if a segment enters a shape; all in the shape's own frame.
+
+    Args:
+        kind: As in `Shapes`.
+        half: float32, (3,); half sizes, m.
+        start: m.
+        end: m.
+    """
+    low, high = 0.0, 1.0  # the part of the segment that may be inside
     first_axis = 0 if kind == BOX else 2
     if kind != SPHERE:
         for axis in range(first_axis, 3):

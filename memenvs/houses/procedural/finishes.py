@@ -1,4 +1,4 @@
-"""Materials and colours of procedural houses: floors, walls, doors, rugs, and the palettes of the furniture.
+"""Materials and colours of procedural houses: floors, walls, doors, rugs and furniture.
 
 Every `Finish` names a material, such as "carpet". The picture that is drawn for a material is the function of the same
 name in `memenvs.houses.rendering.textures`; the base colour here multiplies it.

@@ -1,4 +1,8 @@
-"""Kitchens, bathrooms, shelves and decoration, as `ObjectModel`s; see `memenvs.houses.procedural.furniture_model` for the frame."""
+"""Models of kitchen and bathroom fixtures, shelves, and decoration.
+
+In each function `w`, `d` and `h` are width (x), depth (y, from back to front) and height (z) of the piece in metres;
+see `memenvs.houses.object_model` for the frame.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +31,14 @@ LEAVES = ((62, 118, 58), (84, 140, 66), (48, 100, 70))
 def counter(
     rng: np.random.Generator, style: FurnitureStyle, *, width: float, has_sink: bool, has_microwave: bool
 ) -> ObjectModel:
-    """A kitchen base cabinet with a worktop, perhaps with a sink on its left or a microwave on its right."""
+    """A kitchen base cabinet with a worktop; a sink is on its left, a microwave on its right."""
     w, d, h = width, 0.62, 0.9
     model = ObjectModel("counter", w, d)
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.07), (0.0, 0.1), Finish("plain", BLACK))
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.045), (0.1, 0.7 if has_sink else h - 0.04), style.counter)
     model.drawers((-w / 2, w / 2), (0.11, h - 0.06), max(1, round(w / 0.5)), 1, darker(style.counter, 1.06), METAL)
-    left, right = -w / 2, w / 2
+    left = -w / 2  # the worktop is free from here to `right`
+    right = w / 2
     if has_sink:
         basin = -w / 2 + 0.08, -w / 2 + 0.58
         y = -d / 2 + 0.12, d / 2 - 0.1
@@ -45,12 +50,8 @@ def counter(
         model.begin_instance("sink")
         model.box(basin, y, (0.7, 0.72), Finish("metal", STEEL))
         for x in basin:
-            model.box(
-                (min(x, x - 0.01 * np.sign(x - sum(basin) / 2)), max(x, x - 0.01 * np.sign(x - sum(basin) / 2))),
-                y,
-                (0.72, h),
-                CHROME,
-            )
+            inner = x - 0.01 * np.sign(x - sum(basin) / 2)
+            model.box((min(x, inner), max(x, inner)), y, (0.72, h), CHROME)
         middle = sum(basin) / 2
         model.cylinder(middle, -d / 2 + 0.06, (h, h + 0.26), 0.014, CHROME)
         model.box((middle - 0.012, middle + 0.012), (-d / 2 + 0.06, -d / 2 + 0.24), (h + 0.24, h + 0.264), CHROME)
@@ -324,7 +325,7 @@ def hamper(style: FurnitureStyle) -> ObjectModel:
 
 
 def rug(rng: np.random.Generator, *, width: float, depth: float) -> ObjectModel:
-    """A flat rug with a border; 1.2 cm high, to be walked over."""
+    """A flat rug of material "carpet" with a border; 1.2 cm high, so robots drive over it."""
     model = ObjectModel("rug", width, depth)
     colour = RUG_COLOURS[int(rng.integers(len(RUG_COLOURS)))]
     model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (0.0, 0.008), darker(Finish("carpet", colour), 0.7))
@@ -338,7 +339,8 @@ def painting(rng: np.random.Generator) -> ObjectModel:
     w, h = rng.uniform(0.45, 0.95), rng.uniform(0.4, 0.7)
     model = ObjectModel("painting", w, 0.035)
     model.box((-w / 2, w / 2), (-0.0175, 0.0025), (0.0, h), Finish("wood", (60, 46, 36)))
-    x, z = (-w / 2 + 0.04, w / 2 - 0.04), (0.04, h - 0.04)
+    x = (-w / 2 + 0.04, w / 2 - 0.04)
+    z = (0.04, h - 0.04)
     horizon = z[0] + rng.uniform(0.3, 0.6) * (z[1] - z[0])
     colours = rng.permutation(len(ACCENTS))
     sky, ground, spot = (ACCENTS[int(k)] for k in colours[:3])

@@ -1,4 +1,8 @@
-"""Furniture for living, dining, working and sleeping, as `ObjectModel`s; kitchens, bathrooms and decoration are in `fixtures`."""
+"""Models of furniture for living, dining, working and sleeping.
+
+Kitchens, bathrooms, shelves and decoration are in `fixtures`. In each function `w`, `d` and `h` are width (x), depth
+(y, from back to front) and height (z) of the piece in metres; see `memenvs.houses.object_model` for the frame.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,11 @@ from memenvs.houses.procedural.finishes import BLACK, BRASS, DARK_METAL, METAL, 
 def bed(rng: np.random.Generator, style: FurnitureStyle, *, is_double: bool) -> ObjectModel:
     """A bed with its head at the back."""
     w = rng.uniform(1.45, 1.8) if is_double else rng.uniform(0.95, 1.1)
-    d, head = 2.08, rng.uniform(0.9, 1.15)
+    d = 2.08
+    head = rng.uniform(0.9, 1.15)
     model = ObjectModel("bed", w, d)
-    sheet, blanket = Finish("fabric", (236, 234, 228)), style.accent if rng.random() < 0.6 else style.fabric
+    sheet = Finish("fabric", (236, 234, 228))
+    blanket = style.accent if rng.random() < 0.6 else style.fabric
     model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.06), (0.0, head), style.wood)
     model.legs((0.0, 0.12), 0.035, darker(style.wood), 0.06)
     model.box((-w / 2, w / 2), (-d / 2 + 0.06, d / 2), (0.12, 0.3), style.wood)
@@ -43,7 +49,7 @@ def nightstand(rng: np.random.Generator, style: FurnitureStyle, *, has_lamp: boo
 
 
 def table_lamp(model: ObjectModel, x: float, y: float, z: float, style: FurnitureStyle) -> None:
-    """Adds a small lamp to a model."""
+    """Add a small lamp to a model."""
     model.begin_instance("lamp")
     model.cylinder(x, y, (z, z + 0.02), 0.06, BRASS)
     model.cylinder(x, y, (z + 0.02, z + 0.2), 0.015, BRASS)
@@ -111,7 +117,7 @@ def desk(rng: np.random.Generator, style: FurnitureStyle, *, has_computer: bool)
 
 
 def chair(style: FurnitureStyle) -> ObjectModel:
-    """A dining chair; one sits facing its front."""
+    """A dining chair; its back is at the back."""
     w, d, seat, h = 0.43, 0.46, 0.45, 0.92
     model = ObjectModel("chair", w, d)
     model.legs((0.0, seat - 0.03), 0.02, style.second_wood, 0.03)
@@ -143,12 +149,15 @@ def sofa(rng: np.random.Generator, style: FurnitureStyle, *, seats: int) -> Obje
     """A sofa (two or three seats) or an armchair (one seat)."""
     w, d, h = 0.36 + 0.62 * seats, rng.uniform(0.85, 0.95), rng.uniform(0.8, 0.92)
     model = ObjectModel("armchair" if seats == 1 else "sofa", w, d)
-    body, cushion = style.fabric, darker(style.fabric, 1.15)
+    body = style.fabric
+    cushion = darker(style.fabric, 1.15)
     model.legs((0.0, 0.1), 0.03, style.wood, 0.06)
     model.box((-w / 2, w / 2), (-d / 2, d / 2), (0.1, 0.28), body)
     model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.2), (0.28, h), body)
     for side in (-1, 1):
-        model.box(tuple(sorted((side * w / 2, side * (w / 2 - 0.17)))), (-d / 2 + 0.2, d / 2), (0.28, 0.6), body)  # type: ignore[arg-type]
+        outer = side * w / 2
+        inner = side * (w / 2 - 0.17)
+        model.box((min(outer, inner), max(outer, inner)), (-d / 2 + 0.2, d / 2), (0.28, 0.6), body)
     wide = (w - 0.36) / seats
     for k in range(seats):
         x = -w / 2 + 0.18 + k * wide
@@ -222,7 +231,7 @@ def table(rng: np.random.Generator, style: FurnitureStyle, *, width: float, dept
 
 
 def vase(model: ObjectModel, x: float, y: float, z: float, style: FurnitureStyle) -> None:
-    """Adds a vase with flowers to a model."""
+    """Add a vase with flowers to a model."""
     model.begin_instance("vase")
     model.cylinder(x, y, (z, z + 0.16), 0.05, Finish("ceramic", style.accent.colour))
     model.cylinder(x, y, (z + 0.16, z + 0.28), 0.01, Finish("leaves", (70, 120, 60)))
@@ -237,7 +246,7 @@ def vase(model: ObjectModel, x: float, y: float, z: float, style: FurnitureStyle
 def tv_stand(
     rng: np.random.Generator, style: FurnitureStyle, *, width: float | None = None, has_television: bool = True
 ) -> ObjectModel:
-    """A low cabinet, 1.4 to 1.9 m wide if no width is given, as a rule with a television of 0.95 to 1.25 m on it."""
+    """A low cabinet with a television on it, 1.4 to 1.9 m wide if no width is given."""
     w, d, h = rng.uniform(1.4, 1.9) if width is None else width, 0.45, rng.uniform(0.46, 0.55)
     model = ObjectModel("tv_stand", w, d)
     model.legs((0.0, 0.1), 0.025, darker(style.wood))

@@ -1,42 +1,105 @@
-"""What belongs into each type of room, and where in the room it goes."""
+"""Room programs: which furniture each type of room gets, and where in the room it goes.
+
+`furnish` fills a house in four rounds: essentials in all rooms, then usual pieces and extras until the house has enough
+furniture, then decoration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.procedural import fixtures, furniture
-from memenvs.houses.procedural.finishes import FurnitureStyle
+from memenvs.houses.procedural.finishes import FurnitureStyle, draw_style
 from memenvs.houses.procedural.placement import FurnitureGroup, Placement, RoomPlacer
 
 #: Classes that count as pieces of furniture; lamps, plants, rugs, pictures and what stands on furniture do not.
 PIECE_CLASSES = frozenset({
     "bed", "nightstand", "wardrobe", "dresser", "desk", "chair", "office_chair", "armchair", "sofa", "coffee_table",
-    "side_table", "dining_table", "tv_stand", "bookshelf", "shelf", "cabinet", "counter", "stove", "refrigerator", "sink",
-    "toilet", "bathtub", "shower", "washing_machine", "bench",
+    "side_table", "dining_table", "tv_stand", "bookshelf", "shelf", "cabinet", "counter", "stove", "refrigerator",
+    "sink", "toilet", "bathtub", "shower", "washing_machine", "bench",
 })  # fmt: skip
 
-#: What each type of room must have, so that one can tell what it is.
+#: Classes that each type of room must have, so that its type can be recognised.
 REQUIRED_CLASSES = {
-    "living_room": {"sofa"}, "kitchen": {"counter", "refrigerator", "stove"}, "bedroom": {"bed"},
-    "bathroom": {"toilet", "sink"}, "dining_room": {"dining_table"}, "study": {"desk"}, "laundry": {"washing_machine"},
-}  # fmt: skip
+    "living_room": {"sofa"},
+    "kitchen": {"counter", "refrigerator", "stove"},
+    "bedroom": {"bed"},
+    "bathroom": {"toilet", "sink"},
+    "dining_room": {"dining_table"},
+    "study": {"desk"},
+    "laundry": {"washing_machine"},
+}
 
 Step = Callable[[], object]
 
 
+def furnish(
+    rng: np.random.Generator, placers: Sequence[RoomPlacer], count_range: tuple[int, int], *, must_be_complete: bool
+) -> bool:
+    """Furnish all rooms of a house.
+
+    Args:
+        rng: Random generator.
+        placers: The rooms, without furniture; filled.
+        count_range: Fewest (if they fit) and most pieces of furniture.
+        must_be_complete: Fail if a room lacks one of `REQUIRED_CLASSES`.
+
+    Returns:
+        False if it failed, or if the essentials are already too many pieces.
+    """
+    has_dining_room = any(placer.room.type == "dining_room" for placer in placers)
+    programs = [
+        RoomProgram(rng, placer, draw_style(rng), has_dining_room=has_dining_room, is_crowded=len(placers) > 10)
+        for placer in placers
+    ]
+    for program in programs:
+        program.hang_curtains()  # furniture then keeps clear of them
+    fewest, most = count_range
+    limit = int(np.clip(round(rng.uniform(3.4, 5.5) * len(placers)), min(fewest + 8, most), most))
+
+    def num_pieces() -> int:
+        return sum(program.num_pieces for program in programs)
+
+    for program in programs:
+        for step in program.essentials:
+            step()
+        if must_be_complete and not program.is_complete:
+            return False
+    if num_pieces() > most:
+        return False
+    for program in programs:
+        for step in program.usual:
+            if num_pieces() < limit:
+                step()
+    extras = [step for program in programs for step in program.extras]
+    for k in rng.permutation(len(extras)):
+        if num_pieces() > limit - 5:  # an extra is up to 5 pieces
+            break
+        extras[k]()
+    for program in programs:
+        for step in program.decoration:
+            step()
+    return True
+
+
 class RoomProgram:
-    """Furnishes one room: essentials first, then what is usual and extras while the home has few pieces, then decoration.
+    """Steps that furnish one room; each places something if it fits.
+
+    Args:
+        rng: Random generator.
+        placer: The room and what is in it.
+        style: Finishes of the furniture.
+        has_dining_room: Whether the house has one; else kitchens and living rooms get dining tables.
+        is_crowded: Whether the house has many rooms; each then gets fewer pieces.
 
     Attributes:
-        space: The room and what is in it.
-        style: Its colours.
-        essentials: Steps that make the room what it is.
-        usual: Steps that are left out only in crowded homes; one piece each.
-        extras: Steps that may be left out; at most five pieces each.
-        decoration: Steps for things that do not count as pieces.
+        essentials: Steps for `REQUIRED_CLASSES`.
+        usual: Steps that are left out only once the house has enough furniture; one piece each.
+        extras: Steps that are often left out; at most five pieces each.
+        decoration: Steps for objects that do not count as pieces.
     """
 
     def __init__(
@@ -48,31 +111,38 @@ class RoomProgram:
         has_dining_room: bool,
         is_crowded: bool,
     ) -> None:
-        self.rng, self.placer, self.style = rng, placer, style
+        self.rng = rng
+        self.placer = placer
+        self.style = style
         self.essentials: list[Step] = []
         self.usual: list[Step] = []
         self.extras: list[Step] = []
         self.decoration: list[Step] = []
-        self._has_dining_room, self._is_crowded = has_dining_room, is_crowded
-        steps = getattr(self, f"_plan_{placer.room.type}", None)
-        if steps is not None:
-            steps()
-        self.decoration += [self._pictures] if placer.room.type not in ("bathroom", "laundry") else []
+        self._has_dining_room = has_dining_room
+        self._is_crowded = is_crowded
+        plan = getattr(self, f"_plan_{placer.room.type}", None)
+        if plan is not None:
+            plan()
+        if placer.room.type not in ("bathroom", "laundry"):
+            self.decoration.append(self._pictures)
 
     @property
     def num_pieces(self) -> int:
-        """Pieces of furniture placed so far."""
-        return sum(p.model.name in PIECE_CLASSES and p.model.parts[0].centre[2] < 1.4 for p in self.placer.placements)
+        """Pieces of furniture placed so far; cabinets that hang on a wall do not count."""
+        pieces = [item.model for item in self.placer.placements if item.model.name in PIECE_CLASSES]
+        return sum(model.parts[0].centre[2] < 1.4 for model in pieces)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the room has what its type must have."""
-        return REQUIRED_CLASSES.get(self.placer.room.type, set()) <= {p.model.name for p in self.placer.placements}
+        """True if the room has what its type must have."""
+        present = {item.model.name for item in self.placer.placements}
+        return REQUIRED_CLASSES.get(self.placer.room.type, set()) <= present
 
-    def _chance(self, probability: float) -> bool:
+    def _bernoulli(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
     def _wall(self, model: ObjectModel, *, front: float = 0.0, where: str = "any") -> bool:
+        """Place one piece with its back to a wall; see `RoomPlacer.try_on_wall`."""
         return self.placer.try_on_wall(self.rng, FurnitureGroup.of(model, front), where=where)
 
     # Bedrooms and studies
@@ -84,56 +154,54 @@ class RoomProgram:
         choices: list[tuple[float, Step]] = [
             (0.6, lambda: self._wall(furniture.dresser(rng, style), front=0.5)),
             (0.45, self._desk),
-            (0.25, lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._chance(0.6)), front=0.4)),
+            (0.25, lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.6)), front=0.4)),
             (0.2, lambda: self._wall(furniture.tv_stand(rng, style), front=0.5, where="centre")),
             (0.2, lambda: self._wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")),
         ]
-        self.extras += [step for chance, step in choices if self._chance(chance)]
+        self.extras += [step for probability, step in choices if self._bernoulli(probability)]
         self.decoration += [
             self._bed_rug,
-            lambda: self._chance(0.4) and self._wall(fixtures.plant(rng), where="corner"),
-            lambda: self._chance(0.4) and self._wall(fixtures.hamper(style), where="corner"),
+            lambda: self._bernoulli(0.4) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.4) and self._wall(fixtures.hamper(style), where="corner"),
         ]
 
     def _bed(self) -> None:
+        """Place a bed with nightstands on both sides, on one side, or without; the first that fits."""
         rng, style = self.rng, self.style
-        is_double = self.placer.room.area > 11.0 or self._chance(0.3)
+        is_double = self.placer.room.area > 11.0 or self._bernoulli(0.3)
         bed = furniture.bed(rng, style, is_double=is_double)
-        sides = [[-1, 1], [-1], [1]] if is_double else [[-1], [1]]
-        if is_double and (self._is_crowded or self._chance(0.4)):
-            sides = sides[1:]
-        for side in [*sides, []]:
-            tables = [furniture.nightstand(rng, style, has_lamp=self._chance(0.7)) for _ in side]
+        choices = [[-1, 1], [-1], [1]] if is_double else [[-1], [1]]  # sides with a nightstand
+        if is_double and (self._is_crowded or self._bernoulli(0.4)):
+            choices = choices[1:]
+        for sides in [*choices, []]:
+            stands = [furniture.nightstand(rng, style, has_lamp=self._bernoulli(0.7)) for _ in sides]
             group = FurnitureGroup(bed.width, bed.depth, [], 0.4)
-            extent = [-bed.width / 2, bed.width / 2]
-            for s, stand in zip(side, tables, strict=True):
-                extent[(s + 1) // 2] += s * (stand.width + 0.04)
+            extent = [-bed.width / 2, bed.width / 2]  # of the group along x, with the bed in the middle
+            for side, stand in zip(sides, stands, strict=True):
+                extent[(side + 1) // 2] += side * (stand.width + 0.04)
             middle = (extent[0] + extent[1]) / 2
             group.width = extent[1] - extent[0]
             group.add_at_back(bed, -middle)
-            for s, stand in zip(side, tables, strict=True):
-                group.add_at_back(stand, s * (bed.width + stand.width + 0.08) / 2 - middle)
+            for side, stand in zip(sides, stands, strict=True):
+                group.add_at_back(stand, side * (bed.width + stand.width + 0.08) / 2 - middle)
             for where in ("centre", "any", "corner"):
                 if self.placer.try_on_wall(rng, group, where=where):
                     return
 
     def _bed_rug(self) -> None:
-        for p in self.placer.placements:
-            if p.model.name == "bed" and self._chance(0.7):
-                ahead = 0.25
-                x, y = p.x - np.sin(p.yaw) * ahead, p.y + np.cos(p.yaw) * ahead
-                rug = fixtures.rug(self.rng, width=p.model.width + 1.0, depth=1.7)
-                self.placer.lay(rug, x, y, p.yaw)
+        for item in self.placer.placements:
+            if item.model.name == "bed" and self._bernoulli(0.7):
+                x, y = _ahead_of(item, 0.25)
+                self.placer.lay(fixtures.rug(self.rng, width=item.model.width + 1.0, depth=1.7), x, y, item.yaw)
                 return
 
     def _desk(self) -> bool:
-        desk = furniture.desk(self.rng, self.style, has_computer=self._chance(0.75))
+        desk = furniture.desk(self.rng, self.style, has_computer=self._bernoulli(0.75))
         chair = furniture.office_chair(self.style)
-        tuck = 0.12
-        group = FurnitureGroup(desk.width, desk.depth + chair.depth - tuck, [], 0.25)
+        overlap = 0.12  # the chair stands partly under the desk
+        group = FurnitureGroup(desk.width, desk.depth + chair.depth - overlap, [], 0.25)
         group.add_at_back(desk, 0.0)
-        y = group.depth / 2 - chair.depth / 2
-        group.items.append(Placement(chair, -0.15, y, np.pi))
+        group.items.append(Placement(chair, -0.15, group.depth / 2 - chair.depth / 2, np.pi))
         return self.placer.try_on_wall(self.rng, group)
 
     def _plan_study(self) -> None:
@@ -141,14 +209,14 @@ class RoomProgram:
         self.essentials += [self._desk]
         self.usual += [lambda: self._wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5)]
         self.extras += [
-            lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._chance(0.5)), front=0.5),
-            lambda: self._chance(0.5) and self._wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner"),
-            lambda: self._chance(0.5) and self._wall(fixtures.cabinet(rng, style), front=0.5),
+            lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.5)), front=0.5),
+            lambda: self._bernoulli(0.5) and self._wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner"),
+            lambda: self._bernoulli(0.5) and self._wall(fixtures.cabinet(rng, style), front=0.5),
         ]
         self.decoration += [
-            lambda: self._chance(0.6) and self._wall(fixtures.floor_lamp(), where="corner"),
-            lambda: self._chance(0.5) and self._wall(fixtures.waste_bin(rng)),
-            lambda: self._chance(0.6) and self._middle_rug(),
+            lambda: self._bernoulli(0.6) and self._wall(fixtures.floor_lamp(), where="corner"),
+            lambda: self._bernoulli(0.5) and self._wall(fixtures.waste_bin(rng)),
+            lambda: self._bernoulli(0.6) and self._middle_rug(),
         ]
 
     # Living and dining rooms
@@ -160,69 +228,82 @@ class RoomProgram:
             self.extras.append(lambda: self._dining(4))
         choices: list[tuple[float, Step]] = [
             (0.9, self._armchair),
-            (0.7, lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._chance(0.3)), front=0.5)),
-            (0.6, lambda: self._wall(furniture.side_table(rng, style, has_lamp=self._chance(0.5)), where="corner")),
+            (0.7, lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.3)), front=0.5)),
+            (0.6, lambda: self._wall(furniture.side_table(rng, style, has_lamp=self._bernoulli(0.5)), where="corner")),
             (0.5, lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)),
             (0.4, self._armchair),
         ]
-        self.extras += [step for chance, step in choices if self._chance(chance)]
+        self.extras += [step for probability, step in choices if self._bernoulli(probability)]
         self.decoration += [
             self._coffee_rug,
-            lambda: self._chance(0.7) and self._wall(fixtures.floor_lamp(), where="corner"),
+            lambda: self._bernoulli(0.7) and self._wall(fixtures.floor_lamp(), where="corner"),
             lambda: self._wall(fixtures.plant(rng), where="corner"),
-            lambda: self._chance(0.5) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.5) and self._wall(fixtures.plant(rng), where="corner"),
             self._clock,
         ]
 
     def _seating(self) -> None:
+        """Place a television at a wall, and a sofa with a low table that face it."""
         rng, style, placer = self.rng, self.style, self.placer
         seats = 3 if placer.room.area > 17.0 else 2
         stand = furniture.tv_stand(rng, style)
-        for where in ("centre", "any"):
-            if placer.try_on_wall(rng, FurnitureGroup.of(stand, 0.9), where=where):
-                break
-        else:
-            stand = None  # type: ignore[assignment]
-        sofa, low_table = furniture.sofa(rng, style, seats=seats), furniture.coffee_table(rng, style)
+        has_stand = any(
+            placer.try_on_wall(rng, FurnitureGroup.of(stand, 0.9), where=where) for where in ("centre", "any")
+        )
+        sofa = furniture.sofa(rng, style, seats=seats)
+        low_table = furniture.coffee_table(rng, style)
         group = FurnitureGroup(sofa.width, sofa.depth + 0.38 + low_table.depth, [])
         group.add_at_back(sofa, 0.0)
         group.items.append(Placement(low_table, 0.0, (group.depth - low_table.depth) / 2, 0.0))
-        if stand is not None:
-            tv = next(p for p in placer.placements if p.model is stand)
-            normal = -np.sin(tv.yaw), np.cos(tv.yaw)
-            limits = placer.inside
-            to_wall = (limits.x1 - tv.x if normal[0] > 0.5 else tv.x - limits.x0 if normal[0] < -0.5
-                       else limits.y1 - tv.y if normal[1] > 0.5 else tv.y - limits.y0)  # fmt: skip
-            at_wall = to_wall - group.depth / 2 - 0.006
-            floating = [tv.model.depth / 2 + gap + group.depth / 2 for gap in (1.1, 0.95, 1.4, 1.8)]
-            distances = [*([at_wall] if at_wall - floating[0] < 1.1 else []), *floating, at_wall]
-            for distance in distances:
-                for shift in (0.0, 0.3, -0.3, 0.6, -0.6):
-                    x, y = (
-                        tv.x + normal[0] * distance + normal[1] * shift,
-                        tv.y + normal[1] * distance - normal[0] * shift,
-                    )
-                    if placer.try_at(group, x, y, tv.yaw + np.pi):
-                        return
+        if has_stand:
+            tv = next(item for item in placer.placements if item.model is stand)
+            if self._place_facing(group, tv):
+                return
         if not placer.try_on_wall(rng, group, where="centre") and not self._wall(sofa, front=0.5):
             self._wall(furniture.sofa(rng, style, seats=2), front=0.4)
 
+    def _place_facing(self, group: FurnitureGroup, tv: Placement) -> bool:
+        """Place a seating group so that it faces a television, at the opposite wall if that is near enough."""
+        normal = -np.sin(tv.yaw), np.cos(tv.yaw)  # from the television into the room
+        inside = self.placer.inside
+        if normal[0] > 0.5:
+            to_wall = inside.x1 - tv.x
+        elif normal[0] < -0.5:
+            to_wall = tv.x - inside.x0
+        elif normal[1] > 0.5:
+            to_wall = inside.y1 - tv.y
+        else:
+            to_wall = tv.y - inside.y0
+        at_wall = to_wall - group.depth / 2 - 0.006
+        floating = [tv.model.depth / 2 + gap + group.depth / 2 for gap in (1.1, 0.95, 1.4, 1.8)]
+        distances = [*floating, at_wall]
+        if at_wall - floating[0] < 1.1:
+            distances.insert(0, at_wall)
+        for distance in distances:
+            for shift in (0.0, 0.3, -0.3, 0.6, -0.6):
+                x = tv.x + normal[0] * distance + normal[1] * shift
+                y = tv.y + normal[1] * distance - normal[0] * shift
+                if self.placer.try_at(group, x, y, tv.yaw + np.pi):
+                    return True
+        return False
+
     def _armchair(self) -> bool:
         chair = furniture.sofa(self.rng, self.style, seats=1)
-        tables = [p for p in self.placer.placements if p.model.name == "coffee_table"]
+        tables = [item for item in self.placer.placements if item.model.name == "coffee_table"]
         for table in tables:
             for side in self.rng.permutation([-1, 1]):
                 shift = side * (table.model.width / 2 + 0.4 + chair.depth / 2)
-                x, y = table.x + np.cos(table.yaw) * shift, table.y + np.sin(table.yaw) * shift
+                x = table.x + np.cos(table.yaw) * shift
+                y = table.y + np.sin(table.yaw) * shift
                 if self.placer.try_at(FurnitureGroup.of(chair), x, y, table.yaw + side * np.pi / 2):
                     return True
         return self._wall(chair, front=0.5, where="corner")
 
     def _coffee_rug(self) -> None:
-        for p in self.placer.placements:
-            if p.model.name == "coffee_table":
+        for item in self.placer.placements:
+            if item.model.name == "coffee_table":
                 rug = fixtures.rug(self.rng, width=self.rng.uniform(2.0, 2.8), depth=self.rng.uniform(1.5, 2.0))
-                self.placer.lay(rug, p.x, p.y, p.yaw)
+                self.placer.lay(rug, item.x, item.y, item.yaw)
                 return
 
     def _plan_dining_room(self) -> None:
@@ -230,40 +311,47 @@ class RoomProgram:
         self.essentials += [lambda: self._dining(6 if self.placer.room.area > 13.0 and not self._is_crowded else 4)]
         self.extras += [lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [
-            lambda: self._chance(0.6) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.6) and self._wall(fixtures.plant(rng), where="corner"),
             self._clock,
         ]
 
     def _dining(self, num_chairs: int) -> bool:
-        rng, style, placer = self.rng, self.style, self.placer
+        """Place a table with chairs, as near the middle of the room as it fits; with fewer chairs if need be."""
         for count in [c for c in (6, 4, 2) if c <= num_chairs]:
-            width = {6: rng.uniform(1.6, 1.85), 4: rng.uniform(1.2, 1.4), 2: rng.uniform(0.75, 0.9)}[count]
-            table = furniture.table(rng, style, width=width, depth=rng.uniform(0.8, 0.92))
-            chairs = [furniture.chair(style) for _ in range(count)]
-            reach = chairs[0].depth - 0.2
-            group = FurnitureGroup(width + 0.02, table.depth + 2 * reach, [Placement(table, 0.0, 0.0, 0.0)])
-            places = {6: (-0.31 * width, 0.0, 0.31 * width), 4: (-0.25 * width, 0.25 * width), 2: (0.0,)}[count]
-            spots = [(x, side) for x in places for side in (-1, 1)]
-            for chair, (x, side) in zip(chairs, spots, strict=True):
-                y = side * (group.depth - chair.depth) / 2
-                group.items.append(Placement(chair, x, y, 0.0 if side < 0 else np.pi))
-            i = placer.inside
-            middle = (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2
-            for turn in rng.permutation([0.0, np.pi / 2]):
-                spread = np.concatenate(
-                    [np.zeros((1, 2)), rng.uniform(-0.5, 0.5, (14, 2)) * (i.x1 - i.x0, i.y1 - i.y0)]
-                )
-                for dx, dy in spread[np.argsort((spread**2).sum(1))]:
-                    if placer.try_at(group, middle[0] + dx, middle[1] + dy, float(turn)):
-                        return True
+            group = self._dining_group(count)
+            if self._place_near_middle(group):
+                return True
             for turn in (0.0, np.pi / 2):
-                on_wall = FurnitureGroup(*((group.width, group.depth) if turn == 0.0 else (group.depth, group.width)))
-                cos, sin = round(np.cos(turn)), round(np.sin(turn))
-                on_wall.items = [
-                    Placement(model, cos * x - sin * y, sin * x + cos * y, yaw + turn)
-                    for model, x, y, yaw, _ in group.items
-                ]
-                if placer.try_on_wall(rng, on_wall):
+                if self.placer.try_on_wall(self.rng, _turned(group, turn)):
+                    return True
+        return False
+
+    def _dining_group(self, count: int) -> FurnitureGroup:
+        """A table with 2, 4 or 6 chairs along its longer sides."""
+        rng, style = self.rng, self.style
+        # All three are drawn: the houses of all seeds depend on it.
+        widths = {6: rng.uniform(1.6, 1.85), 4: rng.uniform(1.2, 1.4), 2: rng.uniform(0.75, 0.9)}
+        width = widths[count]
+        table = furniture.table(rng, style, width=width, depth=rng.uniform(0.8, 0.92))
+        chairs = [furniture.chair(style) for _ in range(count)]
+        reach = chairs[0].depth - 0.2  # of a chair beyond the table's edge
+        group = FurnitureGroup(width + 0.02, table.depth + 2 * reach, [Placement(table, 0.0, 0.0, 0.0)])
+        columns = {6: (-0.31 * width, 0.0, 0.31 * width), 4: (-0.25 * width, 0.25 * width), 2: (0.0,)}[count]
+        spots = [(x, side) for x in columns for side in (-1, 1)]
+        for chair, (x, side) in zip(chairs, spots, strict=True):
+            y = side * (group.depth - chair.depth) / 2
+            group.items.append(Placement(chair, x, y, 0.0 if side < 0 else np.pi))
+        return group
+
+    def _place_near_middle(self, group: FurnitureGroup) -> bool:
+        """Try 15 places for each direction, from the middle of the room outwards."""
+        inside = self.placer.inside
+        middle = (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2
+        size = (inside.x1 - inside.x0, inside.y1 - inside.y0)
+        for yaw in self.rng.permutation([0.0, np.pi / 2]):
+            offsets = np.concatenate([np.zeros((1, 2)), self.rng.uniform(-0.5, 0.5, (14, 2)) * size])
+            for dx, dy in offsets[np.argsort((offsets**2).sum(1))]:
+                if self.placer.try_at(group, middle[0] + dx, middle[1] + dy, float(yaw)):
                     return True
         return False
 
@@ -276,8 +364,8 @@ class RoomProgram:
             self.extras.append(lambda: self._dining(4 if self.placer.room.area > 13.0 else 2))
         self.extras += [
             lambda: self.placer.room.area > 13.0 and self._has_dining_room and self._island(),
-            lambda: self._chance(0.5) and self._more_counter(),
-            lambda: self._chance(0.5) and self._wall(fixtures.shelf(rng), front=0.4),
+            lambda: self._bernoulli(0.5) and self._more_counter(),
+            lambda: self._bernoulli(0.5) and self._wall(fixtures.shelf(rng), front=0.4),
         ]
         self.decoration += [lambda: self._wall(fixtures.waste_bin(rng)), self._clock]
 
@@ -288,64 +376,72 @@ class RoomProgram:
 
     def _island(self) -> bool:
         model = fixtures.counter(self.rng, self.style, width=1.4, has_sink=False, has_microwave=False)
-        i = self.placer.inside
+        inside = self.placer.inside
         yaw = float(self.rng.choice([0.0, np.pi / 2]))
-        return self.placer.try_at(FurnitureGroup.of(model), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, yaw)
+        x = (inside.x0 + inside.x1) / 2
+        y = (inside.y0 + inside.y1) / 2
+        return self.placer.try_at(FurnitureGroup.of(model), x, y, yaw)
 
     def _kitchen_run(self) -> None:
+        """Place refrigerator, counters and stove in one row, or apart if no row fits."""
         rng, style = self.rng, self.style
-        for rest in (2.6, 2.1, 1.7, 1.2, 0.8):
+        for counter_width in (2.6, 2.1, 1.7, 1.2, 0.8):
             for has_cabinets in (True, False):
-                first = max(0.8, round(rest * 0.6, 2))
-                second = rest - first
-                fridge, stove = fixtures.refrigerator(rng), fixtures.stove(style)
-                row = [fridge, fixtures.counter(rng, style, width=first, has_sink=True, has_microwave=False), stove]
-                if second > 0.3:
-                    row.append(fixtures.counter(rng, style, width=second, has_sink=False, has_microwave=second > 0.8))
-                if self._chance(0.5):
-                    row = [row[0], *reversed(row[1:])]
-                group = FurnitureGroup(
-                    sum(model.width for model in row) + 0.006 * (len(row) - 1),
-                    max(model.depth for model in row),
-                    [],
-                    0.8,
-                )
+                row = self._kitchen_row(counter_width)
+                gaps = 0.006 * (len(row) - 1)
+                width = sum(model.width for model in row) + gaps
+                group = FurnitureGroup(width, max(model.depth for model in row), [], 0.8)
                 x = -group.width / 2
                 for model in row:
                     group.add_at_back(model, x + model.width / 2)
                     if has_cabinets and model.name == "counter":
-                        group.add_at_back(fixtures.wall_cabinet(style, width=model.width - 0.01), x + model.width / 2)
+                        cabinet = fixtures.wall_cabinet(style, width=model.width - 0.01)
+                        group.add_at_back(cabinet, x + model.width / 2)
                     x += model.width + 0.006
                 if self.placer.try_on_wall(rng, group):
-                    if rest < 1.7:
+                    if counter_width < 1.7:
                         self._more_counter()
                     return
         sink = fixtures.counter(rng, style, width=0.9, has_sink=True, has_microwave=False)
         for model in (sink, fixtures.refrigerator(rng), fixtures.stove(style)):
             self._wall(model, front=0.6, where="corner")
 
+    def _kitchen_row(self, counter_width: float) -> list[ObjectModel]:
+        """Refrigerator, counter with sink, stove and perhaps a second counter, or the last three reversed."""
+        rng, style = self.rng, self.style
+        first = max(0.8, round(counter_width * 0.6, 2))
+        second = counter_width - first
+        row = [fixtures.refrigerator(rng)]
+        stove = fixtures.stove(style)
+        row += [fixtures.counter(rng, style, width=first, has_sink=True, has_microwave=False), stove]
+        if second > 0.3:
+            row.append(fixtures.counter(rng, style, width=second, has_sink=False, has_microwave=second > 0.8))
+        if self._bernoulli(0.5):
+            row = [row[0], *reversed(row[1:])]
+        return row
+
     def _plan_bathroom(self) -> None:
         rng, style = self.rng, self.style
-        tub = [fixtures.bathtub(rng)] if self.placer.room.area > 5.0 and self._chance(0.65) else [fixtures.shower()]
+        has_tub = self.placer.room.area > 5.0 and self._bernoulli(0.65)
+        washing_place = fixtures.bathtub(rng) if has_tub else fixtures.shower()
         self.essentials += [
-            lambda: any(self._wall(model, front=0.3, where="corner") for model in [*tub, fixtures.shower()]),
+            lambda: any(self._wall(m, front=0.3, where="corner") for m in [washing_place, fixtures.shower()]),
             lambda: self._wall(fixtures.toilet(), front=0.4) or self._wall(fixtures.toilet()),
             lambda: self._wall(fixtures.vanity(rng, style), front=0.5) or self._wall(fixtures.vanity(rng, style)),
         ]
         self.extras += [
-            lambda: self._chance(0.35) and self._wall(fixtures.washing_machine(), front=0.5, where="corner")
+            lambda: self._bernoulli(0.35) and self._wall(fixtures.washing_machine(), front=0.5, where="corner")
         ]
         self.decoration += [
             self._bath_mat,
-            lambda: self._chance(0.6) and self._wall(fixtures.hamper(style), where="corner"),
+            lambda: self._bernoulli(0.6) and self._wall(fixtures.hamper(style), where="corner"),
         ]
 
     def _bath_mat(self) -> None:
-        for p in self.placer.placements:
-            if p.model.name in ("bathtub", "shower", "sink") and self._chance(0.6):
-                ahead = p.model.depth / 2 + 0.4
-                x, y = p.x - np.sin(p.yaw) * ahead, p.y + np.cos(p.yaw) * ahead
-                self.placer.lay(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, p.yaw)
+        for item in self.placer.placements:
+            if item.model.name in ("bathtub", "shower", "sink") and self._bernoulli(0.6):
+                x, y = _ahead_of(item, item.model.depth / 2 + 0.4)
+                self.placer.lay(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, item.yaw)
                 return
 
     def _plan_laundry(self) -> None:
@@ -358,11 +454,11 @@ class RoomProgram:
     def _plan_hallway(self) -> None:
         rng, style = self.rng, self.style
         self.extras += [
-            lambda: self._chance(0.7) and self._wall(fixtures.bench(rng, style)),
-            lambda: self._chance(0.4) and self._wall(furniture.side_table(rng, style, has_lamp=False)),
+            lambda: self._bernoulli(0.7) and self._wall(fixtures.bench(rng, style)),
+            lambda: self._bernoulli(0.4) and self._wall(furniture.side_table(rng, style, has_lamp=False)),
         ]
         self.decoration += [
-            lambda: self._chance(0.5) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.5) and self._wall(fixtures.plant(rng), where="corner"),
             self._pictures,
             self._middle_rug,
         ]
@@ -370,31 +466,47 @@ class RoomProgram:
     # Decoration
 
     def _middle_rug(self) -> bool:
-        i = self.placer.inside
-        size = i.x1 - i.x0, i.y1 - i.y0
-        width = min(0.55 * size[0], 2.6)
-        depth = min(0.55 * size[1], 2.6)
-        return self.placer.lay(
-            fixtures.rug(self.rng, width=width, depth=depth), (i.x0 + i.x1) / 2, (i.y0 + i.y1) / 2, 0.0
-        )
+        inside = self.placer.inside
+        width = min(0.55 * (inside.x1 - inside.x0), 2.6)
+        depth = min(0.55 * (inside.y1 - inside.y0), 2.6)
+        rug = fixtures.rug(self.rng, width=width, depth=depth)
+        return self.placer.lay(rug, (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2, 0.0)
 
     def _pictures(self) -> None:
         for _ in range(int(self.rng.integers(1, 4))):
             self.placer.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.5, 1.6)))
 
     def _clock(self) -> None:
-        if self._chance(0.5):
+        if self._bernoulli(0.5):
             self.placer.try_hang(self.rng, fixtures.wall_clock(), 1.8)
 
-    def curtains(self) -> None:
-        """Hangs curtains beside the windows of living rooms and bedrooms; to be called before any furniture is placed."""
-        if self.placer.room.type not in ("living_room", "bedroom", "dining_room", "study") or self._chance(0.3):
+    def hang_curtains(self) -> None:
+        """Hang curtains beside windows, mostly; to be called before any furniture is placed."""
+        has_curtains = self.placer.room.type in ("living_room", "bedroom", "dining_room", "study")
+        if not has_curtains or self._bernoulli(0.3):
             return
         self.placer.widen_windows(0.36)
         for wall in range(4):
             for opening, _ in self.placer.openings_of_wall(wall):
-                if opening.kind == "window":
-                    for side in (-1, 1):
-                        model = fixtures.curtain(self.style)
-                        at = opening.centre + side * (opening.width / 2 + 0.17)
-                        self.placer.hang_at(model, wall, at, 0.92, 0.92 + model.height, margin=0.0)
+                if opening.kind != "window":
+                    continue
+                for side in (-1, 1):
+                    along = opening.centre + side * (opening.width / 2 + 0.17)
+                    self.placer.hang_at(fixtures.curtain(self.style), wall, along, 0.92, opening_margin=0.0)
+
+
+def _ahead_of(item: Placement, distance: float) -> tuple[float, float]:
+    """Point in front of a piece, at a distance from its middle, m."""
+    return item.x - np.sin(item.yaw) * distance, item.y + np.cos(item.yaw) * distance
+
+
+def _turned(group: FurnitureGroup, turn: float) -> FurnitureGroup:
+    """The group turned by 0 or a quarter, within an outline of its own."""
+    width, depth = (group.width, group.depth) if turn == 0.0 else (group.depth, group.width)
+    cos = round(np.cos(turn))
+    sin = round(np.sin(turn))
+    items = [
+        Placement(item.model, cos * item.x - sin * item.y, sin * item.x + cos * item.y, item.yaw + turn)
+        for item in group.items
+    ]
+    return FurnitureGroup(width, depth, items)

@@ -1,4 +1,7 @@
-"""Furnishes the rooms of a SUNCG-style home by tables of chances: what is drawn stands where it fits, or is left out."""
+"""Furnishing of SUNCG-style houses by the rules and probabilities of `suncg_tables`.
+
+A piece that is drawn is placed where it fits, or left out.
+"""
 
 from __future__ import annotations
 
@@ -26,31 +29,32 @@ _NEXT_TO = 1.01 * _GAP  # m; a little more, so that rounding leaves the gap
 _TRIES = 25
 _SCALE = 0.85, 1.15  # of a piece's outline
 _TO_TABLE = 0.3, 0.45  # m; from a sofa to its low table
-_SHIFT = 0.2  # by so much of the anchor's width, to either side, a piece may stand off the middle
-_SOFA_AT_WALL = 0.6
+_SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its middle, to either side
+_SOFA_AT_WALL = 0.6  # probability
 _MIDDLE = 0.25, 0.75  # of the room's sides
-_MOST_PAINTINGS = 3
+_MAX_PAINTINGS = 3
 
 
 def furnish(rng: np.random.Generator, placers: Sequence[RoomPlacer], style: FurnitureStyle) -> None:
-    """Furnishes all rooms of a home.
+    """Furnish all rooms of a house.
 
     Args:
-        rng: Source of chance.
-        placers: The rooms, empty; filled.
-        style: Colours of the furniture.
+        rng: Random generator.
+        placers: The rooms, without furniture; filled.
+        style: Finishes of the furniture.
     """
-    present = frozenset(name for name, chance in PRESENCE_PROBABILITIES.items() if rng.random() < chance)
+    present = frozenset(name for name, probability in PRESENCE_PROBABILITIES.items() if rng.random() < probability)
     for placer in placers:
         for rule in ROOM_RULES[placer.room.type]:
             _apply_rule(rng, placer, style, present, rule, None)
-        for _ in range(int(rng.integers(_MOST_PAINTINGS + 1))):
+        for _ in range(int(rng.integers(_MAX_PAINTINGS + 1))):
             placer.try_hang(rng, fixtures.painting(rng), float(rng.uniform(1.5, 1.6)))
 
 
 def has_target(placers: Sequence[RoomPlacer]) -> bool:
-    """Whether there is anything to search for."""
-    return any(not TARGET_CLASSES.isdisjoint(p.model.classes) for placer in placers for p in placer.placements)
+    """True if the house has an object of one of `TARGET_CLASSES`."""
+    placed = [item.model for placer in placers for item in placer.placements]
+    return any(not TARGET_CLASSES.isdisjoint(model.classes) for model in placed)
 
 
 def _apply_rule(
@@ -61,7 +65,16 @@ def _apply_rule(
     rule: FurnitureRule,
     anchor: Placement | None,
 ) -> None:
-    """Draws the pieces of a wish and places those that fit, with what goes with them."""
+    """Draw the pieces of a rule and place those that fit, each with its companions.
+
+    Args:
+        rng: Random generator.
+        placer: The room.
+        style: Finishes of the furniture.
+        present: Entries of `PRESENCE_PROBABILITIES` that this house has.
+        rule: The rule.
+        anchor: The piece that the rule's pieces accompany; None if they stand alone.
+    """
     kind = FURNITURE_KINDS[rule.kind]
     if kind.presence_key and kind.presence_key not in present:
         if rule.kind not in SUBSTITUTES:
@@ -70,20 +83,21 @@ def _apply_rule(
     for _ in range(int(rng.integers(rule.count[0], rule.count[1] + 1))):
         if rng.random() >= rule.probability:
             continue
-        model = _draw(rng, style, kind)
+        model = _draw_model(rng, style, kind)
         where = rule.where
         if where == "sofa":
             where = "wall" if rng.random() < _SOFA_AT_WALL else "centre"
         if _place(rng, placer, model, where, anchor):
             placed = placer.placements[-1]
-            for follower in rule.companions:
-                _apply_rule(rng, placer, style, present, follower, placed)
+            for companion in rule.companions:
+                _apply_rule(rng, placer, style, present, companion, placed)
 
 
-def _draw(rng: np.random.Generator, style: FurnitureStyle, kind: FurnitureKind) -> ObjectModel:
-    """One piece of its usual size, a little larger or smaller."""
+def _draw_model(rng: np.random.Generator, style: FurnitureStyle, kind: FurnitureKind) -> ObjectModel:
+    """Draw one piece of its usual size, a little larger or smaller."""
     scale = rng.uniform(*_SCALE)
-    width, depth = kind.size[0] * scale, kind.size[1] * scale
+    width = kind.size[0] * scale
+    depth = kind.size[1] * scale
     model = kind.make(rng, style)
     if model.width == model.depth:  # a round table stays round
         width = depth = float(np.sqrt(width * depth))
@@ -93,7 +107,7 @@ def _draw(rng: np.random.Generator, style: FurnitureStyle, kind: FurnitureKind) 
 def _place(
     rng: np.random.Generator, placer: RoomPlacer, model: ObjectModel, where: str, anchor: Placement | None
 ) -> bool:
-    """Tries to place a piece; whether it stands."""
+    """Try places for a piece; True if it was placed."""
     if where == "wall":
         group = FurnitureGroup(model.width + 2 * _GAP, model.depth + _GAP)
         group.add_at_back(model, 0.0)
@@ -103,32 +117,36 @@ def _place(
     for _ in range(_TRIES):
         if anchor is None:
             x, y = (low + rng.uniform(*_MIDDLE) * (high - low) for low, high in (inside.span(0), inside.span(1)))
-            spot = x, y, WALL_YAW[int(rng.integers(4))]
+            yaw = WALL_YAW[int(rng.integers(4))]
         else:
-            dx, dy, turn = _spot_near(rng, anchor.model, model, where)
-            cos, sin = float(np.cos(anchor.yaw)), float(np.sin(anchor.yaw))
-            spot = anchor.x + cos * dx - sin * dy, anchor.y + sin * dx + cos * dy, anchor.yaw + turn
-        if placer.try_at(group, *spot):
+            dx, dy, turn = _draw_spot_near(rng, anchor.model, model, where)
+            cos = float(np.cos(anchor.yaw))
+            sin = float(np.sin(anchor.yaw))
+            x = anchor.x + cos * dx - sin * dy
+            y = anchor.y + sin * dx + cos * dy
+            yaw = anchor.yaw + turn
+        if placer.try_at(group, x, y, yaw):
             return True
     return False
 
 
-def _spot_near(
+def _draw_spot_near(
     rng: np.random.Generator, anchor: ObjectModel, model: ObjectModel, where: str
 ) -> tuple[float, float, float]:
-    """Place and turn of a piece in the frame of the piece that it goes with."""
-    across, along = (anchor.width + model.width) / 2 + _NEXT_TO, (anchor.depth + model.depth) / 2 + _NEXT_TO
+    """Draw place (x, y) and yaw of a companion in the frame of its anchor; see `FurnitureRule.where`."""
+    across = (anchor.width + model.width) / 2 + _NEXT_TO
+    along = (anchor.depth + model.depth) / 2 + _NEXT_TO
     if where == "beside":
         return float(rng.choice([-across, across])), (model.depth - anchor.depth) / 2 + _GAP, 0.0
     if where == "before":
         return rng.uniform(-_SHIFT, _SHIFT) * anchor.width, along + rng.uniform(*_TO_TABLE), 0.0
     if where == "facing":
         return rng.uniform(-_SHIFT, _SHIFT) * anchor.width, along, np.pi
-    side = int(rng.integers(4))  # of the anchor: back, left, front, right
+    side = int(rng.integers(4))  # "around": back, left, front or right of the anchor
     shift = rng.uniform(-0.5, 0.5)
     if side % 2 == 0:
         slack = max(anchor.width - model.width, 0.0)
         return shift * slack, along if side == 2 else -along, np.pi if side == 2 else 0.0
-    across = anchor.width / 2 + model.depth / 2 + _NEXT_TO
+    across = anchor.width / 2 + model.depth / 2 + _NEXT_TO  # turned by a quarter
     slack = max(anchor.depth - model.width, 0.0)
     return (across if side == 3 else -across), shift * slack, np.pi / 2 if side == 3 else -np.pi / 2

@@ -1,8 +1,9 @@
-"""What SUNCG-style homes hold, as tables of chances: which classes a home has at all, what each type of room gets, and how large it is.
+"""Tables of SUNCG-style houses: which classes they have, and what each type of room gets.
 
 Source:
-    This project's: no houses of the Scene Memory Transformer's article are to be had. Classes are present as often as in the houses that it
-    used; the chances of beds and low tables in bedrooms were raised until a random policy found as many classes as in the article.
+    This project's: SUNCG's houses, which the Scene Memory Transformer was trained in, were withdrawn. Classes are
+    present as often as in its houses. The probabilities of beds and low tables in bedrooms were raised until a random
+    policy found as many classes as in its paper.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ class FurnitureKind:
     """A kind of furniture.
 
     Attributes:
-        size: Usual outline, width and depth, m.
-        make: Draws one; it is stretched to the outline.
-        switch: Entry of `PRESENCE_PROBABILITIES` that a home without it is without this kind; empty if all homes may have it.
+        size: Usual width and depth, m.
+        make: Function that draws one; it is stretched to about the usual size.
+        presence_key: Entry of `PRESENCE_PROBABILITIES` that decides whether a house has this kind; empty if all houses
+            may have it.
     """
 
     size: tuple[float, float]
@@ -36,16 +38,16 @@ class FurnitureKind:
 
 @dataclass(frozen=True)
 class FurnitureRule:
-    """What a room gets.
+    """Pieces of one kind that a room gets.
 
     Attributes:
-        item: Key of `FURNITURE_KINDS`.
-        chance: Of each piece.
-        count: Fewest and most pieces that chance decides about.
-        where: "wall" (back to any wall), "sofa" (6 of 10 at a wall, the rest in the middle), "centre" (in the middle of the room), and
-            relative to the piece that it goes with: "beside" (at its back end), "before" (a little way off its front, turned like
-            it), "facing" (at its front, turned to it), "around" (at any side, turned to it).
-        followers: What goes with a piece once it stands.
+        kind: Key of `FURNITURE_KINDS`.
+        probability: Probability of each piece.
+        count: Fewest and most pieces that are drawn, each with this probability.
+        where: "wall" (back to any wall), "sofa" (6 of 10 at a wall, the rest in the middle) or "centre" (middle of the
+            room); for companions "beside" (at the back end of their anchor), "before" (a little in front of it, turned
+            like it), "facing" (at its front, turned to it) or "around" (at any side, turned to it).
+        companions: Rules for pieces that go with each placed piece, their anchor.
     """
 
     kind: str
@@ -55,7 +57,7 @@ class FurnitureRule:
     companions: tuple[FurnitureRule, ...] = ()
 
 
-#: Chance that a home has a class at all, where its rooms want it and have a place for it.
+#: Probability that a house has a class at all, if its rooms draw it and have a place for it.
 PRESENCE_PROBABILITIES = {
     "bed": 0.82,
     "sofa": 0.97,
@@ -65,7 +67,7 @@ PRESENCE_PROBABILITIES = {
     "bookshelf": 0.74,
 }
 
-#: A home with none of these has nothing to search for.
+#: A house with none of these has nothing to search for, and is drawn again.
 TARGET_CLASSES = frozenset({"bed", "sofa", "coffee_table", "dining_table", "television", "refrigerator", "bookshelf"})
 
 
@@ -73,7 +75,8 @@ def _counter(rng: np.random.Generator, style: FurnitureStyle, has_sink: bool) ->
     return fixtures.counter(rng, style, width=2.4, has_sink=has_sink, has_microwave=bool(rng.random() < 0.5))
 
 
-# Books, pillows and the like are of the class of what they lie on: SUNCG's models are labelled as wholes.
+# Books and pillows get the class of what they lie on, as SUNCG labels each model as one object.
+# In the functions, `r` is the random generator and `s` the style.
 FURNITURE_KINDS: dict[str, FurnitureKind] = {
     "bed": FurnitureKind((1.6, 2.0), lambda r, s: furniture.bed(r, s, is_double=True).merge_instances("pillow"), "bed"),
     "nightstand": FurnitureKind((0.45, 0.4), lambda r, s: furniture.nightstand(r, s, has_lamp=bool(r.random() < 0.5))),
@@ -112,31 +115,62 @@ FURNITURE_KINDS: dict[str, FurnitureKind] = {
 
 _DESK = FurnitureRule("computer_desk", companions=(FurnitureRule("office_chair", where="facing"),))
 
-#: By type of room, in the order in which it is placed.
+#: Rules of each type of room, in the order in which pieces are placed.
 ROOM_RULES: dict[str, tuple[FurnitureRule, ...]] = {
     "bedroom": (
         FurnitureRule("bed", companions=(FurnitureRule("nightstand", 0.21, (2, 2), "beside"),)),
-        FurnitureRule("wardrobe", 0.27), FurnitureRule("dresser", 0.15), replace(_DESK, probability=0.11), FurnitureRule("television", 0.55),
-        FurnitureRule("bookshelf", 0.44), FurnitureRule("low_table", 0.60), FurnitureRule("lamp", 0.12), FurnitureRule("bed", 0.20),
+        FurnitureRule("wardrobe", 0.27),
+        FurnitureRule("dresser", 0.15),
+        replace(_DESK, probability=0.11),
+        FurnitureRule("television", 0.55),
+        FurnitureRule("bookshelf", 0.44),
+        FurnitureRule("low_table", 0.60),
+        FurnitureRule("lamp", 0.12),
+        FurnitureRule("bed", 0.20),
     ),
     "living_room": (
         FurnitureRule("sofa", where="sofa", companions=(FurnitureRule("low_table", where="before"),)),
-        FurnitureRule("sofa", 0.65), FurnitureRule("low_table", 0.50), FurnitureRule("armchair", 0.15, (2, 2)), FurnitureRule("television"), FurnitureRule("bookshelf", 0.21),
-        FurnitureRule("plant", 0.18, (2, 2)), FurnitureRule("lamp", 0.18),
+        FurnitureRule("sofa", 0.65),
+        FurnitureRule("low_table", 0.50),
+        FurnitureRule("armchair", 0.15, (2, 2)),
+        FurnitureRule("television"),
+        FurnitureRule("bookshelf", 0.21),
+        FurnitureRule("plant", 0.18, (2, 2)),
+        FurnitureRule("lamp", 0.18),
     ),
     "dining_room": (
         FurnitureRule("table", where="centre", companions=(FurnitureRule("chair", 1.0, (3, 6), "around"),)),
-        FurnitureRule("cabinet", 0.18), FurnitureRule("plant", 0.12),
+        FurnitureRule("cabinet", 0.18),
+        FurnitureRule("plant", 0.12),
     ),
     "kitchen": (
-        FurnitureRule("counter"), FurnitureRule("worktop", 0.18), FurnitureRule("refrigerator"), FurnitureRule("cabinet", 0.15),
+        FurnitureRule("counter"),
+        FurnitureRule("worktop", 0.18),
+        FurnitureRule("refrigerator"),
+        FurnitureRule("cabinet", 0.15),
         FurnitureRule("table", 0.75, where="centre", companions=(FurnitureRule("chair", 1.0, (2, 4), "around"),)),
     ),
-    "bathroom": (FurnitureRule("toilet"), FurnitureRule("sink"), FurnitureRule("bathtub", 0.24), FurnitureRule("cabinet", 0.12)),
-    "study": (_DESK, FurnitureRule("bookshelf"), FurnitureRule("cabinet", 0.15), FurnitureRule("armchair", 0.09), FurnitureRule("sofa", 0.40)),
+    "bathroom": (
+        FurnitureRule("toilet"),
+        FurnitureRule("sink"),
+        FurnitureRule("bathtub", 0.24),
+        FurnitureRule("cabinet", 0.12),
+    ),
+    "study": (
+        _DESK,
+        FurnitureRule("bookshelf"),
+        FurnitureRule("cabinet", 0.15),
+        FurnitureRule("armchair", 0.09),
+        FurnitureRule("sofa", 0.40),
+    ),
     "other": (FurnitureRule("shelf"), FurnitureRule("box", 0.18, (3, 3))),
-    "hallway": (FurnitureRule("hall_table", 0.50), FurnitureRule("bookshelf", 0.30), FurnitureRule("cabinet", 0.15), FurnitureRule("plant", 0.12)),
-}  # fmt: skip
+    "hallway": (
+        FurnitureRule("hall_table", 0.50),
+        FurnitureRule("bookshelf", 0.30),
+        FurnitureRule("cabinet", 0.15),
+        FurnitureRule("plant", 0.12),
+    ),
+}
 
-#: What takes the place of a kind that a home is without. SUNCG counts computers as televisions.
+#: Kind that takes the place of one that a house does not have. SUNCG counts computers as televisions.
 SUBSTITUTES = {"television": "tv_stand", "computer_desk": "desk"}

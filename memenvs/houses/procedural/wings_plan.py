@@ -1,9 +1,14 @@
-"""Floor plans as usual homes have them: living areas, bedrooms along corridors, doors where one would walk."""
+"""Floor plans of usual homes: living areas, and wings of rooms along a hallway.
+
+Each try lays out rooms of drawn types, then joins neighbours by doors, the most usual connections first. The plan
+with the least unusual connections is kept.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +16,11 @@ from memenvs.houses.procedural.floor_plan import (
     DOOR_HEIGHT,
     FRAME,
     GRID,
+    PASSAGE_HEIGHT,
     FloorPlan,
     Opening,
     PlanRoom,
+    Rectangle,
     WallSegment,
     add_outer_openings,
     find_wall_segments,
@@ -31,17 +38,20 @@ SMALLEST_SIDE = {
     "laundry": 1.85, "hallway": 1.2,
 }  # fmt: skip
 
+#: Rooms of every house of at least 4 rooms; a smaller one has the first of them.
 _BASE = ("living_room", "bedroom", "kitchen", "bathroom")
+#: Further rooms and their weights; they are drawn without replacement.
 _EXTRAS = (
     ("bedroom", 3.0), ("dining_room", 2.0), ("bathroom", 1.6), ("study", 1.8), ("laundry", 1.0), ("bedroom", 1.6),
     ("bathroom", 0.7), ("bedroom", 0.8), ("study", 0.5),
 )  # fmt: skip
 _PUBLIC = ("living_room", "kitchen", "dining_room")
-_LEAVES = ("bathroom", "laundry")
+_DEAD_ENDS = ("bathroom", "laundry")  # rooms that should have a single door
 
 _TRIES = 120
-# How odd it is to walk from one type of room straight into another; missing pairs are `_ODD`.
-_ODD = 12.0
+_GOOD_COST = 4.2  # no more tries once a plan costs less
+#: Penalty of a door between two types of room; `_UNUSUAL` for pairs that are not listed.
+_UNUSUAL = 12.0
 _DOOR_COST = {
     frozenset(pair): cost
     for pair, cost in {
@@ -56,124 +66,137 @@ _DOOR_COST = {
         ("bedroom", "study"): 5.0, ("kitchen", "study"): 4.5, ("living_room",): 1.0,
     }.items()
 }  # fmt: skip
+_MAX_EXTRA_COST = 1.9  # a second connection must not be less usual than this
+_DEAD_END_COST = 20.0  # of a dead end with more than one door
+
+
+class _RoomSize(NamedTuple):
+    """A room before it has a place."""
+
+    type: str
+    area: float  # square metres
 
 
 def draw_wings_plan(
     rng: np.random.Generator, num_rooms: int, area: float, *, passages: float = 0.5, extra_doors: float = 0.3
 ) -> FloorPlan | None:
-    """A floor plan with sensible rooms and doors; the best of several tries.
+    """Draw a floor plan with sensible rooms and doors; the best of several tries.
 
     Args:
-        rng: Source of chance.
+        rng: Random generator.
         num_rooms: Number of rooms, 2 to 14.
-        area: Wanted floor area, square metres; met within some per cent.
-        passages: Chance that living areas are joined by a wide passage instead of a door.
-        extra_doors: Chance of a door between living areas that are connected already.
+        area: Target floor area, square metres; met within a few per cent.
+        passages: Probability that living areas are joined by a wide passage instead of a door.
+        extra_doors: Probability of a door between living areas that are connected already.
 
     Returns:
-        A plan in which every room can be reached, its smallest corner at the origin; None if no plan was found with rooms
-        that are wide enough, which is rare unless `area` is small for `num_rooms`.
+        A plan in which every room can be reached, its smallest corner at the origin; None if no plan was found with
+        rooms that are wide enough, which is rare unless `area` is small for `num_rooms`.
     """
     best: FloorPlan | None = None
     for _ in range(_TRIES):
-        rooms = _arrange(rng, _room_types(rng, num_rooms), area)
-        plan = None if rooms is None else _with_openings(rng, rooms, passages, extra_doors)
+        rooms = _lay_out_rooms(rng, _draw_types(rng, num_rooms), area)
+        plan = None if rooms is None else _add_openings(rng, rooms, passages, extra_doors)
         if plan is not None and (best is None or plan.cost < best.cost):
             best = plan
-        if best is not None and best.cost < 4.2:
+        if best is not None and best.cost < _GOOD_COST:
             break
     return best
 
 
-def _room_types(rng: np.random.Generator, num_rooms: int) -> list[str]:
-    """Types of all rooms; two or more rooms, up to 14."""
+def _draw_types(rng: np.random.Generator, num_rooms: int) -> list[str]:
+    """Draw the types of 2 to 14 rooms; hallways come last."""
     types = list(_BASE[: min(num_rooms, 4)])
-    num_hallways = 0 if num_rooms < 6 else 2 if num_rooms >= 11 and rng.random() < 0.5 else 1
+    if num_rooms < 6:
+        num_hallways = 0
+    else:
+        num_hallways = 2 if num_rooms >= 11 and rng.random() < 0.5 else 1
+    # The smallest of exponential variables over weights is a weighted draw without replacement.
     weights = np.array([weight for _, weight in _EXTRAS])
     keys = rng.exponential(size=len(_EXTRAS)) / weights
     types += [_EXTRAS[i][0] for i in np.argsort(keys)[: num_rooms - len(types) - num_hallways]]
     return types + ["hallway"] * num_hallways
 
 
-def _arrange(rng: np.random.Generator, types: list[str], area: float) -> list[PlanRoom] | None:
-    """Places rooms of these types, or None if one comes out too narrow."""
+def _lay_out_rooms(rng: np.random.Generator, types: list[str], area: float) -> list[PlanRoom] | None:
+    """Place rooms of these types, or None if one comes out too narrow."""
     num_hallways = types.count("hallway")
-    wanted = np.array([TYPICAL_AREA[t] * rng.uniform(0.8, 1.25) for t in types if t != "hallway"])
-    corridor = rng.uniform(1.35, 1.65)
-    wanted *= max(area - corridor * (5.0 + 1.2 * num_hallways), 0.5 * area) / wanted.sum()
-    sized = [(t, float(a)) for t, a in zip([t for t in types if t != "hallway"], wanted, strict=True)]
+    others = [name for name in types if name != "hallway"]
+    areas = np.array([TYPICAL_AREA[name] * rng.uniform(0.8, 1.25) for name in others])
+    corridor = rng.uniform(1.35, 1.65)  # m; width
+    areas *= max(area - corridor * (5.0 + 1.2 * num_hallways), 0.5 * area) / areas.sum()
+    sizes = [_RoomSize(name, float(room_area)) for name, room_area in zip(others, areas, strict=True)]
     if num_hallways == 0:
-        height = np.sqrt(area * rng.uniform(0.6, 1.6))
-        rooms = _first_wide(lambda: _split(rng, sized, (0.0, 0.0), (area / height, height)))
+        depth = np.sqrt(area * rng.uniform(0.6, 1.6))
+        floor = Rectangle((0.0, 0.0), (area / depth, depth))
+        rooms = _retry_until_wide(lambda: _split_floor(rng, sizes, floor))
     else:
-        rooms = _with_wings(rng, sized, corridor, num_hallways)
-    rooms = _on_raster(rng, rooms, area)
+        rooms = _add_wings(rng, sizes, corridor, num_hallways)
+    rooms = _align_to_grid(rng, rooms, area)
     return rooms if _are_wide(rooms, slack=GRID) else None
 
 
-def _split(
-    rng: np.random.Generator, sized: list[tuple[str, float]], low: tuple[float, float], high: tuple[float, float]
-) -> list[PlanRoom]:
-    """Cuts a rectangle into rooms whose areas are in proportion to those wanted."""
-    if len(sized) == 1:
-        return [PlanRoom(low, high, sized[0][0])]
-    order = rng.permutation(len(sized))
-    num_first = int(rng.integers(1, len(sized)))
-    first, second = [sized[i] for i in order[:num_first]], [sized[i] for i in order[num_first:]]
-    share = sum(a for _, a in first) / sum(a for _, a in sized)
-    sides = high[0] - low[0], high[1] - low[1]
+def _split_floor(rng: np.random.Generator, sizes: list[_RoomSize], floor: Rectangle) -> list[PlanRoom]:
+    """Split a rectangle into rooms whose areas are in proportion to those given."""
+    if len(sizes) == 1:
+        return [PlanRoom(floor.low, floor.high, sizes[0].type)]
+    order = rng.permutation(len(sizes))
+    num_first = int(rng.integers(1, len(sizes)))
+    first = [sizes[i] for i in order[:num_first]]
+    second = [sizes[i] for i in order[num_first:]]
+    fraction = sum(size.area for size in first) / sum(size.area for size in sizes)
+    sides = floor.size
     axis = int(sides[1] > sides[0]) if rng.random() < 0.8 else int(rng.integers(2))
-    at = low[axis] + share * sides[axis]
-    middle_high = (at, high[1]) if axis == 0 else (high[0], at)
-    middle_low = (at, low[1]) if axis == 0 else (low[0], at)
-    return _split(rng, first, low, middle_high) + _split(rng, second, middle_low, high)
+    first_part, second_part = floor.split(axis, floor.low[axis] + fraction * sides[axis])
+    return _split_floor(rng, first, first_part) + _split_floor(rng, second, second_part)
 
 
-def _with_wings(
-    rng: np.random.Generator, sized: list[tuple[str, float]], corridor: float, num_wings: int
-) -> list[PlanRoom]:
-    """A public part (living room, kitchen, dining room) and one or two wings of rooms on both sides of a corridor."""
-    public = [room for room in sized if room[0] in _PUBLIC]
-    private = [room for room in sized if room[0] not in _PUBLIC]
+def _add_wings(rng: np.random.Generator, sizes: list[_RoomSize], corridor: float, num_wings: int) -> list[PlanRoom]:
+    """A public part (living room, kitchen, dining room) and one or two wings with a corridor each."""
+    public = [size for size in sizes if size.type in _PUBLIC]
+    private = [size for size in sizes if size.type not in _PUBLIC]
     order = rng.permutation(len(private))
     wings = [[private[i] for i in order[k::num_wings]] for k in range(num_wings)]
     depth = rng.uniform(6.0, 9.5)
-    width = sum(a for _, a in public) / depth
-    rooms = _first_wide(lambda: _split(rng, public, (0.0, 0.0), (width, depth)))
+    width = sum(size.area for size in public) / depth
+    floor = Rectangle((0.0, 0.0), (width, depth))
+    rooms = _retry_until_wide(lambda: _split_floor(rng, public, floor))
     for side, wing in zip((1, -1), wings, strict=False):
-        rooms += _first_wide(partial(_wing, rng, wing, side, (width, depth), corridor))
+        rooms += _retry_until_wide(partial(_draw_wing, rng, wing, side, floor, corridor))
     return rooms
 
 
-def _wing(
-    rng: np.random.Generator, sized: list[tuple[str, float]], side: int, public: tuple[float, float], corridor: float
+def _draw_wing(
+    rng: np.random.Generator, sizes: list[_RoomSize], side: int, public: Rectangle, corridor: float
 ) -> list[PlanRoom]:
-    """Two rows of rooms with a corridor between them, to the right (side 1) or left (-1) of a public part of this size."""
-    rows: list[list[tuple[str, float]]] = [[], []]
-    noise = rng.uniform(0.7, 1.4, len(sized))
-    for k in np.argsort([-area * n for (_, area), n in zip(sized, noise, strict=True)]):
-        rows[int(sum(a for _, a in rows[0]) > sum(a for _, a in rows[1]))].append(sized[k])
+    """Two rows of rooms with a corridor between them, to the right (side 1) or left (-1) of the public part."""
+    # Fill the two rows in turn with the largest rooms, so that both come out about as deep.
+    rows: list[list[_RoomSize]] = [[], []]
+    noise = rng.uniform(0.7, 1.4, len(sizes))
+    for k in np.argsort([-size.area * factor for size, factor in zip(sizes, noise, strict=True)]):
+        rows[int(sum(size.area for size in rows[0]) > sum(size.area for size in rows[1]))].append(sizes[k])
     if rng.random() < 0.5:
         rows.reverse()
-    length = sum(a for _, a in sized) / np.clip(public[1] * rng.uniform(0.75, 1.1) - corridor, 4.0, 8.5)
-    depths = [sum(a for _, a in row) / length for row in rows]
-    bottom = rng.uniform(-0.3, 0.3) + 0.5 * (public[1] - sum(depths) - corridor)
+    public_width, public_depth = public.high
+    length = sum(size.area for size in sizes) / np.clip(public_depth * rng.uniform(0.75, 1.1) - corridor, 4.0, 8.5)
+    depths = [sum(size.area for size in row) / length for row in rows]
+    bottom = rng.uniform(-0.3, 0.3) + 0.5 * (public_depth - sum(depths) - corridor)
     if abs(bottom) < 0.6:
         bottom = 0.0
-    start = public[0] if side == 1 else -length
+    start = public_width if side == 1 else -length
     low_corridor = bottom + depths[0]
     rooms = [PlanRoom((start, low_corridor), (start + length, low_corridor + corridor), "hallway")]
-    for row, low, deep in zip(rows, (bottom, low_corridor + corridor), depths, strict=True):
+    for row, low, depth in zip(rows, (bottom, low_corridor + corridor), depths, strict=True):
         x = start
         for i in rng.permutation(len(row)):
-            room_type, area = row[i]
-            rooms.append(PlanRoom((x, low), (x + area / deep, low + deep), room_type))
-            x += area / deep
+            width = row[i].area / depth
+            rooms.append(PlanRoom((x, low), (x + width, low + depth), row[i].type))
+            x += width
     return rooms
 
 
-def _first_wide(make: Callable[[], list[PlanRoom]]) -> list[PlanRoom]:
-    """Calls `make` until all its rooms are wide enough, a few times at most; the last result."""
+def _retry_until_wide(make: Callable[[], list[PlanRoom]]) -> list[PlanRoom]:
+    """Call `make` until all its rooms are wide enough, 12 times at most; the last result."""
     for _ in range(11):
         rooms = make()
         if _are_wide(rooms, slack=0.0):
@@ -182,16 +205,17 @@ def _first_wide(make: Callable[[], list[PlanRoom]]) -> list[PlanRoom]:
 
 
 def _are_wide(rooms: list[PlanRoom], slack: float) -> bool:
-    """Whether no room is narrower than its type allows by more than `slack` (m) or much longer than wide."""
+    """False if a room is narrower than its type allows by more than `slack` (m), or much longer than wide."""
     for room in rooms:
         short, long = sorted(room.size)
-        if short < SMALLEST_SIDE[room.type] - slack or long > (12.0 if room.type == "hallway" else 2.2) * short:
+        max_aspect = 12.0 if room.type == "hallway" else 2.2
+        if short < SMALLEST_SIDE[room.type] - slack or long > max_aspect * short:
             return False
     return True
 
 
-def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> list[PlanRoom]:
-    """Turns and mirrors the plan at random, scales it to an area, moves its smallest corner to the origin, and rounds."""
+def _align_to_grid(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> list[PlanRoom]:
+    """Rotate and mirror a plan at random, scale it to an area, move its corner to the origin, and round."""
     corners = np.array([[room.low, room.high] for room in rooms])  # (R, 2, 2): room, low or high, axis
     if rng.random() < 0.5:
         corners = corners[:, :, ::-1]
@@ -206,44 +230,57 @@ def _on_raster(rng: np.random.Generator, rooms: list[PlanRoom], area: float) -> 
     ]
 
 
-def _with_openings(
+def _add_openings(
     rng: np.random.Generator, rooms: list[PlanRoom], passages: float, extra_doors: float
 ) -> FloorPlan | None:
-    """Doors, front door and windows for these rooms, or None if not all rooms can be connected."""
+    """Doors, front door and windows for these rooms, or None if not all rooms can be connected.
+
+    Walls are taken in the order of their door's cost, as Kruskal's algorithm does for a minimum spanning tree.
+    """
     inner, outer = find_wall_segments(rooms)
-    costs = [_DOOR_COST.get(frozenset(rooms[k].type for k in c.rooms), _ODD) for c in inner]
-    group = list(range(len(rooms)))
-    degree = [0] * len(rooms)
+    costs = [_DOOR_COST.get(frozenset(rooms[k].type for k in wall.rooms), _UNUSUAL) for wall in inner]
+    group = list(range(len(rooms)))  # rooms of the same number are connected
+    num_doors = [0] * len(rooms)
     openings: list[Opening] = []
-    worst = 0.0
+    plan_cost = 0.0  # of the least usual connection that the tree needs
     for cost, k in sorted((cost + 0.3 * rng.random(), k) for k, cost in enumerate(costs)):
-        contact = inner[k]
-        a, b = contact.rooms
-        if contact.length < SHORTEST_WALL:
+        wall = inner[k]
+        a, b = wall.rooms
+        if wall.length < SHORTEST_WALL:
             continue
         if group[a] == group[b]:
-            if cost > 1.9 or rooms[a].type in _LEAVES or rooms[b].type in _LEAVES or rng.random() >= extra_doors:
+            is_dead_end = rooms[a].type in _DEAD_ENDS or rooms[b].type in _DEAD_ENDS
+            if cost > _MAX_EXTRA_COST or is_dead_end or rng.random() >= extra_doors:
                 continue
         else:
-            worst = max(worst, cost)
-            group = [group[a] if g == group[b] else g for g in group]
-        degree[a] += 1
-        degree[b] += 1
-        openings.append(_doorway(rng, contact, (rooms[a].type, rooms[b].type), passages))
+            plan_cost = max(plan_cost, cost)
+            group = [group[a] if each == group[b] else each for each in group]
+        num_doors[a] += 1
+        num_doors[b] += 1
+        openings.append(_draw_doorway(rng, wall, (rooms[a].type, rooms[b].type), passages))
     if len(set(group)) > 1:
         return None
-    worst += sum(20.0 for room, d in zip(rooms, degree, strict=True) if room.type in _LEAVES and d > 1)
-    return FloorPlan(tuple(rooms), add_outer_openings(rng, rooms, outer, openings), worst)
+    plan_cost += sum(
+        _DEAD_END_COST for room, doors in zip(rooms, num_doors, strict=True) if room.type in _DEAD_ENDS and doors > 1
+    )
+    return FloorPlan(tuple(rooms), add_outer_openings(rng, rooms, outer, openings), plan_cost)
 
 
-def _doorway(rng: np.random.Generator, contact: WallSegment, types: tuple[str, str], passages: float) -> Opening:
-    """A door near one end of a shared wall, or a wide passage in its middle."""
-    if all(t in (*_PUBLIC, "hallway") for t in types) and contact.length > 2.2 and rng.random() < passages:
-        width = min(rng.uniform(1.4, 2.4), contact.length - 0.7)
-        centre = rng.uniform(contact.low + 0.3 + width / 2, contact.high - 0.3 - width / 2)
-        return Opening("passage", contact.rooms, contact.axis, contact.line, centre, width, 0.0, 2.3)
-    width = min(rng.uniform(0.92, 1.0) + 2 * FRAME, contact.length - 0.24)
-    low, high = contact.low + 0.12 + width / 2, contact.high - 0.12 - width / 2
+def _draw_doorway(rng: np.random.Generator, wall: WallSegment, types: tuple[str, str], passages: float) -> Opening:
+    """Draw a door, mostly near one end of the wall, or a wide passage between living areas."""
+    is_public = all(name in (*_PUBLIC, "hallway") for name in types)
+    if is_public and wall.length > 2.2 and rng.random() < passages:
+        width = min(rng.uniform(1.4, 2.4), wall.length - 0.7)
+        centre = rng.uniform(wall.low + 0.3 + width / 2, wall.high - 0.3 - width / 2)
+        return Opening("passage", wall.rooms, wall.axis, wall.line, centre, width, 0.0, PASSAGE_HEIGHT)
+    width = min(rng.uniform(0.92, 1.0) + 2 * FRAME, wall.length - 0.24)
+    low = wall.low + 0.12 + width / 2
+    high = wall.high - 0.12 - width / 2
     draw = rng.random()
-    centre = low if draw < 0.35 else high if draw < 0.7 else low + (high - low) * rng.random()
-    return Opening("door", contact.rooms, contact.axis, contact.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)
+    if draw < 0.35:
+        centre = low
+    elif draw < 0.7:
+        centre = high
+    else:
+        centre = low + (high - low) * rng.random()
+    return Opening("door", wall.rooms, wall.axis, wall.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.presets.mtvm import MTVM_PRESETS
 from memenvs.agents.presets.preset import SEPARATOR, Preset, Variant
-from memenvs.agents.presets.relic import RELIC_PRESETS
-from memenvs.agents.presets.sat import SAT_PRESETS
-from memenvs.agents.presets.smt import SMT_PRESETS
 from memenvs.checks import choices_for
 
 __all__ = ["FAMILIES", "PRESETS", "Preset", "Variant", "find_preset", "folder_name", "run_names"]
 
-#: Title -> presets of one paper.
-FAMILIES: dict[str, dict[str, Preset]] = {
-    "ReLIC: in-context reinforcement learning over the episodes of a trial": RELIC_PRESETS,
-    "Scene Memory Transformer: exploration of unseen homes": SMT_PRESETS,
-    "Spatially-Aware Transformer: Room Ballet": SAT_PRESETS,
-    "MTVM: instruction following (R2R, CVDN)": MTVM_PRESETS,
+#: Title -> module below `memenvs.agents.presets` and name of the presets of one paper.
+_TABLES = {
+    "ReLIC: in-context reinforcement learning over the episodes of a trial": ("relic", "RELIC_PRESETS"),
+    "Scene Memory Transformer: exploration of unseen homes": ("smt", "SMT_PRESETS"),
+    "Spatially-Aware Transformer: Room Ballet": ("sat", "SAT_PRESETS"),
+    "MTVM: instruction following (R2R, CVDN)": ("mtvm", "MTVM_PRESETS"),
 }
-PRESETS: dict[str, Preset] = {name: preset for family in FAMILIES.values() for name, preset in family.items()}
+
+#: Title -> presets of one paper.
+FAMILIES: dict[str, dict[str, Preset]]
+#: Name -> preset, of all papers.
+PRESETS: dict[str, Preset]
+
+
+def _families() -> Iterator[tuple[str, dict[str, Preset]]]:
+    """Title and presets of each paper; its module is imported only when it is reached."""
+    for title, (module, name) in _TABLES.items():
+        yield title, getattr(import_module(f"memenvs.agents.presets.{module}"), name)
+
+
+def __getattr__(name: str) -> Any:
+    # a run loads the settings of its own paper only, so the whole tables are made when they are first used
+    if name == "FAMILIES":
+        return dict(_families())
+    if name == "PRESETS":
+        return {preset: value for _, family in _families() for preset, value in family.items()}
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run_names() -> dict[str, str]:
     """Every name that `find_preset` knows, "preset" or "preset:variant" -> one line about it."""
     names = {}
-    for name, preset in PRESETS.items():
-        names[name] = preset.about
-        names |= {f"{name}{SEPARATOR}{variant}": each.about for variant, each in preset.variants.items()}
+    for _, family in _families():
+        for name, preset in family.items():
+            names[name] = preset.about
+            names |= {f"{name}{SEPARATOR}{variant}": each.about for variant, each in preset.variants.items()}
     return names
 
 
@@ -41,14 +61,15 @@ def find_preset(name: str) -> RunConfig:
         ValueError: There is no such preset or variant; the message lists the nearest names.
     """
     base, separator, variant = name.partition(SEPARATOR)
-    if base not in PRESETS:
+    preset = next((family[base] for _, family in _families() if base in family), None)
+    if preset is None:
         raise ValueError(
             f"unknown preset {name!r}; {choices_for(name, run_names())}; `python -m memenvs.agents presets` lists them"
         )
     if not separator:
-        return PRESETS[base].config
+        return preset.config
     try:
-        return PRESETS[base].variant(variant)
+        return preset.variant(variant)
     except ValueError as error:
         raise ValueError(f"preset {base!r}: {error}; `python -m memenvs.agents presets {base}` lists them") from None
 

@@ -1,0 +1,115 @@
+"""Imports point one way: benchmarks -> agents -> wrappers -> memenvs, without a circle; a run loads no other paper.
+
+Imports are read from the text of the modules, those inside of functions too. Imports for type checkers do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from tests.processes import Python
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Folder -> package that it is imported as.
+PACKAGES = {"memenvs": "memenvs", "agents": "memenvs.agents", "wrappers": "memenvs.wrappers"}
+TASKS = ("darkroom", "exploration", "four_boxes", "objectnav", "room_ballet", "vln")
+
+
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """Module -> modules of ours that it imports."""
+    files = {}
+    for folder, package in PACKAGES.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            files[".".join([package, *(part for part in parts if part != "__init__")])] = path
+    return {name: find_imports(ast.parse(path.read_text(encoding="utf-8")), set(files)) for name, path in files.items()}
+
+
+def find_imports(tree: ast.Module, modules: set[str]) -> set[str]:
+    """Modules that a file imports, among ours; a package where a name of its `__init__` is imported."""
+    found = set()
+    skipped = {id(node) for guard in ast.walk(tree) if is_type_guard(guard) for node in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.add(submodule if submodule in modules else str(node.module))
+    return found & modules
+
+
+def is_type_guard(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def assert_none(importers: tuple[str, ...], imported: tuple[str, ...], *, but: tuple[str, ...] = ()) -> None:
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in import_graph().items()
+        if within(name, *importers) and not within(name, *but)
+        for other in sorted(others)
+        if within(other, *imported)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_is_no_circle() -> None:
+    graph = import_graph()
+    assert len(graph) > 200 and "memenvs.checks" in graph["memenvs.agents.experiments.config"]
+    TopologicalSorter(graph).prepare()  # raises a CycleError that names the modules
+
+
+def test_environments_know_neither_agents_nor_wrappers() -> None:
+    outer = ("memenvs.agents", "memenvs.wrappers")
+    assert_none(("memenvs",), outer, but=outer)
+    assert_none(("memenvs.wrappers",), ("memenvs.agents",))
+
+
+def test_houses_know_no_task() -> None:
+    assert_none(("memenvs.houses",), tuple(f"memenvs.{task}" for task in TASKS))
+
+
+def test_agents_are_layers() -> None:
+    papers = ("memenvs.agents.sat", "memenvs.agents.mtvm")
+    runs = ("memenvs.agents.experiments", "memenvs.agents.presets", "memenvs.agents.cli")
+    parts = tuple(f"memenvs.agents.{part}" for part in ("memory", "encoders", "policies", "vec_env"))
+    algorithms = ("memenvs.agents.algorithms",)
+    assert_none(("memenvs.agents.experiments",), papers)
+    assert_none(parts, (*algorithms, *runs, *papers))
+    assert_none(algorithms, (*runs, *papers))
+
+
+SCRIPT = """
+import contextlib, io, json, sys
+from memenvs.agents.cli import main
+
+with contextlib.redirect_stdout(io.StringIO()):
+    status = main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--json"])
+print(json.dumps(sorted(name for name in sys.modules if name.startswith("memenvs"))))
+sys.exit(status)
+"""
+
+
+def test_training_loads_no_other_paper(tmp_path: Path) -> None:
+    done = Python("-c", SCRIPT, folder=tmp_path).wait()
+    assert done.returncode == 0, done.stderr
+    loaded = json.loads(done.stdout)
+    memories = {name for name in loaded if within(name, "memenvs.agents.memory")}
+    assert "memenvs.agents.memory.relic" in memories
+    assert not [name for name in loaded if within(name, "memenvs.agents.sat", "memenvs.agents.mtvm")]
+    assert not {f"memenvs.agents.memory.{other}" for other in ("dnc", "frmqn", "smt", "sat", "trxl")} & memories
+    assert "memenvs.agents.algorithms.dqn" not in loaded
+    assert not [name for name in loaded if within(name, *(f"memenvs.{task}" for task in TASKS if task != "darkroom"))]

@@ -10,6 +10,7 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.procedural.generator import procedural_house
+from memenvs.houses.splits import split_file
 from memenvs.houses.worlds import make_house_world
 from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
 
@@ -30,9 +31,8 @@ def of_unknown_assets() -> dict:
     return {**two_rooms(), "objects": [make_object("Sofa_99", (1, 0.2, 1))]}
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
+def test_wrong_house_files_are_named_by_the_environment(tmp_path):
+    cases = (
         ("empty.jsonl", b"", r"empty\.jsonl: holds no house"),
         ("empty.json", b"[]", r"empty\.json: holds no house"),
         ("cut.jsonl.gz", gzip.compress(WHOLE)[:300], r"cut\.jsonl\.gz: not a whole gzip file"),
@@ -43,47 +43,39 @@ def of_unknown_assets() -> dict:
         ("doors.json", without_doors(), r"doors\.json, record 0: doors must join all 2 rooms"),
         ("blocks.json", full_of_blocks(), r"'blocks-0' has no navigable cell"),
         ("assets.json", of_unknown_assets(), r"objects\[0\]\.assetId must be one of the 4 assets of .*'Sofa_99'"),
-    ],
-)
-def test_houses_that_are_none_are_named_by_the_environment(tmp_path, name, content, message):
+    )
     write_houses(tmp_path, two_rooms())  # for its sizes of assets
-    file = tmp_path / name
-    file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(ValueError, match=message):
-        gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(file)).reset(seed=0)
-    assert sorted(tmp_path.iterdir()) == before
+    for name, content, message in cases:
+        file = tmp_path / name
+        file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(ValueError, match=message):
+            gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(file)).reset(seed=0)
+        assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
+def test_wrong_settings_are_named_by_the_environment():
+    suncg_style = {"world": "suncg_style"}
+    procthor = {"world": "procthor"}
+    cases = (
+        ({"world": "mars"}, r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]"),
+        ({"split": "test"}, r"unknown split 'test'; choose from \['train', 'validation', 'all'\]"),
         (
-            {"world": "mars"},
-            ValueError,
-            r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]",
-        ),
-        ({"split": "test"}, ValueError, r"unknown split 'test'; choose from \['train', 'validation', 'all'\]"),
-        (
-            {"world": "suncg_style", "split": "val"},
-            ValueError,
+            {**suncg_style, "split": "val"},
             r"unknown split 'val'; choose from \['train', 'validation', 'test', 'all'\]",
         ),
-        ({"world": "suncg_style", "houses": "x.jsonl"}, ValueError, "houses must be None in world 'suncg_style', got"),
-        (
-            {"world": "suncg_style", "rooms": (3, 5)},
-            ValueError,
-            r"rooms must be None in world 'suncg_style', .*, got \(3, 5\)",
-        ),
-        ({"houses": "x.jsonl"}, ValueError, "houses must be None in world 'procedural', got 'x.jsonl'"),
-        ({"world": "procthor", "houses": "x.jsonl"}, FileNotFoundError, r"x\.jsonl"),
-        ({"world": "procthor", "houses": 3}, ValueError, "houses must be the path of a file or None, got 3"),
-        ({"hauses": "x.jsonl"}, TypeError, r"unknown setting 'hauses' of ExtObjNav; choose from .*'houses'"),
-    ],
-)
-def test_unknown_settings_are_named_by_the_environment(settings, error, message):
-    with pytest.raises(error, match=message):
-        gym.make("memenvs/ExtObjNav-v0", **settings)
+        ({**suncg_style, "houses": "x.jsonl"}, "houses must be None in world 'suncg_style', got"),
+        ({**suncg_style, "rooms": (3, 5)}, r"rooms must be None in world 'suncg_style', .*, got \(3, 5\)"),
+        ({"houses": "x.jsonl"}, "houses must be None in world 'procedural', got 'x.jsonl'"),
+        ({**procthor, "houses": 3}, "houses must be the path of a file or None, got 3"),
+    )
+    for settings, message in cases:
+        with pytest.raises(ValueError, match=message):
+            gym.make("memenvs/ExtObjNav-v0", **settings)
+    with pytest.raises(FileNotFoundError, match=r"x\.jsonl"):
+        gym.make("memenvs/ExtObjNav-v0", **procthor, houses="x.jsonl")
+    with pytest.raises(TypeError, match=r"unknown setting 'hauses' of ExtObjNav; choose from .*'houses'"):
+        gym.make("memenvs/ExtObjNav-v0", hauses="x.jsonl")
 
 
 def test_homes_of_the_environment_are_those_of_their_seeds():
@@ -128,14 +120,17 @@ def test_maps_are_for_the_robot_of_the_world():
     assert tall.navmap.free.sum() < wide.navmap.free.sum()  # lintels and wall cabinets block it
 
 
-@pytest.mark.parametrize(
-    ("robot", "message"),
-    [
+def test_sizes_that_no_robot_has():
+    for robot, message in (
         ({"robot_radius": 0.0}, r"robot_radius must be > 0 m, got 0\.0"),
         ({"robot_radius": float("nan")}, r"robot_radius must be > 0 m, got nan"),
         ({"robot_height": 0.2}, r"robot_height must be > 0\.2 m, got 0\.2"),
-    ],
-)
-def test_sizes_that_no_robot_has(robot, message):
-    with pytest.raises(ValueError, match=message):
-        make_house_world("procedural", **robot)
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_house_world("procedural", **robot)
+
+
+def test_parts_of_a_file():
+    """The first three quarters, rounded up, are for training."""
+    parts = {count: [list(split_file(split, count)) for split in ("train", "validation", "all")] for count in (1, 5)}
+    assert parts == {1: [[0], [], [0]], 5: [[0, 1, 2, 3], [4], [0, 1, 2, 3, 4]]}

@@ -1,0 +1,49 @@
+"""Checks that every procedural house must pass, by independent geometry."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from memenvs.houses.house import House, Shapes
+from tests.houses.solids import intersections, reachable_parts
+
+
+def class_of(house: House, row: int) -> str:
+    """Name of the class of the instance that a shape belongs to."""
+    return house.instances[house.shapes.instance[row]].partition("|")[0]
+
+
+def digest(house: House) -> str:
+    """Hash of all bits of a house."""
+    state = hashlib.sha256(repr((house.name, house.doors, house.receptacles, house.instances, house.height)).encode())
+    for name in Shapes.__dataclass_fields__:
+        state.update(getattr(house.shapes, name).tobytes())
+    for room in house.rooms:
+        state.update(repr((room.type, room.floor_material, room.floor_colour)).encode() + room.polygon.tobytes())
+    return state.hexdigest()
+
+
+def check_connected(house: House) -> None:
+    """All doors and rooms belong to one part of the floor that a disc of 0.30 m can reach.
+
+    Of every room at least 0.3 square metres must belong to it.
+    """
+    cell = 0.05
+    labels, x, y = reachable_parts(house, 0.30, cell)
+    part = int(np.bincount(labels[labels > 0]).argmax())
+    for door in house.doors:
+        i, j = np.searchsorted(x, door.centre[0]), np.searchsorted(y, door.centre[1])
+        assert labels[i, j] == part, (house.name, door)
+    for room in house.rooms:
+        low, high = room.polygon.min(0), room.polygon.max(0)
+        inside = labels[np.ix_((x > low[0]) & (x < high[0]), (y > low[1]) & (y < high[1]))]
+        assert (inside == part).sum() * cell**2 > 0.3, (house.name, room.type)
+
+
+def check_disjoint(house: House) -> None:
+    """No two objects overlap; rugs lie below furniture."""
+    for i, j in intersections(house.shapes):
+        names = {class_of(house, i), class_of(house, j)}
+        assert "rug" in names, (house.name, names, house.shapes.centre[i], house.shapes.centre[j])

@@ -180,7 +180,7 @@ def test_a_film_shows_the_first_and_the_last_moment_and_evenly_spread_ones_betwe
         env = Counter()
         film = Film(env, most)
         for env.moment in range(moments):
-            film.see()
+            film.capture()
         shown = [int(frame[0, 0, 0]) for frame in film.frames()]
         assert (shown[0], shown[-1]) == (0, moments - 1)
         if most is None:
@@ -316,7 +316,7 @@ def test_play_without_a_screen():
         (("rollout", "Darkroom-v0", "--exact"), ("argument --exact", "r2r-random", "got --policy random")),
         (
             ("rollout", "Darkroom-v0", "--policy", "r2r-random"),
-            ("arguments --policy r2r-random", "VLN", "got Darkroom"),
+            ("argument --policy r2r-random", "family vln", "got memenvs/Darkroom-v0"),
         ),
         (
             ("rollout", "VLN-R2R-v0", "--kwargs", '{"too_long":"error","max_tokens":9,"features":"none"}'),

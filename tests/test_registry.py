@@ -41,7 +41,9 @@ def test_import_routes(make):
     assert run(f"import gymnasium; {make}; print(*[make(id).spec.id for id in {ids}])").split() == ids
 
 
-@pytest.mark.parametrize("package", ["memenvs", "memenvs.core", "memenvs.__main__", "memenvs.wrappers"])
+@pytest.mark.parametrize(
+    "package", ["memenvs", "memenvs.core", "memenvs.__main__", "memenvs.vln.cli", "memenvs.wrappers"]
+)
 def test_import_is_light(package):
     loaded = run(f"import sys, {package}; print(*sys.modules)").split()
     assert not set(HEAVY) & set(loaded)

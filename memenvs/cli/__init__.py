@@ -1,4 +1,7 @@
-"""The command line `memenvs`: one module for a group of commands, each imported only when it runs."""
+"""The command line `memenvs`.
+
+Each command is a module with a function `run`, imported only when the command runs.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from importlib import import_module
 
 import memenvs
 from memenvs.cli.common import Parser, UserError, non_negative_int, positive_int, run_command
+from memenvs.cli.extensions import load_extensions
+from memenvs.cli.policies import POLICIES
 from memenvs.registry import ENVIRONMENTS
-
-POLICIES = ("random", "oracle")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         argv: Arguments without the program's name; None for those of the process.
@@ -25,11 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _make_parser()
     arguments = parser.parse_args(argv)
-    return run_command(
-        f"{parser.prog} {arguments.command}",
-        lambda: import_module(f"memenvs.cli.{arguments.module}").run(arguments),
-        UserError,
-    )
+
+    def command() -> None:
+        run = arguments.run or import_module(f"memenvs.cli.{arguments.module}").run
+        run(arguments)
+
+    return run_command(f"{parser.prog} {arguments.command}", command, UserError)
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -39,30 +43,47 @@ def _make_parser() -> argparse.ArgumentParser:
 
     def add(name: str, module: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        command.set_defaults(module=module)
+        command.set_defaults(module=module, run=None)
         command.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
         return command
 
-    listing = add("list", "listing", "every id, what it asks of memory, and what it needs beyond the core install")
+    listing = add("list", "listing", "every id, what must be remembered, and what it needs beyond the core install")
     listing.add_argument("--markdown", action="store_true", help="print the table of the README; not with --json")
-
-    rollout = add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
-    _add_environment(rollout)
-    _add_policy(
-        rollout,
-        (*POLICIES, "r2r-random"),
-        "who plays; r2r-random, for VLN only, takes a random heading and walks straight on",
-        seed=None,
+    _add_rollout_arguments(
+        add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     )
+    _add_bench_arguments(add("bench", "bench", "speed of the vector form under random actions, compile time apart"))
+    _add_house_arguments(add("house", "house", "one home: statistics, a map, an export for other simulators"))
+    play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
+    _add_environment(play)
+    play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
+    _add_record_arguments(add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]"))
+
+    for extension in load_extensions():
+        for each in extension.commands:
+            command = add(each.name, "", each.help)
+            command.set_defaults(run=each.run)
+            each.add_arguments(command)
+    return parser
+
+
+def _add_rollout_arguments(rollout: argparse.ArgumentParser) -> None:
+    added = {name: policy.help for extension in load_extensions() for name, policy in extension.policies.items()}
+    who = "; ".join(["who plays", *(f"{name}, {text}" for name, text in added.items())])
+    _add_environment(rollout)
+    _add_policy(rollout, (*POLICIES, *added), who, seed=None)
     rollout.add_argument("--episodes", type=positive_int, metavar="N", help="episodes (default: 10)")
+    exact = " or ".join(name for extension in load_extensions() for name in extension.exact_policies)
+    families = ", ".join(extension.family for extension in load_extensions() if extension.exact_policies)
     rollout.add_argument(
         "--exact",
         action="store_true",
-        help="for VLN: each episode of the split once, by the oracle or, in exact expectation over its first headings, r2r-random; "
+        help=f"for {families}: each episode of the split once, in exact expectation over what the policy ({exact}) draws; "
         "takes no --episodes and no --seed",
     )
 
-    bench = add("bench", "bench", "speed of the vector form under random actions, compile time apart")
+
+def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     _add_environment(bench)
     bench.add_argument(
         "--num-envs", type=positive_int, default=16, metavar="N", help="environments (default: %(default)s)"
@@ -72,22 +93,8 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
-    score = add("score", "score", "score a file of trajectories of R2R or NDH; means over a split")
-    score.add_argument("task", choices=("r2r", "ndh", "cvdn"), metavar="TASK", help="r2r or ndh (cvdn is the same)")
-    score.add_argument(
-        "file",
-        metavar="FILE",
-        help="JSON list of {instr_id (r2r) or inst_idx (ndh), trajectory: [[viewpoint, heading, elevation], ...]}",
-    )
-    score.add_argument(
-        "--split",
-        required=True,
-        metavar="NAME",
-        help="train, val_seen, val_unseen or, of r2r, val_train_seen, all of which FILE must hold",
-    )
-    score.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
 
-    house = add("house", "house", "one home: statistics, a map, an export for other simulators")
+def _add_house_arguments(house: argparse.ArgumentParser) -> None:
     which = house.add_mutually_exclusive_group(required=True)
     which.add_argument("--seed", type=non_negative_int, metavar="S", help="the home with this number")
     house.add_argument(
@@ -102,11 +109,8 @@ def _make_parser() -> argparse.ArgumentParser:
         "--glb", metavar="HOUSE.glb", help="export the home as glTF with semantic classes (needs memenvs[export])"
     )
 
-    play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
-    _add_environment(play)
-    play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
 
-    record = add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]")
+def _add_record_arguments(record: argparse.ArgumentParser) -> None:
     _add_environment(record)
     _add_policy(record)
     record.add_argument(
@@ -123,16 +127,15 @@ def _make_parser() -> argparse.ArgumentParser:
         "--frames",
         type=_frame_count,
         metavar="N",
-        help="at most so many pictures: of more, those of every second, fourth, ... step are kept (default: 300 in a .gif, no limit in an .mp4)",
+        help="most frames to keep; longer films keep every second, fourth, ... step (default: 300 in a .gif, no limit in an .mp4)",
     )
     record.add_argument(
         "--fps", type=_frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"
     )
-    return parser
 
 
 def _add_environment(command: argparse.ArgumentParser) -> None:
-    ids = [row.id for row in ENVIRONMENTS]
+    ids = [spec.id for spec in ENVIRONMENTS]
     command.add_argument("id", metavar="ID", help=f"one of {', '.join(ids)}; the namespace may be left out")
     command.add_argument(
         "--kwargs", default="{}", metavar="JSON", help='settings of the environment, such as \'{"split": "test"}\''
@@ -169,7 +172,7 @@ def _frame_rate(text: str) -> float:
 
 
 def _float(text: str) -> float:
-    """The number, or NaN if it is none."""
+    """Parse a number; NaN if it is none."""
     try:
         return float(text)
     except ValueError:

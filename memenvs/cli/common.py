@@ -1,4 +1,4 @@
-"""What the commands share: wrong arguments, JSON, environments, metrics."""
+"""Helpers of all commands: errors of arguments, argument types, JSON output, environments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-import gymnasium as gym
-import numpy as np
-
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.registry import EnvironmentSpec, find_environment
 
@@ -27,19 +24,19 @@ class Parser(argparse.ArgumentParser):
     """Reports a wrong argument in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with status 2."""
+        """Print the message and end the process with status 2."""
         if message.startswith("the following arguments are required"):
             message += f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: error: {_one_line(message)}\n")
 
 
 def run_command(name: str, command: Callable[[], None], *errors: type[Exception]) -> int:
-    """Runs a command.
+    """Run a command and report its errors in one line.
 
     Args:
-        name: Of the command, as it was called.
-        command: What it does.
-        errors: What it raises where it refuses; the message goes to standard error in one line.
+        name: Program and command, for messages.
+        command: Does the work.
+        errors: Exceptions with which it refuses its arguments; the message goes to standard error.
 
     Returns:
         Exit status: 0, 2 after one of `errors`, 130 after Ctrl-C.
@@ -47,7 +44,7 @@ def run_command(name: str, command: Callable[[], None], *errors: type[Exception]
     try:
         command()
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough, as in `memenvs list | head -1`
+    except BrokenPipeError:  # the reader closed the pipe, as in `memenvs list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except errors as error:
         print(f"{name}: error: {_one_line(str(error))}", file=sys.stderr)
@@ -63,7 +60,7 @@ def _one_line(message: str) -> str:
 
 @contextmanager
 def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turns errors of what a user gave into `UserError` that names the argument."""
+    """Turn errors that an argument causes into a `UserError` that names the argument."""
     try:
         yield
     except errors as error:
@@ -71,27 +68,27 @@ def as_user_error(argument: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 def positive_int(text: str) -> int:
-    """Type of an argument: an integer of at least 1."""
+    """Parse an argument that must be an integer of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
 
 
 def non_negative_int(text: str) -> int:
-    """Type of an argument, such as a seed: an integer of at least 0."""
+    """Parse an argument, such as a seed, that must be an integer of at least 0."""
     if not text.isdecimal() or int(text) >= 2**62:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 0 and below 2^62, got {text!r}")
     return int(text)
 
 
 def environment_spec(id: str) -> EnvironmentSpec:
-    """The registry's row of the argument ID."""
+    """Find the row of the registry that the argument ID names."""
     with as_user_error("ID", ValueError):
         return find_environment(id)
 
 
 def parse_settings(text: str) -> dict[str, Any]:
-    """The argument --kwargs as a dictionary."""
+    """Parse the argument --kwargs."""
     try:
         settings = json.loads(text)
     except json.JSONDecodeError as error:
@@ -105,60 +102,50 @@ def parse_settings(text: str) -> dict[str, Any]:
 
 
 @contextmanager
-def refused_by(row: EnvironmentSpec, settings: dict[str, Any]) -> Iterator[None]:
-    """Turns what an environment cannot be made with into `UserError` with its message and the settings given."""
+def settings_as_user_error(spec: EnvironmentSpec, settings: dict[str, Any]) -> Iterator[None]:
+    """Turn errors of making an environment into a `UserError` that names the settings given."""
     try:
         yield
     except (ValueError, TypeError, FileNotFoundError, ImportError) as error:
         given = f" with --kwargs {json.dumps(settings)}" if settings else ""
-        raise UserError(f"{row.id}{given}: {error}") from error
+        raise UserError(f"{spec.id}{given}: {error}") from error
 
 
 def make_env(arguments: argparse.Namespace, *, render_mode: str | None = None) -> TrialEnv:
-    """The environment of the arguments ID and --kwargs, single form."""
-    row = environment_spec(arguments.id)
+    """Make the single environment that the arguments ID and --kwargs describe."""
+    spec = environment_spec(arguments.id)
     given = parse_settings(arguments.kwargs)
-    with refused_by(row, given):
-        return TrialEnv(row.task, **{"render_mode": render_mode, **row.defaults, **given})
+    with settings_as_user_error(spec, given):
+        return TrialEnv(spec.task, **{"render_mode": render_mode, **spec.defaults, **given})
 
 
-def begin(env: TrialEnv | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Resets the environment; what its settings turn out not to allow becomes a `UserError`. Returns `info`."""
+def reset_env(
+    env: TrialEnv | TrialVectorEnv, seed: int | None, options: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Reset the environment and return `info`.
+
+    Raises:
+        UserError: The settings do not go together, which some environments find out only now.
+    """
     with as_user_error("--kwargs", ValueError):
         return env.reset(seed=seed, options=options)[1]
 
 
-def choose_action(env: TrialEnv, policy: str, rng: np.random.Generator) -> int:
-    """Action of the policy "random" (one of those that are possible now) or "oracle"."""
-    if policy == "oracle":
-        return env.oracle_action()
-    possible = env.task.possible_actions()
-    if possible is None:
-        assert isinstance(env.action_space, gym.spaces.Discrete)
-        return int(rng.integers(env.action_space.n))
-    return int(draw_possible(possible, rng)[0])
-
-
-def draw_possible(possible: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One of the possible actions of each environment, int64, (N,); `possible` is bool or int8, (N, actions)."""
-    return (rng.random(possible.shape) * possible).argmax(1)
-
-
 def number_or_none(value: float) -> float | None:
-    """The value, or None where JSON has no number for it."""
+    """Return the value, or None where JSON has no number for it."""
     return value if math.isfinite(value) else None
 
 
 def print_json(document: Any) -> None:
-    """Prints one JSON document."""
+    """Print one JSON document."""
     print(json.dumps(document, allow_nan=False))
 
 
 def check_output(argument: str, path: str, *suffixes: str) -> Path:
-    """The path of a file to write, before any work is done for it.
+    """Check the path of a file to write, before any work is done for it.
 
     Raises:
-        UserError: It ends otherwise than in `suffixes`, its folder is not there, or it is a folder.
+        UserError: The suffix is none of `suffixes`, the folder does not exist or is not writable, or the path is a folder.
     """
     found = Path(path)
     if found.suffix.lower() not in suffixes:

@@ -14,15 +14,15 @@ from memenvs.houses.procthor.loader import count_procthor, load_procthor
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prints what is in a home; draws and exports it on request."""
+    """Print statistics of a home; draw and export it on request."""
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
-    if glb is not None:  # before anything is written
+    if glb is not None:  # refuse before anything is written
         from memenvs.houses.gltf import export_glb, import_trimesh
 
         with as_user_error("--glb", ImportError):
             import_trimesh()
-    house = _find_house(arguments)
+    house = _load_house(arguments)
     with as_user_error("--seed" if arguments.file is None else "--file", ValueError):
         navigation = NavigationMap(house)
     if out is not None:
@@ -47,10 +47,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
-    """Counts and areas of a home.
+    """Count rooms, doors and furniture of a home, and measure its areas.
 
-    `reachable_rooms` are those that the largest navigable island reaches into; `doors` lead from room to room or outside; `furniture` stands on
-    the floor; `objects` are all other things but the building, doors and windows; `area_m2` is the floor, `navigable_m2` the largest island.
+    Returns:
+        `rooms`; `reachable_rooms`: those that the largest navigable island reaches into; `doors`: between rooms or to the
+        outside; `furniture`: pieces on the floor; `objects`: everything else but the building, doors and windows; `shapes`;
+        `area_m2`: the floor; `navigable_m2`: the largest island.
     """
     rooms = np.unique(navigation.room[navigation.island == 0])
     fixed = sum(name.partition("|")[0] in ("building", "door", "window") for name in house.instances)
@@ -67,7 +69,8 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
     }
 
 
-def _find_house(arguments: argparse.Namespace) -> House:
+def _load_house(arguments: argparse.Namespace) -> House:
+    """Generate the home of --seed, or load that of --file and --index."""
     if arguments.file is not None:
         if arguments.world is not None:
             raise UserError(f"argument --world: goes with --seed and not with --file, got {arguments.world}")

@@ -9,30 +9,34 @@ from memenvs.registry import ENVIRONMENTS
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prints the registry."""
+    """Print the registry."""
     if arguments.json and arguments.markdown:
         raise UserError("argument --markdown: not allowed with argument --json")
-    rows = [
-        {"id": row.id, "family": row.family, "remembers": row.remembers, "needs": row.needs} for row in ENVIRONMENTS
-    ]
-    if arguments.json:
-        print_json(rows)
-        return
     if arguments.markdown:
         print(markdown_table())
         return
-    width = max(len(row["id"]) for row in rows)
-    for row in rows:
-        needs = f" (needs {row['needs']})" if row["needs"] else ""
-        print(f"{row['id']:{width}}  remember {row['remembers']}{needs}")
+    if arguments.json:
+        names = ("id", "family", "remembers", "needs")
+        print_json([{name: getattr(spec, name) for name in names} for spec in ENVIRONMENTS])
+        return
+    width = max(len(spec.id) for spec in ENVIRONMENTS)
+    for spec in ENVIRONMENTS:
+        needs = f" (needs {spec.needs})" if spec.needs else ""
+        print(f"{spec.id:{width}}  remember {spec.remembers}{needs}")
 
 
 def markdown_table() -> str:
-    """The registry as the table of the README."""
-    lines = ["| id | asks to remember | score | oracle at least | random below | needs |", "|---|---|---|---|---|---|"]
-    for row in ENVIRONMENTS:
+    """Format the registry as the table of the README."""
+    columns = ("id", "what must be remembered", "score", "oracle at least", "random below", "needs")
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for spec in ENVIRONMENTS:
         cells = (
-            f"`{row.id}`", row.remembers, f"`{row.score_key}`", f"{row.oracle_at_least:g}", f"{row.random_below:g}", row.needs or "-"
-        )  # fmt: skip
+            f"`{spec.id}`",
+            spec.remembers,
+            f"`{spec.score_key}`",
+            f"{spec.oracle_at_least:g}",
+            f"{spec.random_below:g}",
+            spec.needs or "-",
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

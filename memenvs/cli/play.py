@@ -11,10 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from memenvs.cli.common import UserError, begin, environment_spec, make_env, print_json
+from memenvs.cli.common import UserError, environment_spec, make_env, print_json, reset_env
 from memenvs.core import TrialEnv
 
-#: Keys (as pygame names them) of actions by name; an action without one has its number as a key.
+#: Action name -> key, as pygame names it. An action that is not listed has its number as key.
 KEYS = {
     "forward": "up",
     "turn left": "left",
@@ -31,26 +31,26 @@ KEYS = {
 WINDOW = 640  # pixels, the longer side
 FPS = 30
 #: Drivers that pygame falls back to without a screen.
-UNSEEN = ("dummy", "offscreen", "evdev")
+OFFSCREEN_DRIVERS = ("dummy", "offscreen", "evdev")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Opens a window and plays until it is closed."""
-    row = environment_spec(arguments.id)
-    pygame = _pygame()
+    """Open a window and play by keyboard until it is closed."""
+    spec = environment_spec(arguments.id)
+    pygame = _import_pygame()
     env = make_env(arguments, render_mode="rgb_array")
     keys = action_keys(env)
     if not arguments.json:
-        print(row.id)
+        print(spec.id)
         for action, names in enumerate(keys):
-            print(f"  {' or '.join(names):16} {_name(env, action)}")
+            print(f"  {' or '.join(names):16} {_action_name(env, action)}")
         print("  r: next episode, n: next trial, escape: quit")
     try:
-        result = play(env, pygame, keys, arguments.seed)
+        result = play_by_keyboard(env, pygame, keys, arguments.seed)
     finally:
         pygame.quit()
         env.close()
-    document = {"id": row.id, **result}
+    document = {"id": spec.id, **result}
     if arguments.json:
         print_json(document)
         return
@@ -58,39 +58,51 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def action_keys(env: TrialEnv) -> list[tuple[str, ...]]:
-    """Keys of each action: the one that suits its name, and its number from 0 to 9."""
+    """List the keys of each action: the one that suits its name, and its number from 0 to 9."""
     assert isinstance(env.action_space, gym.spaces.Discrete)
     return [
-        tuple(key for key in (KEYS.get(_name(env, action)), str(action) if action < 10 else None) if key is not None)
+        tuple(
+            key
+            for key in (KEYS.get(_action_name(env, action)), str(action) if action < 10 else None)
+            if key is not None
+        )
         for action in range(int(env.action_space.n))
     ]
 
 
-def play(env: TrialEnv, pygame: Any, keys: list[tuple[str, ...]], seed: int) -> dict[str, float]:
-    """Plays until the window is closed.
+def play_by_keyboard(env: TrialEnv, pygame: Any, keys: list[tuple[str, ...]], seed: int) -> dict[str, float]:
+    """Play until the window is closed.
+
+    Args:
+        env: The environment, with `render_mode="rgb_array"`.
+        pygame: The package.
+        keys: Names of the keys of each action.
+        seed: Seed of the first reset.
 
     Returns:
-        `episodes` that were finished, `steps`, and `return`, the sum of all rewards.
+        Number of finished `episodes`, of `steps`, and `return`, the sum of all rewards.
     """
     action_of = {key: action for action, names in enumerate(keys) for key in names}
     try:
         pygame.display.init()
-        picture = _picture(env, seed)
-        scale = max(1, WINDOW // max(picture.shape[:2]))
-        size = (picture.shape[1] * scale, picture.shape[0] * scale)
+        frame = _render(env, seed)
+        scale = max(1, WINDOW // max(frame.shape[:2]))
+        size = (frame.shape[1] * scale, frame.shape[0] * scale)
         window = pygame.display.set_mode(size)
     except pygame.error as error:
         raise UserError(f"no window could be opened ({error}); play needs a screen, record does not") from error
-    if pygame.display.get_driver() in UNSEEN and "SDL_VIDEODRIVER" not in os.environ:
+    if pygame.display.get_driver() in OFFSCREEN_DRIVERS and "SDL_VIDEODRIVER" not in os.environ:
         raise UserError("no screen was found; play needs one, record does not")
     clock = pygame.time.Clock()
-    episodes = steps = 0
-    total = reward = 0.0
+    episodes = 0
+    steps = 0
+    total = 0.0
+    reward = 0.0
     is_over = False
     info: dict[str, Any] = {}
     while True:
         pygame.display.set_caption(_caption(info, reward, is_over))
-        surface = pygame.surfarray.make_surface(picture.swapaxes(0, 1))
+        surface = pygame.surfarray.make_surface(frame.swapaxes(0, 1))
         window.blit(pygame.transform.scale(surface, size), (0, 0))
         pygame.display.flip()
         clock.tick(FPS)
@@ -100,21 +112,24 @@ def play(env: TrialEnv, pygame: Any, keys: list[tuple[str, ...]], seed: int) -> 
                 return {"episodes": episodes, "steps": steps, "return": total}
             if key in ("r", "n"):
                 _, info = env.reset(options={"new_trial": key == "n"})
-                is_over, reward = False, 0.0
+                is_over = False
+                reward = 0.0
             elif key in action_of and not is_over:
                 _, reward, terminated, truncated, info = env.step(action_of[key])
                 is_over = terminated or truncated
-                episodes, steps, total = episodes + is_over, steps + 1, total + reward
-            picture = _picture(env)
+                episodes += is_over
+                steps += 1
+                total += reward
+            frame = _render(env)
 
 
-def _picture(env: TrialEnv, seed: int | None = None) -> np.ndarray:
-    """What is seen now; after a reset if a seed is given."""
+def _render(env: TrialEnv, seed: int | None = None) -> np.ndarray:
+    """Draw the environment, after a reset if a seed is given."""
     if seed is not None:
-        begin(env, seed)
-    picture = env.render()
-    assert picture is not None, "render_mode is rgb_array"
-    return picture
+        reset_env(env, seed)
+    frame = env.render()
+    assert frame is not None, "render_mode is rgb_array"
+    return frame
 
 
 def _caption(info: dict[str, Any], reward: float, is_over: bool) -> str:
@@ -125,14 +140,14 @@ def _caption(info: dict[str, Any], reward: float, is_over: bool) -> str:
     return f"episode {info['episode_index']}, step {info['num_steps']}, reward {reward:.3f}{end}"
 
 
-def _name(env: TrialEnv, action: int) -> str:
+def _action_name(env: TrialEnv, action: int) -> str:
     names = env.task.action_names
     return names[action] if names else f"action {action}"
 
 
-def _pygame() -> Any:
+def _import_pygame() -> Any:
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # it greets on import
+        with contextlib.redirect_stdout(sys.stderr):  # it prints a greeting on import
             import pygame
     except ImportError as error:
         raise UserError("needs pygame; install it with: pip install 'memenvs[play]'") from error

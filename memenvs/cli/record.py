@@ -8,99 +8,114 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.cli.common import as_user_error, begin, check_output, choose_action, environment_spec, make_env, print_json
+from memenvs.cli.common import as_user_error, check_output, environment_spec, make_env, print_json, reset_env
+from memenvs.cli.extensions import Policy
+from memenvs.cli.policies import make_policy
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 
-#: Most pictures of a .gif unless told otherwise, its greatest width (pixels) and its colours: 500 steps in a home are some 5 MB.
-GIF_FRAMES, GIF_WIDTH, GIF_COLOURS = 300, 512, 128
+#: Default limit on the frames of a .gif. With it, 500 steps in a home take about 5 MB.
+GIF_FRAMES = 300
+#: Width of a .gif, at most, in pixels.
+GIF_WIDTH = 512
+#: Colours of a .gif.
+GIF_COLOURS = 128
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plays, and writes what `render` shows as a film."""
-    row = environment_spec(arguments.id)
+    """Play episodes, and write the frames of `render` as a film."""
+    spec = environment_spec(arguments.id)
     path = check_output("--out", arguments.out, ".gif", ".mp4")
-    if path.suffix.lower() == ".mp4":
+    is_gif = path.suffix.lower() == ".gif"
+    if not is_gif:  # refuse before anything is played
         with as_user_error("--out", ImportError):
-            _imageio()
+            _import_imageio()
     env = make_env(arguments, render_mode="rgb_array")
-    most = GIF_FRAMES if arguments.frames is None and path.suffix.lower() == ".gif" else arguments.frames
-    film = Film(env, most)
-    num_episodes = play(env, arguments.policy, arguments.episodes, arguments.steps, arguments.seed, film)
+    policy = make_policy(arguments.policy, env, spec, np.random.default_rng(arguments.seed))
+    film = Film(env, GIF_FRAMES if arguments.frames is None and is_gif else arguments.frames)
+    num_episodes = record_episodes(env, policy, arguments.episodes, arguments.steps, arguments.seed, film)
     frames = film.frames()
     env.close()
     with as_user_error("--out", OSError), atomic_replace(path) as temporary:
-        write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
+        write = _write_gif if is_gif else _write_mp4
         write(frames, temporary, arguments.fps)
     if arguments.json:
-        print_json(
-            {
-                "id": row.id,
-                "policy": arguments.policy,
-                "episodes": num_episodes,
-                "frames": len(frames),
-                "file": str(path),
-            }
-        )
+        document = {"id": spec.id, "policy": arguments.policy, "episodes": num_episodes}
+        print_json({**document, "frames": len(frames), "file": str(path)})
         return
     print(f"wrote {path}: {len(frames)} frames of {num_episodes} episode{'s' * (num_episodes > 1)}")
 
 
 class Film:
-    """Pictures of what `render` shows, evenly spread over the moments at which `see` was called, the first and the last among them.
+    """Frames of an environment, evenly spaced in time, with the first and the last one.
 
     Args:
-        env: In the single form, with pictures.
-        most: Pictures to keep, >= 2: where there would be more, only those of every second, fourth, ... moment. None for all.
+        env: The environment, single form, with `render_mode="rgb_array"`.
+        max_frames: Most frames to keep, >= 2. Longer films keep every second, fourth, ... step. None for no limit.
     """
 
-    def __init__(self, env: TrialEnv, most: int | None = None) -> None:
-        self._env, self._most = env, most
+    def __init__(self, env: TrialEnv, max_frames: int | None = None) -> None:
+        self._env = env
+        self._max_frames = max_frames
         self._frames: list[np.ndarray] = []
-        self._every, self._moments = 1, 0
+        self._stride = 1
+        self._num_steps = 0
 
-    def see(self) -> None:
-        """Draws this moment, unless it is one that is left out."""
-        if self._moments % self._every == 0:
-            if len(self._frames) == self._most:
-                self._frames, self._every = self._frames[::2], 2 * self._every
-            if self._moments % self._every == 0:
-                self._frames.append(self._picture())
-        self._moments += 1
+    def capture(self) -> None:
+        """Render the present step, unless the stride skips it."""
+        if self._num_steps % self._stride == 0:
+            if len(self._frames) == self._max_frames:  # full: drop every second frame
+                self._frames = self._frames[::2]
+                self._stride *= 2
+            if self._num_steps % self._stride == 0:
+                self._frames.append(self._render())
+        self._num_steps += 1
 
     def frames(self) -> list[np.ndarray]:
-        """The pictures, uint8 (H, W, 3) each; to be asked for at the last moment."""
-        if (self._moments - 1) % self._every == 0:
+        """Return the frames, uint8 (H, W, 3) each; call it at the last step, which it adds if skipped."""
+        if (self._num_steps - 1) % self._stride == 0:
             return self._frames
-        kept = self._frames[:-1] if len(self._frames) == self._most else self._frames
-        return [*kept, self._picture()]
+        before = self._frames[:-1] if len(self._frames) == self._max_frames else self._frames
+        return [*before, self._render()]
 
-    def _picture(self) -> np.ndarray:
-        picture = self._env.render()
-        assert picture is not None, "render_mode is rgb_array"
-        return picture
+    def _render(self) -> np.ndarray:
+        frame = self._env.render()
+        assert frame is not None, "render_mode is rgb_array"
+        return frame
 
 
-def play(env: TrialEnv, policy: str, episodes: int, steps: int | None, seed: int, film: Film) -> int:
-    """Plays, with every moment on the film; returns the number of episodes begun. Ends early after so many `steps`, if there is a limit."""
-    rng = np.random.default_rng(seed)
+def record_episodes(env: TrialEnv, policy: Policy, episodes: int, steps: int | None, seed: int, film: Film) -> int:
+    """Play episodes and capture every step on a film.
+
+    Args:
+        env: The environment.
+        policy: Chooses the actions.
+        episodes: Number of episodes.
+        steps: Number of steps after which to stop; None for no limit.
+        seed: Seed of the first reset.
+        film: Where frames go.
+
+    Returns:
+        Number of episodes begun.
+    """
     num_steps = 0
     for k in range(episodes):
-        begin(env, seed if k == 0 else None)
-        film.see()
+        reset_env(env, seed if k == 0 else None)
+        policy.begin()
+        film.capture()
         is_over = False
         while not is_over:
             if steps is not None and num_steps >= steps:
                 return k + 1
-            _, _, terminated, truncated, _ = env.step(choose_action(env, policy, rng))
-            film.see()
+            _, _, terminated, truncated, _ = env.step(policy.action())
+            film.capture()
             num_steps += 1
             is_over = terminated or truncated
     return episodes
 
 
 def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
-    """One palette for the whole film, so that what stays the same from one picture to the next need not be written again."""
+    """Write a GIF with one palette, so that pixels that do not change between frames need not be stored again."""
     from PIL import Image
 
     height, width = frames[0].shape[:2]
@@ -108,20 +123,20 @@ def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
         size = GIF_WIDTH, max(1, round(height * GIF_WIDTH / width))
         frames = [np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS)) for frame in frames]
     sample = np.concatenate(frames[:: max(1, len(frames) // 16)])
-    # an octree keeps colours that few pixels have, such as a marked goal; a median cut does not
+    # An octree keeps colours of few pixels, such as a marked goal; a median cut does not.
     palette = Image.fromarray(sample).quantize(GIF_COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     images = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
 
 
 def _write_mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:
-    height, width = (length - length % 2 for length in frames[0].shape[:2])  # the format wants even sizes
-    with _imageio().get_writer(path, fps=fps, macro_block_size=2) as writer:
+    height, width = (length - length % 2 for length in frames[0].shape[:2])  # the format needs even sizes
+    with _import_imageio().get_writer(path, fps=fps, macro_block_size=2) as writer:
         for frame in frames:
             writer.append_data(frame[:height, :width])
 
 
-def _imageio() -> Any:
+def _import_imageio() -> Any:
     try:
         import imageio.v2 as imageio
         import imageio_ffmpeg  # noqa: F401  (the writer of mp4 needs it)

@@ -223,9 +223,12 @@ def test_the_command_refuses_other_worlds(capsys):
     for arguments, message in (
         (
             ["Darkroom-v0", "--policy", "r2r-random"],
-            "arguments --policy r2r-random and --exact: are for the graphs of VLN environments only",
+            "argument --policy r2r-random: is for environments of family vln only, got memenvs/Darkroom-v0",
         ),
-        (["Darkroom-v0", "--policy", "oracle", "--exact"], "are for the graphs of VLN environments only, got Darkroom"),
+        (
+            ["Darkroom-v0", "--policy", "oracle", "--exact"],
+            "argument --exact: is for environments of family vln only, got",
+        ),
         (
             ["VLN-R2R-v0", "--exact"],
             "argument --exact: goes with --policy r2r-random or oracle and without --episodes and --seed, got --policy random",

@@ -1,0 +1,90 @@
+"""Commands and policies that a family of tasks adds to the command line, and the table of families that do."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+
+from memenvs.core import TrialEnv
+
+#: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need late.
+EXTENSIONS = ("memenvs.vln.cli:EXTENSION",)
+
+#: Metric -> "mean" and "stderr"; None where there is no number.
+MetricTable = Mapping[str, Mapping[str, float | None]]
+
+
+class Policy(Protocol):
+    """A policy that plays one environment."""
+
+    def begin(self) -> None:
+        """Prepare for an episode; called after each reset."""
+
+    def action(self) -> int:
+        """Choose the next action."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of one family.
+
+    Attributes:
+        name: First word on the command line.
+        help: One line for `--help`.
+        add_arguments: Declares the arguments on the command's parser.
+        run: Runs the command.
+    """
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedPolicy:
+    """A policy for the environments of one family.
+
+    Attributes:
+        help: Half a sentence for `--help`.
+        make: Makes the policy for an environment; it draws from the generator.
+    """
+
+    help: str
+    make: Callable[[TrialEnv, np.random.Generator], Policy]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """What a family adds to the command line.
+
+    Attributes:
+        family: As in the registry.
+        commands: Its commands.
+        policies: Its policies of `rollout`, by name.
+        exact_policies: Names of policies that `rollout --exact` evaluates in this family.
+        evaluate_exactly: Computes the metrics of one of them over a whole split, and the number of episodes in it.
+    """
+
+    family: str
+    commands: tuple[Command, ...] = ()
+    policies: Mapping[str, ScriptedPolicy] = field(default_factory=lambda: MappingProxyType({}))
+    exact_policies: tuple[str, ...] = ()
+    evaluate_exactly: Callable[[TrialEnv, str], tuple[MetricTable, int]] | None = None
+
+
+@cache
+def load_extensions() -> tuple[Extension, ...]:
+    """Import the extensions of all families."""
+    found = []
+    for entry in EXTENSIONS:
+        module, _, name = entry.partition(":")
+        found.append(getattr(import_module(module), name))
+    return tuple(found)

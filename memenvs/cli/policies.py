@@ -1,0 +1,93 @@
+"""Policies that play any environment from the command line."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+
+from memenvs.cli.common import UserError
+from memenvs.cli.extensions import Policy, load_extensions
+from memenvs.core import TrialEnv
+from memenvs.registry import EnvironmentSpec
+
+#: Policies of every environment; families add others (`memenvs.cli.extensions`).
+POLICIES = ("random", "oracle")
+
+
+class RandomPolicy:
+    """Draws among the actions that are possible now.
+
+    Args:
+        env: The environment that it plays.
+        rng: Source of its actions.
+    """
+
+    def __init__(self, env: TrialEnv, rng: np.random.Generator) -> None:
+        self._env = env
+        self._rng = rng
+
+    def begin(self) -> None:
+        """Do nothing: it has no state."""
+
+    def action(self) -> int:
+        """Draw an action."""
+        possible = self._env.task.possible_actions()
+        if possible is not None:
+            return int(draw_possible_actions(possible, self._rng)[0])
+        assert isinstance(self._env.action_space, gym.spaces.Discrete)
+        return int(self._rng.integers(self._env.action_space.n))
+
+
+class OraclePolicy:
+    """Takes the oracle's actions.
+
+    Args:
+        env: The environment that it plays.
+    """
+
+    def __init__(self, env: TrialEnv) -> None:
+        self._env = env
+
+    def begin(self) -> None:
+        """Do nothing: it has no state."""
+
+    def action(self) -> int:
+        """Return the action of the oracle."""
+        return self._env.oracle_action()
+
+
+def make_policy(name: str, env: TrialEnv, spec: EnvironmentSpec, rng: np.random.Generator) -> Policy:
+    """Make a policy by name.
+
+    Args:
+        name: One of `POLICIES`, or of the policies that a family adds.
+        env: The environment that it plays.
+        spec: Row of the environment in the registry.
+        rng: Source of what the policy draws.
+
+    Raises:
+        UserError: The policy belongs to another family of environments.
+    """
+    if name == "random":
+        return RandomPolicy(env, rng)
+    if name == "oracle":
+        return OraclePolicy(env)
+    extension = next(each for each in load_extensions() if name in each.policies)
+    if extension.family != spec.family:
+        raise UserError(
+            f"argument --policy {name}: is for environments of family {extension.family} only, got {spec.id}"
+        )
+    return extension.policies[name].make(env, rng)
+
+
+def draw_possible_actions(possible: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw one possible action for each environment.
+
+    Args:
+        possible: bool or int8, (N, A); nonzero where an action is possible.
+        rng: Source of randomness.
+
+    Returns:
+        int64, (N,).
+    """
+    return (rng.random(possible.shape) * possible).argmax(1)

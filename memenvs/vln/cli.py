@@ -1,0 +1,113 @@
+"""What VLN adds to the command line `memenvs`: the command `score`, the policy `r2r-random` and `rollout --exact`.
+
+This module is imported with the command line. Each function therefore imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memenvs.cli.extensions import Command, Extension, MetricTable, Policy, ScriptedPolicy
+from memenvs.core import TrialEnv
+
+if TYPE_CHECKING:
+    from memenvs.vln.env import GraphNavigation
+
+
+def add_score_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `memenvs score`."""
+    parser.add_argument("task", choices=("r2r", "ndh", "cvdn"), metavar="TASK", help="r2r or ndh (cvdn is the same)")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="JSON list of {instr_id (r2r) or inst_idx (ndh), trajectory: [[viewpoint, heading, elevation], ...]}",
+    )
+    parser.add_argument(
+        "--split",
+        required=True,
+        metavar="NAME",
+        help="train, val_seen, val_unseen or, of r2r, val_train_seen; FILE must contain each of its episodes",
+    )
+    parser.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Score a file of trajectories and print the means."""
+    from memenvs.checks import choices_for
+    from memenvs.cli.common import UserError, as_user_error, print_json
+    from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_walks
+
+    task = ALIASES.get(arguments.task, arguments.task)
+    splits = SPLITS[task]
+    if arguments.split not in splits:
+        raise UserError(f"argument --split: unknown split {arguments.split!r}; {choices_for(arguments.split, splits)}")
+    data = arguments.data or "$MEMENVS_DATA/vln"
+    with as_user_error(f"--split {arguments.split}, --data {data}", ValueError, OSError):
+        world = load_world(task, arguments.split, arguments.data)
+    with as_user_error("FILE", ValueError, OSError):
+        metrics = score_walks(task, arguments.file, world)
+    if arguments.json:
+        print_json(metrics)
+        return
+    print(f"{task} {arguments.split}")
+    for name, value in metrics.items():
+        print(f"{name:4}  {value:.4f}{' m' * (name in LENGTHS)}")
+
+
+def make_random_agent(env: TrialEnv, rng: np.random.Generator) -> Policy:
+    """Make the random agent of the R2R baseline."""
+    from memenvs.vln.random_agent import RandomAgent
+
+    return RandomAgent(_graph_task(env), rng)
+
+
+def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
+    """Evaluate a policy over a whole split, each episode once.
+
+    Args:
+        env: The environment.
+        policy: "oracle", or "r2r-random": in expectation over its first headings.
+
+    Returns:
+        Mean and standard error of each metric, and the number of episodes.
+    """
+    from memenvs.cli.policies import OraclePolicy
+    from memenvs.cli.rollout import play_episodes
+    from memenvs.vln.random_agent import exact_expectation
+
+    task = _graph_task(env)
+    if policy == "r2r-random":
+        return exact_expectation(task), task.num_layouts
+    # Nothing is drawn in these environments, so one pass is exact.
+    values = play_episodes(env, OraclePolicy(env), 0, [{"episode": number} for number in range(task.num_layouts)])
+    return {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}, task.num_layouts
+
+
+def _graph_task(env: TrialEnv) -> GraphNavigation:
+    from memenvs.vln.env import GraphNavigation
+
+    assert isinstance(env.task, GraphNavigation), "the command line checks the family of the environment"
+    return env.task
+
+
+EXTENSION = Extension(
+    family="vln",
+    commands=(
+        Command(
+            name="score",
+            help="score a file of trajectories of R2R or NDH; means over a split",
+            add_arguments=add_score_arguments,
+            run=score,
+        ),
+    ),
+    policies={
+        "r2r-random": ScriptedPolicy(
+            help="for VLN only, takes a random heading and walks straight on", make=make_random_agent
+        )
+    },
+    exact_policies=("r2r-random", "oracle"),
+    evaluate_exactly=evaluate_exactly,
+)

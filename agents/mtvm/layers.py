@@ -1,4 +1,4 @@
-"""Layers of BERT and LXMERT: what reads a text, and what lets a text and a list of views look at each other."""
+"""Layers of BERT and LXMERT: self-attention over a text, and attention between a text and a list of views."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ EPS = 1e-12
 
 
 class Dropout(nn.Module):
-    """PyTorch's dropout; on a CPU with 16 random bits for a number, which takes less than half of the time.
+    """Dropout that takes 16 random bits a number on a CPU, less than half of the time of PyTorch's.
 
     Args:
-        rate: Chance that a number becomes 0, in [0, 1); the others are divided by 1 - rate.
+        rate: Probability that a number becomes 0, in [0, 1); the others are divided by 1 - rate.
     """
 
     def __init__(self, rate: float) -> None:
@@ -22,72 +22,87 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """float, any shape, to the same; drawn from torch's global generator where the module is training."""
+        """float, any shape, to the same; random numbers are of torch's global generator."""
         if not self.training or self.rate == 0.0:
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
-        words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # four 16-bit numbers each
         kept = words.view(torch.int16)[: x.numel()].view(x.shape) >= round(self.rate * 2**16) - 2**15
         return x * (kept.to(x.dtype) * (1.0 / (1.0 - self.rate)))
 
 
 class Attention(nn.Module):
-    """Multi-head attention with residual and normalisation after it.
+    """Multi-head attention followed by a residual connection and layer normalisation.
 
-    Dropout falls on weights too, which `memenvs.agents.memory.attention` does not offer. What is asked can be prepared once (`keys_values`) and then be heard often.
+    Unlike `memenvs.agents.memory.attention`, it drops attention weights. Keys and values can be computed once
+    (`keys_values`) and then be attended to many times.
 
     Args:
-        dim: Width D of what asks and of what is asked.
-        heads: Divides it.
-        dropout: Of attention weights and of the output; in [0, 1).
+        dim: Width D of queries and context.
+        heads: Number of heads; divides `dim`.
+        dropout: Dropout rate of attention weights and of the output, in [0, 1).
     """
 
     def __init__(self, dim: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, Dropout(dropout)
+        self.heads = heads
+        self.dropout = Dropout(dropout)
         self.query, self.key, self.value, self.output = (nn.Linear(dim, dim) for _ in range(4))
         self.norm = nn.LayerNorm(dim, eps=EPS)
 
-    def forward(self, x: Tensor, context: Tensor, keys: Tensor) -> Tensor:
-        """What asks, with what it heard.
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        """Attend from `x` to `context`.
 
         Args:
-            x: float, (B, Q, D); what asks.
-            context: float, (B, K, D); what is asked.
-            keys: bool, (B, K); what of it can be seen; at least one in each row.
+            x: float, (B, Q, D); makes the queries.
+            context: float, (B, K, D); makes keys and values.
+            mask: bool, (B, K); True where the context can be attended to, at least once in each row.
 
         Returns:
             float, (B, Q, D).
         """
-        return self.attend(x, *self.keys_values(context), keys)
+        return self.attend(x, *self.keys_values(context), mask)
 
     def keys_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values, float (B, heads, K, D / heads) each, of what is asked, float (B, K, D)."""
-        return self._split(self.key(context)), self._split(self.value(context))
+        """Project a context, float, (B, K, D), to keys and values, (B, heads, K, D / heads) each."""
+        return self._split_heads(self.key(context)), self._split_heads(self.value(context))
 
-    def attend(self, x: Tensor, k: Tensor, v: Tensor, keys: Tensor) -> Tensor:
-        """As `forward`, from what `keys_values` gave."""
-        q, shown = self._split(self.query(x)), keys[:, None, None]
+    def attend(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """As `forward`, from the keys and values of `keys_values`."""
+        q = self._split_heads(self.query(x))  # (B, heads, Q, D / heads)
+        mask = mask[:, None, None]  # (B, 1, 1, K)
         if self.training and self.dropout.rate > 0.0:
-            weights = (q * q.shape[-1] ** -0.5 @ k.transpose(2, 3)).masked_fill(~shown, -torch.inf).softmax(-1)
-            heard = self.dropout(weights) @ v
+            scores = (q * q.shape[-1] ** -0.5 @ k.transpose(2, 3)).masked_fill(~mask, -torch.inf)
+            attended = self.dropout(scores.softmax(-1)) @ v  # (B, heads, Q, D / heads)
         else:
-            heard = F.scaled_dot_product_attention(q, k, v, attn_mask=shown)
-        return self.norm(x + self.dropout(self.output(heard.transpose(1, 2).flatten(-2))))
+            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        attended = attended.transpose(1, 2).flatten(-2)  # (B, Q, D)
+        return self.norm(x + self.dropout(self.output(attended)))
 
-    def attention_weights(self, x: Tensor, context: Tensor, keys: Tensor) -> Tensor:
-        """How much each of what asks hears of each of what is asked, a mean over heads; float, (B, Q, K), 0 where it cannot be seen."""
-        q, k = self._split(self.query(x)), self._split(self.key(context))
-        scores = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5).masked_fill(~keys[:, None, None], -torch.inf)
+    def attention_weights(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        """Compute attention weights, averaged over heads; args as in `forward`.
+
+        Returns:
+            float, (B, Q, K); each row sums to 1, masked entries are 0.
+        """
+        q, k = self._split_heads(self.query(x)), self._split_heads(self.key(context))
+        scores = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5).masked_fill(~mask[:, None, None], -torch.inf)
         return scores.softmax(-1).mean(1)
 
-    def _split(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """float, (B, L, D) -> (B, heads, L, D / heads)."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
-    """Two layers with an exact GELU, residual and normalisation after them."""
+    """Two layers with an exact GELU, followed by a residual connection and layer normalisation.
+
+    Args:
+        dim: Width D of input and output.
+        inner: Hidden width.
+        dropout: Dropout rate of the output, in [0, 1).
+    """
 
     def __init__(self, dim: int, inner: int, dropout: float) -> None:
         super().__init__()
@@ -101,30 +116,39 @@ class FeedForward(nn.Module):
 
 
 class TextLayer(nn.Module):
-    """A layer of BERT."""
+    """Layer of BERT: self-attention and feed-forward.
+
+    Args:
+        dim: Width D.
+        inner: Hidden width of the feed-forward layers.
+        heads: Number of heads; divides `dim`.
+        dropout: Dropout rate, in [0, 1).
+    """
 
     def __init__(self, dim: int, inner: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.attention = Attention(dim, heads, dropout)
         self.feed = FeedForward(dim, inner, dropout)
 
-    def forward(self, x: Tensor, keys: Tensor) -> Tensor:
-        """float, (B, L, D) to the same; `keys` as in `Attention`."""
-        return self.feed(self.attention(x, x, keys))
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """float, (B, L, D) to the same; `mask` as in `Attention.forward`."""
+        return self.feed(self.attention(x, x, mask))
 
 
 class CrossLayer(nn.Module):
-    """Text and views hear each other through one shared attention, then themselves, then think.
+    """Layer of LXMERT: text and views attend to each other, then each to itself.
+
+    Both directions share one attention and start from the inputs of the layer.
 
     Args:
         dim: Width D.
-        inner: Width of the feed-forward layers.
-        heads: Divides `dim`.
-        dropout: As in `Attention`.
-        two_way: Whether the text hears the views too; without it the text is only heard and stays as it is.
+        inner: Hidden width of the feed-forward layers.
+        heads: Number of heads; divides `dim`.
+        dropout: Dropout rate, in [0, 1).
+        two_way: Whether the text attends to the views too; otherwise it stays unchanged.
 
     Source:
-        Tan and Bansal, "LXMERT", 2019; both directions from the inputs of the layer.
+        Tan and Bansal, "LXMERT", 2019.
     """
 
     def __init__(self, dim: int, inner: int, heads: int, dropout: float, two_way: bool) -> None:
@@ -136,14 +160,25 @@ class CrossLayer(nn.Module):
     def forward(
         self,
         text: Tensor,
-        text_keys: Tensor,
+        text_mask: Tensor,
         vision: Tensor,
-        vision_keys: Tensor,
+        vision_mask: Tensor,
         text_keys_values: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Text float (B, L, D) and views float (B, V, D), with who can be seen in each, to the same; `keys_values` as `cross.keys_values(text)` if it is known."""
+        """Update text and views.
+
+        Args:
+            text: float, (B, L, D).
+            text_mask: bool, (B, L); words that can be attended to.
+            vision: float, (B, V, D).
+            vision_mask: bool, (B, V); views that can be attended to.
+            text_keys_values: `cross.keys_values(text)`, if it is known.
+
+        Returns:
+            Text and views, of the same shapes.
+        """
         k, v = self.cross.keys_values(text) if text_keys_values is None else text_keys_values
-        seen = self.vision(self.cross.attend(vision, k, v, text_keys), vision_keys)
+        new_vision = self.vision(self.cross.attend(vision, k, v, text_mask), vision_mask)
         if self.text is not None:
-            text = self.text(self.cross(text, vision, vision_keys), text_keys)
-        return text, seen
+            text = self.text(self.cross(text, vision, vision_mask), text_mask)
+        return text, new_vision

@@ -1,4 +1,4 @@
-"""What an agent remembers of its moves: one token for each, as many as there were, or the newest of them."""
+"""MTVM's memory bank: one token for each past action, all of them or the newest ones."""
 
 from __future__ import annotations
 
@@ -9,47 +9,54 @@ from memenvs.agents.memory import State
 
 
 class MemoryBank:
-    """Tokens of the moves of each of B episodes, the oldest first.
+    """Tokens of the actions of B episodes, the oldest first.
 
-    The state holds `tokens`, float (B, M, D), zeros beyond a row's own, and `count`, int64 (B,). M is what the longest row needs. Nothing is
-    written in place: gradients flow through all tokens, and an earlier state stays what it was. It is called as memories are
-    (`memenvs.agents.memory.Memory`), but for what it gives: all tokens instead of features of one width.
+    The state has `tokens`, float, (B, M, D), zeros beyond a row's own, and `count`, int64, (B,). M is as large as the
+    longest row needs. No tensor is changed in place, so gradients flow through all tokens and earlier states stay valid.
+    It is called like a `memenvs.agents.memory.Memory`, but returns all tokens in place of features of one width.
 
     Args:
-        width: Numbers of a token, D.
-        size: Tokens that are kept, the newest ones; None for all, 0 for none.
+        width: Width D of a token.
+        size: Largest number of tokens, the newest ones; None for no limit, 0 for no memory.
+
+    Source:
+        MTVM, section 3.3 (variable-length memory).
     """
 
     def __init__(self, width: int, size: int | None) -> None:
-        self.width, self.size = width, size
+        self.width = width
+        self.size = size
 
     def initial_state(self, batch_size: int, like: Tensor) -> State:
-        """No tokens; on the device and in the dtype of `like`."""
+        """Make a state without tokens, on the device and in the dtype of `like`."""
         count = torch.zeros(batch_size, dtype=torch.int64, device=like.device)
         return {"tokens": like.new_zeros(batch_size, 0, self.width), "count": count}
 
     def step(self, token: Tensor, episode_start: Tensor, state: State) -> State:
-        """Writes the token of the move before, or forgets everything where an episode starts.
+        """Append the token of the last action, or empty the bank where an episode starts.
 
         Args:
-            token: float, (B, D); anything where an episode starts.
+            token: float, (B, D); ignored where an episode starts.
             episode_start: bool, (B,).
-            state: From `initial_state` or the call before.
+            state: State from `initial_state` or from the call before.
+
+        Returns:
+            The new state.
         """
         if self.size == 0:
             return state
         count = torch.where(episode_start, 0, state["count"])
-        known = torch.arange(state["tokens"].shape[1], device=count.device) < count[:, None]
-        tokens = torch.where(known[..., None], state["tokens"], 0.0)
+        valid = torch.arange(state["tokens"].shape[1], device=count.device) < count[:, None]  # (B, M)
+        tokens = torch.where(valid[..., None], state["tokens"], 0.0)
         blank = tokens.new_zeros(len(tokens), 1, self.width)
         if self.size is not None:
-            full = ~episode_start & (count == self.size)
-            if bool(full.any()):
-                tokens = torch.where(full[:, None, None], torch.cat([tokens[:, 1:], blank], 1), tokens)
-                count = count - full.long()
-        room = torch.cat([tokens, blank], 1)
-        here = torch.arange(room.shape[1], device=count.device) == count[:, None]
-        here = here & ~episode_start[:, None]
+            is_full = ~episode_start & (count == self.size)
+            if bool(is_full.any()):  # the oldest token leaves
+                tokens = torch.where(is_full[:, None, None], torch.cat([tokens[:, 1:], blank], 1), tokens)
+                count = count - is_full.long()
+        extended = torch.cat([tokens, blank], 1)  # (B, M + 1, D)
+        is_new = torch.arange(extended.shape[1], device=count.device) == count[:, None]
+        is_new = is_new & ~episode_start[:, None]
         count = count + (~episode_start).long()
         longest = int(count.max()) if len(count) else 0
-        return {"tokens": torch.where(here[..., None], token[:, None], room)[:, :longest], "count": count}
+        return {"tokens": torch.where(is_new[..., None], token[:, None], extended)[:, :longest], "count": count}

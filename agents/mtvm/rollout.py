@@ -1,4 +1,4 @@
-"""What a rollout of episodes gave, and returns of its decisions."""
+"""Rollouts of whole episodes for `ImitationA2C`, and returns of their decisions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 @dataclass
 class RolloutStep:
-    """One decision of each episode that was still going on, B of N.
+    """One decision of each of the B episodes, out of N, that are not over.
 
     Attributes:
-        rows: int64, (B,); which episodes.
-        log_probs: float, (B,); of the actions taken.
-        entropy: float, (B,).
-        values: float, (B,).
-        rewards: float, (B,).
-        imitation_loss: float, (B,); cross entropy to the teacher's actions.
+        rows: int64, (B,); numbers of the episodes.
+        log_probs: float, (B,); log probabilities of the actions taken.
+        entropy: float, (B,); entropies of the action distributions.
+        values: float, (B,); values.
+        rewards: float, (B,); rewards.
+        imitation_loss: float, (B,); cross-entropies to the teacher's actions.
         teacher_agreement: float, (B,); 1 where the most likely action is the teacher's.
-        inconsistency: float, (B,); inconsistency of the pass with dropped words.
+        inconsistency: float, (B,); distances to the pass with dropped words.
     """
 
     rows: Tensor
@@ -39,8 +39,9 @@ class Rollout:
 
     Attributes:
         steps: Decisions in order.
-        bootstrap_value: float, (N,); value of what follows where the clock cut an episode, else 0; without gradient.
-        text_inconsistency: float, (N,); inconsistency of the text as it was read.
+        bootstrap_value: float, (N,); value of the last observation of episodes that the time limit truncated, else 0;
+            without gradient.
+        text_inconsistency: float, (N,); distance between the text encoded with all words and with dropped ones.
     """
 
     steps: list[RolloutStep]
@@ -49,21 +50,25 @@ class Rollout:
 
     @property
     def n_decisions(self) -> int:
-        """How many, in all episodes."""
+        """Number of decisions in all episodes."""
         return sum(len(step.rows) for step in self.steps)
 
 
 def discounted_returns(steps: list[RolloutStep], bootstrap_value: Tensor, gamma: float) -> Tensor:
-    """Sums of discounted rewards from each decision on, in the order of the decisions; without gradient.
+    """Compute the discounted return of each decision, in the order of the decisions; without gradient.
 
     Args:
-        steps: Decisions of each episode; once an episode is over it has no more.
+        steps: Decisions of each episode; an episode that is over has no more.
         bootstrap_value: float, (N,); value of what follows the last decision of each episode.
         gamma: Discount.
+
+    Returns:
+        float, (total number of decisions,).
     """
-    after, found = bootstrap_value.clone(), []
+    following = bootstrap_value.clone()
+    returns = []
     for step in reversed(steps):
-        now = step.rewards + gamma * after[step.rows]
-        after[step.rows] = now
-        found.append(now)
-    return torch.cat(found[::-1])
+        step_returns = step.rewards + gamma * following[step.rows]
+        following[step.rows] = step_returns
+        returns.append(step_returns)
+    return torch.cat(returns[::-1])

@@ -41,7 +41,8 @@ OLD_WORDS = {
     r"TrialModel|TrialAlgorithm|EpisodeAlgorithm": "MemoryAlgorithm, OnPolicyMemoryAlgorithm, OffPolicyMemoryAlgorithm",
 }
 ALLOWED = re.compile(
-    r"(?:random|grid)[ _-]walk\w*|walk(?:ing|able)\w*|\b\w+-way\b|word: ok|look(?:s|ed|ing)? up|sleep|halving(?= of the)",
+    r"(?:random|grid)[ _-]walk\w*|walk(?:ing|able)\w*|\b\w+-way\b|(?:one|two)_way|word: ok"
+    r"|look(?:s|ed|ing)? up|sleep|halving(?= of the)",
     re.IGNORECASE,
 )
 QUESTIONS = ("What", "How", "Which", "Whether", "Where", "Who", "When", "Why")

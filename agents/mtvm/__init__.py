@@ -1,1 +1,1 @@
-"""Agents that follow instructions on graphs of viewpoints: MTVM."""
+"""MTVM, the Multimodal Transformer with Variable-length Memory."""

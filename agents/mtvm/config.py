@@ -1,4 +1,4 @@
-"""Settings of MTVM, and its sizes as data."""
+"""Settings of MTVM's network, and its sizes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ class MTVMConfig:
 
     Attributes:
         dim: Width of text and views; even, and a multiple of `heads`.
-        inner: Width of the feed-forward layers.
+        inner: Hidden width of the feed-forward layers.
         heads: Heads of every attention.
-        text_layers: Layers that read the text alone; >= 0.
-        cross_layers: Layers in which text and views hear each other; >= 1.
-        text_positions: Tokens that a text may have.
-        vision_positions: Things that may be looked at in a decision: those remembered, the candidates and to stop.
+        text_layers: Layers of self-attention over the text; >= 0.
+        cross_layers: Layers in which text and views attend to each other; >= 1.
+        text_positions: Largest number of tokens of a text.
+        vision_positions: Largest number of views in a decision: tokens of the memory bank, candidates and STOP.
         critic_dim: Width of the critic's hidden layer.
-        two_way: Whether the text hears the views too.
-        history: What is remembered of a move: "activation" (what the action head made of the option that was taken), "observation" (the
-            option's image feature), "state" (nothing of moves; one recurrent vector), each as long as an episode goes on.
-        bank: Moves that are remembered, the newest ones; 0 for none, None for all. What is remembered of a move as an "activation" was made while
-            looking at those before it, so something of older ones comes through; with "observation" nothing does.
-        memory_angle: Direction that is remembered with a move: "pose" (absolute, where the camera then looks) or "option" (that of the option,
-            relative to where it looked before).
-        detach_memory: Whether no gradient flows through what is remembered.
-        language: Whether the text is read; without it every text is the same single token.
-        dropout: Of attention and hidden layers, in [0, 1).
-        image_dropout: Of image features and remembered activations, in [0, 1).
-        critic_dropout: Of the critic's hidden layer, in [0, 1).
+        two_way: Whether the text attends to the views too.
+        history: Memory of an episode. "activation" stores the action head's activation of each action taken,
+            "observation" the image feature of its candidate; "state" is one recurrent vector in place of a memory
+            bank.
+        bank: Largest number of actions in the memory bank, the newest ones; 0 for none, None for all. An "activation"
+            was computed while attending to older tokens, so it carries information of actions that have left the
+            bank. An "observation" does not.
+        memory_angle: Direction stored with an action: "pose" (the camera's, absolute, after it) or "option" (the
+            candidate's, relative to the camera's before it).
+        detach_memory: Whether to stop gradients through the memory.
+        language: Whether the text is read; otherwise every text is the same single token.
+        dropout: Dropout rate of attention and hidden layers, in [0, 1).
+        image_dropout: Dropout rate of image features and stored activations, in [0, 1).
+        critic_dropout: Dropout rate of the critic's hidden layer, in [0, 1).
 
     Raises:
         TypeError: A value of another type.
         ValueError: A value out of range or unknown.
 
     Source:
-        Lin et al., "Multimodal Transformer with Variable-length Memory for Vision-and-Language Navigation", 2022, and its release.
+        Lin et al., "Multimodal Transformer with Variable-length Memory for Vision-and-Language Navigation", 2022, and
+        its release.
     """
 
     dim: int = 768
@@ -72,41 +75,72 @@ class MTVMConfig:
         if self.bank is not None and self.bank < 0:
             raise ValueError(f"bank must be at least 0 or None, got {self.bank}")
         if self.history == "state" and self.bank is not None:
-            raise ValueError(f"bank must be None with history 'state', which remembers no moves, got {self.bank}")
+            raise ValueError(f"bank must be None with history 'state', which has no memory bank, got {self.bank}")
         if self.history == "state" or self.bank == 0:
             nothing = "history 'state'" if self.history == "state" else "bank 0"
             if self.memory_angle != "pose":
                 raise ValueError(
-                    f"memory_angle must be left out with {nothing}, which remembers no moves, got {self.memory_angle!r}"
+                    f"memory_angle must be left out with {nothing}, which stores no actions, got {self.memory_angle!r}"
                 )
             if self.history == "observation":
-                raise ValueError("history must be left out with bank 0, which remembers no moves, got 'observation'")
+                raise ValueError("history must be left out with bank 0, which stores no actions, got 'observation'")
         if self.detach_memory and (self.bank == 0 or self.history == "observation"):
             raise ValueError(
-                f"detach_memory must be False with bank {self.bank} and history {self.history!r}: no gradient flows through what is remembered"
+                f"detach_memory must be False with bank {self.bank} and history {self.history!r}: "
+                "no gradient flows through this memory"
             )
         for name in ("dropout", "image_dropout", "critic_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
 
 
-#: Size -> settings that it has otherwise than the article's. Widths of image features are the environment's: 64, 64, 256 and 2048 go with these.
+#: Size -> settings that differ from the paper's. Image features of width 64, 64, 256 and 2048 suit these sizes.
 SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"dim": 64, "inner": 128, "heads": 2, "text_layers": 1, "cross_layers": 1, "text_positions": 48, "vision_positions": 48},
-    "laptop": {
-        "dim": 128, "inner": 256, "heads": 8, "text_layers": 1, "cross_layers": 2, "critic_dim": 64, "vision_positions": 80,
-        "two_way": False, "dropout": 0.0, "image_dropout": 0.1, "critic_dropout": 0.0,
+    "tiny": {
+        "dim": 64,
+        "inner": 128,
+        "heads": 2,
+        "text_layers": 1,
+        "cross_layers": 1,
+        "text_positions": 48,
+        "vision_positions": 48,
     },
-    "small": {"dim": 256, "inner": 1024, "heads": 4, "text_layers": 3, "cross_layers": 2, "text_positions": 80, "vision_positions": 80},
+    "laptop": {
+        "dim": 128,
+        "inner": 256,
+        "heads": 8,
+        "text_layers": 1,
+        "cross_layers": 2,
+        "critic_dim": 64,
+        "vision_positions": 80,
+        "two_way": False,
+        "dropout": 0.0,
+        "image_dropout": 0.1,
+        "critic_dropout": 0.0,
+    },
+    "small": {
+        "dim": 256,
+        "inner": 1024,
+        "heads": 4,
+        "text_layers": 3,
+        "cross_layers": 2,
+        "text_positions": 80,
+        "vision_positions": 80,
+    },
     "paper": {},
-}  # fmt: skip
+}
 
 
 def mtvm_config(size: str | None, **changes: Any) -> MTVMConfig:
-    """The settings of a size, with changes; without a size (None) all of them are changes.
+    """Make the settings of a size, with changes.
+
+    Args:
+        size: Name in `SIZES`; None if `changes` has every setting.
+        **changes: Settings that differ from the size's.
 
     Raises:
-        ValueError: The size, or a setting, is unknown or out of range, or nothing is left for the size to say.
+        ValueError: The size or a setting is unknown or out of range; or there is a size although `changes` has every
+            setting.
     """
     if size is not None and size not in SIZES:
         raise ValueError(f"unknown size {size!r}; {choices_for(size, SIZES)}")

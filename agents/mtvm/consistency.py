@@ -1,4 +1,4 @@
-"""MTVM's consistency loss: an agent should represent the same with some words dropped as with all of them."""
+"""MTVM's consistency loss between a pass with all words and one with dropped words."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def drop_words(words: Tensor, rate: float) -> Tensor:
 def inconsistency(y: Tensor, other: Tensor, valid: Tensor, axis: Axis = "token") -> Tensor:
     """Compute KL(p | q) + KL(q | p) of the softmaxes of two passes, for each row.
 
-    The first argument of each KL has no gradient. The terms are averaged over valid tokens and channels, not summed: the
-    loss's weights 6 and 2 are for this scale.
+    The first argument of each KL has no gradient. The terms are averaged over valid tokens and channels, not summed:
+    the loss's weights 6 and 2 are for this scale.
 
     Args:
         y: float, (B, L, D); one pass.
@@ -41,7 +41,7 @@ def inconsistency(y: Tensor, other: Tensor, valid: Tensor, axis: Axis = "token")
         float, (B,); >= 0, and 0 if the passes are equal.
 
     Source:
-        MTVM, section 3.4, and its release.
+        MTVM, section 3, memory-aware consistency loss, and its release.
     """
     valid_entries = valid[..., None]  # (B, L, 1)
     if axis == "token":

@@ -31,7 +31,7 @@ class ImitationExperiment(AgentExperiment):
     }
 
     def draw_evaluation(self, run: RunDirectory, policy: Policy, seed: int, **changes: Any) -> None:
-        """Draw the word attention of some episodes, `words_EPISODE.png`; see `AgentExperiment.draw_evaluation`."""
+        """Draw word attention, `words_EPISODE.png`; see `AgentExperiment.draw_evaluation`."""
         if not isinstance(policy, MTVMPolicy) or not policy.network.config.language:
             return
         env = evaluation_env(replace(run.config, **changes), 1, seed)

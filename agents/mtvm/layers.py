@@ -1,4 +1,4 @@
-"""Layers of BERT and LXMERT: self-attention over a text, and attention between a text and a list of views."""
+"""Layers of BERT and LXMERT: attention within a text, and between a text and views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EPS = 1e-12
 
 
 class Dropout(nn.Module):
-    """Dropout that takes 16 random bits a number on a CPU, less than half of the time of PyTorch's.
+    """Dropout with 16 random bits a number on a CPU, in less than half of PyTorch's time.
 
     Args:
         rate: Probability that a number becomes 0, in [0, 1); the others are divided by 1 - rate.

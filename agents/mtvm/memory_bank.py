@@ -12,15 +12,16 @@ class MemoryBank:
     """Tokens of the actions of B episodes, the oldest first.
 
     The state has `tokens`, float, (B, M, D), zeros beyond a row's own, and `count`, int64, (B,). M is as large as the
-    longest row needs. No tensor is changed in place, so gradients flow through all tokens and earlier states stay valid.
-    It is called like a `memenvs.agents.memory.Memory`, but returns all tokens in place of features of one width.
+    longest row needs. No tensor is changed in place, so gradients flow through all tokens and earlier states stay
+    valid. It is called like a `memenvs.agents.memory.Memory`, but returns all tokens in place of features of one
+    width.
 
     Args:
         width: Width D of a token.
         size: Largest number of tokens, the newest ones; None for no limit, 0 for no memory.
 
     Source:
-        MTVM, section 3.3 (variable-length memory).
+        MTVM, section 3: memory of variable length.
     """
 
     def __init__(self, width: int, size: int | None) -> None:

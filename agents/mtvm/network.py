@@ -1,4 +1,4 @@
-"""MTVM: a transformer that lets every decision look at the text, at what can be chosen, and at all it chose before."""
+"""Network of MTVM: a decision attends to the text, the candidates and earlier decisions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from memenvs.agents.mtvm.layers import EPS, CrossLayer, Dropout, TextLayer
 from memenvs.agents.mtvm.memory_bank import MemoryBank
 from memenvs.vln.features.base import ANGLE_SIZE
 
+#: Keys and values of a text for each cross layer, float, (B, heads, L, dim / heads) each.
 TextKeyValues = Sequence[tuple[Tensor, Tensor]]
-REMEMBERED, PRESENT = 1, 0
-"""Types of what is looked at."""
+#: Types of views: candidates of the present decision, and tokens of the memory bank.
+PRESENT, REMEMBERED = 0, 1
+#: Initial root mean square of weights, word embeddings and word positions, as in BERT.
 WEIGHT_SIZE = 0.02
-"""Of weights, words and positions of words when learning begins (root of the mean square), as in BERT."""
+#: The same of view positions, beside views of size 1.
 POSITION_SIZE = 0.3
-"""Of the positions of views when learning begins, beside views of size 1."""
 
 
 @dataclass(frozen=True)
 class EncodedViews:
-    """What an agent looks at in a decision, remembered things first; V = M + K.
+    """Visual tokens of a decision: M tokens of the memory bank, then K candidates; V = M + K.
 
     Attributes:
-        embedded: float, (B, V, dim).
-        mask: bool, (B, V); what there is.
-        available_actions: int64, (K,); actions that at least one of the rows has, in order: the last K of the views.
-        n_actions: Actions A that there can be.
+        embedded: float, (B, V, dim); the tokens.
+        mask: bool, (B, V); False for padding.
+        available_actions: int64, (K,); actions that at least one row has, in ascending order.
+        n_actions: Number A of actions of the environment.
     """
 
     embedded: Tensor
@@ -45,14 +46,15 @@ class EncodedViews:
 
 @dataclass(frozen=True)
 class DecisionOutput:
-    """What a decision gave.
+    """Output of the network for one decision.
 
     Attributes:
-        logits: float, (B, A); -inf where there is no such action.
+        logits: float, (B, A); -inf for actions that a row does not have.
         value: float, (B,).
-        activations: float, (B, K, image); of the action head for the actions `views.available_actions`, which is what is remembered.
-        vision: float, (B, V, dim); the views after the cross layers.
-        views: What was looked at.
+        activations: float, (B, K, image); activations of the action head for `views.available_actions`. That of the
+            action taken goes to the memory bank.
+        vision: float, (B, V, dim); views after the cross layers.
+        views: Views before the cross layers.
     """
 
     logits: Tensor
@@ -63,33 +65,38 @@ class DecisionOutput:
 
 
 class MTVM(nn.Module):
-    """The network: text encoder, cross layers, action head, critic.
+    """Text encoder, cross layers, action head and critic.
+
+    A decision takes three calls: `observe` takes in a new text or the token of the last action, `encode_views` and
+    `forward` give the output, and `record_action` stores the action that was taken.
 
     Args:
         config: Sizes and switches.
-        vocabulary: Tokens that there are.
-        image: Width of image features, and so of the action head.
+        vocabulary: Number of tokens of the vocabulary.
+        image: Width of image features, and of the action head.
 
     Attributes:
-        bank: What keeps tokens of moves.
+        bank: Memory bank of past actions.
 
     Source:
-        Section 3 of the article. The value is of the mean over the text's tokens and over the views that there are, so that neither padding nor
-        other rows change it (the release's mean counts padding, and its weighted sum needs texts of 80 tokens).
+        MTVM, section 3. The critic reads the mean over the text's tokens plus that over the views, without padding,
+        so that a row does not depend on the others in its batch. (The release's mean includes padding, and its
+        weighted sum needs texts of 80 tokens.)
     """
 
     def __init__(self, config: MTVMConfig, vocabulary: int, image: int) -> None:
         super().__init__()
-        self.config, self.image = config, image
+        self.config = config
+        self.image = image
         dim, inner, heads = config.dim, config.inner, config.heads
         self.words = nn.Embedding(vocabulary, dim, padding_idx=0)
         self.word_positions = nn.Embedding(config.text_positions, dim)
-        self.word_types = nn.Embedding(2, dim)  # BERT has two; ours are all 0
+        self.word_types = nn.Embedding(2, dim)  # BERT has two; only the first is used here
         self.word_norm = nn.LayerNorm(dim, eps=EPS)
         self.text_layers = nn.ModuleList(
             TextLayer(dim, inner, heads, config.dropout) for _ in range(config.text_layers)
         )
-        self.see = nn.Linear(image + ANGLE_SIZE, dim)
+        self.see = nn.Linear(image + ANGLE_SIZE, dim)  # projection of views
         self.see_norm = nn.LayerNorm(dim, eps=EPS)
         self.view_positions = nn.Embedding(config.vision_positions, dim)
         self.view_types = nn.Embedding(2, dim)
@@ -98,23 +105,12 @@ class MTVM(nn.Module):
             CrossLayer(dim, inner, heads, config.dropout, config.two_way) for _ in range(config.cross_layers)
         )
         self.pooler = nn.Linear(dim, dim)
-        self.dropout, self.image_dropout = Dropout(config.dropout), Dropout(config.image_dropout)
-        for module in self.modules():
-            if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, std=WEIGHT_SIZE)
-            if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
-        # stopping is a row of zeros: of a bias of zeros its normalisation would have gradients of 1e6
-        nn.init.normal_(self.see.bias, std=0.1)
-        with torch.no_grad():
-            self.words.weight[0] = 0.0
-            # what is learned of one place in a sequence then holds of its neighbours, to which longer texts and ways come
-            for positions, size in ((self.word_positions, WEIGHT_SIZE), (self.view_positions, POSITION_SIZE)):
-                positions.weight.copy_(size * math.sqrt(2.0) * sinusoid(torch.arange(len(positions.weight)), dim))
-        self.act, self.choose = (
-            nn.Linear(dim, image),
-            nn.Linear(image, 1),
-        )  # these and the critic begin as PyTorch has it
+        self.dropout = Dropout(config.dropout)
+        self.image_dropout = Dropout(config.image_dropout)
+        self._initialise_as_bert()
+        # the action head and the critic keep PyTorch's initial weights
+        self.act = nn.Linear(dim, image)
+        self.choose = nn.Linear(image, 1)
         self.critic = nn.Sequential(
             nn.Linear(dim, config.critic_dim),
             nn.ReLU(),
@@ -123,41 +119,65 @@ class MTVM(nn.Module):
         )
         self.bank = MemoryBank(image + ANGLE_SIZE, config.bank)
 
+    @torch.no_grad()
+    def _initialise_as_bert(self) -> None:
+        """Draw the weights of all layers made so far."""
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Embedding)):
+                nn.init.normal_(module.weight, std=WEIGHT_SIZE)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+        # STOP is a row of zeros. With a zero bias, its layer normalisation would have gradients of 1e6.
+        nn.init.normal_(self.see.bias, std=0.1)
+        self.words.weight[0] = 0.0
+        # Sinusoidal positions: what is learned at one position transfers to its neighbours, so to longer sequences.
+        for positions, size in ((self.word_positions, WEIGHT_SIZE), (self.view_positions, POSITION_SIZE)):
+            count, dim = positions.weight.shape
+            positions.weight.copy_(size * math.sqrt(2.0) * sinusoid(torch.arange(count), dim))
+
     # ------------------------------------------------------------------ text
 
     def instruction_tokens(self, observations: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Tokens int64 (B, L) of observations, and bool (B, L) which there are; L is the longest text's; without language one blank token each."""
-        tokens, mask = observations["instruction"].long(), observations["instruction_mask"] > 0
+        """Return the tokens of the texts of observations, without padding that all rows share.
+
+        Returns:
+            Tokens, int64, (B, L), and a mask, bool, (B, L), with L the length of the longest text. Without language,
+            one blank token each.
+        """
+        tokens = observations["instruction"].long()
+        mask = observations["instruction_mask"] > 0
         if not self.config.language:
             return torch.zeros_like(tokens[:, :1]), torch.ones_like(mask[:, :1])
         length = int(mask.any(0).nonzero().max()) + 1
         return tokens[:, :length], mask[:, :length]
 
-    def encode_text(self, tokens: Tensor, keys: Tensor) -> Tensor:
-        """Reads texts, once for an episode.
+    def encode_text(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Encode texts; once an episode.
 
         Args:
             tokens: int64, (B, L).
-            keys: bool, (B, L); tokens that others can hear; a dropped one still hears them.
+            mask: bool, (B, L); tokens that others can attend to. A dropped token still attends to them.
 
         Returns:
             float, (B, L, dim).
         """
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.words(tokens) + self.word_positions(positions) + self.word_types.weight[0]
-        x = self.dropout(self.word_norm(x))
+        x = self.dropout(self.word_norm(x))  # (B, L, dim)
         for layer in self.text_layers:
-            x = layer(x, keys)
+            x = layer(x, mask)
         return x
 
     def text_keys_values(self, text: Tensor) -> TextKeyValues:
-        """What the views of each layer hear of a text that does not hear them, prepared once for an episode; nothing where the text hears them too.
+        """Compute keys and values of a text for all cross layers; once an episode.
+
+        This is possible where the text does not attend to the views and so is the same in all layers and decisions.
 
         Args:
-            text: float, (B, L, dim); as `encode_text` gave it.
+            text: float, (B, L, dim); from `encode_text`.
 
         Returns:
-            For each layer keys and values, float (B, heads, L, dim / heads).
+            One pair for each cross layer; an empty list if `config.two_way`.
         """
         if self.config.two_way:
             return []
@@ -166,44 +186,45 @@ class MTVM(nn.Module):
     # ------------------------------------------------------------------ history
 
     def initial_state(self, batch_size: int) -> State:
-        """Nothing read, nothing remembered."""
-        like, config = self.see.weight, self.config
+        """Make a state without text and without past actions."""
+        like = self.see.weight
         state = {
-            "encoded_text": like.new_zeros(batch_size, 0, config.dim),
+            "encoded_text": like.new_zeros(batch_size, 0, self.config.dim),
             "text_mask": torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
         }
-        if config.history == "state":
-            return state | {"recurrent_state": like.new_zeros(batch_size, config.dim)}
-        return (
-            state
-            | self.bank.initial_state(batch_size, like)
-            | {"pending_token": like.new_zeros(batch_size, self.bank.width)}
-        )
+        if self.config.history == "state":
+            return state | {"recurrent_state": like.new_zeros(batch_size, self.config.dim)}
+        pending = {"pending_token": like.new_zeros(batch_size, self.bank.width)}
+        return state | self.bank.initial_state(batch_size, like) | pending
 
     def observe(self, observations: dict[str, Tensor], state: State, episode_start: Tensor) -> State:
-        """Takes in what came since the last decision: the move before, or a new text.
+        """Take in a new text where an episode starts, and the token of the last action elsewhere.
 
         Args:
-            observations: Of B environments.
-            state: From `initial_state` or `record_action`.
-            episode_start: bool, (B,); where the text is read and the past is forgotten.
+            observations: Observations of B environments.
+            state: State from `initial_state` or `record_action`.
+            episode_start: bool, (B,); there the text is encoded and past actions are dropped.
+
+        Returns:
+            The new state.
         """
-        config, state = self.config, dict(state)
+        config = self.config
+        state = dict(state)
         if bool(episode_start.any()):
             rows = episode_start.nonzero()[:, 0]
-            tokens, words = self.instruction_tokens(
+            tokens, mask = self.instruction_tokens(
                 {key: observations[key][rows] for key in ("instruction", "instruction_mask")}
             )
-            text = self.encode_text(tokens, words)
-            state["encoded_text"] = _replaced(state["encoded_text"], rows, text)
-            state["text_mask"] = _replaced(state["text_mask"], rows, words)
+            text = self.encode_text(tokens, mask)
+            state["encoded_text"] = _replace_rows(state["encoded_text"], rows, text)
+            state["text_mask"] = _replace_rows(state["text_mask"], rows, mask)
             if config.history == "state":
-                first = _mean(text, words)
+                first = _masked_mean(text, mask)
                 state["recurrent_state"] = state["recurrent_state"].to(first.dtype).index_put((rows,), first)
         if config.history != "state":
             token = state["pending_token"]
             if config.memory_angle == "pose":
-                pose = observations["direction"].to(token.dtype).repeat(1, ANGLE_SIZE // 4)
+                pose = observations["direction"].to(token.dtype).repeat(1, ANGLE_SIZE // 4)  # (B, 128)
                 token = torch.cat([token[:, : self.image], pose], 1)
             bank = {"tokens": state["tokens"].to(token.dtype), "count": state["count"]}
             state |= self.bank.step(token, episode_start, bank)
@@ -212,136 +233,145 @@ class MTVM(nn.Module):
     def record_action(
         self, observations: dict[str, Tensor], output: DecisionOutput, actions: Tensor, state: State
     ) -> State:
-        """The state with the move that was chosen.
+        """Store the actions that were taken; `observe` moves them to the memory bank.
 
         Args:
-            observations: Those of the decision.
-            output: What it gave.
+            observations: Observations of the decision.
+            output: Output of the decision.
             actions: int64, (B,).
-            state: From `observe`.
+            state: State from `observe`.
+
+        Returns:
+            The new state.
         """
         if self.config.history == "state":
-            after = output.vision[:, 0]
-            return state | {"recurrent_state": after.detach() if self.config.detach_memory else after}
+            recurrent_state = output.vision[:, 0]
+            return state | {
+                "recurrent_state": recurrent_state.detach() if self.config.detach_memory else recurrent_state
+            }
         rows = torch.arange(len(actions), device=actions.device)
-        option = observations["candidates"][rows, actions]
+        option = observations["candidates"][rows, actions]  # (B, image + 128)
         if self.config.history == "activation":
-            seen = output.activations[rows, torch.searchsorted(output.views.available_actions, actions)]
+            image = output.activations[rows, torch.searchsorted(output.views.available_actions, actions)]
         else:
-            seen = option[:, : self.image]
-        token = torch.cat([seen, option[:, self.image :].to(seen.dtype)], 1)
+            image = option[:, : self.image]
+        token = torch.cat([image, option[:, self.image :].to(image.dtype)], 1)
         return state | {"pending_token": token.detach() if self.config.detach_memory else token}
 
-    # ------------------------------------------------------------------ deciding
+    # ------------------------------------------------------------------ decisions
 
     def encode_views(self, observations: dict[str, Tensor], state: State) -> EncodedViews:
-        """What is remembered and what can be chosen, embedded.
+        """Embed the tokens of the memory and the candidates.
 
         Args:
-            observations: `candidates` float (B, A, image + 128), `candidate_mask` (B, A).
-            state: From `observe`.
+            observations: With `candidates`, float, (B, A, image + 128), and `candidate_mask`, (B, A).
+            state: State from `observe`.
 
         Raises:
-            ValueError: There is more to look at than `vision_positions`.
+            ValueError: There are more views than `vision_positions`.
         """
-        mask = observations["candidate_mask"] > 0
-        available = mask.any(0).nonzero()[:, 0]  # the others are padding in all rows
-        candidates = observations["candidates"][:, available]
-        batch, present = len(mask), (mask[:, available].cumsum(1) - 1).clamp(min=0)  # each row counts its own
+        action_mask = observations["candidate_mask"] > 0
+        available = action_mask.any(0).nonzero()[:, 0]  # (K,); the others are padding in all rows
+        mask = action_mask[:, available]
+        candidates = observations["candidates"][:, available]  # (B, K, image + 128)
+        batch = len(mask)
         if self.config.history == "state":
-            seen = self._embedded(candidates)
-            x = torch.cat([state["recurrent_state"][:, None].to(seen.dtype), seen], 1)
+            embedded = self._embed(candidates)
+            x = torch.cat([state["recurrent_state"][:, None].to(embedded.dtype), embedded], 1)
             count = torch.ones(batch, dtype=torch.int64, device=x.device)
         else:
             tokens = state["tokens"]
-            x, count = self._embedded(torch.cat([tokens, candidates.to(tokens.dtype)], 1)), state["count"]
-        remembered = torch.arange(x.shape[1] - len(available), device=x.device).expand(batch, -1)
-        needed = int(count.max()) + mask.shape[1]
+            x = self._embed(torch.cat([tokens, candidates.to(tokens.dtype)], 1))  # (B, V, dim)
+            count = state["count"]
+        needed = int(count.max()) + action_mask.shape[1]
         if needed > self.config.vision_positions:
             raise ValueError(
-                f"vision_positions must be at least {needed}, the moves remembered and the actions, got {self.config.vision_positions}"
+                f"vision_positions must be at least {needed}, the tokens of the memory bank and the actions, "
+                f"got {self.config.vision_positions}"
             )
-        positions = torch.cat([remembered, count[:, None] + present], 1)
-        types = torch.cat([torch.full_like(remembered, REMEMBERED), torch.full_like(present, PRESENT)], 1)
+        slots = torch.arange(x.shape[1] - len(available), device=x.device).expand(batch, -1)  # (B, M)
+        # candidates follow the tokens of their own row, without gaps
+        candidate_positions = count[:, None] + (mask.cumsum(1) - 1).clamp(min=0)  # (B, K)
+        positions = torch.cat([slots, candidate_positions], 1)
+        types = torch.cat([torch.full_like(slots, REMEMBERED), torch.full_like(candidate_positions, PRESENT)], 1)
         x = self.view_norm(x + self.view_positions(positions) + self.view_types(types))
-        keys = torch.cat([remembered < count[:, None], mask[:, available]], 1)
-        return EncodedViews(x, keys, available, mask.shape[1])
+        return EncodedViews(x, torch.cat([slots < count[:, None], mask], 1), available, action_mask.shape[1])
 
     def cross_attend(
         self, text: Tensor, text_mask: Tensor, views: EncodedViews, text_keys_values: TextKeyValues = ()
     ) -> tuple[Tensor, Tensor]:
-        """Text, float (B, L, dim), and views, float (B, V, dim), after the cross layers; see `forward`."""
+        """Apply the cross layers; args as in `forward`.
+
+        Returns:
+            Text, float, (B, L, dim), and views, float, (B, V, dim).
+        """
         vision = views.embedded
         for layer, known in zip_longest(self.cross_layers, text_keys_values):
             text, vision = layer(text, text_mask, vision, views.mask, known)
         return text, vision
 
-    def decide(self, text: Tensor, words: Tensor, vision: Tensor, views: EncodedViews) -> DecisionOutput:
-        """The decision that follows from what the cross layers gave.
+    def decide(self, text: Tensor, text_mask: Tensor, vision: Tensor, views: EncodedViews) -> DecisionOutput:
+        """Apply the action head and the critic.
 
         Args:
             text: float, (B, L, dim); after the cross layers.
-            words: bool, (B, L); tokens that there are.
+            text_mask: bool, (B, L); False for padding.
             vision: float, (B, V, dim); after the cross layers.
-            views: What they started from.
+            views: Views before the cross layers.
         """
         count = len(views.available_actions)
-        activations = torch.tanh(self.act(vision[:, -count:]))
-        shown = self.choose(activations)[..., 0].masked_fill(~views.mask[:, -count:], -torch.inf)
-        logits = shown.new_full((len(shown), views.n_actions), -torch.inf).index_copy(1, views.available_actions, shown)
-        pooled = torch.tanh(self.pooler(_mean(text, words) + _mean(vision, views.mask)))
+        activations = torch.tanh(self.act(vision[:, -count:]))  # (B, K, image)
+        scores = self.choose(activations)[..., 0].masked_fill(~views.mask[:, -count:], -torch.inf)  # (B, K)
+        logits = scores.new_full((len(scores), views.n_actions), -torch.inf)
+        logits = logits.index_copy(1, views.available_actions, scores)  # (B, A)
+        pooled = torch.tanh(self.pooler(_masked_mean(text, text_mask) + _masked_mean(vision, views.mask)))  # (B, dim)
         return DecisionOutput(logits, self.critic(pooled)[..., 0], activations, vision, views)
 
     def forward(
-        self, text: Tensor, words: Tensor, views: EncodedViews, text_keys_values: TextKeyValues = ()
+        self, text: Tensor, text_mask: Tensor, views: EncodedViews, text_keys_values: TextKeyValues = ()
     ) -> DecisionOutput:
-        """Makes a decision with all words.
+        """Make a decision.
 
         Args:
-            text: float, (B, L, dim); as `encode_text` gave it.
-            words: bool, (B, L); tokens that there are.
-            views: What is looked at.
-            text_keys_values: `text_keys_values(text)` or, where that is not known, nothing.
+            text: float, (B, L, dim); from `encode_text`.
+            text_mask: bool, (B, L); False for padding.
+            views: Views from `encode_views`.
+            text_keys_values: `text_keys_values(text)`, or nothing if it is not known.
         """
-        text, vision = self.cross_attend(text, words, views, text_keys_values)
-        return self.decide(text, words, vision, views)
+        text, vision = self.cross_attend(text, text_mask, views, text_keys_values)
+        return self.decide(text, text_mask, vision, views)
 
-    def word_attention(self, text: Tensor, words: Tensor, views: EncodedViews) -> Tensor:
-        """How much each view hears of each word in the last cross layer, a mean over heads.
-
-        Args:
-            text: float, (B, L, dim); as `encode_text` gave it.
-            words: bool, (B, L); tokens that there are.
-            views: What is looked at.
+    def word_attention(self, text: Tensor, text_mask: Tensor, views: EncodedViews) -> Tensor:
+        """Compute the attention of views to words in the last cross layer; args as in `forward`.
 
         Returns:
-            float, (B, V, L); adds up to 1 over L.
+            float, (B, V, L); mean over heads; sums to 1 over L.
         """
         *first, last = self.cross_layers
         vision = views.embedded
         for layer in first:
-            text, vision = layer(text, words, vision, views.mask)
+            text, vision = layer(text, text_mask, vision, views.mask)
         assert isinstance(last, CrossLayer)
-        return last.cross.attention_weights(vision, text, words)
+        return last.cross.attention_weights(vision, text, text_mask)
 
-    def _embedded(self, tokens: Tensor) -> Tensor:
-        """Views as vectors, float (B, V, image + 128) to (B, V, dim)."""
+    def _embed(self, tokens: Tensor) -> Tensor:
+        """Project views, float, (B, V, image + 128) -> (B, V, dim); the angles are never dropped."""
         tokens = torch.cat([self.image_dropout(tokens[..., : self.image]), tokens[..., self.image :]], -1)
         return self.dropout(self.see_norm(self.see(tokens)))
 
 
-def _replaced(old: Tensor, rows: Tensor, new: Tensor) -> Tensor:
-    """Some rows replaced by others: (B, L, ...) and (R, K, ...) to (B, max(L, K), ...), zeros where a row is shorter."""
+def _replace_rows(old: Tensor, rows: Tensor, new: Tensor) -> Tensor:
+    """Replace some rows: (B, L, ...) and (R, K, ...) to (B, max(L, K), ...), zeros where a row is shorter."""
     if len(rows) == len(old):
         return new
-    found = new.new_zeros(len(old), max(old.shape[1], new.shape[1]), *new.shape[2:])
-    found[:, : old.shape[1]] = old
-    found[rows] = 0
-    found[rows, : new.shape[1]] = new
-    return found
+    result = new.new_zeros(len(old), max(old.shape[1], new.shape[1]), *new.shape[2:])
+    result[:, : old.shape[1]] = old
+    result[rows] = 0
+    result[rows, : new.shape[1]] = new
+    return result
 
 
-def _mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Mean over those of L that there are, float (B, L, D) to (B, D)."""
+def _masked_mean(x: Tensor, mask: Tensor) -> Tensor:
+    """Average over unmasked entries of L, float, (B, L, D) -> (B, D)."""
     weights = mask.to(x.dtype)
     return (x * weights[..., None]).sum(1) / weights.sum(1, keepdim=True)

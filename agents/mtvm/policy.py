@@ -1,4 +1,4 @@
-"""MTVM as a policy: what acts, learns, is evaluated and saved as other policies are."""
+"""Policy of MTVM: it acts, is trained, evaluated and saved like other policies."""
 
 from __future__ import annotations
 
@@ -19,25 +19,29 @@ from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.distributions import Categorical
 from memenvs.vln.features.base import ANGLE_SIZE
 
+#: Observation keys that the policy reads.
 KEYS = ("instruction", "instruction_mask", "candidates", "candidate_mask", "direction")
 
 
 class MTVMPolicy(ActingPolicy):
-    """Actor and critic of MTVM for the observations of `memenvs/VLN-R2R-v0` and `memenvs/VLN-CVDN-v0`.
+    """Actor and critic of MTVM, for `memenvs/VLN-R2R-v0` and `memenvs/VLN-CVDN-v0`.
+
+    Its memory lasts one episode, whatever the trial.
 
     Args:
-        observation_space: `Dict` with `KEYS`; a panorama is not looked at.
+        observation_space: `Dict` with `KEYS`; a panorama is ignored.
         action_space: `Discrete`, one action for each row of `candidates`.
-        lr_schedule: Learning rate as a function of the progress that remains, 1 ... 0.
-        size: Name in `memenvs.agents.mtvm.config.SIZES`; None where `network` has every setting, as in a checkpoint.
-        network: Settings that are otherwise than the size says; see `MTVMConfig`.
-        weight_decay: Of AdamW.
+        lr_schedule: Learning rate as a function of the remaining progress, from 1 to 0.
+        size: Name in `memenvs.agents.mtvm.config.SIZES`; None if `network` has every setting, as in a checkpoint.
+        network: Settings that differ from the size's; see `MTVMConfig`.
+        weight_decay: Weight decay of AdamW.
+        use_sde: Must be False; there is no state-dependent exploration.
 
     Attributes:
         network: The network.
 
     Raises:
-        ValueError: A setting is unknown, or the spaces are others.
+        ValueError: A setting is unknown, or the spaces do not fit.
     """
 
     def __init__(
@@ -57,40 +61,42 @@ class MTVMPolicy(ActingPolicy):
         known = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {}
         if not isinstance(action_space, spaces.Discrete) or not set(KEYS) <= set(known):
             raise ValueError(
-                f"an MTVMPolicy needs observations with {', '.join(KEYS)} and Discrete actions, got {observation_space} and {action_space}"
+                f"an MTVMPolicy needs observations with {', '.join(KEYS)} and Discrete actions, "
+                f"got {observation_space} and {action_space}"
             )
-        words = cast(spaces.Box, known["instruction"])
-        (length,), (actions, width) = words.shape, known["candidates"].shape or (0, 0)
+        instruction = cast(spaces.Box, known["instruction"])
+        (length,) = instruction.shape
+        n_candidates, width = known["candidates"].shape or (0, 0)
         config = mtvm_config(size, **(network or {}))
-        if actions != action_space.n:
-            raise ValueError(f"candidates must have a row for each of the {action_space.n} actions, got {actions}")
+        if n_candidates != action_space.n:
+            raise ValueError(f"candidates must have a row for each of the {action_space.n} actions, got {n_candidates}")
         if length > config.text_positions:
             raise ValueError(
-                f"text_positions of the network must be at least the {length} tokens of an instruction, got {config.text_positions}; "
-                "or lower max_tokens of the environment"
+                f"text_positions of the network must be at least the {length} tokens of an instruction, "
+                f"got {config.text_positions}; or lower max_tokens of the environment"
             )
-        self.network = MTVM(config, int(words.high.max()) + 1, width - ANGLE_SIZE)
+        self.network = MTVM(config, int(instruction.high.max()) + 1, width - ANGLE_SIZE)
         self.optimizer = torch.optim.AdamW(self.parameters(), lr_schedule(1.0), weight_decay=weight_decay, fused=True)
         self._kwargs = self.resolve_kwargs({"size": size, "network": network})  # the weight decay is the learner's
 
     @classmethod
     def resolve_kwargs(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """All settings of the network in place of a size, so that a file means what it meant when the size has become another one."""
+        """Replace a size by all settings of its network; see `ActingPolicy.resolve_kwargs`."""
         network = asdict(mtvm_config(kwargs.get("size", "small"), **(kwargs.get("network") or {})))
         return {**kwargs, "size": None, "network": network}
 
     # ------------------------------------------------------------------ acting
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """State before the first decision; it grows as needed, whatever `max_steps`."""
+        """Make the state before the first decision; it grows as needed, whatever `max_steps`."""
         return self.network.initial_state(batch_size)
 
     def decision(self, observations: dict[str, Tensor], state: State) -> DecisionOutput:
-        """A decision of B environments.
+        """Make a decision in B environments.
 
         Args:
             observations: With `KEYS`.
-            state: From the network's `observe`.
+            state: State from the network's `observe`.
         """
         views = self.network.encode_views(observations, state)
         return self.network(state["encoded_text"], state["text_mask"], views)
@@ -104,7 +110,7 @@ class MTVMPolicy(ActingPolicy):
         trial_start: Tensor,
         deterministic: bool = False,
     ) -> PolicyOutput:
-        """Chooses and remembers an action for each of B environments; see `ActingPolicy.act`. Memory is of the episode, whatever the trial."""
+        """Choose an action for each of B environments and store it; see `ActingPolicy.act`."""
         assert isinstance(observations, dict)
         state = self.network.observe(observations, state, episode_start)
         output = self.decision(observations, state)
@@ -121,9 +127,9 @@ class MTVMPolicy(ActingPolicy):
         )
 
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:
-        """Refuses: what is remembered of a move is of the decision that it came from.
+        """Refuse: the token of an action is made by the decision that took it.
 
         Raises:
             ValueError: Always.
         """
-        raise ValueError("an MTVMPolicy cannot be told of moves that others chose (demonstrations)")
+        raise ValueError("an MTVMPolicy cannot take over actions that others chose (demonstrations)")

@@ -55,7 +55,7 @@ class Rollout:
 
 
 def discounted_returns(steps: list[RolloutStep], bootstrap_value: Tensor, gamma: float) -> Tensor:
-    """Compute the discounted return of each decision, in the order of the decisions; without gradient.
+    """Compute the discounted return of each decision, in their order; without gradient.
 
     Args:
         steps: Decisions of each episode; an episode that is over has no more.

@@ -1,4 +1,4 @@
-"""Result files: where a run's agent goes in every instruction of a split, in the public form that `memenvs score` reads."""
+"""Result files in the public form: an agent's path for every instruction of a split."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from memenvs.files import write_file
 from memenvs.vln.env import GraphNavigation
 from memenvs.vln.results import TASKS
 
-#: Environment -> task, as result files name it.
+#: Environment -> name of its task in result files.
 ENVIRONMENTS = {"memenvs/VLN-R2R-v0": "r2r", "memenvs/VLN-CVDN-v0": "ndh"}
 
 Trajectory = list[tuple[str, float, float]]
-"""(viewpoint, heading, elevation) from the start on, radians."""
+"""(viewpoint, heading, elevation) of each step, radians."""
 
 
 def check_trajectories(config: RunConfig) -> str:
-    """The task, "r2r" or "ndh", of a run whose trajectories can be scored.
+    """Return the task, "r2r" or "ndh", of a run whose trajectories can be scored.
 
     Raises:
-        ValueError: Its environment is another one, or not on the real graphs.
+        ValueError: Its environment has no result files, or is not on the real graphs.
     """
     if config.env not in ENVIRONMENTS:
         raise ValueError(f"env must be one of {list(ENVIRONMENTS)}, got {config.env!r}")
@@ -44,16 +44,16 @@ def check_trajectories(config: RunConfig) -> str:
 def play_trajectories(
     policy: Policy, env: TrialVecEnv, *, deterministic: bool = False, quiet: bool = True
 ) -> list[tuple[str, Trajectory]]:
-    """Plays every episode of a split once, in the trials in which `TrialEvaluator` plays them.
+    """Play every episode of a split once, in the same trials as `TrialEvaluator`.
 
     Args:
-        policy: What acts.
+        policy: Policy that acts.
         env: N copies of R2R or CVDN.
-        deterministic: Whether the policy takes its best actions or draws them.
-        quiet: No progress bar.
+        deterministic: Whether the policy takes its most likely actions; otherwise it draws them.
+        quiet: Whether to show no progress bar.
 
     Returns:
-        Id of the instruction and where the policy went, in the order of the split.
+        Id of the instruction and trajectory, in the order of the split.
     """
     task = _task(env)
     layouts = range(task.num_layouts)
@@ -88,6 +88,7 @@ def _play_wave(policy: Policy, env: TrialVecEnv, deterministic: bool) -> list[tu
 
 
 def _task(env: TrialVecEnv) -> GraphNavigation:
+    """Return the task of an environment."""
     assert isinstance(env.env.task, GraphNavigation)
     return env.env.task
 
@@ -101,23 +102,24 @@ def write_trajectories(
     policy: Policy | None = None,
     quiet: bool = False,
 ) -> Path:
-    """Plays a run's agent in every instruction of a split and writes the file of results.
+    """Play a run's agent in every instruction of a split and write the result file.
 
     Args:
-        run: The folder.
-        path: Of the file; None: `trajectories_SPLIT.json` in the folder.
-        split: Such as "val_unseen"; None: that of the run's evaluation.
-        seed: Of the evaluation environments and of the actions drawn.
-        policy: What plays; None: the run's best checkpoint, or its latest.
-        quiet: No progress bar.
+        run: Folder of the run.
+        path: Path of the file; None for `trajectories_SPLIT.json` in the folder.
+        split: Split, such as "val_unseen"; None for that of the run's evaluation.
+        seed: Seed of the evaluation environments and of the actions drawn.
+        policy: Policy that acts; None for the run's best checkpoint, or its latest.
+        quiet: Whether to show no progress bar.
 
     Returns:
-        The file: a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; for CVDN "inst_idx" in place of "instr_id".
+        The path of the file: a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; for
+        CVDN "inst_idx" replaces "instr_id".
 
     Raises:
-        FileNotFoundError: The run has no checkpoint yet, or the data are not there.
-        ValueError: The run is of another environment or world, the split is unknown, or the environment shows other words or features than were
-            learned with.
+        FileNotFoundError: The run has no checkpoint yet, or the data are missing.
+        ValueError: The run is of another environment or world, the split is unknown, or the environment's vocabulary or
+            features are not those of training.
     """
     key, _ = TASKS[task := check_trajectories(run.config)]
     config = run.config
@@ -134,7 +136,8 @@ def write_trajectories(
     finally:
         env.close()
     entries: list[dict[str, Any]] = [
-        {key: int(id) if task == "ndh" else id, "trajectory": [list(each) for each in way]} for id, way in played
+        {key: int(id) if task == "ndh" else id, "trajectory": [list(step) for step in trajectory]}
+        for id, trajectory in played
     ]
     path = run.path / f"trajectories_{split}.json" if path is None else path
     path.parent.mkdir(parents=True, exist_ok=True)

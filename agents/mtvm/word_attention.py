@@ -1,4 +1,4 @@
-"""Which words an agent heeds at each decision of an episode, drawn beside the way it took."""
+"""Attention of an MTVM agent to the words of its instruction, and a figure of it."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from memenvs.agents.mtvm.policy import MTVMPolicy
 from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.vln.env import GraphNavigation
 
-#: Words in a row of the picture.
+#: Words in a row of the figure.
 ROW = 60
 
 
 @dataclass(frozen=True, eq=False)
 class WordAttention:
-    """An episode and what was heeded of its text.
+    """Attention to words in an episode of T decisions.
 
     Attributes:
-        id: Of the instruction.
-        words: The tokens of the text, L.
-        attention: float32, (T, L); by decision, how much the option that was taken heard of each word in the last cross layer, a mean over
-            heads; each row adds up to 1.
-        moves: What was done at each decision, T.
-        map: uint8, (512, 512, 3); the graph with annotated path (blue) and walk (orange).
-        metrics: Of the episode, by name.
+        id: Id of the instruction.
+        words: Tokens of the text, L.
+        attention: float32, (T, L); attention weights of the chosen option to each word in the last cross layer,
+            averaged over heads; each row sums to 1.
+        actions: Names of the actions taken, T.
+        map: uint8, (512, 512, 3); the graph with the annotated path (blue) and the agent's path (orange).
+        metrics: Metrics of the episode, by name.
     """
 
     id: str
     words: tuple[str, ...]
     attention: np.ndarray
-    moves: tuple[str, ...]
+    actions: tuple[str, ...]
     map: np.ndarray
     metrics: dict[str, float]
 
 
 class _WordAttentionRecorder:
-    """A policy that takes its most likely actions and records the attention of the chosen option to each word.
+    """Takes the most likely actions of a policy and records their attention to words.
 
     Attributes:
-        attention: float32, (L,), of each decision.
+        attention: float32, (L,), for each decision.
     """
 
     def __init__(self, policy: MTVMPolicy) -> None:
@@ -54,7 +54,7 @@ class _WordAttentionRecorder:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """The most likely actions and the next state."""
+        """Return the most likely actions and the next state."""
         policy = self._policy
         network = policy.network
         state = policy.initial_state(1) if state is None else state
@@ -72,12 +72,12 @@ class _WordAttentionRecorder:
 
 @torch.no_grad()
 def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) -> WordAttention:
-    """Plays an episode by the most likely actions.
+    """Play an episode by the most likely actions and record the attention to words.
 
     Args:
-        policy: What plays; it must read the text.
+        policy: Policy that reads the text.
         env: One environment of VLN-R2R or VLN-CVDN.
-        episode: Its number in the split.
+        episode: Number of the episode in the split.
 
     Raises:
         ValueError: The policy does not read the text, or there are several environments.
@@ -96,10 +96,10 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
     words = tuple(task.tokenizer.tokens[number] for number in numbers.tolist() if number)
     poses = [task.info()["pose"][0].copy()]
     recorder = _WordAttentionRecorder(policy)
-    moves = []
+    actions = []
     for step in play_trials(recorder, env, observation):
         action = int(step.actions[0])
-        moves.append("stop" if action == task.stop else f"candidate {action}")
+        actions.append("stop" if action == task.stop else f"candidate {action}")
         poses.append(step.infos[0]["pose"] if step.dones[0] else task.info()["pose"][0].copy())
         if step.dones[0]:
             break
@@ -109,33 +109,34 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
         id=str(info["instr_id"]),
         words=words,
         attention=np.stack(recorder.attention),
-        moves=tuple(moves),
+        actions=tuple(actions),
         map=task.draw_map(0, np.stack(poses)),
         metrics={name: float(info[name]) for name in ("sr", "sdtw", "ne")},
     )
 
 
-def word_attention_figure(found: WordAttention) -> Figure:
-    """The map, and under it words by decision, darker where more is heard."""
-    rows = -(-len(found.words) // ROW)
-    high = 0.25 * len(found.moves) + 0.9  # inches of a row of words
-    figure = Figure(figsize=(12, 5 + rows * high), dpi=100, layout="constrained")
-    top, *below = figure.subplots(rows + 1, 1, gridspec_kw={"height_ratios": [5, *[high] * rows]})
-    top.imshow(found.map)
+def word_attention_figure(episode: WordAttention) -> Figure:
+    """Draw the map, and below it attention by decision and word, darker for larger weights."""
+    rows = -(-len(episode.words) // ROW)
+    height = 0.25 * len(episode.actions) + 0.9  # inches of a row of words
+    figure = Figure(figsize=(12, 5 + rows * height), dpi=100, layout="constrained")
+    top, *below = figure.subplots(rows + 1, 1, gridspec_kw={"height_ratios": [5, *[height] * rows]})
+    top.imshow(episode.map)
     top.axis("off")
-    done = "arrived" if found.metrics["sr"] > 0 else f"{found.metrics['ne']:.1f} m off"
-    most = float(found.attention.max())
+    result = "success" if episode.metrics["sr"] > 0 else f"stopped {episode.metrics['ne']:.1f} m from the goal"
+    largest = float(episode.attention.max())
     top.set_title(
-        f"{found.id}: {done}, SDTW {found.metrics['sdtw']:.2f}; the darkest word has {most:.2f} of the attention, evenly each would have "
-        f"{1 / len(found.words):.2f}"
+        f"{episode.id}: {result}, SDTW {episode.metrics['sdtw']:.2f}; largest attention weight {largest:.2f}, "
+        f"uniform {1 / len(episode.words):.2f}"
     )
     for row, axes in enumerate(below):
         part = slice(row * ROW, (row + 1) * ROW)
-        words = found.words[part]
-        shown = np.full((len(found.moves), ROW), np.nan)
-        shown[:, : len(words)] = found.attention[:, part]
-        axes.imshow(shown, vmin=0.0, vmax=most, cmap="Blues", aspect="auto")
+        words = episode.words[part]
+        weights = np.full((len(episode.actions), ROW), np.nan)
+        weights[:, : len(words)] = episode.attention[:, part]
+        axes.imshow(weights, vmin=0.0, vmax=largest, cmap="Blues", aspect="auto")
         axes.set_xticks(range(len(words)), words, rotation=90, fontsize=8)
-        axes.set_yticks(range(len(found.moves)), [f"{k + 1}: {move}" for k, move in enumerate(found.moves)], fontsize=7)
+        labels = [f"{k + 1}: {action}" for k, action in enumerate(episode.actions)]
+        axes.set_yticks(range(len(labels)), labels, fontsize=7)
         axes.spines[:].set_visible(False)
     return figure

@@ -1,4 +1,4 @@
-"""Small learners of `ImitationA2C`: their settings, and weights with which everything matters."""
+"""Settings of small `ImitationA2C` learners, and weights with which every input matters."""
 
 from __future__ import annotations
 
@@ -16,15 +16,8 @@ ENV = "memenvs/VLN-R2R-v0"
 
 
 def kwargs(folder: Path, **changes: Any) -> dict[str, Any]:
-    same = {
-        "world": "mp3d",
-        "split": "train",
-        "data_dir": str(folder),
-        "features": "none",
-        "feature_size": 4,
-        "max_tokens": 8,
-    }
-    return same | changes
+    base = {"world": "mp3d", "split": "train", "data_dir": str(folder)}
+    return base | {"features": "none", "feature_size": 4, "max_tokens": 8} | changes
 
 
 def weights(model: ImitationA2C) -> Tensor:
@@ -32,7 +25,7 @@ def weights(model: ImitationA2C) -> Tensor:
 
 
 def sharpen(model: ImitationA2C) -> ImitationA2C:
-    """Ready to play, with weights in float64, large enough that everything matters."""
+    """Prepare a learner to play, with large weights in float64."""
     generator = torch.Generator().manual_seed(1)
     model.policy.double()
     model._setup_learn(1)

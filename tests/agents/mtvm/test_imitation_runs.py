@@ -112,7 +112,7 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
     assert names <= set(first.metrics) and first.layouts.tolist() == [0, 1, 2]
     for name in names:
         assert np.array_equal(first.metrics[name], second.metrics[name])
-    with pytest.raises(ValueError, match="cannot be told of moves that others chose"):
+    with pytest.raises(ValueError, match="cannot take over actions that others chose"):
         policy.update_previous_action({}, np.zeros(1, np.int64))
 
 
@@ -184,9 +184,9 @@ def test_words_are_heeded_by_who_reads(make_learner) -> None:
     model = make_learner(1)
     found = record_word_attention(model.policy, model.env, 2)
     assert found.id == "8_0" and found.words[-1] == "[SEP]" and found.map.shape == (512, 512, 3)
-    assert found.attention.shape == (len(found.moves), len(found.words))
+    assert found.attention.shape == (len(found.actions), len(found.words))
     np.testing.assert_allclose(found.attention.sum(1), 1.0, rtol=1e-5)
-    assert set(found.moves) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
+    assert set(found.actions) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
     deaf = make_learner(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
     with pytest.raises(ValueError, match="policy must read the text"):
         record_word_attention(deaf.policy, deaf.env, 2)

@@ -1,4 +1,7 @@
-"""Whole taught rollouts of MTVM against its equations written out: one episode at a time, head by head, without padding, states or batches."""
+"""Rollouts of MTVM against its equations, written out.
+
+The reference computes one episode at a time, head by head, without padding, states or batches.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -15,17 +17,17 @@ from memenvs.agents import make_vec_env
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.layers import Attention, FeedForward, TextLayer
 from memenvs.agents.mtvm.network import MTVM
-from tests.agents.mtvm.learners import sharpen
+from tests.agents.mtvm.learners import DRY, SIZES, sharpen
 
-NETWORK = {
-    "dim": 8, "inner": 16, "heads": 2, "critic_dim": 8, "cross_layers": 2, "text_positions": 112,
-    "dropout": 0.0, "image_dropout": 0.0, "critic_dropout": 0.0,
-}  # fmt: skip
+NETWORK = SIZES | DRY | {"cross_layers": 2, "text_positions": 112}
 IMAGE, DROP = 4, 0.4
 
 
 def learner(folder: Path | None, count: int, axis: str = "token", **network: Any) -> ImitationA2C:
-    """Ready to play in the house of `toys.py` or (None) in procedural ones, with large weights in float64 that do not depend on `count`."""
+    """A learner that is ready to play in the house of `toys.py`, or (None) in procedural ones.
+
+    Its weights are large, in float64, and do not depend on `count`.
+    """
     own = (
         {"world": "procedural", "max_tokens": 112}
         if folder is None
@@ -49,22 +51,22 @@ def attended(layer: Attention, x: Tensor, context: Tensor) -> Tensor:
     q, k, v = layer.query(x), layer.key(context), layer.value(context)
     width = x.shape[1] // layer.heads
     heads = [slice(h * width, (h + 1) * width) for h in range(layer.heads)]
-    heard = torch.cat([(q[:, h] @ k[:, h].T / math.sqrt(width)).softmax(1) @ v[:, h] for h in heads], 1)
-    return normed(layer.norm, x + layer.output(heard))
+    by_head = [(q[:, h] @ k[:, h].T / math.sqrt(width)).softmax(1) @ v[:, h] for h in heads]
+    return normed(layer.norm, x + layer.output(torch.cat(by_head, 1)))
 
 
-def thought(layer: FeedForward, x: Tensor) -> Tensor:
+def feed_forward(layer: FeedForward, x: Tensor) -> Tensor:
     inner = layer.inner(x)
     gelu = inner * 0.5 * (1 + torch.erf(inner / math.sqrt(2)))
     return normed(layer.norm, x + layer.outer(gelu))
 
 
 def text_layer(layer: TextLayer, x: Tensor, kept: Tensor) -> Tensor:
-    """Dropped tokens hear, and are not heard."""
-    return thought(layer.feed, attended(layer.attention, x, x[kept]))
+    """Dropped tokens attend, and are not attended to."""
+    return feed_forward(layer.feed, attended(layer.attention, x, x[kept]))
 
 
-def read(net: MTVM, tokens: Tensor, kept: Tensor) -> Tensor:
+def encode_text(net: MTVM, tokens: Tensor, kept: Tensor) -> Tensor:
     x = net.words.weight[tokens] + net.word_positions.weight[: len(tokens)] + net.word_types.weight[0]
     x = normed(net.word_norm, x)
     for layer in net.text_layers:
@@ -72,18 +74,18 @@ def read(net: MTVM, tokens: Tensor, kept: Tensor) -> Tensor:
     return x
 
 
-def crossed(net: MTVM, text: Tensor, kept: Tensor, vision: Tensor) -> tuple[Tensor, Tensor]:
+def cross_attend(net: MTVM, text: Tensor, kept: Tensor, vision: Tensor) -> tuple[Tensor, Tensor]:
     everything = torch.ones(len(vision), dtype=torch.bool)
     for layer in net.cross_layers:
-        seen = text_layer(layer.vision, attended(layer.cross, vision, text[kept]), everything)
+        new_vision = text_layer(layer.vision, attended(layer.cross, vision, text[kept]), everything)
         if layer.text is not None:
             text = text_layer(layer.text, attended(layer.cross, text, vision), kept)
-        vision = seen
+        vision = new_vision
     return text, vision
 
 
-def apart(x: Tensor, y: Tensor, dim: int) -> Tensor:
-    """Both divergences of two softmaxes over tokens, for each channel, or over channels; means over tokens and channels."""
+def inconsistency(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    """Mean over tokens and channels of KL in both directions, of softmaxes over `dim`."""
     p, q = x.softmax(dim), y.softmax(dim)
     return ((p * (p / q).log()).mean() + (q * (q / p).log()).mean()).detach()
 
@@ -91,22 +93,22 @@ def apart(x: Tensor, y: Tensor, dim: int) -> Tensor:
 def episode(
     net: MTVM, seen: list[dict[str, np.ndarray]], actions: list[int], kept: Tensor, dim: int
 ) -> dict[str, list[Tensor]]:
-    """What an episode should give: logits, values and how far the two passes are apart, decision by decision."""
+    """Expected logits, values and inconsistencies of an episode, decision by decision."""
     words = torch.as_tensor(seen[0]["instruction"])[torch.as_tensor(seen[0]["instruction_mask"]) > 0]
     every = torch.ones(len(words), dtype=torch.bool)
-    text, dropped = read(net, words, every), read(net, words, kept)
+    text, dropped = encode_text(net, words, every), encode_text(net, words, kept)
     found: dict[str, list[Tensor]] = {
         "logits": [],
         "values": [],
-        "apart": [],
-        "text_apart": [apart(text, dropped, dim)],
+        "inconsistency": [],
+        "text_inconsistency": [inconsistency(text, dropped, dim)],
     }
     bank: list[Tensor] = []
     moved = torch.zeros(0)
     for observation, action in zip(seen, actions, strict=True):
         there = np.flatnonzero(observation["candidate_mask"]).tolist()
         options = torch.as_tensor(observation["candidates"]).double()
-        if found["logits"]:  # where the camera then looks
+        if found["logits"]:  # direction of the camera after the action
             pose = torch.as_tensor(observation["direction"]).double().repeat(32)
             bank.append(torch.cat([moved, pose]))
         if net.config.bank is not None:
@@ -115,34 +117,36 @@ def episode(
         position = list(range(len(bank) + len(there)))
         kind = [1] * len(bank) + [0] * len(there)
         vision = normed(net.view_norm, vision + net.view_positions.weight[position] + net.view_types.weight[kind])
-        (told, views), (other_told, other_views) = (
-            crossed(net, *each, vision) for each in ((text, every), (dropped, kept))
-        )
+        read, views = cross_attend(net, text, every, vision)
+        other_read, other_views = cross_attend(net, dropped, kept, vision)
         activations = (views[len(bank) :] @ net.act.weight.T + net.act.bias).tanh()
         found["logits"].append(activations @ net.choose.weight[0] + net.choose.bias)
-        pooled = (net.pooler.weight @ (told.mean(0) + views.mean(0)) + net.pooler.bias).tanh()
+        pooled = (net.pooler.weight @ (read.mean(0) + views.mean(0)) + net.pooler.bias).tanh()
         hidden, _, _, value = net.critic
         found["values"].append((value.weight @ (hidden.weight @ pooled + hidden.bias).relu() + value.bias)[0])
-        far = apart(views, other_views, dim)
-        found["apart"].append(far + apart(told, other_told, dim) if net.config.two_way else far)
+        distance = inconsistency(views, other_views, dim)
+        if net.config.two_way:
+            distance = distance + inconsistency(read, other_read, dim)
+        found["inconsistency"].append(distance)
         moved = activations[there.index(action)]
     return found
 
 
-@pytest.mark.parametrize(
-    "network", [{}, {"two_way": False}, {"bank": 1}, {"bank": 0}, {"text_layers": 2}, {"axis": "channel"}]
-)
-def test_rollouts_by_their_equations(toy_data: Path, network: dict[str, Any]) -> None:
-    compare(toy_data, network)
+def test_rollouts_by_their_equations(toy_data: Path) -> None:
+    for network in ({}, {"two_way": False}, {"bank": 1}, {"bank": 0}, {"text_layers": 2}, {"axis": "channel"}):
+        compare(toy_data, network)
 
 
 def test_rollouts_in_which_some_have_fewer_candidates() -> None:
-    """Which is not so in the toy house."""
+    """In the toy house all have the same number."""
     assert compare(None, {})
 
 
 def compare(folder: Path | None, network: dict[str, Any]) -> bool:
-    """Four episodes with different lengths and texts in a batch, some words dropped in the second pass; whether some had fewer candidates."""
+    """Compare four episodes of different lengths, with words dropped in the second pass.
+
+    Returns whether some had fewer candidates than others.
+    """
     count, number, dim = 4, 3, int(network.get("axis") == "channel")
     model, twin = (learner(folder, count, **network) for _ in range(2))
     torch.manual_seed(2)
@@ -151,19 +155,19 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
     seen: list[list[dict[str, np.ndarray]]] = [[] for _ in range(count)]
     actions: list[list[int]] = [[] for _ in range(count)]
     twin.env.set_options([{"trial": number}] * count)
-    shown, going, padded = twin.env.reset(), np.ones(count, bool), False
-    masks = torch.as_tensor(shown["instruction_mask"]) > 0
+    observations, running, padded = twin.env.reset(), np.ones(count, bool), False
+    masks = torch.as_tensor(observations["instruction_mask"]) > 0
     longest = int(masks.sum(1).max())
     torch.manual_seed(2)
     kept = masks[:, :longest] & (torch.rand(count, longest) >= DROP)
-    while going.any():
+    while running.any():
         oracle = twin.env.oracle_actions()
-        padded |= len(np.unique(shown["candidate_mask"][going], axis=0)) > 1
-        for i in np.flatnonzero(going):
-            seen[i].append({key: value[i].copy() for key, value in shown.items()})
+        padded |= len(np.unique(observations["candidate_mask"][running], axis=0)) > 1
+        for i in np.flatnonzero(running):
+            seen[i].append({key: value[i].copy() for key, value in observations.items()})
             actions[i].append(int(oracle[i]))
-        shown, _, over, _ = twin.env.step(oracle)
-        going &= ~over
+        observations, _, done, _ = twin.env.step(oracle)
+        running &= ~done
     assert len({len(each) for each in seen}) > 1
     assert kept.any(1).all() and (kept != masks[:, :longest]).any()
 
@@ -171,7 +175,7 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
         expected = episode(twin.policy.network, seen[i], actions[i], kept[i][masks[i, :longest]], dim)
         own = [(step, int((step.rows == i).nonzero())) for step in rollout.steps if i in step.rows]
         assert len(own) == len(seen[i])
-        same(rollout.text_inconsistency[i], expected["text_apart"][0])
+        same(rollout.text_inconsistency[i], expected["text_inconsistency"][0])
         for k, (step, row) in enumerate(own):
             there = np.flatnonzero(seen[i][k]["candidate_mask"]).tolist()
             log_probs = expected["logits"][k].log_softmax(0)
@@ -180,10 +184,10 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
             same(step.log_probs[row], taken)
             same(step.entropy[row], -(log_probs.exp() * log_probs).sum())
             same(step.values[row], expected["values"][k])
-            same(step.inconsistency[row], expected["apart"][k])
+            same(step.inconsistency[row], expected["inconsistency"][k])
     return padded
 
 
 def same(found: Tensor, expected: Tensor) -> None:
-    """As near as float32 allows, in which losses are computed."""
+    """Equal up to float32, in which losses are computed."""
     torch.testing.assert_close(found, expected, check_dtype=False, atol=1e-5, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""PREVALENT's weights: a random file of that shape."""
+"""PREVALENT's weights, from a random file with the same shapes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,14 @@ DIM, INNER, WORDS, WIDTH = 8, 12, 10, 5 + 128
 
 
 def network(**changes: Any) -> MTVM:
-    sizes = {
-        "dim": DIM,
-        "inner": INNER,
-        "heads": 2,
-        "text_layers": 2,
-        "cross_layers": 2,
-        "text_positions": 6,
-        "vision_positions": 9,
-    }
+    sizes = {"dim": DIM, "inner": INNER, "heads": 2, "text_layers": 2, "cross_layers": 2}
+    sizes |= {"text_positions": 6, "vision_positions": 9}
     torch.manual_seed(0)
     return MTVM(MTVMConfig(**{**sizes, **changes}), WORDS + 3, WIDTH - 128)
 
 
 def weights() -> dict[str, Tensor]:
-    """Names as PREVALENT's modules have them; a random tensor each."""
+    """A random tensor for each name of PREVALENT's modules."""
     dense: dict[str, tuple[int, int]] = {"vision_encoder.visn_fc": (DIM, WIDTH), "pooler.dense": (DIM, DIM)}
     norms = ["embeddings.LayerNorm", "vision_encoder.visn_layer_norm"]
     blocks = [(f"lalayer.{i}.attention.self", f"lalayer.{i}.attention.output") for i in range(2)]
@@ -43,8 +36,9 @@ def weights() -> dict[str, Tensor]:
         blocks += [(f"{layer}.{kind}_self_att.self", f"{layer}.{kind}_self_att.output") for kind in ("lang", "visn")]
         blocks.append((f"{layer}.visual_attention.att", f"{layer}.visual_attention.output"))
         feeds += [(f"{layer}.{kind}_inter", f"{layer}.{kind}_output") for kind in ("lang", "visn")]
-    for ask, out in blocks:
-        dense |= {f"{ask}.{name}": (DIM, DIM) for name in ("query", "key", "value")} | {f"{out}.dense": (DIM, DIM)}
+    for projections, out in blocks:
+        dense |= {f"{projections}.{name}": (DIM, DIM) for name in ("query", "key", "value")}
+        dense[f"{out}.dense"] = DIM, DIM
         norms.append(f"{out}.LayerNorm")
     for first, second in feeds:
         dense |= {f"{first}.dense": (INNER, DIM), f"{second}.dense": (DIM, INNER)}
@@ -69,12 +63,14 @@ def save(folder: Path, tensors: dict[str, Any], name: str = "pytorch_model.bin")
     return path
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.safetensors"])
-def test_every_tensor_finds_its_place(tmp_path: Path, name: str) -> None:
+def test_every_tensor_finds_its_place(tmp_path: Path) -> None:
     net, file = network(), weights()
     before = {key: value.clone() for key, value in net.state_dict().items()}
-    load_prevalent(net, save(tmp_path, file, name))
+    load_prevalent(net, save(tmp_path, file, "weights.safetensors"))
     after = net.state_dict()
+    other = network()
+    load_prevalent(other, save(tmp_path, file, "pytorch_model.bin"))
+    assert all(torch.equal(value, after[key]) for key, value in other.state_dict().items())
     fresh = ("view_positions", "view_types", "view_norm", "pooler", "act", "choose", "critic")
     for key, value in after.items():
         assert torch.equal(value, before[key]) == key.startswith(fresh), key
@@ -96,7 +92,7 @@ def test_every_tensor_finds_its_place(tmp_path: Path, name: str) -> None:
     assert torch.equal(after["words.weight"][WORDS:], before["words.weight"][WORDS:])  # the markers of dialogues
 
 
-def test_what_does_not_fit_is_named_and_changes_nothing(tmp_path: Path) -> None:
+def test_wrong_files_are_named_and_change_nothing(tmp_path: Path) -> None:
     net = network()
     before = {key: value.clone() for key, value in net.state_dict().items()}
     name = "bert.addlayer.1.visn_output.dense.weight"

@@ -9,7 +9,6 @@ such as `darkroom:k1` (no partial updates); with fewer steps, what partial updat
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +19,10 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
+from memenvs.agents.experiments.study_results import metric_means
 from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset, folder_name, run_names
-
-EVALUATION = "evaluation.json"
 
 
 def settings(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:
@@ -46,8 +44,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
 
 def returns(folders: list[Path]) -> np.ndarray:
     """Return by episode of every run's agent, float64, (runs, E)."""
-    files = [json.loads((folder / EVALUATION).read_text()) for folder in folders]
-    return np.array([file["agent"]["metrics"]["return"]["mean"] for file in files])
+    return metric_means(folders, "return")
 
 
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
@@ -98,7 +95,7 @@ def main() -> int:
             name = preset if options.steps is None else f"{preset}-{options.steps}"
             wanted[options.out / folder_name(name, seed)] = preset, seed
     sweep = {
-        folder: SweepRun(settings(preset, options.steps, seed, options.smoke), train_and_evaluate, (EVALUATION,))
+        folder: SweepRun(settings(preset, options.steps, seed, options.smoke), train_and_evaluate, ("evaluation",))
         for folder, (preset, seed) in wanted.items()
     }
     runs: dict[str, list[Path]] = {}

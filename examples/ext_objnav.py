@@ -11,7 +11,6 @@ of its own, is ReLIC from pictures, for a twentieth of the steps. A stopped comm
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from dataclasses import replace
@@ -22,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, has_files
+from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_run, trained_policy
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
+from memenvs.agents.experiments.study_results import has_results, metric_means, result_names, write_result
 from memenvs.agents.experiments.sweep import SweepRun, over_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
-from memenvs.files import write_file
 
 PRESET = "extobjnav-small"
 AGENTS = ["relic", *PRESETS[PRESET].variants]
@@ -59,13 +58,12 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, agent: str, smoke: bool) 
     own = 1 + config.seed
 
     def once(name: str, **changes: Any) -> None:
-        if not has_files(folder, f"{name}.json"):
-            results = {"agent": evaluate_run(run, seed=own, quiet=quiet, **changes).to_json()}
-            write_file(folder / f"{name}.json", json.dumps(results).encode())
+        if not has_results(folder, name):
+            write_result(folder, name, {"agent": evaluate_run(run, seed=own, quiet=quiet, **changes).to_json()})
 
     if agent == "rgb":  # random and oracle do not look, and their pictures cost as much as the agent's
         once("evaluation")
-    elif not has_files(folder, "evaluation.json"):
+    elif not has_results(folder, "evaluation"):
         evaluate_and_compare(run, own, quiet=quiet)
     if agent == "relic":
         for file in sorted(folder.glob("checkpoint_*.zip")):
@@ -83,19 +81,18 @@ def files_of(agent: str) -> tuple[str, ...]:
     """All evaluations of a run, but for those of its milestones."""
     real = ["procthor"] if os.environ.get("MEMENVS_DATA") else []
     more = ["fixed_goal", "long", *(f"demonstrations_{count}" for count in DEMONSTRATIONS), *real]
-    return tuple(f"{name}.json" for name in ["evaluation", *(more if agent == "relic" else [])])
+    return ("evaluation", *(more if agent == "relic" else []))
 
 
 def milestones(folder: Path) -> list[str]:
     """The checkpoints along the way that were evaluated, in order."""
-    names = [file.stem for file in folder.glob("checkpoint_*.json")]
+    names = [name for name in result_names(folder) if name.startswith("checkpoint_")]
     return sorted(names, key=lambda name: int(name.split("_")[1]))
 
 
 def values(folders: list[Path], name: str, metric: str) -> np.ndarray:
     """A metric by episode of every run's agent, float64, (runs, E); only the episodes that all have."""
-    curves = [json.loads((f / f"{name}.json").read_text())["agent"]["metrics"][metric]["mean"] for f in folders]
-    return np.array([curve[: min(map(len, curves))] for curve in curves])
+    return metric_means(folders, metric, name=name)
 
 
 def shown(sample: np.ndarray, scale: float = 1.0) -> str:
@@ -142,11 +139,11 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     relic = runs.get("relic", [])
     if relic:
         for name in milestones(relic[0]):
-            if all((folder / f"{name}.json").exists() for folder in relic):
+            if all(has_results(folder, name) for folder in relic):
                 rows.append(gain_row(f"relic after {int(name.split('_')[1]):,} steps", relic, name))
         rows.append(gain_row("relic, one goal a trial", relic, "fixed_goal"))
         rows.append(gain_row("relic, trials of 8 T", relic, "long", last=sys.maxsize))
-        if all((folder / "procthor.json").exists() for folder in relic):
+        if all(has_results(folder, "procthor") for folder in relic):
             rows.append(gain_row("relic, real houses", relic, "procthor"))
     add_table(report, "First and last episode of a trial in homes that were not trained in", header, rows)
     for metric in ("success", "spl"):

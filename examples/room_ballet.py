@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,14 +39,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
-from memenvs.agents.experiments.directory import RunDirectory, has_files
+from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.study_results import has_results, metric_means, read_result, write_result
 from memenvs.agents.experiments.sweep import SweepRun, percent, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset, folder_name
 from memenvs.agents.sat.prediction import BalletPrediction
-from memenvs.files import write_file
 from memenvs.retention import STRATEGIES
 
 ROOMS = (4, 6, 8, 10, 12)
@@ -107,20 +106,20 @@ def settings(preset: str, seed: int, smoke: bool) -> RunConfig:
 def train_and_evaluate(run: RunDirectory, quiet: bool, table: str) -> None:
     """One run, to its end and with all that a table needs of it."""
     train_run(run, quiet=quiet)
-    if not has_files(run.path, "curve.json"):
-        write_file(run.path / "curve.json", json.dumps(curve(run)).encode())
-    if not has_files(run.path, "evaluation.json"):
+    if not has_results(run.path, "curve"):
+        write_result(run.path, "curve", curve(run))
+    if not has_results(run.path, "evaluation"):
         evaluate_predictions(run)
     for rooms in ROOMS if table == "rooms" else ():
-        if not has_files(run.path, f"rooms_{rooms}.json"):
+        if not has_results(run.path, f"rooms_{rooms}"):
             evaluate_predictions(run, trained_model(run, {"rooms": rooms}), name=f"rooms_{rooms}")
-    if table == "opposite" and not has_files(run.path, "attention.json"):
-        write_file(run.path / "attention.json", json.dumps(attention(run)).encode())
+    if table == "opposite" and not has_results(run.path, "attention"):
+        write_result(run.path, "attention", attention(run))
 
 
 def files_of(table: str) -> tuple[str, ...]:
     """What a table needs of a run."""
-    return tuple(f"{name}.json" for name in ("evaluation", *MORE.get(table, ())))
+    return ("evaluation", *MORE.get(table, ()))
 
 
 def curve(run: RunDirectory) -> dict[str, list[float]]:
@@ -149,8 +148,7 @@ def attention(run: RunDirectory, episodes: int = 500) -> list[list[list[float]]]
 
 def values(folders: list[Path], metric: str = "accuracy", who: str = "agent", name: str = "evaluation") -> np.ndarray:
     """A metric of each run, float64, (seeds,)."""
-    files = [json.loads((folder / f"{name}.json").read_text()) for folder in folders]
-    return np.array([file[who]["metrics"][metric]["mean"] for file in files])
+    return metric_means(folders, metric, who, name)
 
 
 def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
@@ -267,7 +265,7 @@ def along_table(report: Report, title: str, folders: list[Path], batches: list[f
 
 def read_curve(folder: Path) -> dict[str, list[float]]:
     """What `curve` has found of a run."""
-    return json.loads((folder / "curve.json").read_text())
+    return read_result(folder, "curve")
 
 
 def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
@@ -290,7 +288,7 @@ def draw_curves(report: Report, name: str, runs: dict[str, list[Path]]) -> None:
 
 def opposite_table(report: Report, folders: list[Path]) -> None:
     """Where each layer looks: a table of shares, and maps for one room asked about."""
-    found = np.mean([json.loads((folder / "attention.json").read_text()) for folder in folders], axis=0)
+    found = np.mean([read_result(folder, "attention") for folder in folders], axis=0)
     rooms = found.shape[1]
     own, opposite = (
         np.array([[layer[r, f(r)] for r in range(rooms)] for layer in found]).mean(1)

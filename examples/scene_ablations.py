@@ -39,6 +39,7 @@ from scene_memory import (
 
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.study_results import has_results
 from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.exploration.config import MODALITIES
 
@@ -90,9 +91,7 @@ def centres(config: RunConfig) -> list[Row]:
     for kind, name in (("fps", ""), ("window", "window")):
         changes = () if kind == "fps" else (("policy.memory_kwargs.centres", kind),)
         for count in counts:
-            played = (
-                Evaluation() if count == trained else Evaluation(f"homes_centres_{count}.json", {"n_centres": count})
-            )
+            played = Evaluation() if count == trained else Evaluation(f"homes_centres_{count}", {"n_centres": count})
             rows.append(Row(kind, count, "smt-factorized", name, changes, evaluation=played))
     return [*rows, Row("static", trained, "smt-factorized", "static", (("policy.memory_kwargs.centres", "static"),))]
 
@@ -102,7 +101,7 @@ def capacity(config: RunConfig) -> list[Row]:
     rows = []
     for share in REACHES:
         kept = max(1, round(share * config.eval_steps))
-        played = Evaluation() if share == 1.0 else Evaluation(f"homes_capacity_{kept}.json", {"capacity": kept})
+        played = Evaluation() if share == 1.0 else Evaluation(f"homes_capacity_{kept}", {"capacity": kept})
         rows.append(Row("smt", kept, "smt", evaluation=played))
     return rows
 
@@ -113,7 +112,7 @@ def causal(config: RunConfig) -> list[Row]:
     for steps in (trained, round(LONGER * trained)):
         for share in CAUSAL_REACHES:
             kept = max(1, round(share * trained))
-            played = Evaluation(f"homes_steps_{steps}_capacity_{kept}.json", {"capacity": kept}, steps=steps)
+            played = Evaluation(f"homes_steps_{steps}_capacity_{kept}", {"capacity": kept}, steps=steps)
             rows.append(Row(f"{steps} steps", kept, "smt-causal", evaluation=played))
     return rows
 
@@ -143,7 +142,7 @@ def noise(config: RunConfig) -> list[Row]:
             ("policy.memory_kwargs.time", time),
         )
         for slip in SLIPS:
-            played = Evaluation(f"homes_slip_{slip}.json", env={"wheel_noise": slip})
+            played = Evaluation(f"homes_slip_{slip}", env={"wheel_noise": slip})
             rows.append(Row(time, slip, "smt", f"reckoned-{time}", changes, evaluation=played))
     return rows
 
@@ -215,19 +214,19 @@ def add_study(report: Report, out: Path, task: str, study: str, rows: list[Row],
     columns, score = COLUMNS[task], COLUMNS[task][1]
 
     def values(row: Row, column: str) -> np.ndarray:
-        return scores([out / f"{task}-{row.run}-{seed}" for seed in seeds], column, row.evaluation.file)
+        return scores([out / f"{task}-{row.run}-{seed}" for seed in seeds], column, row.evaluation.name)
 
-    base = next((row for row in rows if row.run == "smt" and row.evaluation.file == Evaluation.file), None)
+    base = next((row for row in rows if row.run == "smt" and row.evaluation.name == Evaluation.name), None)
     header = ["", *([axis] if axis else []), "run", *columns, f"{score} over smt"]
     lines: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        if (row.run, row.evaluation.file) in lines:  # the same agent, played alike, wherever on the axis
-            lines[row.run, row.evaluation.file][1] = "any"
+        if (row.run, row.evaluation.name) in lines:  # the same agent, played alike, wherever on the axis
+            lines[row.run, row.evaluation.name][1] = "any"
             continue
         gain = "-" if base is None or row is base else ahead(values(row, score), values(base, score))
         at = [] if row.at is None else [f"{row.at:g}"]
         means = [shown(values(row, column)) for column in columns]
-        lines[row.run, row.evaluation.file] = [row.line, *at, row.run, *means, gain]
+        lines[row.run, row.evaluation.name] = [row.line, *at, row.run, *means, gain]
     title = f"{task.capitalize()}: {title}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
     add_table(report, title, header, list(lines.values()))
     report.text(note)
@@ -258,13 +257,13 @@ def main() -> int:
     plan: dict[tuple[str, str, int], list[Row]] = {}  # task, run and seed -> one row of each of its evaluations
     for task, study, seed in itertools.product(options.tasks, options.studies, options.seeds):
         rows = rows_of(task, study)
-        files = [options.out / f"{task}-{row.run}-{seed}" / row.evaluation.file for row in rows]
-        if options.show and not all(file.is_file() for file in files):
+        found = [has_results(options.out / f"{task}-{row.run}-{seed}", row.evaluation.name) for row in rows]
+        if options.show and not all(found):
             continue
         seeds.setdefault((task, study), []).append(seed)
         for row in rows:
             known = plan.setdefault((task, row.run, seed), [])
-            if row.evaluation.file not in [each.evaluation.file for each in known]:
+            if row.evaluation.name not in [each.evaluation.name for each in known]:
                 known.append(row)
     if not plan:
         parser.error(f"--show: no study in {options.out} is done")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -29,17 +28,17 @@ import numpy as np
 
 from memenvs.agents.algorithms.dqn import EpisodeDQN
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, has_files
+from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env, make_evaluator, trained_policy
 from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
 from memenvs.agents.experiments.report import Report, add_table
+from memenvs.agents.experiments.study_results import has_results, read_result, write_result
 from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.presets import find_preset, run_names
 from memenvs.agents.presets.smt import METHODS
-from memenvs.files import write_file
 
 #: Task -> metrics of its table.
 COLUMNS = {
@@ -70,14 +69,14 @@ class Evaluation:
     """How a trained agent is played in the test homes.
 
     Attributes:
-        file: What it scored there, in the folder of its run.
+        name: Name of the evaluation of its run.
         memory: Settings of its memory that are changed after training.
         env: Settings of the environment that are changed.
         trials: Episodes, as many in each home; None for those of the preset.
         steps: Of an episode; None for those that it was trained in.
     """
 
-    file: str = "homes.json"
+    name: str = "homes"
     memory: dict[str, Any] = field(default_factory=dict)
     env: dict[str, Any] = field(default_factory=dict)
     trials: int | None = None
@@ -96,7 +95,7 @@ class Evaluation:
 #: Where agents are played -> how; the second needs MEMENVS_DATA.
 WORLDS = {
     "46 test homes of the SUNCG style": Evaluation(),
-    "14 ProcTHOR houses": Evaluation("procthor.json", env={"world": "procthor", "split": "all"}, trials=140),
+    "14 ProcTHOR houses": Evaluation("procthor", env={"world": "procthor", "split": "all"}, trials=140),
 }
 
 
@@ -135,7 +134,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, task: str, evaluations: t
     """One run, to its end and with its evaluations."""
     train_run(run, quiet=quiet)
     for each in evaluations:
-        if not has_files(run.path, each.file):
+        if not has_results(run.path, each.name):
             changed = each.changed(run.config)
             results = evaluate_run(
                 run,
@@ -146,13 +145,13 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, task: str, evaluations: t
                 eval_trials=changed.eval_trials,
                 eval_steps=changed.eval_steps,
             )
-            write_file(run.path / each.file, json.dumps(by_home(results, task)).encode())
+            write_result(run.path, each.name, by_home(results, task))
 
 
 def sweep_run(config: RunConfig, task: str, evaluations: tuple[Evaluation, ...] = ()) -> SweepRun:
     """A run of these settings with these evaluations."""
     work = partial(train_and_evaluate, task=task, evaluations=evaluations)
-    return SweepRun(config, work, tuple(each.file for each in evaluations))
+    return SweepRun(config, work, tuple(each.name for each in evaluations))
 
 
 def policy_with(run: RunDirectory, memory: dict[str, Any]) -> MemoryPolicy:
@@ -169,21 +168,20 @@ def both_ends(folder: Path, config: RunConfig, task: str, evaluation: Evaluation
     """The random policy and the oracle in the episodes that agents are evaluated in; name -> folder."""
     folders, config = {name: folder / f"{task}-{name}" for name in ("random", "oracle")}, evaluation.changed(config)
     for name, place in folders.items():
-        if not (place / evaluation.file).exists():
+        if not has_results(place, evaluation.name):
             env = evaluation_env(config, min(config.n_envs, config.eval_trials), EVALUATION_SEED)
             policy = RandomPolicy(env.action_space, EVALUATION_SEED) if name == "random" else OraclePolicy(env)
             try:
                 found = by_home(make_evaluator(config, env).run(policy), task)
             finally:
                 env.close()
-            place.mkdir(parents=True, exist_ok=True)
-            write_file(place / evaluation.file, json.dumps(found).encode())
+            write_result(place, evaluation.name, found)
     return folders
 
 
-def scores(folders: Sequence[Path], column: str, file: str = Evaluation.file) -> np.ndarray:
+def scores(folders: Sequence[Path], column: str, name: str = Evaluation.name) -> np.ndarray:
     """What the runs of some seeds scored, float64, (seeds, homes)."""
-    return np.array([json.loads((folder / file).read_text())[column] for folder in folders])
+    return np.array([read_result(folder, name)[column] for folder in folders])
 
 
 def interval(values: np.ndarray) -> tuple[float, float, float]:
@@ -226,8 +224,8 @@ def write_results(out: Path, tables: dict[tuple[str, str], dict[str, list[Path]]
     """One table for each task and world: `report.html`; prints them."""
     report = Report(f"Scene Memory Transformer, {size}", out)
     for (task, world), rows in tables.items():
-        file, score = WORLDS[world].file, COLUMNS[task][1]
-        scored = {name: scores(folders, score, file) for name, folders in rows.items()}
+        evaluation, score = WORLDS[world].name, COLUMNS[task][1]
+        scored = {name: scores(folders, score, evaluation) for name, folders in rows.items()}
         header = ["method", *COLUMNS[task], f"{score} by seed", *(f"over {base}" for base in BASES), "smt over it"]
         lines = []
         for name, folders in rows.items():
@@ -235,7 +233,7 @@ def write_results(out: Path, tables: dict[tuple[str, str], dict[str, list[Path]]
             lines.append(
                 [
                     name,
-                    *(shown(scores(folders, column, file)) for column in COLUMNS[task]),
+                    *(shown(scores(folders, column, evaluation)) for column in COLUMNS[task]),
                     " / ".join(f"{seed.mean():.3g}" for seed in scored[name]),
                     *(ahead(scored[a], scored[b]) if a != b and {a, b} <= set(scored) else "-" for a, b in others),
                 ]
@@ -289,7 +287,7 @@ def main() -> int:
             FIRST_ROW if stage == FIRST else stage: [
                 folder
                 for folder in (folder_of(task, stage, seed) for seed in options.seeds)
-                if folder in done and has_files(folder, WORLDS[world].file)
+                if folder in done and has_results(folder, WORLDS[world].name)
             ]
             for stage in (FIRST, *options.methods)
         }

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -31,12 +30,12 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run, evaluation_env
 from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.study_results import metric_means, read_result, write_result
 from memenvs.agents.experiments.sweep import SweepRun, over_seeds, percent, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.presets import find_preset
-from memenvs.files import write_file
 from memenvs.vln.worlds.procedural.world import Tours, load_tours
 
 #: Legs -> variant of an agent that remembers all of its moves.
@@ -59,7 +58,6 @@ METRICS = ("sr", "sdtw")
 #: Ways of three legs by how many moves are made again, one after the other, before something else follows -> heading.
 AGAIN = {"few": "1 to 3 moves again", "many": "4 or more"}
 AGAIN_METRICS = ("turn", "sr", "sdtw", "ndtw")
-EVALUATION = "evaluation.json"
 
 
 def preset_of(legs: int, agent: str) -> str:
@@ -90,7 +88,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     results = {"agent": played.to_json()}
     if run.config.env_kwargs["legs"] == 3:
         results["again"] = by_moves_again(run, played)
-    write_file(run.path / EVALUATION, json.dumps(results).encode())
+    write_result(run.path, "evaluation", results)
 
 
 def by_moves_again(run: RunDirectory, played: TrialResults) -> dict[str, dict[str, float]]:
@@ -125,13 +123,12 @@ def turns_right(run: RunDirectory, world: Tours) -> np.ndarray:
 
 def values(folders: list[Path], metric: str) -> np.ndarray:
     """A metric of each run, float64, (seeds,)."""
-    files = [json.loads((folder / EVALUATION).read_text()) for folder in folders]
-    return np.array([file["agent"]["metrics"][metric]["mean"][0] for file in files])
+    return metric_means(folders, metric)[:, 0]
 
 
 def again(folders: list[Path], kind: str, metric: str) -> np.ndarray:
     """A metric of each run in the ways of three legs of one kind, float64, (seeds,)."""
-    return np.array([json.loads((folder / EVALUATION).read_text())["again"][kind][metric] for folder in folders])
+    return np.array([read_result(folder, "evaluation")["again"][kind][metric] for folder in folders])
 
 
 def write_results(out: Path, runs: dict[tuple[str, int], list[Path]]) -> Path:
@@ -187,7 +184,7 @@ def main() -> int:
         for legs in ([last] if options.show else range(1, last + 1))  # first what it begins with
     }
     sweep = {
-        folder: SweepRun(settings(options.out, *each, options.smoke), train_and_evaluate, (EVALUATION,))
+        folder: SweepRun(settings(options.out, *each, options.smoke), train_and_evaluate, ("evaluation",))
         for folder, each in wanted.items()
     }
     runs: dict[tuple[str, int], list[Path]] = {}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import sys
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table
+from memenvs.agents.experiments.study_results import metric_means
 from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
@@ -58,7 +58,6 @@ AGENTS = {
     "cvdn-navigator": Agent("vln-cvdn-laptop", _DIALOGUES, "MTVM", "navigator"),
     "ppo": Agent("vln-ppo", _REWARDS, "PPO"),
 }
-EVALUATION = "evaluation.json"
 #: Who is played beside an agent -> its row.
 OTHERS = {"random": "random actions", "oracle": "shortest path"}
 
@@ -85,8 +84,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
 
 def values(folders: list[Path], who: str, metric: str) -> np.ndarray:
     """A metric of each run's agent or of who was played beside it, float64, (seeds,)."""
-    files = [json.loads((folder / EVALUATION).read_text()) for folder in folders]
-    return np.array([file[who]["metrics"][metric]["mean"][0] for file in files])
+    return metric_means(folders, metric, who)[:, 0]
 
 
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
@@ -126,7 +124,7 @@ def main() -> int:
         for seed, agent in itertools.product(options.seeds, options.agents)
     }
     sweep = {
-        folder: SweepRun(settings(*each, options.smoke), train_and_evaluate, (EVALUATION,))
+        folder: SweepRun(settings(*each, options.smoke), train_and_evaluate, ("evaluation",))
         for folder, each in wanted.items()
     }
     runs: dict[str, list[Path]] = {agent: [] for agent in options.agents}

@@ -119,7 +119,7 @@ def test_studies_of_a_memory(monkeypatch, size):
         counts[study] = [row.evaluation.memory.get("n_centres") for row in rows if row.line == "window"]
         for row in rows:
             assert runs.setdefault((task, row.run), (row.changes, row.first)) == (row.changes, row.first)
-            assert files.setdefault((task, row.run, row.evaluation.file), row.evaluation) == row.evaluation
+            assert files.setdefault((task, row.run, row.evaluation.name), row.evaluation) == row.evaluation
             preset = ablations.settings(f"{task}-{size}:{row.method}", 0, False)
             policy = with_overrides(preset, [*row.first, *row.changes]).policy
             changed = {**policy["memory_kwargs"], **row.evaluation.memory}

@@ -1,7 +1,8 @@
-"""`results/` holds runs of the presets as they are now, and the pages of `docs/` show what the examples print of them."""
+"""Tables of `results/` fit the presets, and pages of `docs/` show what examples print of them."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -23,7 +24,7 @@ COMMANDS = {
 
 
 def done_and_tables(printed: str) -> tuple[set[str], list[str]]:
-    """Folders of the runs that an example has opened, and the tables it has printed, as Markdown."""
+    """Folders of the runs that an example has read, and the tables it has printed, as Markdown."""
     done = set(re.findall(r"^done: (.+)$", printed, re.MULTILINE))
     tables = ["\n".join(line for line in part.splitlines() if line.startswith("|")) for part in printed.split("\n\n")]
     return done, [table + "\n" for table in tables if table]
@@ -31,7 +32,7 @@ def done_and_tables(printed: str) -> tuple[set[str], list[str]]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> dict[str, tuple[set[str], list[str]]]:
-    """Command of a page -> what it shows of a copy of `results/`; it refuses a run of other settings than its preset's."""
+    """Command of a page -> what it shows of a copy of `results/`."""
     folder = tmp_path_factory.mktemp("shown")
     shutil.copytree(RESULTS, folder / "results")
     found = {}
@@ -44,7 +45,10 @@ def shown(tmp_path_factory) -> dict[str, tuple[set[str], list[str]]]:
 
 
 def test_every_run_is_shown(shown):
-    runs = {str(file.parent.relative_to(ROOT)) for file in RESULTS.glob("*/*/config.json")}
+    rows = {table: [json.loads(line) for line in table.read_text().splitlines()] for table in RESULTS.glob("*/*.jsonl")}
+    runs = {
+        f"results/{table.parent.name}/{row['run']}" for table, each in rows.items() for row in each if "preset" in row
+    }
     assert runs and set().union(*(done for done, _ in shown.values())) == runs
 
 
@@ -54,6 +58,11 @@ def test_pages_show_what_the_examples_print(shown):
         for table in tables:
             page = COMMANDS[command]
             assert table in PAGES[page], f"docs/{page} does not show what python {command} prints:\n{table}"
+
+
+def test_tables_are_few_and_small():
+    files = [file for file in RESULTS.rglob("*") if file.suffix in (".jsonl", ".md")]
+    assert len(files) <= 80 and max(file.stat().st_size for file in files) <= 300_000
 
 
 def test_what_an_example_prints_is_understood():

@@ -148,6 +148,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
 
+    pack = _command(
+        commands, "pack", "packing", "write settings and evaluations of finished runs into a table for results/"
+    )
+    pack.add_argument("folders", type=Path, nargs="+", metavar="folder", help="folders of the runs")
+    pack.add_argument(
+        "--out", type=Path, required=True, help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced"
+    )
+    pack.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)")
+
     presets = _command(commands, "presets", "listing", "list the presets, or show one with its variants")
     presets.add_argument(
         "name",

@@ -16,7 +16,8 @@ from threading import Thread
 import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import RunDirectory, find_conflict, has_files
+from memenvs.agents.experiments.directory import RunDirectory, find_conflict
+from memenvs.agents.experiments.study_results import find_row_conflict, has_results
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,14 @@ class SweepRun:
         config: Its settings. If `encoder_from` is the folder of another run of the sweep, it waits for that one.
         work: Trains and evaluates the run that it is given, from where that is; the second argument says whether to show no progress. It is sent to
             another process, so it is a function of a module or a `functools.partial` of one.
-        files: What `work` leaves in the folder for tables. A run that has them is done, and needs no checkpoint to be shown; one that leaves none is
-            carried out for those only that begin with its weights.
+        results: Names of the evaluations that `work` leaves, `NAME.json` in the folder. A run that has them, in its folder or
+            as a row of a table beside it, is done and needs no checkpoint to be shown. A run that leaves none is carried
+            out only for those that begin with its weights.
     """
 
     config: RunConfig
     work: Callable[[RunDirectory, bool], object]
-    files: tuple[str, ...]
+    results: tuple[str, ...]
 
 
 def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | None = None) -> argparse.Namespace:
@@ -87,15 +89,16 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
         RuntimeError: Runs failed; the message names them and says why.
     """
     if options.show:
-        runs = {folder: run for folder, run in runs.items() if run.files and has_files(folder, *run.files)}
+        runs = {folder: run for folder, run in runs.items() if run.results and has_results(folder, *run.results)}
         if not runs:
             parser.error(f"--show: no run in {options.out} is done")
-    problem = find_conflict({folder: run.config for folder, run in runs.items()})
+    settings = {folder: run.config for folder, run in runs.items()}
+    problem = find_conflict(settings) or find_row_conflict(settings)
     if problem:
         parser.error(problem)
     if not options.show:
         _carry_out(runs, options.jobs)
-    done = [folder for folder, run in runs.items() if run.files]
+    done = [folder for folder, run in runs.items() if run.results]
     for folder in done:
         print(f"done: {folder}", flush=True)
     return done
@@ -165,7 +168,7 @@ def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
     found: dict[Path, SweepRun] = {}
     for folder, run in reversed(runs.items()):
         sources = [Path(each.config.encoder_from) for each in found.values() if each.config.encoder_from is not None]
-        if not has_files(folder, *run.files) if run.files else folder in sources:
+        if not has_results(folder, *run.results) if run.results else folder in sources:
             found[folder] = run
     return dict(reversed(found.items()))
 

@@ -1,4 +1,4 @@
-"""Presets of agents that follow instructions: MTVM as published, smaller ones in procedural houses, and its ablations."""
+"""Presets of agents that follow instructions: MTVM as published, smaller, and ablated."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _ABLATIONS: dict[str, Variant] = {
     "no-memory": Variant("remembers nothing", {"policy.network.bank": 0}),
     "observations": Variant("remembers the views of the options taken", {"policy.network.history": "observation"}),
     "recurrent": Variant("one recurrent state", {"policy.network.history": "state"}),
-    "one-way": Variant("the text does not attend to the views", {"policy.network.two_way": False}),
+    "one-way": Variant("the text does not attend to the views", {"policy.network.two_way": False}),  # word: ok
     "no-language": Variant(
         "does not read the text, and so without the consistency loss",
         {"policy.network.language": False, **_NO_CONSISTENCY},
@@ -128,7 +128,7 @@ _ABLATIONS: dict[str, Variant] = {
 #: The same for a laptop, whose agents are one-way and without the consistency loss to begin with.
 _LAPTOP_ABLATIONS = {
     **{name: each for name, each in _ABLATIONS.items() if name not in ("one-way", "no-consistency")},
-    "two-way": Variant("the text attends to the views too", {"policy.network.two_way": True}),
+    "two-way": Variant("the text attends to the views too", {"policy.network.two_way": True}),  # word: ok
     "consistency": Variant(
         "with the consistency loss, as strong beside imitation as in the paper's study (6 and 2 over 0.2)",
         {"imitation.text_consistency": 30.0, "imitation.cross_consistency": 10.0},

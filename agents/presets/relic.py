@@ -1,4 +1,4 @@
-"""Presets of ReLIC: in-context reinforcement learning over the episodes of a trial, its baselines and its ablations."""
+"""Presets of ReLIC, in-context reinforcement learning over the episodes of a trial."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ _EXTOBJNAV_SMALL = RunConfig(
 
 RELIC_PRESETS: dict[str, Preset] = {
     "demo": Preset(
-        "a 5 x 5 Darkroom in minutes on a laptop: walks straight to the goal from the second episode on",
+        "a 5 x 5 Darkroom in minutes on a laptop: goes straight to the goal from the second episode on",
         RunConfig(
             **_darkroom(5, 25, 10),
             total_steps=400_000,

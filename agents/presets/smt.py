@@ -1,4 +1,4 @@
-"""Presets of the Scene Memory Transformer (SMT): three tasks in two sizes, each with seven methods in two stages.
+"""Presets of the Scene Memory Transformer (SMT): three tasks, two sizes, seven methods.
 
 The first stage (`:encoder`) learns an encoder, each decision from its own step only. The second learns a method on that frozen encoder.
 """

@@ -50,8 +50,8 @@ def test_a_run_waits_for_the_one_it_begins_with_and_is_not_done_again(tmp_path, 
     first, second, other = (tmp_path / name for name in ("first", "second", "other"))
     runs = {
         first: SweepRun(CONFIG, leave, ()),  # nothing is shown of it
-        second: SweepRun(begins_with(first), leave, ("done.json",)),
-        other: SweepRun(CONFIG, leave, ("done.json",)),
+        second: SweepRun(begins_with(first), leave, ("done",)),
+        other: SweepRun(CONFIG, leave, ("done",)),
     }
     assert sweep(runs, "--jobs", str(jobs)) == [second, other]
     printed = capsys.readouterr().out.splitlines()
@@ -65,7 +65,7 @@ def test_a_run_waits_for_the_one_it_begins_with_and_is_not_done_again(tmp_path, 
 
 def test_show_does_nothing(tmp_path, capsys):
     done, missing = tmp_path / "done", tmp_path / "missing"
-    runs = {folder: SweepRun(CONFIG, leave, ("done.json",)) for folder in (done, missing)}
+    runs = {folder: SweepRun(CONFIG, leave, ("done",)) for folder in (done, missing)}
     with pytest.raises(SystemExit, match="2"):
         sweep(runs, "--show", "--out", "there")
     assert "--show: no run in there is done" in capsys.readouterr().err
@@ -76,10 +76,10 @@ def test_show_does_nothing(tmp_path, capsys):
 def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
     bad, waits, waits_too, good = (tmp_path / name for name in ("bad", "waits", "waits_too", "good"))
     runs = {
-        bad: SweepRun(replace(CONFIG, seed=7), fail, ("done.json",)),
-        waits: SweepRun(begins_with(bad), leave, ("done.json",)),
-        waits_too: SweepRun(begins_with(waits), leave, ("done.json",)),
-        good: SweepRun(CONFIG, leave, ("done.json",)),
+        bad: SweepRun(replace(CONFIG, seed=7), fail, ("done",)),
+        waits: SweepRun(begins_with(bad), leave, ("done",)),
+        waits_too: SweepRun(begins_with(waits), leave, ("done",)),
+        good: SweepRun(CONFIG, leave, ("done",)),
     }
     with pytest.raises(RuntimeError) as error:
         sweep(runs)
@@ -95,7 +95,7 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
 
 
 def test_bad_options_and_runs_of_other_settings_are_refused(tmp_path, capsys):
-    runs = {tmp_path / "a": SweepRun(CONFIG, leave, ("done.json",))}
+    runs = {tmp_path / "a": SweepRun(CONFIG, leave, ("done",))}
     with pytest.raises(SystemExit, match="2"):
         sweep(runs, "--jobs", "0")
     assert "--jobs: must be >= 1, got 0" in capsys.readouterr().err and not (tmp_path / "a").exists()
@@ -104,7 +104,7 @@ def test_bad_options_and_runs_of_other_settings_are_refused(tmp_path, capsys):
     assert "--seeds: must be >= 0, got -1" in capsys.readouterr().err and not (tmp_path / "a").exists()
     sweep(runs)
     with pytest.raises(SystemExit, match="2"):
-        sweep({tmp_path / "a": SweepRun(replace(CONFIG, seed=1), leave, ("done.json",))})
+        sweep({tmp_path / "a": SweepRun(replace(CONFIG, seed=1), leave, ("done",))})
     assert "holds another run: seed is 0 there" in capsys.readouterr().err
 
 

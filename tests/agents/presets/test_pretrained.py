@@ -19,7 +19,7 @@ def test_what_is_there():
 
 
 @pytest.mark.parametrize("name", PRETRAINED)
-def test_it_finds_things_in_homes_that_it_has_never_seen(name):
+def test_it_finds_objects_in_homes_that_it_has_never_seen(name):
     """A random agent succeeds in 5 % of the episodes; the one that comes with the package in more than half."""
     config = replace(find_preset(name), eval_steps=320)
 

@@ -1,4 +1,4 @@
-"""Presets of the Scene Memory Transformer: two stages, methods that differ in their memory only, homes and rates as stated."""
+"""Presets of the Scene Memory Transformer: stages, methods, homes and rates as stated."""
 
 from __future__ import annotations
 

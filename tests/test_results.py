@@ -1,4 +1,4 @@
-"""Tables of `results/` fit the presets, and pages of `docs/` show what examples print of them."""
+"""Tables of `results/` fit the presets; pages of `docs/` show what examples print of them."""
 
 from __future__ import annotations
 

@@ -1,27 +1,21 @@
+"""Robots in homes: moves, distances, images and counted pixels by hand."""
+
 import math
-import os
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memenvs.data import PROCTHOR_FILE
-from memenvs.houses import worlds
 from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.renderer import render_frame
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.simulator import COUNTING_CAMERA, PixelCounter, Simulator, head_camera_poses
-from memenvs.houses.worlds import Home, HouseWorld, make_house_world
-
-DATA = os.environ.get("MEMENVS_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
 
 
 def two_rooms(length: float = 3.0) -> House:
-    """Rooms 0 and 1 of `length` x 4 m with an opening 1 m wide between them, and a red cube (instance 1) in room 1."""
+    """Two rooms of `length` x 4 m with an opening of 1 m, a red cube (instance 1) in the second."""
     builder = ShapeBuilder()
     for y in (0.75, 3.25):
         builder.add(BOX, (length, y, 1.0), (0.05, 0.75, 1.0))
@@ -57,7 +51,7 @@ def test_motion_by_hand():
     assert simulator.pose.shape == (3, 3)
 
 
-def test_rooms_tell_where_every_robot_is():
+def test_rooms_are_those_the_robots_are_in():
     simulator = make_simulator()
     assert simulator.rooms.tolist() == [0, 0, 0]
     simulator.place(1, (7.0, 1.0), 7.0, 0.1)
@@ -138,7 +132,7 @@ def test_the_camera_is_ahead_of_the_robot():
     assert np.array_equal(images["semantic"][0], expected.semantic)
 
 
-def test_pixels_are_counted_in_large_images_of_those_who_look():
+def test_pixels_are_counted_in_large_images_of_masked_robots():
     simulator = make_simulator(2)
     counts = simulator.count_pixels(np.array([True, False]), np.array([[1, -1, 7], [1, -1, -1]]))
     frame = render_frame(two_rooms(), COUNTING_CAMERA, (1.25, 2.0, 1.2, 0.0, 0.0))
@@ -155,7 +149,7 @@ def test_the_middle_of_the_image_has_the_same_pixels():
     assert middle[0] > 100
 
 
-def test_things_beside_the_picture_need_not_be_counted():
+def test_objects_beside_the_image_need_not_be_counted():
     builder, rng = ShapeBuilder(), np.random.default_rng(0)
     builder.add(BOX, (2.0, 2.0, 0.3), (0.2, 0.2, 0.3))
     builder.add(BOX, (2.0, 2.0, 0.68), (0.08, 0.08, 0.08), instance=1)
@@ -176,89 +170,3 @@ def test_things_beside_the_picture_need_not_be_counted():
         hidden, skipped = hidden + (pixels == 0), skipped + (not seen)
     assert 0.6 * hidden < skipped < 400
     assert not simulator.may_be_visible(np.array([0]), places, 0.4).any()
-
-
-class CountingWorld(HouseWorld):
-    made = 0
-
-    def __len__(self) -> int:
-        return 3
-
-    def make_house(self, index: int) -> House:
-        self.made += 1
-        return two_rooms(3.0 + index)
-
-
-def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
-    monkeypatch.setattr(worlds, "CACHED_HOMES", 2)
-    world = CountingWorld()
-    assert isinstance(world.home(0), Home)
-    assert world.home(0) is world.home(0)
-    world.home(1)
-    world.home(0)
-    world.home(2)  # forgets 1
-    world.home(0)
-    assert world.made == 3
-    world.home(1)
-    assert world.made == 4
-    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 2, got 3"):
-        world.home(3)
-
-
-def test_the_procedural_splits_are_disjoint():
-    train, validation = make_house_world("procedural"), make_house_world("procedural", split="validation")
-    assert (len(train), len(validation), len(make_house_world("procedural", split="all"))) == (37, 12, 49)
-    assert train.home(3).house.name == "procedural-3"
-    assert validation.home(0).house.name == "procedural-1000"
-    assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
-
-
-@pytest.mark.parametrize(
-    ("world", "kwargs", "message"),
-    [
-        ("mars", {}, r"unknown world 'mars'; choose from \['procedural', 'suncg_style', 'procthor'\]"),
-        ("procedural", {"split": "test"}, "unknown split 'test'; choose from"),
-        ("procthor", {"split": "test"}, "unknown split 'test'; choose from"),
-        ("procedural", {"houses": "x"}, "houses must be None"),
-        ("procthor", {}, r"needs houses=FILE .* or \$MEMENVS_DATA"),
-    ],
-)
-def test_unknown_worlds_are_named(world, kwargs, message, monkeypatch):
-    monkeypatch.delenv("MEMENVS_DATA", raising=False)
-    with pytest.raises(ValueError, match=message):
-        make_house_world(world, **kwargs)
-
-
-def test_a_missing_file_of_houses_is_named(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
-        make_house_world("procthor", houses=tmp_path / "nowhere.jsonl")
-    monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="four_room"):
-        make_house_world("procthor")
-
-
-@needs_data
-def test_the_procthor_splits_share_the_file():
-    train, validation, everything = (
-        make_house_world("procthor", split=split) for split in ("train", "validation", "all")
-    )
-    assert (len(train), len(validation), len(everything)) == (11, 3, 14)
-    assert train.home(0).house.name == everything.home(0).house.name
-    assert validation.home(0).house.name == everything.home(11).house.name
-    explicit = make_house_world("procthor", houses=Path(str(DATA)) / PROCTHOR_FILE)
-    assert explicit.home(2).house.name == train.home(2).house.name
-
-
-@needs_data
-@pytest.mark.parametrize("index", range(14))
-def test_every_room_of_a_procthor_home_is_reached(index):
-    home = make_house_world("procthor", split="all").home(index)
-    reached = np.unique(home.navmap.room[home.navmap.island == 0])
-    assert reached.tolist() == list(range(len(home.house.rooms)))
-
-
-@pytest.mark.parametrize("index", [0, 20, 37, 48])
-def test_every_room_of_a_procedural_home_is_reached(index):
-    home = make_house_world("procedural", split="all").home(index)
-    reached = np.unique(home.navmap.room[home.navmap.island == 0])
-    assert reached.tolist() == list(range(len(home.house.rooms)))

@@ -2,17 +2,25 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
+from memenvs.data import PROCTHOR_FILE
+from memenvs.houses import worlds
+from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
-from memenvs.houses.procedural.generator import procedural_house
+from memenvs.houses.procedural.generator import HouseConfig, procedural_house
 from memenvs.houses.splits import split_file
-from memenvs.houses.worlds import make_house_world
+from memenvs.houses.worlds import Home, HouseWorld, make_house_world
 from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
+
+DATA = os.environ.get("MEMENVS_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
 
 WHOLE = json.dumps(two_rooms()).encode()
 
@@ -134,3 +142,85 @@ def test_parts_of_a_file():
     """The first three quarters, rounded up, are for training."""
     parts = {count: [list(split_file(split, count)) for split in ("train", "validation", "all")] for count in (1, 5)}
     assert parts == {1: [[0], [], [0]], 5: [[0, 1, 2, 3], [4], [0, 1, 2, 3, 4]]}
+
+
+class CountingWorld(HouseWorld):
+    made = 0
+
+    def __len__(self) -> int:
+        return 3
+
+    def make_house(self, index: int) -> House:
+        self.made += 1
+        return procedural_house(index, HouseConfig(rooms=(2, 3), area=(24.0, 60.0)))
+
+
+def test_homes_are_made_once_and_forgotten_in_order(monkeypatch):
+    monkeypatch.setattr(worlds, "CACHED_HOMES", 2)
+    world = CountingWorld()
+    assert isinstance(world.home(0), Home)
+    assert world.home(0) is world.home(0)
+    world.home(1)
+    world.home(0)
+    world.home(2)  # forgets 1
+    world.home(0)
+    assert world.made == 3
+    world.home(1)
+    assert world.made == 4
+    with pytest.raises(IndexError, match=r"home must be 0 \.\.\. 2, got 3"):
+        world.home(3)
+
+
+def test_the_procedural_splits_are_disjoint():
+    train, validation = make_house_world("procedural"), make_house_world("procedural", split="validation")
+    assert (len(train), len(validation), len(make_house_world("procedural", split="all"))) == (37, 12, 49)
+    assert train.home(3).house.name == "procedural-3"
+    assert validation.home(0).house.name == "procedural-1000"
+    assert 2 <= len(make_house_world("procedural", rooms=(2, 3)).home(0).house.rooms) <= 3
+
+
+def test_a_world_of_files_needs_a_folder_and_a_split_that_it_has(monkeypatch):
+    monkeypatch.delenv("MEMENVS_DATA", raising=False)
+    for split, message in (
+        ("test", "unknown split 'test'; choose from"),
+        (None, r"needs houses=FILE .* or \$MEMENVS_DATA"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_house_world("procthor", split=split)
+
+
+def test_a_missing_file_of_houses_is_named(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.jsonl"):
+        make_house_world("procthor", houses=tmp_path / "nowhere.jsonl")
+    monkeypatch.setenv("MEMENVS_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="four_room"):
+        make_house_world("procthor")
+
+
+@needs_data
+def test_the_procthor_splits_share_the_file():
+    train, validation, everything = (
+        make_house_world("procthor", split=split) for split in ("train", "validation", "all")
+    )
+    assert (len(train), len(validation), len(everything)) == (11, 3, 14)
+    assert train.home(0).house.name == everything.home(0).house.name
+    assert validation.home(0).house.name == everything.home(11).house.name
+    explicit = make_house_world("procthor", houses=Path(str(DATA)) / PROCTHOR_FILE)
+    assert explicit.home(2).house.name == train.home(2).house.name
+
+
+def assert_all_rooms_are_reached(world: HouseWorld, index: int) -> None:
+    home = world.home(index)
+    reached = np.unique(home.navmap.room[home.navmap.island == 0])
+    assert reached.tolist() == list(range(len(home.house.rooms))), home.house.name
+
+
+@needs_data
+def test_every_room_of_a_procthor_home_is_reached():
+    for index in range(14):
+        assert_all_rooms_are_reached(make_house_world("procthor", split="all"), index)
+
+
+def test_every_room_of_a_procedural_home_is_reached():
+    for index in (0, 20, 37, 48):
+        assert_all_rooms_are_reached(make_house_world("procedural", split="all"), index)

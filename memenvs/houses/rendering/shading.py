@@ -188,7 +188,7 @@ def _shade_horizontal_run(
     """Shade pixels of a floor, a ceiling or another horizontal face; all of it in one row is equally deep."""
     down, start, block = np.float32(row), np.float32(first), np.float32(RUN)
     z = np.float32(1.0 / (plane[0] + plane[2] * row))
-    # The mipmap level: half the exponent of the number of texels that a pixel covers.
+    # The mipmap level: half the exponent of the number of texels that a pixel covers, rounded.
     bits = int(np.float32(fields[FOOTPRINT] * z * z * z).view(np.int32))
     level = min(max(((bits >> 23) - 126) >> 1, 0), MIP_LEVELS - 1)
     scale, size = np.float32(1.0 / (1 << level)), np.int32(TILE >> level)

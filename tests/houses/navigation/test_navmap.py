@@ -1,3 +1,6 @@
+"""The navigation map against exact geometry, scipy and closed forms."""
+
+import itertools
 import math
 
 import numpy as np
@@ -98,12 +101,10 @@ def test_house_without_room_for_the_robot_is_named():
         NavigationMap(make_house(rooms=(rectangle(0, 0, 0.5, 4),)))
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"), [({"radius": 0}, "radius"), ({"cell": -1}, "cell"), ({"climb": 2}, "climb")]
-)
-def test_sizes_are_checked(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        NavigationMap(make_house(), **kwargs)
+def test_sizes_are_checked():
+    for name, value in (("radius", 0), ("cell", -1), ("climb", 2)):
+        with pytest.raises(ValueError, match=name):
+            NavigationMap(make_house(), **{name: value})
 
 
 def test_open_space_is_within_two_percent_of_straight():
@@ -136,10 +137,8 @@ def test_around_a_wall_is_the_taut_string():
         assert measured == pytest.approx(exact, rel=0.015)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_field_lies_between_straight_and_eight_neighbour_dijkstra(seed):
-    navmap = NavigationMap(cluttered(seed))
-    free, cell = navmap.free, navmap.cell
+def eight_neighbour_dijkstra(free: np.ndarray, cell: float, goal: int) -> np.ndarray:
+    """Distances along links of neighbouring free cells without cut corners, m; (H * W,)."""
     rows, columns = free.shape
     index = np.arange(free.size).reshape(free.shape)
     links = []
@@ -152,15 +151,21 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra(seed):
         links.append((index[a][along], index[b][along], np.full(along.sum(), cell * math.hypot(di, dj))))
     i, j, w = (np.concatenate(part) for part in zip(*links, strict=True))
     graph = scipy.sparse.coo_matrix((w, (i, j)), shape=(free.size, free.size)).tocsr()
-    goal = navmap.cells(navmap.random_points(np.random.default_rng(seed), 1))
-    dijkstra = scipy.sparse.csgraph.dijkstra(graph, directed=False, indices=goal[0])
-    field = navmap.field(goal)
-    reachable = np.isfinite(dijkstra)
-    assert np.array_equal(np.isfinite(field), reachable)
-    assert np.array_equal(reachable, navmap.island.ravel() == 0)
-    straight = np.hypot(*(navmap.points(np.arange(free.size)) - navmap.points(goal)).T)
-    assert (field[reachable] <= dijkstra[reachable] * 1.01 + 0.05).all()  # a cell for narrow gaps
-    assert (field[reachable] >= straight[reachable] * 0.985 - 0.01).all()
+    return scipy.sparse.csgraph.dijkstra(graph, directed=False, indices=goal)
+
+
+def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
+    for seed in range(4):
+        navmap = NavigationMap(cluttered(seed))
+        goal = navmap.cells(navmap.random_points(np.random.default_rng(seed), 1))
+        dijkstra = eight_neighbour_dijkstra(navmap.free, navmap.cell, goal[0])
+        field = navmap.field(goal)
+        reachable = np.isfinite(dijkstra)
+        assert np.array_equal(np.isfinite(field), reachable)
+        assert np.array_equal(reachable, navmap.island.ravel() == 0)
+        straight = np.hypot(*(navmap.points(np.arange(navmap.free.size)) - navmap.points(goal)).T)
+        assert (field[reachable] <= dijkstra[reachable] * 1.01 + 0.05).all()  # a cell for narrow gaps
+        assert (field[reachable] >= straight[reachable] * 0.985 - 0.01).all()
 
 
 def test_field_of_several_goals_is_the_smallest_of_each():
@@ -215,7 +220,7 @@ def test_a_robot_off_the_map_stays():
 @given(
     seed=st.integers(0, 30), headings=st.lists(st.floats(-10, 10), min_size=1, max_size=12), distance=st.floats(0, 1)
 )
-def test_sliding_never_leaves_the_island_nor_goes_further_than_asked(seed, headings, distance):
+def test_sliding_never_leaves_the_island_nor_goes_too_far(seed, headings, distance):
     navmap = NavigationMap(cluttered(seed))
     at = navmap.random_points(np.random.default_rng(seed), 20)
     island = navmap.islands(at)
@@ -228,24 +233,23 @@ def test_sliding_never_leaves_the_island_nor_goes_further_than_asked(seed, headi
         at = moved
 
 
-@pytest.mark.parametrize("turn_deg", [30.0, 14.3239])
-@pytest.mark.parametrize("seed", range(3))
-def test_steering_reaches_the_goal_along_nearly_the_shortest_way(seed, turn_deg):
-    navmap, rng = NavigationMap(cluttered(seed)), np.random.default_rng(seed)
-    turn = math.radians(turn_deg)
-    for _ in range(10):
-        position, goal = navmap.random_points(rng, 2)
-        field = navmap.field(navmap.cells(goal[None]))
-        heading, walked, shortest = rng.uniform(0, 6), 0.0, navmap.distances(field, position[None])[0]
-        for _ in range(200):
-            turns, gain = navmap.steer(field, position, heading, turn, 0.25)
-            if gain < 0.01:
-                break
-            if turns:
-                heading += math.copysign(turn, turns)
-            else:
-                moved, _ = navmap.move(position[None], np.array([heading]), 0.25)
-                walked += math.dist(position, moved[0])
-                position = moved[0]
-        assert navmap.distances(field, position[None])[0] < 0.2
-        assert walked < 1.2 * shortest + 0.25
+def test_steering_reaches_the_goal_along_nearly_the_shortest_path():
+    for seed, turn_deg in itertools.product(range(3), (30.0, 14.3239)):
+        navmap, rng = NavigationMap(cluttered(seed)), np.random.default_rng(seed)
+        turn = math.radians(turn_deg)
+        for _ in range(10):
+            position, goal = navmap.random_points(rng, 2)
+            field = navmap.field(navmap.cells(goal[None]))
+            heading, walked, shortest = rng.uniform(0, 6), 0.0, navmap.distances(field, position[None])[0]
+            for _ in range(200):
+                turns, gain = navmap.steer(field, position, heading, turn, 0.25)
+                if gain < 0.01:
+                    break
+                if turns:
+                    heading += math.copysign(turn, turns)
+                else:
+                    moved, _ = navmap.move(position[None], np.array([heading]), 0.25)
+                    walked += math.dist(position, moved[0])
+                    position = moved[0]
+            assert navmap.distances(field, position[None])[0] < 0.2
+            assert walked < 1.2 * shortest + 0.25

@@ -1,3 +1,5 @@
+"""Viewpoints against dense samples along each ray."""
+
 import math
 
 import numpy as np
@@ -18,7 +20,7 @@ def see(eyes: np.ndarray, target: np.ndarray, shapes: Shapes) -> np.ndarray:
 
 
 def is_inside(points: np.ndarray, shapes: Shapes) -> np.ndarray:
-    """Whether points (..., 3) are in any shape: the definition, straight from `Shapes`."""
+    """True for points (..., 3) in any shape: the definition, straight from `Shapes`."""
     inside = np.zeros(points.shape[:-1], bool)
     for kind, centre, half, yaw in zip(shapes.kind, shapes.centre, shapes.half, shapes.yaw, strict=True):
         x, y, z = np.moveaxis(points - centre, -1, 0)
@@ -33,22 +35,22 @@ def is_inside(points: np.ndarray, shapes: Shapes) -> np.ndarray:
     return inside
 
 
-@pytest.mark.parametrize("kind", [BOX, CYLINDER, SPHERE])
-def test_rays_agree_with_dense_sampling(kind):
-    rng = np.random.default_rng(kind)
-    builder = ShapeBuilder()
-    for _ in range(6):
-        half = rng.uniform(0.05, 0.4, 3)
-        if kind == CYLINDER:
-            half[1] = half[0]
-        builder.add(kind, rng.uniform(0.5, 2.5, 3), half, yaw=rng.uniform(0, 6))
-    shapes = builder.build()
-    eyes, target = rng.uniform(0, 3, (400, 3)), np.array([1.5, 1.5, 3.1])
-    t = np.linspace(0, 1, 4001)[:, None, None]
-    reference = ~is_inside(eyes + t * (target - eyes), shapes).any(0)
-    seen = see(eyes, target, shapes)
-    assert (seen != reference).mean() < 0.005  # rays that graze a shape
-    assert 0.05 < reference.mean() < 0.95
+def test_rays_agree_with_dense_sampling():
+    t = np.linspace(0, 1, 2001)[:, None, None]
+    for kind in (BOX, CYLINDER, SPHERE):
+        rng = np.random.default_rng(kind)
+        builder = ShapeBuilder()
+        for _ in range(6):
+            half = rng.uniform(0.05, 0.4, 3)
+            if kind == CYLINDER:
+                half[1] = half[0]
+            builder.add(kind, rng.uniform(0.5, 2.5, 3), half, yaw=rng.uniform(0, 6))
+        shapes = builder.build()
+        eyes, target = rng.uniform(0, 3, (400, 3)), np.array([1.5, 1.5, 3.1])
+        reference = ~is_inside(eyes + t * (target - eyes), shapes).any(0)
+        seen = see(eyes, target, shapes)
+        assert (seen != reference).mean() < 0.005  # rays that graze a shape
+        assert 0.05 < reference.mean() < 0.95
 
 
 def test_rays_along_axes_are_exact():
@@ -59,7 +61,7 @@ def test_rays_along_axes_are_exact():
     assert see(eyes[:1], np.array([1.49, 0.0, 1.0]), builder.build()).tolist() == [True]
 
 
-def test_nothing_in_the_way():
+def test_a_clear_view():
     assert see(np.zeros((2, 3)), np.ones(3), Shapes.empty()).tolist() == [True, True]
 
 

@@ -10,7 +10,7 @@ from memenvs.houses.rendering.camera import Camera
 
 
 def pixel_rays(camera: Camera, heading: float, pitch: float, shift: tuple[float, float]) -> np.ndarray:
-    """Rays (H * W, 3) whose part along the optical axis is 1; `shift` (columns, rows) moves them off the pixels' centres."""
+    """Rays (H * W, 3) of depth 1; `shift` (columns, rows) moves them off the pixels' centres."""
     factor = 1 if camera.sample_of is None else camera.sample_of[1] // camera.width
     width, height = camera.width * factor, camera.height * factor
     focal = width / 2 / np.tan(np.radians(camera.hfov_deg) / 2)
@@ -24,7 +24,7 @@ def pixel_rays(camera: Camera, heading: float, pitch: float, shift: tuple[float,
 
 
 def _enter_solid(kind: int, half: np.ndarray, eye: np.ndarray, rays: np.ndarray) -> np.ndarray:
-    """Where rays enter a solid at the origin; inf where they do not. Eye (3,) and rays (Q, 3) in the solid's own axes."""
+    """Depth at which rays (Q, 3) enter a solid at the origin, inf for none; all in the solid's own axes."""
     eye, rays = eye / half, rays / half
     with np.errstate(all="ignore"):
         if kind == SPHERE:
@@ -46,17 +46,24 @@ def _roots(a: np.ndarray, b: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarr
     return np.where(none, np.inf, (-b - root) / a), np.where(none, -np.inf, (-b + root) / a)
 
 
+def own_axes(yaw: float) -> np.ndarray:
+    """Rotation (3, 3) from world axes to the axes of a solid."""
+    return np.array([[np.cos(yaw), np.sin(yaw), 0], [-np.sin(yaw), np.cos(yaw), 0], [0, 0, 1]])
+
+
 def cast(house: House, camera: Camera, pose: tuple[float, ...], shift: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
-    """What each ray meets: depth, class, instance and a number of the solid; float64, (H, W, 4); zeros for nothing."""
+    """Depth, class, instance and solid of each ray, float64, (H, W, 4); zeros for nothing.
+
+    Solids count from 1; -1 is a floor and -2 a ceiling.
+    """
     eye, shapes = np.array(pose[:3], np.float64), house.shapes
     rays = pixel_rays(camera, pose[3], pose[4], shift)
     depth, solid = np.full(len(rays), np.inf), np.zeros(len(rays), int)
     semantic, instance = np.zeros(len(rays), int), np.zeros(len(rays), int)
     for k in range(len(shapes)):
-        yaw = float(shapes.yaw[k])
-        turn = np.array([[np.cos(yaw), np.sin(yaw), 0], [-np.sin(yaw), np.cos(yaw), 0], [0, 0, 1]])
-        own_eye = turn @ (eye - shapes.centre[k])
-        t = _enter_solid(int(shapes.kind[k]), shapes.half[k].astype(np.float64), own_eye, rays @ turn.T)
+        rotation = own_axes(float(shapes.yaw[k]))
+        own_eye = rotation @ (eye - shapes.centre[k])
+        t = _enter_solid(int(shapes.kind[k]), shapes.half[k].astype(np.float64), own_eye, rays @ rotation.T)
         nearer = t < depth
         depth[nearer], solid[nearer] = t[nearer], k + 1
         semantic[nearer], instance[nearer] = shapes.semantic[k], shapes.instance[k]

@@ -1,3 +1,5 @@
+"""Textures and their atlas."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,16 +17,16 @@ from memenvs.houses.rendering.materials import (
 
 
 def channels(texture: str) -> np.ndarray:
-    """The rows of one picture in the atlas; int, (128, 256, 3)."""
+    """One texture with its mipmaps, out of the atlas; int, (128, 256, 3)."""
     i, j = np.mgrid[0:TILE, 0:ATLAS_WIDTH]
-    places = 256 * (i - i % 4) + 4 * (j - j % 4) + 4 * (i % 4) + j % 4
-    rows = atlas().reshape(len(TEXTURES), -1)[list(TEXTURES).index(texture)][places]
+    indices = 256 * (i - i % 4) + 4 * (j - j % 4) + 4 * (i % 4) + j % 4
+    rows = atlas().reshape(len(TEXTURES), -1)[list(TEXTURES).index(texture)][indices]
     return np.stack([rows & 255, rows >> 8 & 255, rows >> 16], 2)
 
 
-def test_every_material_has_a_picture() -> None:
-    numbers = texture_rows(np.arange(len(MATERIALS)), np.full(len(MATERIALS), CLASS_INDEX["other"]))
-    assert [list(TEXTURES)[number] for number in numbers] == list(MATERIALS)
+def test_every_material_has_a_texture() -> None:
+    rows = texture_rows(np.arange(len(MATERIALS)), np.full(len(MATERIALS), CLASS_INDEX["other"]))
+    assert [list(TEXTURES)[row] for row in rows] == list(MATERIALS)
     assert texture_table().shape == (len(TEXTURES), 5)
 
 
@@ -35,26 +37,26 @@ def test_panes_and_paintings_have_their_own() -> None:
     semantic = np.array(
         [CLASS_INDEX[name] for name in ("window", "shower", "painting", "painting", "painting", "painting", "food")]
     )
-    names = [list(TEXTURES)[number] for number in texture_rows(material, semantic)]
+    names = [list(TEXTURES)[row] for row in texture_rows(material, semantic)]
     assert names == ["class window", "glass", "painting label", "painting leaves", "plain", "wood", "label"]
 
 
 def test_a_coarser_texel_is_the_mean_of_finer_ones() -> None:
     for name in TEXTURES:
-        picture = channels(name)
+        image = channels(name)
         for level in range(1, MIP_LEVELS):
             size = TILE >> level
-            coarse = picture[:size, ATLAS_WIDTH - 2 * size :][:, :size]
-            fine = picture[: 2 * size, ATLAS_WIDTH - 4 * size :][:, : 2 * size] if level > 1 else picture[:, :TILE]
+            coarse = image[:size, ATLAS_WIDTH - 2 * size :][:, :size]
+            fine = image[: 2 * size, ATLAS_WIDTH - 4 * size :][:, : 2 * size] if level > 1 else image[:, :TILE]
             mean = fine.reshape(size, 2, size, 2, 3).mean((1, 3))
             assert abs(coarse - mean).max() <= 4, (name, level)  # values are rounded, the brightest cut off
 
 
-def test_pictures_keep_the_base_colour_on_the_whole_and_tell_materials_apart() -> None:
+def test_textures_keep_the_base_colour_on_average_and_differ() -> None:
     for name, texture in TEXTURES.items():
-        picture = channels(name)[:, :TILE]
+        image = channels(name)[:, :TILE]
         if texture.base_colour_share == 1.0:
-            np.testing.assert_allclose(picture.mean((0, 1)), 128, atol=3)
+            np.testing.assert_allclose(image.mean((0, 1)), 128, atol=3)
     seen = {channels(name)[:, :TILE].tobytes() for name in TEXTURES}
     assert len(seen) == len(TEXTURES)
 

@@ -1,3 +1,5 @@
+"""Maps of homes from above."""
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -13,7 +15,7 @@ SCALE, MARGIN = 40.0, 0.4
 
 
 def l_shaped_home() -> House:
-    """A room of 4 m x 3 m without its upper right quarter; a wall along y = 0; a red table at (1, 1)."""
+    """An L of 4 m x 3 m with a wall along y = 0 and a red table at (1, 1)."""
     polygon = np.array([(0, 0), (4, 0), (4, 1.5), (2, 1.5), (2, 3), (0, 3)], float)
     builder = ShapeBuilder()
     builder.add(BOX, (2, 0.05, 1.35), (2, 0.05, 1.35), semantic=CLASS_INDEX["wall"])
@@ -58,8 +60,8 @@ def test_objects_are_dots():
 
 def test_trajectory_runs_from_green_to_red_through_time():
     house = l_shaped_home()
-    way = np.stack([np.linspace(0.5, 3.5, 31), np.full(31, 0.6)], 1)
-    image = draw(house, trajectories=[way], markers=[Marker((0.5, 2.5), (0, 0, 255))])
+    path = np.stack([np.linspace(0.5, 3.5, 31), np.full(31, 0.6)], 1)
+    image = draw(house, trajectories=[path], markers=[Marker((0.5, 2.5), (0, 0, 255))])
     assert np.argmax(pixel(image, house, 0.5, 0.6)) == 1
     assert np.argmax(pixel(image, house, 3.5, 0.6)) == 0
     assert np.argmax(pixel(image, house, 0.8, 0.6)) == 2  # early: blue
@@ -71,10 +73,10 @@ def test_single_pose_is_a_trajectory():
     assert np.argmax(pixel(draw(house, trajectories=[np.array([[3.0, 1.0, 0.2]])]), house, 3.0, 1.0)) == 0
 
 
-@pytest.mark.parametrize("way", [np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)])
-def test_wrong_trajectories_are_refused(way):
-    with pytest.raises(ValueError, match="trajectory must have the shape"):
-        draw(l_shaped_home(), trajectories=[way])
+def test_wrong_trajectories_are_refused():
+    for path in (np.zeros((0, 2)), np.zeros((4, 1)), np.zeros(4)):
+        with pytest.raises(ValueError, match="trajectory must have the shape"):
+            draw(l_shaped_home(), trajectories=[path])
 
 
 def test_wrong_scale_is_refused():
@@ -137,7 +139,7 @@ def test_squares_and_crosses_are_where_they_belong():
         assert (pixel(image, house, x, y) == pixel(plain, house, x, y)).all()
 
 
-def test_a_ring_is_hollow_and_a_label_stays_in_the_picture():
+def test_a_ring_is_hollow_and_a_label_stays_in_the_image():
     house = l_shaped_home()
     ring = draw(house, markers=[Marker((1.0, 2.0), (0, 0, 255), 0.2, is_filled=False)])
     assert pixel(ring, house, 1.0, 2.0).min() > 230
@@ -149,16 +151,16 @@ def test_a_ring_is_hollow_and_a_label_stays_in_the_picture():
     assert not ink[1][:, -1].any()
 
 
-@pytest.mark.parametrize(("name", "columns"), [("squares", 3), ("crosses", 2)])
-def test_wrong_tables_are_refused(name, columns):
-    for wrong in (np.zeros((2, columns + 1)), np.zeros(columns)):
-        with pytest.raises(ValueError, match=rf"{name} must have the shape \(K, {columns}\)"):
-            draw(l_shaped_home(), **{name: wrong})
+def test_wrong_tables_are_refused():
+    for name, columns in (("squares", 3), ("crosses", 2)):
+        for wrong in (np.zeros((2, columns + 1)), np.zeros(columns)):
+            with pytest.raises(ValueError, match=rf"{name} must have the shape \(K, {columns}\)"):
+                draw(l_shaped_home(), **{name: wrong})
 
 
 def test_a_legend_takes_the_lines_that_it_needs():
     entries = [
-        ("trajectory", "the way"),
+        ("trajectory", "the path"),
         ("cross", "collision"),
         ("square", "cell"),
         (Marker((9.0, 9.0), (0, 0, 255)), "goal"),

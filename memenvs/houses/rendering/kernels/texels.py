@@ -68,7 +68,7 @@ def _texel_index(u: SimdVector, v: SimdVector, footprint: SimdVector) -> SimdVec
         footprint: float32; the square of the finest texels that a pixel covers; decides on the mipmap level.
     """
     builder = u.builder
-    # The mipmap level is log2(sqrt(footprint)) rounded down: half the exponent of the float.
+    # The mipmap level is log2(sqrt(footprint)) rounded: half the exponent of the float, plus one half.
     level = ((footprint.maximum(1.0).bitcast(I32) - (126 << 23)) >> 24).minimum(MIP_LEVELS - 1)
     size = SimdVector.constant(builder, I32, [TILE] * len(u)) >> level  # texels of a side at that level
     exponent_of_one = SimdVector.constant(builder, I32, [127 << 23] * len(u))

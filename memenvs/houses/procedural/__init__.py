@@ -1,1 +1,1 @@
-"""Homes generated from a seed: floor plan, furniture, placement."""
+"""Houses generated from a seed: floor plan, placement, furniture, shapes."""

@@ -27,7 +27,8 @@ from memenvs.houses.procedural.finishes import (
     pick_finish,
 )
 from memenvs.houses.procedural.floor_plan import DOOR_HEIGHT, FRAME, FloorPlan, Opening, PlanRoom
-from memenvs.houses.procedural.placement import Footprint, RoomPlacer
+from memenvs.houses.procedural.furniture_groups import Footprint
+from memenvs.houses.procedural.placement import RoomPlacer
 
 _LEAF_THICKNESS = 0.04  # m
 _LEAF_ROOMS = ("bedroom", "bathroom", "study", "laundry")  # doors open into these

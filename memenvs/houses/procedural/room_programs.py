@@ -13,7 +13,16 @@ import numpy as np
 from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.procedural import fixtures, furniture
 from memenvs.houses.procedural.finishes import FurnitureStyle, draw_style
-from memenvs.houses.procedural.placement import FurnitureGroup, Placement, RoomPlacer
+from memenvs.houses.procedural.furniture_groups import (
+    FurnitureGroup,
+    Placement,
+    bed_group,
+    desk_group,
+    dining_group,
+    kitchen_group,
+    seating_group,
+)
+from memenvs.houses.procedural.placement import RoomPlacer
 
 #: Classes that count as pieces of furniture; lamps, plants, rugs, pictures and what stands on furniture do not.
 PIECE_CLASSES = frozenset({
@@ -175,15 +184,7 @@ class RoomProgram:
             choices = choices[1:]
         for sides in [*choices, []]:
             stands = [furniture.nightstand(rng, style, has_lamp=self._bernoulli(0.7)) for _ in sides]
-            group = FurnitureGroup(bed.width, bed.depth, [], 0.4)
-            extent = [-bed.width / 2, bed.width / 2]  # of the group along x, with the bed in the middle
-            for side, stand in zip(sides, stands, strict=True):
-                extent[(side + 1) // 2] += side * (stand.width + 0.04)
-            middle = (extent[0] + extent[1]) / 2
-            group.width = extent[1] - extent[0]
-            group.add_at_back(bed, -middle)
-            for side, stand in zip(sides, stands, strict=True):
-                group.add_at_back(stand, side * (bed.width + stand.width + 0.08) / 2 - middle)
+            group = bed_group(bed, sides, stands)
             for where in ("centre", "any", "corner"):
                 if self.placer.try_on_wall(rng, group, where=where):
                     return
@@ -198,11 +199,7 @@ class RoomProgram:
     def _desk(self) -> bool:
         desk = furniture.desk(self.rng, self.style, has_computer=self._bernoulli(0.75))
         chair = furniture.office_chair(self.style)
-        overlap = 0.12  # the chair stands partly under the desk
-        group = FurnitureGroup(desk.width, desk.depth + chair.depth - overlap, [], 0.25)
-        group.add_at_back(desk, 0.0)
-        group.items.append(Placement(chair, -0.15, group.depth / 2 - chair.depth / 2, np.pi))
-        return self.placer.try_on_wall(self.rng, group)
+        return self.placer.try_on_wall(self.rng, desk_group(desk, chair))
 
     def _plan_study(self) -> None:
         rng, style = self.rng, self.style
@@ -251,10 +248,7 @@ class RoomProgram:
             placer.try_on_wall(rng, FurnitureGroup.of(stand, 0.9), where=where) for where in ("centre", "any")
         )
         sofa = furniture.sofa(rng, style, seats=seats)
-        low_table = furniture.coffee_table(rng, style)
-        group = FurnitureGroup(sofa.width, sofa.depth + 0.38 + low_table.depth, [])
-        group.add_at_back(sofa, 0.0)
-        group.items.append(Placement(low_table, 0.0, (group.depth - low_table.depth) / 2, 0.0))
+        group = seating_group(sofa, furniture.coffee_table(rng, style))
         if has_stand:
             tv = next(item for item in placer.placements if item.model is stand)
             if self._place_facing(group, tv):
@@ -317,31 +311,17 @@ class RoomProgram:
 
     def _dining(self, num_chairs: int) -> bool:
         """Place a table with chairs, as near the middle of the room as it fits; with fewer chairs if need be."""
+        rng = self.rng
         for count in [c for c in (6, 4, 2) if c <= num_chairs]:
-            group = self._dining_group(count)
+            # All three are drawn: the houses of all seeds depend on it.
+            widths = {6: rng.uniform(1.6, 1.85), 4: rng.uniform(1.2, 1.4), 2: rng.uniform(0.75, 0.9)}
+            table = furniture.table(rng, self.style, width=widths[count], depth=rng.uniform(0.8, 0.92))
+            group = dining_group(table, [furniture.chair(self.style) for _ in range(count)])
             if self._place_near_middle(group):
                 return True
-            for turn in (0.0, np.pi / 2):
-                if self.placer.try_on_wall(self.rng, _turned(group, turn)):
-                    return True
+            if any(self.placer.try_on_wall(rng, group.turned(turn)) for turn in (0.0, np.pi / 2)):
+                return True
         return False
-
-    def _dining_group(self, count: int) -> FurnitureGroup:
-        """A table with 2, 4 or 6 chairs along its longer sides."""
-        rng, style = self.rng, self.style
-        # All three are drawn: the houses of all seeds depend on it.
-        widths = {6: rng.uniform(1.6, 1.85), 4: rng.uniform(1.2, 1.4), 2: rng.uniform(0.75, 0.9)}
-        width = widths[count]
-        table = furniture.table(rng, style, width=width, depth=rng.uniform(0.8, 0.92))
-        chairs = [furniture.chair(style) for _ in range(count)]
-        reach = chairs[0].depth - 0.2  # of a chair beyond the table's edge
-        group = FurnitureGroup(width + 0.02, table.depth + 2 * reach, [Placement(table, 0.0, 0.0, 0.0)])
-        columns = {6: (-0.31 * width, 0.0, 0.31 * width), 4: (-0.25 * width, 0.25 * width), 2: (0.0,)}[count]
-        spots = [(x, side) for x in columns for side in (-1, 1)]
-        for chair, (x, side) in zip(chairs, spots, strict=True):
-            y = side * (group.depth - chair.depth) / 2
-            group.items.append(Placement(chair, x, y, 0.0 if side < 0 else np.pi))
-        return group
 
     def _place_near_middle(self, group: FurnitureGroup) -> bool:
         """Try 15 places for each direction, from the middle of the room outwards."""
@@ -388,16 +368,7 @@ class RoomProgram:
         for counter_width in (2.6, 2.1, 1.7, 1.2, 0.8):
             for has_cabinets in (True, False):
                 row = self._kitchen_row(counter_width)
-                gaps = 0.006 * (len(row) - 1)
-                width = sum(model.width for model in row) + gaps
-                group = FurnitureGroup(width, max(model.depth for model in row), [], 0.8)
-                x = -group.width / 2
-                for model in row:
-                    group.add_at_back(model, x + model.width / 2)
-                    if has_cabinets and model.name == "counter":
-                        cabinet = fixtures.wall_cabinet(style, width=model.width - 0.01)
-                        group.add_at_back(cabinet, x + model.width / 2)
-                    x += model.width + 0.006
+                group = kitchen_group(row, style, has_cabinets=has_cabinets)
                 if self.placer.try_on_wall(rng, group):
                     if counter_width < 1.7:
                         self._more_counter()
@@ -498,15 +469,3 @@ class RoomProgram:
 def _ahead_of(item: Placement, distance: float) -> tuple[float, float]:
     """Point in front of a piece, at a distance from its middle, m."""
     return item.x - np.sin(item.yaw) * distance, item.y + np.cos(item.yaw) * distance
-
-
-def _turned(group: FurnitureGroup, turn: float) -> FurnitureGroup:
-    """The group turned by 0 or a quarter, within an outline of its own."""
-    width, depth = (group.width, group.depth) if turn == 0.0 else (group.depth, group.width)
-    cos = round(np.cos(turn))
-    sin = round(np.sin(turn))
-    items = [
-        Placement(item.model, cos * item.x - sin * item.y, sin * item.x + cos * item.y, item.yaw + turn)
-        for item in group.items
-    ]
-    return FurnitureGroup(width, depth, items)

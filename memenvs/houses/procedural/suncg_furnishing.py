@@ -12,7 +12,8 @@ import numpy as np
 from memenvs.houses.object_model import ObjectModel
 from memenvs.houses.procedural import fixtures
 from memenvs.houses.procedural.finishes import FurnitureStyle
-from memenvs.houses.procedural.placement import WALL_YAW, FurnitureGroup, Placement, RoomPlacer
+from memenvs.houses.procedural.furniture_groups import FurnitureGroup, Placement
+from memenvs.houses.procedural.placement import WALL_YAW, RoomPlacer
 from memenvs.houses.procedural.suncg_tables import (
     FURNITURE_KINDS,
     PRESENCE_PROBABILITIES,

@@ -1,4 +1,4 @@
-"""Floor plans of usual homes: living areas, and wings of rooms along a hallway.
+"""Floor plans of usual houses: living areas, and wings of rooms along a hallway.
 
 Each try lays out rooms of drawn types, then joins neighbours by doors, the most usual connections first. The plan
 with the least unusual connections is kept.

@@ -1,1 +1,1 @@
-"""Homes read from ProcTHOR files."""
+"""Houses read from ProcTHOR files."""

@@ -1,33 +1,31 @@
-"""The command line `python -m memenvs.agents`: one module for a group of commands, each imported when it runs.
+"""The command line `memenvs-agents`, also `python -m memenvs.agents`.
 
-What can be refused without torch is refused before it is imported, which takes seconds: commands import the modules that need it after their checks.
+A module holds a group of commands and is imported when one of them runs. Mistakes that can be found without torch are
+reported before it is imported, which takes seconds: commands import the modules that need it after their checks.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 
-import memenvs
-from memenvs.cli.common import Parser, non_negative_int, positive_int, run_command
+from memenvs.agents.cli.parser import make_parser
+from memenvs.cli.common import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command.
+    """Run a command.
 
     Args:
-        arguments: Without the program's name; None for those of the process.
+        arguments: Arguments without the program's name; None for those of the process.
 
     Returns:
-        Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C (what was trained up to the last checkpoint is kept).
+        Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C (training up to the last checkpoint is kept).
     """
-    parser = _parser()
+    parser = make_parser()
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command not in ("train", "evaluate"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -37,139 +35,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.json and result is not None:
             print(json.dumps(result))
 
-    refusals = (ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
-    return run_command(f"{parser.prog} {options.command}", command, *refusals)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m memenvs.agents", description="Train, evaluate and report agents with memory.")
-    parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
-    train.add_argument(
-        "preset", help="its name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants"
-    )
-    train.add_argument(
-        "--out", type=Path, help="folder of the run; default runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED"
-    )
-    train.add_argument(
-        "--resume", action="store_true", help="go on with the run in that folder: the command that began it, and this"
-    )
-    train.add_argument("--no-evaluate", action="store_true", help="only train")
-    train.epilog = (
-        "Any setting of the preset can be changed by its dotted name, the value as JSON: "
-        "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. total_steps counts "
-        "environment steps of all copies together where a preset learns with ppo or dqn, batches with supervised, updates with imitation."
-    )
-
-    evaluate = _command(
-        commands,
-        "evaluate",
-        "training",
-        "play the evaluation trials of a run, beside random and oracle; or answer its episodes",
-    )
-    evaluate.add_argument("folder", type=Path, help="folder of the run")
-    evaluate.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
-    evaluate.add_argument("--trials", type=positive_int, help="number of trials; default the preset's")
-    evaluate.add_argument("--seed", type=non_negative_int, default=1, help="of the evaluation (default 1)")
-    evaluate.add_argument(
-        "--checkpoint",
-        help="file in the folder, of a run with milestones (default best.zip of a run with validation, else checkpoint.zip)",
-    )
-    evaluate.add_argument(
-        "--name",
-        help="NAME.json is written (default evaluation or demonstrations_N, which the report shows); needed with other steps, trials, "
-        "checkpoint or environments than the run's own",
-    )
-    evaluate.epilog = (
-        "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
-        "--name procthor --eval_kwargs.world procthor --eval_kwargs.split all --eval_kwargs.rooms null."
-    )
-    evaluate.add_argument(
-        "--demonstrations",
-        type=non_negative_int,
-        default=0,
-        metavar="N",
-        help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is evaluated then",
-    )
-
-    probe = _command(
-        commands, "probe", "reports", "show where the attention of a run's relic memory goes: attention.png and .json"
-    )
-    probe.add_argument("folder", type=Path, help="folder of the run")
-    probe.add_argument("--steps", type=positive_int, help="steps of the trial; default the preset's")
-    probe.add_argument(
-        "--count", type=positive_int, default=100, help="steps at which attention is recorded (default 100)"
-    )
-    probe.add_argument("--layout", type=non_negative_int, help="number of the layout; default drawn")
-    probe.add_argument("--seed", type=non_negative_int, default=1, help="of the trial (default 1)")
-    probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
-
-    paths = _command(
-        commands,
-        "paths",
-        "reports",
-        "draw the ways of runs' agents, random and oracle, and a metric by step: paths.html",
-    )
-    paths.add_argument(
-        "folders",
-        type=Path,
-        nargs="+",
-        metavar="folder",
-        help="folders of runs of one task; their agents play the same episodes",
-    )
-    paths.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
-    paths.add_argument("--maps", type=non_negative_int, default=4, help="how many of them are drawn (default 4)")
-    paths.add_argument("--metric", help="what is shown by step (default the preset's score)")
-    paths.add_argument(
-        "--policies",
-        nargs="+",
-        metavar="POLICY",
-        help="of agent (each run's), random, oracle (default all)",
-    )
-    paths.add_argument("--seed", type=non_negative_int, default=1, help="of the episodes (default 1)")
-    paths.add_argument("--out", type=Path, help="folder of the files; default the first run's")
-
-    trajectories = _command(
-        commands,
-        "trajectories",
-        "reports",
-        "write where a run's agent goes on R2R's or CVDN's real graphs, for `memenvs score`",
-    )
-    trajectories.add_argument("folder", type=Path, help="folder of the run")
-    trajectories.add_argument("--split", help="whose instructions (default that of the run's evaluation)")
-    trajectories.add_argument("--seed", type=non_negative_int, default=1, help="of the evaluation (default 1)")
-    trajectories.add_argument("--out", type=Path, help="the file; default trajectories_SPLIT.json in the run's folder")
-
-    report = _command(commands, "report", "reports", "write report.html of one or more runs")
-    report.add_argument(
-        "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"
-    )
-    report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
-
-    pack = _command(
-        commands, "pack", "packing", "write settings and evaluations of finished runs into a table for results/"
-    )
-    pack.add_argument("folders", type=Path, nargs="+", metavar="folder", help="folders of the runs")
-    pack.add_argument(
-        "--out", type=Path, required=True, help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced"
-    )
-    pack.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)")
-
-    presets = _command(commands, "presets", "listing", "list the presets, or show one with its variants")
-    presets.add_argument(
-        "name",
-        nargs="?",
-        help="show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as 'darkroom:*'",
-    )
-    return parser
-
-
-def _command(commands: Any, name: str, module: str, text: str) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document on standard output and nothing else there"
-    )
-    parser.set_defaults(module=module)
-    return parser
+    user_errors = (ValueError, TypeError, OSError, RuntimeError, gym.error.Error)
+    return run_command(f"{parser.prog} {options.command}", command, *user_errors)

@@ -10,7 +10,7 @@ from memenvs.agents.experiments.config import read_config
 
 
 def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
-    """Records and draws the attention of a run's relic memory."""
+    """Record and draw the attention of a run's ReLIC memory."""
     read_config(options.folder)
 
     from memenvs.agents.experiments.attention_probe import probe_run
@@ -30,13 +30,13 @@ def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
             name = "for comparison" if head is result["uniform"] else f"layer {head['layer']} head {head['head']}"
             shares = ", ".join(f"{key} {head[key]:.2f}" for key in ("sink", "own", "earlier", "evenness", "invariance"))
             print(f"{name}: {head['pattern']:17} {shares}")
-        print("own + earlier = 1: shares of what is off the sink, on steps of the same episode and of those before it")
+        print("own, earlier: shares of the mass off the sink, on steps of the same episode and of earlier ones")
         print("\n".join(result["files"]))
     return result
 
 
 def paths(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
-    """Draws the ways of runs' agents, random and oracle."""
+    """Draw the paths of runs' agents, random and oracle."""
     for folder in options.folders:
         read_config(folder)
 
@@ -58,12 +58,12 @@ def paths(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
         for name, curve in result["policies"].items():
             steps = range(0, len(curve["mean"]), max(1, (len(curve["mean"]) - 1) // 10))
             print(f"{name:{width}} {result['metric']}: " + ", ".join(f"{curve['mean'][t]:.3g} ({t})" for t in steps))
-        print("mean over the episodes after so many steps\n" + "\n".join(result["files"]))
+        print("mean over the episodes (after this number of steps)\n" + "\n".join(result["files"]))
     return result
 
 
 def trajectories(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
-    """Writes the trajectories of a run's agent as a file of results."""
+    """Write the trajectories of a run's agent as a result file."""
     config = read_config(options.folder)
 
     from memenvs.agents.experiments.directory import RunDirectory
@@ -78,7 +78,7 @@ def trajectories(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]
 
 
 def report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
-    """Writes the report of one or more runs."""
+    """Write the report of one or more runs."""
     for folder in options.folders:
         read_config(folder)
 

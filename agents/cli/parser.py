@@ -1,0 +1,159 @@
+"""The arguments of every command; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import memenvs
+from memenvs.cli.common import Parser, non_negative_int, positive_int
+
+SCRIPT = "memenvs-agents"
+"""Name of the console script."""
+
+
+def make_parser() -> Parser:
+    """Make the parser of all commands, under the name by which the program was called."""
+    program = SCRIPT if Path(sys.argv[0]).stem == SCRIPT else "python -m memenvs.agents"
+    parser = Parser(prog=program, description="Train, evaluate and report agents with memory.")
+    parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_train, _add_evaluate, _add_probe, _add_paths, _add_trajectories, _add_report, _add_presets):
+        add(commands)
+    return parser
+
+
+def _add_train(commands: Any) -> None:
+    train = _command(commands, "train", "training", "train a preset, evaluate it and write its report")
+    train.add_argument(
+        "preset",
+        help="name, or NAME:VARIANT such as darkroom:k1; `presets` lists all, `presets NAME` the variants of one",
+    )
+    train.add_argument(
+        "--out", type=Path, help="folder of the run; default runs/PRESET-SEED, with a variant runs/PRESET-VARIANT-SEED"
+    )
+    train.add_argument(
+        "--resume",
+        action="store_true",
+        help="resume the run in that folder; all other arguments must be those that began it",
+    )
+    train.add_argument("--no-evaluate", action="store_true", help="only train")
+    train.epilog = (
+        "Any setting of the preset can be changed by its dotted name, the value as JSON: "
+        "--seed 3  --ppo.n_epochs 2  --policy.memory_kwargs.layers 4  --env_kwargs.size 8. See `presets NAME`. "
+        "total_steps counts environment steps of all copies together where a preset learns with ppo or dqn, "
+        "batches with supervised, updates with imitation."
+    )
+
+
+def _add_evaluate(commands: Any) -> None:
+    evaluate = _command(
+        commands,
+        "evaluate",
+        "training",
+        "evaluate a run in its evaluation trials, beside random and oracle, or on its prediction task",
+    )
+    evaluate.add_argument("folder", type=Path, help="folder of the run")
+    evaluate.add_argument("--steps", type=positive_int, help="steps of a trial; default the preset's")
+    evaluate.add_argument("--trials", type=positive_int, help="number of trials; default the preset's")
+    evaluate.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
+    evaluate.add_argument(
+        "--checkpoint",
+        help="file in the folder, such as that of a milestone (default best.zip of a run with validation, else "
+        "checkpoint.zip)",
+    )
+    evaluate.add_argument(
+        "--name",
+        help="NAME.json is written (default evaluation or demonstrations_N, which the report shows); needed with "
+        "other steps, trials, checkpoint or environments than the run's own",
+    )
+    evaluate.add_argument(
+        "--demonstrations",
+        type=non_negative_int,
+        default=0,
+        metavar="N",
+        help="the oracle plays the first N episodes of each trial before the steps of the agent; only the agent is "
+        "evaluated then",
+    )
+    evaluate.epilog = (
+        "Other environments than the preset's by dotted names of eval_kwargs, the value as JSON: "
+        "--name procthor --eval_kwargs.world procthor --eval_kwargs.split all --eval_kwargs.rooms null."
+    )
+
+
+def _add_probe(commands: Any) -> None:
+    probe = _command(
+        commands, "probe", "reports", "record the attention of a run's ReLIC memory: attention.png and .json"
+    )
+    probe.add_argument("folder", type=Path, help="folder of the run")
+    probe.add_argument("--steps", type=positive_int, help="steps of the trial; default the preset's")
+    probe.add_argument(
+        "--count", type=positive_int, default=100, help="steps at which attention is recorded (default 100)"
+    )
+    probe.add_argument("--layout", type=non_negative_int, help="number of the layout; default drawn")
+    probe.add_argument("--seed", type=non_negative_int, default=1, help="seed of the trial (default 1)")
+    probe.add_argument("--out", type=Path, help="folder of the files; default the run's")
+
+
+def _add_paths(commands: Any) -> None:
+    paths = _command(
+        commands, "paths", "reports", "draw the paths of runs' agents, random and oracle, and a metric by step"
+    )
+    paths.add_argument(
+        "folders",
+        type=Path,
+        nargs="+",
+        metavar="folder",
+        help="folders of runs of one task; their agents play the same episodes",
+    )
+    paths.add_argument("--episodes", type=positive_int, default=20, help="episodes that each policy plays (default 20)")
+    paths.add_argument("--maps", type=non_negative_int, default=4, help="episodes that are drawn (default 4)")
+    paths.add_argument("--metric", help="metric by step (default the preset's score)")
+    paths.add_argument(
+        "--policies", nargs="+", metavar="POLICY", help="some of agent (of each run), random, oracle (default all)"
+    )
+    paths.add_argument("--seed", type=non_negative_int, default=1, help="seed of the episodes (default 1)")
+    paths.add_argument("--out", type=Path, help="folder of paths.html and its files; default the first run's")
+
+
+def _add_trajectories(commands: Any) -> None:
+    trajectories = _command(
+        commands,
+        "trajectories",
+        "reports",
+        "write the trajectories of a run's agent on R2R's or CVDN's real graphs, for `memenvs score`",
+    )
+    trajectories.add_argument("folder", type=Path, help="folder of the run")
+    trajectories.add_argument("--split", help="split of the instructions (default that of the run's evaluation)")
+    trajectories.add_argument("--seed", type=non_negative_int, default=1, help="seed of the evaluation (default 1)")
+    trajectories.add_argument("--out", type=Path, help="the file; default trajectories_SPLIT.json in the run's folder")
+
+
+def _add_report(commands: Any) -> None:
+    report = _command(commands, "report", "reports", "write report.html of one or more runs")
+    report.add_argument(
+        "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"
+    )
+    report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
+
+
+def _add_presets(commands: Any) -> None:
+    presets = _command(commands, "presets", "listing", "list the presets, or show one with its variants")
+    presets.add_argument(
+        "name",
+        nargs="?",
+        help="show this one; or list presets and variants whose names contain it or, with * or ?, match it, such as "
+        "'darkroom:*'",
+    )
+
+
+def _command(commands: Any, name: str, module: str, text: str) -> argparse.ArgumentParser:
+    """Add a command, which is the function of this name in a module of `memenvs.agents.cli`."""
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document on standard output and nothing else there"
+    )
+    parser.set_defaults(module=module)
+    return parser

@@ -1,4 +1,4 @@
-"""Vector environments for Stable-Baselines3, without copies and with the right terminal observation."""
+"""Vector environments for Stable-Baselines3, without copies and with the final observation."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from memenvs.wrappers import PlaceWrapper
 class TrialVecEnv(VecEnv):
     """A batch-native environment as a Stable-Baselines3 `VecEnv`.
 
-    Observations are handed on as they are (no copy); they stay valid until the step after the next. `infos[i]` is empty except where
-    an episode ended: there it is the final info with `terminal_observation`, `TimeLimit.truncated` and `episode` (return `r`,
-    length `l`), so no `Monitor` is needed. `reset_infos[i]` is the info of the latest reset, automatic ones included; its
-    `trial_start` tells whether that reset began a new trial.
+    Observations are not copied; they stay valid until the step after the next. `infos[i]` is empty except where an
+    episode ended: there it is the final info with `terminal_observation`, `TimeLimit.truncated` and `episode` (return
+    `r`, length `l`), so no `Monitor` is needed. `reset_infos[i]` is the info of the latest reset, automatic ones
+    included; its `trial_start` is True if that reset began a new trial.
 
     Args:
         env: Batch-native environment with `autoreset_mode` "SameStep".
-        encoder: Puts `visual`, features, in the place of `rgb`, pictures; None leaves observations as they are.
-        place: Whether observations have the key `place`, int64 (N,), from `info`, as the `PlaceWrapper` of single environments gives it.
+        encoder: Frozen encoder that replaces the images `rgb` by features `visual`; None leaves observations as they
+            are.
+        place: Add the key `place` to observations, int64 (N,), from `info`, as `PlaceWrapper` does for single
+            environments.
 
     Raises:
-        ValueError: Another autoreset mode, an encoder without pictures, or a place where the task does not tell how many there are or observations
-            are no `Dict`.
+        ValueError: Another autoreset mode, an encoder without images, or a place where the task does not number its
+            places or observations are no `Dict`.
     """
 
     def __init__(self, env: TrialVectorEnv, encoder: FrozenEncoder | None = None, place: bool = False) -> None:
@@ -54,7 +56,7 @@ class TrialVecEnv(VecEnv):
         self._returns = np.zeros(env.num_envs)
 
     def reset(self) -> Any:
-        """Resets all, with what `seed` and `set_options` asked for; both are used once."""
+        """Reset all environments; seeds of `seed` and options of `set_options` are used once."""
         seeds: Any = None if all(seed is None for seed in self._seeds) else self._seeds
         observations, infos = self.env.reset(seed=seeds, options=self._options if any(self._options) else None)
         self._reset_seeds()
@@ -64,11 +66,11 @@ class TrialVecEnv(VecEnv):
         return self._placed(self._encoded(observations, [])[0], infos)
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keeps the actions for `step_wait`."""
+        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """Steps all; ended episodes are reset in the same step."""
+        """Step all environments; ended episodes are reset in the same step."""
         if self._actions is None:
             raise RuntimeError("step_wait was called before step_async")
         observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
@@ -89,19 +91,19 @@ class TrialVecEnv(VecEnv):
         return self._placed(observations, infos), rewards.astype(np.float32), done, rows
 
     def oracle_actions(self) -> np.ndarray:
-        """int64, (N,); what a policy that knows the truth does now."""
+        """Actions of a policy that knows the true state, int64, (N,)."""
         return self.env.oracle_actions()
 
     def close(self) -> None:
-        """Closes the environment."""
+        """Close the environment."""
         self.env.close()
 
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
-        """The attribute of the batch, once for each index."""
+        """The attribute of the batch, once per index."""
         return [getattr(self.env, attr_name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
-        """Sets an attribute of the batch; it is shared, so `indices` must be None.
+        """Set an attribute of the batch; it is shared, so `indices` must be None.
 
         Raises:
             ValueError: `indices` is given.
@@ -113,7 +115,7 @@ class TrialVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls `new_trial` for some environments, or any other method once for the whole batch.
+        """Call `new_trial` for some environments, or any other method once for the whole batch.
 
         Raises:
             ValueError: `indices` is given for a method other than `new_trial`.
@@ -125,35 +127,34 @@ class TrialVecEnv(VecEnv):
             self.env.new_trial(mask)
             return [None] * len(rows)
         if indices is not None:
-            raise ValueError(f"indices must be None for {method_name!r}: the batch answers as one, got {indices}")
+            raise ValueError(f"indices must be None for {method_name!r}: the batch has one method, got {indices}")
         return [getattr(self.env, method_name)(*method_args, **method_kwargs)] * len(rows)
 
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper], indices: int | Iterable[int] | None = None
     ) -> list[bool]:
-        """False: there are no single environments that could be wrapped. True for `Monitor`, whose record is in the info."""
+        """True for `Monitor`, whose record is in the info; there are no single environments to wrap."""
         return [wrapper_class.__name__ == "Monitor"] * len(list(self._get_indices(indices)))
 
     def get_images(self) -> Sequence[np.ndarray | None]:
-        """One picture for each environment."""
+        """One rendered image per environment."""
         return self.env.render() or [None] * self.num_envs
 
     def _encoded(self, observations: Any, last: list[Any]) -> tuple[Any, list[Any]]:
-        """Observations of all and the last ones of ended episodes, with features in place of pictures if there is an encoder."""
+        """Encode the images of all observations and of the last ones of ended episodes, if there is an encoder."""
         if self.encoder is None:
             return observations, last
-        now, *then = self.encoder.encode_observations(
-            [observations, *({k: v[None] for k, v in each.items()} for each in last)]
-        )
-        return now, [{key: value[0] for key, value in each.items()} for each in then]
+        batches = [{key: value[None] for key, value in each.items()} for each in last]  # batches of one
+        current, *encoded = self.encoder.encode_observations([observations, *batches])
+        return current, [{key: value[0] for key, value in each.items()} for each in encoded]
 
     def _placed(self, observations: Any, infos: dict[str, Any]) -> Any:
-        """Observations of all with their places, if these are shown."""
+        """Add places to the observations, if they have them."""
         return {**observations, "place": infos["place"].astype(np.int64)} if self._shows_place else observations
 
     @staticmethod
     def _row(infos: dict[str, Any], i: int) -> dict[str, Any]:
-        """Info of environment `i`: Python scalars and texts, and arrays where the truth is a vector."""
+        """Info of environment `i`: Python scalars and texts, and arrays for vectors."""
         return {
             key: value.item(i) if value.ndim == 1 else value[i]
             for key, value in infos.items()
@@ -162,7 +163,7 @@ class TrialVecEnv(VecEnv):
 
 
 def check_encoder(expected: str | None, env: VecEnv) -> None:
-    """Raises a ValueError if the pictures of an environment go through another frozen encoder.
+    """Raise a ValueError if another frozen encoder makes the observations of an environment.
 
     Args:
         expected: `encoder_fingerprint` of the encoder; None for none.
@@ -176,28 +177,28 @@ def check_encoder(expected: str | None, env: VecEnv) -> None:
 
 
 def encoder_fingerprint(env: VecEnv) -> str | None:
-    """Tells which frozen encoder makes the observations of an environment; None without one."""
+    """Fingerprint of the frozen encoder of an environment; None without one."""
     bare = env.unwrapped
     return bare.encoder.fingerprint if isinstance(bare, TrialVecEnv) and bare.encoder is not None else None
 
 
 def check_vocabulary(expected: str | None, env: VecEnv) -> None:
-    """Raises a ValueError if the numbers of an environment's texts stand for other words.
+    """Raise a ValueError if the token ids of an environment's texts stand for other words.
 
     Args:
-        expected: `vocabulary_fingerprint` of what was learned with; None if that is not known.
+        expected: `vocabulary_fingerprint` in training; None if it is unknown.
         env: The environment.
     """
     got = vocabulary_fingerprint(env)
     if expected is not None and got != expected:
         raise ValueError(
-            f"vocabulary must be the one that was learned with, {expected}, got {got}: numbers of words would mean others "
-            "(world, tokenizer or files of the environment differ)"
+            f"vocabulary must be the one that was learned with, {expected}, got {got}: "
+            "token ids would mean other words (world, tokenizer or files of the environment differ)"
         )
 
 
 def vocabulary_fingerprint(env: VecEnv) -> str | None:
-    """Tells which words the numbers of an environment's texts stand for; None where there are no texts."""
+    """Fingerprint of the vocabulary of an environment; None if it has no texts."""
     bare = env.unwrapped
     tokenizer = getattr(bare.env.task, "tokenizer", None) if isinstance(bare, TrialVecEnv) else None
     return None if tokenizer is None else tokenizer.fingerprint
@@ -213,19 +214,23 @@ def make_vec_env(
     place: bool = False,
     **kwargs: Any,
 ) -> VecEnv:
-    """N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`: batch-native if the id is ours, else one object for each.
+    """Make N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`.
+
+    Ids of this package are batch-native; other ids get one object per copy.
 
     Args:
         id: Gymnasium id.
         num_envs: N, >= 1.
         seed: Environment i gets seed + i.
-        encoder: Name of a frozen encoder (`memenvs.agents.encoders.make_encoder`) that turns `rgb` into `visual`; None for none.
-        encoder_kwargs: Its settings.
-        place: Whether observations have the key `place`, as a `PlaceWrapper` gives it.
+        encoder: Name of a frozen encoder (`memenvs.agents.encoders.make_encoder`) that turns `rgb` into `visual`; None
+            for none.
+        encoder_kwargs: Settings of the encoder.
+        place: Add the key `place` to observations, as `PlaceWrapper` does.
         **kwargs: Settings of the environment.
 
     Raises:
-        ValueError: An encoder for an id that is not ours or whose observations have no pictures, an unknown encoder, or a place where there is none.
+        ValueError: An encoder for an id that is not ours or whose observations have no images, an unknown encoder, or
+            a place in an environment without places.
     """
     if id in {row.id for row in memenvs.ENVIRONMENTS}:
         batch = gym.make_vec(

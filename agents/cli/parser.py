@@ -20,7 +20,7 @@ def make_parser() -> Parser:
     parser = Parser(prog=program, description="Train, evaluate and report agents with memory.")
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_train, _add_evaluate, _add_probe, _add_paths, _add_trajectories, _add_report, _add_presets):
+    for add in (_add_train, _add_evaluate, _add_probe, _add_paths, _add_trajectories, _add_report, _add_pack, _add_presets):
         add(commands)
     return parser
 
@@ -137,6 +137,17 @@ def _add_report(commands: Any) -> None:
         "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"
     )
     report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
+
+
+def _add_pack(commands: Any) -> None:
+    pack = _command(
+        commands, "pack", "packing", "write settings and evaluations of finished runs into a table for results/"
+    )
+    pack.add_argument("folders", type=Path, nargs="+", metavar="folder", help="folders of the runs")
+    pack.add_argument(
+        "--out", type=Path, required=True, help="the table, FOLDER/NAME.jsonl; rows of the same runs are replaced"
+    )
+    pack.add_argument("--metrics", nargs="+", default=[], metavar="METRIC", help="metrics to keep (default all)")
 
 
 def _add_presets(commands: Any) -> None:

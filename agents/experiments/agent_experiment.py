@@ -25,7 +25,7 @@ from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
 
 class AgentExperiment(Experiment):
-    """Runs of a `MemoryAlgorithm`; a subclass names the algorithm and adds its own checks and figures.
+    """Runs of a `MemoryAlgorithm`; a subclass names it and adds its checks and figures.
 
     Attributes:
         algorithm: Class of the learner.

@@ -62,7 +62,9 @@ def attention_figure(
 def goals_figure(
     picture: np.ndarray, pixels: np.ndarray, episodes: np.ndarray, goals: Mapping[str, np.ndarray]
 ) -> Figure:
-    """Draw the attention of the head that depends on the goal most, one panel per goal shown after the trial.
+    """Draw the attention of the head that depends on the goal most, one panel per goal.
+
+    The goals are shown after the trial.
 
     Args:
         picture: As in `attention_figure`.

@@ -1,4 +1,4 @@
-"""Attention of a ReLIC memory: recorded over a trial and classified by pattern; `attention_figures` draws it."""
+"""Attention of a ReLIC memory, recorded over a trial and classified by pattern."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def _invariance(scaled: dict[int, np.ndarray], episodes: np.ndarray) -> float:
 
 
 def _figures(picture: np.ndarray, pixels: np.ndarray, recording: Recording, heads: Sequence[Head]) -> dict[str, Figure]:
-    """One panel per head, a mean over the recorded steps of the last episode; and per goal, of the head that depends on it most."""
+    """Draw each head, averaged over recorded steps of the last episode; and the head that depends on the goal most."""
     sinks = recording.sinks
     episodes = recording.episodes
     last = max(recording.weights)

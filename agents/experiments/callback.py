@@ -1,4 +1,4 @@
-"""Training callback: checkpoints, validation, milestones and progress between rollouts."""
+"""Training callback: checkpoints, validation, milestones and progress."""
 
 from __future__ import annotations
 
@@ -20,27 +20,30 @@ VALIDATION_SEED = 500_000
 
 
 class RunCallback(BaseCallback):
-    """Between rollouts validates and writes checkpoints, keeps the best and those at milestones; shows progress.
+    """Validate and write checkpoints between rollouts; show progress.
+
+    It keeps the best checkpoint and those at milestones.
 
     Args:
         run: The folder.
-        progress: What to advance; None for silence.
+        progress: Progress bar to advance; None for none.
     """
 
     model: MemoryAlgorithm
 
     def __init__(self, run: RunDirectory, progress: Progress | None) -> None:
         super().__init__()
-        self._run, self._progress = run, progress
+        self._run = run
+        self._progress = progress
         self._rollouts = 0
-        self._shown = 0
-        self._env: VecEnv | None = None  # kept, as making its homes takes longer than walking through them
+        self._shown = 0  # steps that the progress bar shows
+        self._env: VecEnv | None = None  # one for all validations, since making its homes takes long
         self._best = max((score for _, score in run.metrics().get(VALIDATION, [])), default=float("-inf"))
 
     def _on_training_start(self) -> None:
         self._shown = self.model.num_timesteps
         self._passed = self._milestones_passed()
-        self._rollouts = -1 if self._shown > 0 else 0  # a run that goes on begins where its checkpoint was written
+        self._rollouts = -1 if self._shown > 0 else 0  # a resumed run has just written its checkpoint
         if self._progress is not None:
             total = self._run.config.total_steps
             self._task = self._progress.add_task("training", total=total, completed=self._shown, score=float("nan"))
@@ -57,11 +60,11 @@ class RunCallback(BaseCallback):
                 model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
 
     def write(self, model: MemoryAlgorithm, *, is_last: bool = False) -> None:
-        """Validates and writes the checkpoint.
+        """Validate and write the checkpoint.
 
         Args:
             model: The learner, between two rollouts.
-            is_last: Whether nothing is learned after it, so that its replay is not needed.
+            is_last: Nothing is learned after it, so that its replay is not needed.
         """
         if self._run.config.validation_trials > 0 and model._n_updates > 0:
             with model.processes.fail_together():
@@ -78,17 +81,19 @@ class RunCallback(BaseCallback):
         if isinstance(model, OffPolicyMemoryAlgorithm) and not is_last:
             replay = self._run.replay(model.num_timesteps)
             model.save_replay_buffer(replay)
-        model.save(self._run.path / CHECKPOINT)  # names the replay by its step: both are there, or those before
+        model.save(
+            self._run.path / CHECKPOINT
+        )  # after the replay that belongs to it: a killed run has both, or the pair before
         if model.processes.is_first:
             self._run.drop_replays(but=replay)
 
     def _validate(self, model: MemoryAlgorithm) -> float:
-        """Mean return of the validation trials' episodes; draws from a generator of its own."""
+        """Mean episode return in the validation trials; actions are drawn from a generator of their own."""
         own = self._run.config
         config = replace(own, eval_kwargs=own.validation_kwargs, eval_trials=own.validation_trials)
         if self._env is None:
             self._env = evaluation_env(config, min(own.n_envs, own.validation_trials), VALIDATION_SEED)
-        self._env.seed(EVALUATION_SEED + VALIDATION_SEED)  # each validation in the same trials
+        self._env.seed(EVALUATION_SEED + VALIDATION_SEED)  # all validations play the same trials
         generator = model.policy.generator
         model.policy.generator = torch.Generator(model.device).manual_seed(VALIDATION_SEED)
         try:
@@ -98,7 +103,7 @@ class RunCallback(BaseCallback):
         return float(np.nanmean(results.metrics["return"]))
 
     def close(self) -> None:
-        """Closes the environment of validation."""
+        """Close the environment of validation."""
         if self._env is not None:
             self._env.close()
 

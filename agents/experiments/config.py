@@ -104,7 +104,10 @@ class RunConfig:
             torch.set_num_threads(self.threads)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with one key per kind of learner, None but for the run's own; without `ACTING` if it predicts."""
+        """Plain data, with one key per kind of learner.
+
+        The value is None but for the run's own. A run that learns to predict has no `ACTING` fields.
+        """
         data: dict[str, Any] = {}
         for name, value in asdict(self).items():
             if name == "learner":

@@ -121,7 +121,7 @@ class RunDirectory:
         return (self.path / CHECKPOINT).is_file()
 
     def agent(self, name: str | None = None) -> Path:
-        """Path of a checkpoint by its name; None: the best one of a run with validation, else the latest."""
+        """Path of a checkpoint by its name; None: the best one with validation, else the latest."""
         return self.path / name if name is not None else best_checkpoint(self.path)
 
     def replay(self, step: int) -> Path:
@@ -171,7 +171,7 @@ def versions() -> dict[str, str]:
 
 
 def find_conflict(runs: Mapping[Path, RunConfig]) -> str | None:
-    """Reason why the first of these runs that cannot be resumed cannot; None if all can. Makes nothing.
+    """Find the first run that cannot be resumed and say why; None if all can. Makes nothing.
 
     Args:
         runs: Folder -> settings; folders may be missing.

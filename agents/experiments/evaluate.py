@@ -1,4 +1,4 @@
-"""Runs that are evaluated: a run's policy in the trials of its evaluation, beside random and oracle."""
+"""Evaluation of runs: a policy in the evaluation trials, beside random and oracle."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from memenvs.checks import check_int
 from memenvs.files import write_file
 
 EVALUATION_SEED = 1_000_000
-"""What keeps environments of evaluation apart from those of training."""
+"""Offset that keeps environments of evaluation apart from those of training."""
 BASELINE_TRIALS = 40
-"""Of random and oracle beside a run."""
+"""Trials that random and oracle play, which do not learn."""
 
 
 def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
@@ -41,27 +41,32 @@ def algorithm_of(config: RunConfig) -> type[MemoryAlgorithm]:
 
 
 def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> ActingPolicy:
-    """The policy of a run's checkpoint, whose actions are drawn from `seed` on.
+    """Load the policy of a run's checkpoint.
 
     Args:
         run: The folder.
-        seed: Of the actions.
-        name: File of the checkpoint in the folder, `checkpoint_STEPS.zip` where the run has milestones; None: the best one of a run
-            with validation, else the latest.
+        seed: Seed of the actions drawn.
+        name: File of the checkpoint in the folder, such as `checkpoint_STEPS.zip` of a milestone; None: the best one of
+            a run with validation, else the latest.
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
-        ValueError: Its checkpoint is not whole, or of other settings.
+        ValueError: Its checkpoint is incomplete, or of other settings.
     """
     return policy_from_checkpoint(run.agent(name), run.config, seed)
 
 
 def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
-    """The policy of a checkpoint of a run with these settings, whose actions are drawn from `seed` on; PyTorch has the run's threads from then on.
+    """Load the policy of a checkpoint, and give PyTorch the CPU threads of its run.
+
+    Args:
+        file: The checkpoint.
+        config: Settings of the run that wrote it.
+        seed: Seed of the actions drawn.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not whole, or of other settings.
+        ValueError: It is incomplete, or of other settings.
     """
     algorithm = algorithm_of(config)
     config.use_threads()
@@ -72,14 +77,20 @@ def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPo
 
 
 def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
-    """Copies of the environment that a run is evaluated in, seeded apart from those of its training."""
+    """Make copies of a run's evaluation environment, with other seeds than in training.
+
+    Args:
+        config: Settings of the run.
+        count: Number of copies.
+        seed: Seed of the evaluation.
+    """
     return make_vec_env(config.env, count, seed=EVALUATION_SEED + seed, **{**config.env_kwargs, **config.eval_kwargs})
 
 
 def make_evaluator(
     config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
 ) -> TrialEvaluator:
-    """What plays the evaluation trials of a run, in the environment of `evaluation_env`; see `TrialEvaluator`."""
+    """Make the evaluator of a run, for an environment of `evaluation_env`; see `TrialEvaluator`."""
     layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
     return TrialEvaluator(
         env,
@@ -102,22 +113,24 @@ def evaluate_run(
     quiet: bool = False,
     **changes: Any,
 ) -> TrialResults:
-    """Plays the evaluation trials of a run.
+    """Play the evaluation trials of a run.
 
     Args:
         run: The folder.
-        policy: What plays; None: the run's best checkpoint, or its latest (`trained_policy` gives that of a milestone).
-        pictures: Whether to keep maps of an early and a late episode.
-        seed: Of the evaluation environments and of the actions drawn.
-        demonstrations: Episodes of the oracle at the start of each trial, see `TrialEvaluator`; `eval_steps` come after them.
-        quiet: No progress bar.
+        policy: Policy to evaluate; None: that of the run's best checkpoint, or of its latest without validation.
+        pictures: Keep maps of an early and a late episode.
+        seed: Seed of the evaluation environments and of the actions drawn.
+        demonstrations: Episodes of the oracle at the start of each trial, before the `eval_steps`; see
+            `TrialEvaluator`.
+        quiet: Show no progress bar.
         **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
 
     Raises:
         FileNotFoundError: The run has no checkpoint yet.
         TypeError: A field of `changes` does not exist.
-        ValueError: Its checkpoint is not whole, of other settings, or of a policy that has learned with another frozen encoder; or the
-            environment has no oracle to demonstrate, or shows other observations or words than were learned with.
+        ValueError: Its checkpoint is incomplete, of other settings, or of a policy that has learned with another frozen
+            encoder; or the environment has no oracle to demonstrate, or has other observations or words than in
+            training.
     """
     config = replace(run.config, **changes)
     if policy is None:
@@ -142,16 +155,17 @@ def evaluate_and_compare(
     quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Evaluates a run's policy, and random and oracle in the first of its trials; writes `NAME.json`, the maps, and where a text is read its words.
+    """Evaluate a run's policy, random and oracle; write `NAME.json` and the figures.
 
-    These two do not learn, so 40 trials are enough, or one in each layout where all are played.
+    Random and oracle play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
+    are played.
 
     Args:
         run: The folder.
-        seed: Of the evaluation.
-        name: Of the file; the report shows `evaluation.json`, and the maps are drawn for it only.
-        policy: What plays; None: the run's checkpoint.
-        quiet: No progress bars.
+        seed: Seed of the evaluation.
+        name: Stem of the file. The report shows "evaluation", and only that one has figures.
+        policy: Policy to evaluate; None: that of the run's checkpoint.
+        quiet: Show no progress bars.
         **changes: As `evaluate_run`.
 
     Returns:
@@ -160,8 +174,8 @@ def evaluate_and_compare(
     policy = trained_policy(run, seed) if policy is None else policy
     agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
-    for other in ("random", "oracle"):
-        results[other] = _baseline(run, other, seed, quiet, **changes).to_json()
+    for baseline in ("random", "oracle"):
+        results[baseline] = _evaluate_baseline(run, baseline, seed, quiet, **changes).to_json()
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
@@ -181,15 +195,15 @@ def evaluate_demonstrated(
     quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Evaluates a run's policy after demonstrations of the oracle; writes `NAME.json`.
+    """Evaluate a run's policy after demonstrations of the oracle; write `NAME.json`.
 
     Args:
         run: The folder.
         demonstrations: Episodes of the oracle at the start of each trial, N; >= 1.
-        name: Of the file; the report shows "demonstrations_N".
-        seed: Of the evaluation.
-        policy: What plays; None: the run's checkpoint.
-        quiet: No progress bar.
+        name: Stem of the file; the report shows "demonstrations_N".
+        seed: Seed of the evaluation.
+        policy: Policy to evaluate; None: that of the run's checkpoint.
+        quiet: Show no progress bar.
         **changes: As `evaluate_run`.
 
     Returns:
@@ -202,8 +216,8 @@ def evaluate_demonstrated(
     return results
 
 
-def _baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults:
-    """Random or oracle, see `evaluate_and_compare`."""
+def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults:
+    """Evaluate "random" or "oracle"; see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
     assert isinstance(env, TrialVecEnv)

@@ -1,4 +1,4 @@
-"""Paths: single episodes of runs, as maps and as a metric by step, beside those of random and oracle."""
+"""Paths of agents, random and oracle in single episodes: maps, and a metric by step."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def compare_paths(
     policies: Sequence[str] = POLICIES,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Play evaluation episodes of runs and write `paths.html`, `paths.json`, `paths.png` and maps.
+    """Play evaluation episodes of runs; write maps, `paths.html`, `paths.json` and `paths.png`.
 
     Maps are called `path_1_agent.png` and so on.
 
@@ -179,7 +179,8 @@ def compare_paths(
             is to play.
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to 10 (paths).
+        Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to
+        10 (paths).
     """
     check_int("episodes", episodes)
     check_int("maps", maps, 0)
@@ -234,7 +235,7 @@ def _check_players(runs: Sequence[RunDirectory], policies: Sequence[str]) -> lis
 def _check_same_episodes(
     paths: Mapping[str, Sequence[EpisodePath]], runs: Mapping[str, RunDirectory], seed: int
 ) -> None:
-    """Raise a ValueError unless all paths are through the same episodes, in homes that look alike on the map."""
+    """Raise a ValueError unless all paths are through the same episodes, with the same maps."""
     first = next(iter(paths))
     maps = {label: _draw_start(run, paths[first][0], seed) for label, run in runs.items()}
     for label, each in paths.items():
@@ -307,7 +308,8 @@ def _write_page(
             for number in range(maps):
                 for name, each in paths.items():
                     path = each[number]
-                    caption = f"episode {number + 1}, {name}: {metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
+                    score = f"{metric} {path.values[-1]:.4g} after {len(path.values) - 1} steps"
+                    caption = f"episode {number + 1}, {name}: {score}"
                     picture = image_png(draw_path(env, path))
                     report.picture(f"path_{number + 1}_{name}", picture, caption, columns=len(paths))
         finally:

@@ -1,4 +1,4 @@
-"""Playing trials: the loop in which a policy acts in environments, and policies that need no training."""
+"""The loop in which a policy acts in environments, and policies that need no training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from memenvs.agents.vec_env import TrialVecEnv
 class Policy(Protocol):
     """A policy that acts as a Stable-Baselines3 model does.
 
-    If the previous action is part of its state, it also has `update_previous_action(state, actions)`, as `MemoryPolicy`.
+    If the previous action is part of its state, it also has `update_previous_action(state, actions)`, as
+    `MemoryPolicy`.
     """
 
     def predict(
@@ -43,7 +44,7 @@ class RandomPolicy:
     def predict(
         self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """One action per row of `episode_start`, among those that `candidate_mask` of the observation allows, if any."""
+        """One action per row of `episode_start`; `candidate_mask` may exclude some."""
         count = 1 if episode_start is None else len(episode_start)
         masks = observation.get("candidate_mask") if isinstance(observation, dict) else None
         if masks is not None:
@@ -122,7 +123,7 @@ class PlayedStep(NamedTuple):
 
 
 def trial_options(first: int, count: int, layouts: Sequence[int] | None = None) -> list[dict[str, Any]]:
-    """Reset options of the trials that `count` environments play, so that trials do not depend on the policy.
+    """Reset options of the next trials, by number, so that they do not depend on the policy.
 
     Args:
         first: Number of the first of these trials in the whole evaluation, a multiple of `count`.
@@ -140,7 +141,9 @@ def trial_options(first: int, count: int, layouts: Sequence[int] | None = None) 
 
 
 def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic: bool = False) -> Iterator[PlayedStep]:
-    """Let a policy act from a reset on, with an empty memory at first, until the caller stops iterating.
+    """Let a policy act from a reset on until the caller stops iterating.
+
+    The policy starts with an empty memory.
 
     Args:
         policy: The policy.

@@ -29,7 +29,7 @@ class PPOExperiment(AgentExperiment):
             )
 
     def make_smallest(self, config: RunConfig, env: VecEnv, processes: Processes) -> PartialUpdatePPO:
-        """Make the learner with a buffer of two steps per segment; see `AgentExperiment.make_smallest`."""
+        """Make the learner with two steps per segment; see `AgentExperiment.make_smallest`."""
         smallest = replace(config.learner, n_steps=2 * config.learner.n_updates)
         model = self._make(replace(config, learner=smallest), env, config.device)  # alone: env is a single copy
         assert isinstance(model, PartialUpdatePPO)

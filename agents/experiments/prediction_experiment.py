@@ -1,4 +1,4 @@
-"""Runs that learn to predict from batches; they have the same folder as other runs and resume bit by bit."""
+"""Runs that learn to predict from batches; their folders are those of other runs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ class PredictionExperiment(Experiment):
 
 
 def make_run_model(config: RunConfig, changes: Mapping[str, Any] | None = None) -> PredictionModel:
-    """Make the model of a run, with weights drawn from its seed; the global generator stays unchanged.
+    """Make the model of a run, with weights drawn from its seed.
+
+    PyTorch's global generator stays unchanged.
 
     Args:
         config: Settings of the run.

@@ -1,4 +1,4 @@
-"""The progress bars of trainings and evaluations."""
+"""Progress bars of training and evaluation."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class SpeedColumn(ProgressColumn):
     """Steps so far and per second.
 
     Args:
-        steps: What they are called.
+        unit: Name of the steps.
     """
 
-    def __init__(self, steps: str) -> None:
+    def __init__(self, unit: str) -> None:
         super().__init__()
-        self._steps = steps
+        self._unit = unit
 
     def render(self, task: Task) -> Text:
         """The text of the column."""
         speed = ""
         if task.speed is not None:
             shown = f"{task.speed:,.0f}" if task.speed >= 10 else f"{task.speed:.2g}"
-            speed = f"  {shown} {self._steps}/s"
-        return Text(f"{task.completed:,.0f} {self._steps}{speed}")
+            speed = f"  {shown} {self._unit}/s"
+        return Text(f"{task.completed:,.0f} {self._unit}{speed}")
 
 
 class ScoreColumn(ProgressColumn):
-    """The task's field `score`; nothing while it is not known.
+    """The task's field `score`; nothing while it is NaN.
 
     Args:
-        name: What it is.
+        name: Name of the score.
     """
 
     def __init__(self, name: str) -> None:
@@ -56,18 +56,18 @@ class ScoreColumn(ProgressColumn):
         return Text("" if math.isnan(score) else f"{self._name} {score:.2f}")
 
 
-def progress_bar(steps: str = "steps", score: str = "return") -> Progress:
-    """A bar with what is being done, share, steps/s, time spent and time left.
+def progress_bar(unit: str = "steps", score: str = "return") -> Progress:
+    """A bar with description, share done, steps/s, score, time spent and time left.
 
     Args:
-        steps: What steps are called.
-        score: What the task's field `score` is.
+        unit: Name of the steps.
+        score: Name of the task's field `score`.
     """
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        SpeedColumn(steps),
+        SpeedColumn(unit),
         ScoreColumn(score),
         TimeElapsedColumn(),
         TextColumn("left"),
@@ -77,20 +77,20 @@ def progress_bar(steps: str = "steps", score: str = "return") -> Progress:
 
 
 @contextmanager
-def share_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """A bar with what is being done, share, time spent and time left.
+def share_bar(description: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """A bar with description, share done, time spent and time left.
 
     Args:
-        what: Is being done.
-        quiet: No bar.
+        description: Text before the bar.
+        quiet: Show no bar.
 
     Yields:
-        What takes the share that is done, 0 to 1; None without a bar.
+        Function to call with the share that is done, 0 to 1; None without a bar.
     """
     if quiet:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()) as bar:
-        task = bar.add_task(what, total=1.0)
+        task = bar.add_task(description, total=1.0)
         yield lambda share: bar.update(task, completed=share)

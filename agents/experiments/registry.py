@@ -1,4 +1,4 @@
-"""Registry of learners: a name in a run's settings -> the class of its settings and the code of its runs.
+"""Registry of learners: name -> class of the settings and code of the runs.
 
 A row names its classes as "module:Class" and they are imported when a run needs them, so that no run loads the code of
 another paper.

@@ -1,4 +1,4 @@
-"""The report of one or more runs: one HTML page with its pictures beside it."""
+"""Report of one or more runs: an HTML page with its pictures beside it."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def learning_figure(
 
 
 def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
-    """A metric by episode of the trial with its standard error, one line for each policy.
+    """Draw a metric by episode of the trial with its standard error, one line per policy.
 
     Args:
         curves: Name -> {"mean", "stderr"}, as in `TrialResults.to_json`.
-        metric: What it is.
+        metric: Name of the metric.
     """
     figure, axes = _bands(curves, 1, marker="o", markersize=3)
     axes.set_xlabel("episode of the trial")
@@ -69,11 +69,11 @@ def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metri
 
 
 def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
-    """A metric by step of the episode with its standard error, one line for each policy.
+    """Draw a metric by step of the episode with its standard error, one line per policy.
 
     Args:
         curves: Name -> {"mean", "stderr"}, from the start on, as in `memenvs.agents.experiments.paths.curve_by_step`.
-        metric: What it is.
+        metric: Name of the metric.
     """
     figure, axes = _bands(curves, 0)
     axes.set_xlabel("step of the episode")
@@ -82,14 +82,14 @@ def step_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str
 
 
 def figure_png(figure: Figure) -> bytes:
-    """A figure as PNG."""
+    """Encode a figure as PNG."""
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer)
     return buffer.getvalue()
 
 
 def image_png(image: np.ndarray) -> bytes:
-    """An image, uint8 (H, W, 3), as PNG."""
+    """Encode an image, uint8, (H, W, 3), as PNG."""
     buffer = io.BytesIO()
     Image.fromarray(image).save(buffer, "png")
     return buffer.getvalue()
@@ -100,27 +100,35 @@ class Report:
 
     Args:
         title: Heading.
-        folder: Where pictures go, beside the page; None keeps them in the page only.
+        folder: Folder for the pictures, beside the page; None keeps them in the page only.
     """
 
     def __init__(self, title: str, folder: Path | None = None) -> None:
-        self._title, self._folder = title, folder
+        self._title = title
+        self._folder = folder
         self._parts: list[str] = []
 
     def heading(self, text: str) -> None:
-        """A section."""
+        """Begin a section."""
         self._parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def text(self, text: str) -> None:
-        """A paragraph."""
+        """Add a paragraph."""
         self._parts.append(f"<p>{html.escape(text)}</p>")
 
     def code(self, text: str) -> None:
-        """Text as it is."""
+        """Add preformatted text."""
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
 
     def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1) -> None:
-        """A picture, inside the page and as a file of its own; at most so wide that `columns` of them are side by side."""
+        """Add a picture, in the page and as a file.
+
+        Args:
+            name: Stem of the file.
+            png: The picture.
+            caption: Text below it.
+            columns: Pictures that fit side by side.
+        """
         if self._folder is not None:
             write_file(self._folder / f"{name}.png", png)
         data = base64.b64encode(png).decode()
@@ -131,7 +139,7 @@ class Report:
         )
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A table; floats get three digits."""
+        """Add a table; floats get three digits."""
 
         def cells(kind: str, values: Sequence[Any]) -> str:
             shown = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
@@ -140,7 +148,7 @@ class Report:
         self._parts.append("<table>" + cells("th", header) + "".join(cells("td", row) for row in rows) + "</table>")
 
     def write(self, path: Path) -> Path:
-        """Writes the page and returns where."""
+        """Write the page and return its path."""
         title = html.escape(self._title)
         page = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
@@ -151,7 +159,7 @@ class Report:
 
 
 def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table with a title on the page and, as Markdown, on the terminal."""
+    """Add a table with a title to the page, and print it as Markdown."""
     report.heading(title)
     report.table(header, rows)
     print(f"\n{title}\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
@@ -160,7 +168,7 @@ def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[
 
 
 def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Learning curve, in-context curve and settings of runs that were trained, and evaluated where there is an evaluation.
+    """Add learning curves of runs that act, and in-context curves where there is an evaluation.
 
     Raises:
         ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
@@ -214,7 +222,7 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
 
 
 def _learning_curves(runs: Sequence[RunDirectory]) -> dict[str, tuple[str, str]]:
-    """Metric -> name of its picture and label of its axis, of all kinds of learners among the runs."""
+    """Metric -> name of its picture and label of its axis, of each learner."""
     curves: dict[str, tuple[str, str]] = {}
     for run in runs:
         experiment: Any = run.config.kind.make_experiment()
@@ -223,7 +231,7 @@ def _learning_curves(runs: Sequence[RunDirectory]) -> dict[str, tuple[str, str]]
 
 
 def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Learning curves of runs that learn to predict, and their scores where there is an evaluation.
+    """Add learning curves of runs that learn to predict, and their scores if evaluated.
 
     Raises:
         ValueError: An evaluation file cannot be read.
@@ -245,7 +253,7 @@ def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
 
 
 def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """What the agent scores in its first episode after N demonstrations, beside what it scores there after N episodes of its own.
+    """Add scores of the first episode after N demonstrations, and after N own episodes.
 
     Raises:
         ValueError: An evaluation file cannot be read.
@@ -265,7 +273,7 @@ def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
     if rows:
         report.heading("After demonstrations")
         report.text(
-            "The oracle plays the first N episodes of a trial while the agent's memory looks on; then the agent acts."
+            "The oracle plays the first N episodes of a trial, which enter the agent's memory; then the agent acts."
         )
         header = [
             "run",
@@ -279,25 +287,25 @@ def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
 
 
 def add_maps(report: Report, run: RunDirectory) -> None:
-    """The maps that the evaluation of a run drew, early episodes first."""
+    """Add the maps that the evaluation of a run drew, early episodes first."""
     maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
     if maps:
-        report.heading("The way taken, early and late in the same trial")
+        report.heading("Paths, early and late in the same trial")
         report.text(
-            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs the walk is orange and the "
-            "annotated path blue."
+            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs "
+            "the agent's path is orange and the annotated path blue."
         )
     for file in maps:
         report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
 
 
 def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """The config of each run, and what it began with."""
+    """Add the config of each run, and versions of packages when it began."""
     report.heading("Settings")
     for run in runs:
         file = run.path / VERSIONS
-        began = json.loads(file.read_text()) if file.is_file() else {}
-        report.text(", ".join([run.path.name, *(f"{name} {version}" for name, version in began.items())]))
+        versions = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        report.text(", ".join([run.path.name, *(f"{name} {version}" for name, version in versions.items())]))
         report.code(json.dumps(run.config.to_json(), indent=1))
 
 
@@ -326,13 +334,15 @@ def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
 
 
 def _read_json(file: Path) -> Any:
+    """Content of a JSON file; a ValueError names the file if it is broken."""
     try:
-        return json.loads(file.read_text())
+        return json.loads(file.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{file}: not JSON ({error})") from None
 
 
 def _figure() -> tuple[Figure, Any]:
+    """An empty figure and its axes."""
     figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
@@ -341,10 +351,11 @@ def _figure() -> tuple[Figure, Any]:
 
 
 def _bands(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int, **style: Any) -> tuple[Figure, Any]:
-    """Lines with bands of a standard error, counted from `first` on."""
+    """Draw lines with bands of a standard error, over indices from `first` on."""
     figure, axes = _figure()
     for name, curve in curves.items():
-        mean, stderr = np.array(curve["mean"]), np.array(curve["stderr"], float)
+        mean = np.array(curve["mean"])
+        stderr = np.array(curve["stderr"], float)
         x = np.arange(first, first + len(mean))
         (line,) = axes.plot(x, mean, label=name, **style)
         axes.fill_between(x, mean - stderr, mean + stderr, alpha=0.2, color=line.get_color(), linewidth=0)

@@ -1,4 +1,4 @@
-"""Sweeps: many runs by one command, in several processes, each after the run whose weights it begins with."""
+"""Sweeps: many runs by one command, in several processes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class SweepRun:
     """A run of a sweep.
 
     Attributes:
-        config: Its settings. If `encoder_from` is the folder of another run of the sweep, it waits for that one.
-        work: Trains and evaluates the run that it is given, from where that is; the second argument says whether to show no progress. It is sent to
+        config: Settings. If `encoder_from` is the folder of another run of the sweep, this run waits for that one.
+        work: Function that trains (or resumes) and evaluates a run, of the run and whether to be quiet. It is sent to
             another process, so it is a function of a module or a `functools.partial` of one.
-        results: Names of the evaluations that `work` leaves, `NAME.json` in the folder. A run that has them, in its folder or
-            as a row of a table beside it, is done and needs no checkpoint to be shown. A run that leaves none is carried
-            out only for those that begin with its weights.
+        results: Names of the evaluations that `work` writes, `NAME.json` in the folder. A run that has them, in its
+            folder or as a row of a table beside it, is done and needs no checkpoint. A run without any is trained only
+            if another one starts with its weights.
     """
 
     config: RunConfig
@@ -39,27 +39,27 @@ class SweepRun:
 
 
 def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | None = None) -> argparse.Namespace:
-    """Adds the options that all sweeps have, and parses the command line.
+    """Add the options that all sweeps have, and parse the command line.
 
     Args:
-        parser: With the options of this sweep.
-        out: Folder of the runs, if none is given.
+        parser: Parser with the options of this sweep.
+        out: Default folder of the runs.
         argv: Arguments; None for those of the process.
 
     Returns:
-        Options, among them `out` (Path), `seeds` (list of int), `jobs` (int), `show` and `smoke` (bool). With `smoke` the folder is one of its own
-        and there is one seed.
+        Options, among them `out` (Path), `seeds` (list of int), `jobs` (int), `show` and `smoke` (bool). With `smoke`
+        there is one seed, in a folder of its own.
     """
     parser.add_argument(
-        "--out", type=Path, default=Path(out), help="started runs in it are continued (default %(default)s)"
+        "--out", type=Path, default=Path(out), help="folder; runs in it are resumed (default %(default)s)"
     )
     parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="each one is another run of each preset (default 0 1 2)"
+        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="one run of each preset per seed (default 0 1 2)"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (default 1)")
-    parser.add_argument("--show", action="store_true", help="train nothing: only the tables of the runs that are done")
+    parser.add_argument("--show", action="store_true", help="train nothing: show the tables of the runs that are done")
     parser.add_argument(
-        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke: shows that everything runs"
+        "--smoke", action="store_true", help="train one seed for seconds, in OUT/smoke, to see that everything runs"
     )
     options = parser.parse_args(argv)
     if options.jobs < 1:
@@ -73,20 +73,21 @@ def sweep_options(parser: argparse.ArgumentParser, out: str, argv: list[str] | N
 
 
 def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs: dict[Path, SweepRun]) -> list[Path]:
-    """Carries out the runs that are not done; prints the folder of each that is, in their order.
+    """Train the runs that are not done; print the folder of each that is, in order.
 
-    If one fails, the others go on and those that would begin with its weights do not start; if the command is stopped or killed, so are all.
+    If a run fails, the others go on, but those that would start with its weights do not. If the command is stopped or
+    killed, all are.
 
     Args:
-        parser: Refuses what cannot be done, before anything is.
-        options: Those of `sweep_options`; with `show` nothing is carried out.
-        runs: Folder -> run; after the run whose weights it begins with.
+        parser: Parser that reports runs that cannot be resumed, before any work.
+        options: Options of `sweep_options`; with `show` nothing is trained.
+        runs: Folder -> run; each after the run whose weights it starts with.
 
     Returns:
         Folders of the runs that are done and have something to show, in order.
 
     Raises:
-        RuntimeError: Runs failed; the message names them and says why.
+        RuntimeError: Runs failed; the message names them with the reason.
     """
     if options.show:
         runs = {folder: run for folder, run in runs.items() if run.results and has_results(folder, *run.results)}
@@ -97,7 +98,7 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
     if problem:
         parser.error(problem)
     if not options.show:
-        _carry_out(runs, options.jobs)
+        _run_all(runs, options.jobs)
     done = [folder for folder, run in runs.items() if run.results]
     for folder in done:
         print(f"done: {folder}", flush=True)
@@ -105,43 +106,47 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
 
 
 def over_seeds(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over the runs of a sweep.
+    """Average over the runs of a sweep.
 
     Args:
         sample: float, (runs, ...), at least one run.
 
     Returns:
-        float64, (...) each; the error of a single run is 0.
+        Mean and standard error, float64, (...) each; the error of a single run is 0.
     """
     spread = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
     return sample.mean(0), spread
 
 
 def mean_and_error(sample: np.ndarray) -> str:
-    """Mean and, of several runs, standard error of numbers, float (runs,), as tables have them: "97.5 +- 0.3"."""
+    """Format a mean over runs, with its standard error if there are several: "97.5 +- 0.3".
+
+    Args:
+        sample: float, (runs,).
+    """
     mean, spread = over_seeds(sample)
     return f"{mean:.1f}" + f" +- {spread:.1f}" * (len(sample) > 1)
 
 
 def percent(sample: np.ndarray) -> str:
-    """`mean_and_error` of shares, in %."""
+    """Format shares, float, (runs,), by `mean_and_error` in percent."""
     return mean_and_error(100 * sample)
 
 
-def _carry_out(runs: dict[Path, SweepRun], jobs: int) -> None:
-    """All runs in `jobs` processes, those that wait for no other first."""
+def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
+    """Work on all unfinished runs in `jobs` processes, those that wait for no other first."""
     waiting = _unfinished(runs)
     started: dict[Future[None], Path] = {}
     failed: dict[Path, str] = {}
     cause: BaseException | None = None
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_the_parent)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_parent)
     try:
         while waiting or started:
             busy = {*waiting, *started.values()}
             for folder in list(waiting):
                 source = waiting[folder].config.encoder_from
                 if source is not None and Path(source) in failed:
-                    failed[folder] = f"begins with the weights of {source}"
+                    failed[folder] = f"starts with the weights of {source}"
                     del waiting[folder]
                 elif source is None or Path(source) not in busy:
                     started[pool.submit(_work, folder, waiting.pop(folder), jobs > 1)] = folder
@@ -152,7 +157,7 @@ def _carry_out(runs: dict[Path, SweepRun], jobs: int) -> None:
                     failed[folder] = f"{type(error).__name__}: {error}"
                     cause = cause or error
                 print(f"{'failed' if folder in failed else 'trained'}: {folder}", flush=True)
-    except BaseException:  # also a stop by the user: what is running is stopped too, and goes on with the next command
+    except BaseException:  # also Ctrl-C: running processes are stopped, and the next command resumes their runs
         for process in multiprocessing.active_children():
             process.terminate()
         pool.shutdown(wait=False, cancel_futures=True)
@@ -164,7 +169,7 @@ def _carry_out(runs: dict[Path, SweepRun], jobs: int) -> None:
 
 
 def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
-    """Those that lack files, and of those that leave none what others of these begin with."""
+    """Runs that lack results, and runs without any that unfinished ones start with."""
     found: dict[Path, SweepRun] = {}
     for folder, run in reversed(runs.items()):
         sources = [Path(each.config.encoder_from) for each in found.values() if each.config.encoder_from is not None]
@@ -173,10 +178,11 @@ def _unfinished(runs: dict[Path, SweepRun]) -> dict[Path, SweepRun]:
     return dict(reversed(found.items()))
 
 
-def _end_with_the_parent() -> None:
-    """A process of the pool ends when the command does, also when that is killed; until then it does not listen to Ctrl-C.
+def _end_with_parent() -> None:
+    """Initialise a process of the pool: it ends when the command does, even if that is killed.
 
-    Ctrl-C reaches every process of a terminal; a child that only drops its run would begin the next one.
+    It ignores Ctrl-C, which reaches every process of a terminal: a child that only dropped its run would begin the next
+    one.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
@@ -191,6 +197,6 @@ def _end_with_the_parent() -> None:
 
 
 def _work(folder: Path, run: SweepRun, quiet: bool) -> None:
-    """One run, to its end."""
+    """Work on one run to its end."""
     with RunDirectory.open_or_create(folder, run.config) as directory:
         run.work(directory, quiet)

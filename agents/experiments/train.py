@@ -1,4 +1,4 @@
-"""Training of runs: a folder with everything about one training, in which a killed run resumes bit by bit."""
+"""Training of runs; a killed run resumes bit by bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from memenvs.agents.experiments.directory import RunDirectory
 
 
 def check_config(config: RunConfig, processes: Processes | None = None) -> None:
-    """Make an environment for training, one for evaluation and the learner, to find wrong settings before a run begins.
+    """Find wrong settings before a run begins.
+
+    It makes an environment for training, one for evaluation, and the learner.
 
     Args:
         config: Settings of the run.

@@ -41,7 +41,7 @@ class TrialResults:
             there. Episode 0 is the first after the demonstrations.
         layouts: int64, (trials,); the layout of each trial.
         pictures: "episode NUMBER" -> map of this episode in the first environment, uint8, (H, W, 3), of the first and
-            the last finished episode; empty unless asked for.
+            the last finished episode; empty without `pictures`.
         demonstrated: As `metrics`, of the demonstrations, (trials, N); empty without.
     """
 
@@ -108,15 +108,15 @@ class TrialEvaluator:
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
     Args:
-        env: N environments. A trial that ends before `n_steps` (`trial_episodes`) has fewer episodes; a wave of N trials
-            ends when all of its trials have.
+        env: N environments. A trial that ends before `n_steps` (`trial_episodes`) has fewer episodes; a wave of N
+            trials ends when all of its trials have.
         n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1.
         n_trials: Trials to play, in waves of N; >= 1.
         layouts: Layout of each trial, repeated from the start; None for those of the environment's own trials.
         deterministic: Take the most likely action instead of a drawn one.
         pictures: Keep maps with the path of an early and a late episode of the first environment.
-        demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0. Compare
-            with as many episodes played by the policy itself.
+        demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0.
+            Compare with as many episodes played by the policy itself.
 
     Raises:
         ValueError: A number is too small, or the environment has no oracle to demonstrate.

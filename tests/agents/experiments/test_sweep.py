@@ -86,8 +86,8 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
     assert str(error.value).splitlines() == [
         "3 of 4 runs failed",
         f"{bad}: ValueError: no luck with 7",
-        f"{waits}: begins with the weights of {bad}",
-        f"{waits_too}: begins with the weights of {waits}",
+        f"{waits}: starts with the weights of {bad}",
+        f"{waits_too}: starts with the weights of {waits}",
     ]
     assert "no luck" in str(error.value.__cause__)
     assert capsys.readouterr().out.splitlines() == [f"failed: {bad}", f"trained: {good}"]

@@ -20,7 +20,16 @@ def make_parser() -> Parser:
     parser = Parser(prog=program, description="Train, evaluate and report agents with memory.")
     parser.add_argument("--version", action="version", version=f"memenvs {memenvs.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_train, _add_evaluate, _add_probe, _add_paths, _add_trajectories, _add_report, _add_pack, _add_presets):
+    for add in (
+        _add_train,
+        _add_evaluate,
+        _add_probe,
+        _add_paths,
+        _add_trajectories,
+        _add_report,
+        _add_pack,
+        _add_presets,
+    ):
         add(commands)
     return parser
 

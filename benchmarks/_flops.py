@@ -1,4 +1,4 @@
-"""Counting floating-point operations: what matrix products and attention kernels are asked to do, forward and backward."""
+"""Count floating-point operations of matrix products and attention, forward and backward."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ aten = torch.ops.aten
 
 
 class Flops(TorchDispatchMode):
-    """Counts while it is entered, also in backward passes. A multiplication and an addition are two operations.
+    """Context manager that counts operations, also those of backward passes.
 
-    Of masked attention everything that the kernel goes through is counted, of causal attention the half that it sees.
+    A multiplication and an addition are two operations. Masked attention counts all pairs that the kernel computes,
+    causal attention the half that is not masked.
 
     Args:
-        skip: Zeros take the place of products and attention, which are then not computed: sizes count alike, in far less time.
+        skip: Return zeros in place of products and attention instead of computing them. The counts are the same, in far
+            less time.
 
     Attributes:
         total: Operations.
@@ -58,7 +60,7 @@ class Flops(TorchDispatchMode):
         return out
 
     def _narrow(self, run: Callable[..., None], arrays: list[Any], count: int) -> None:
-        """Stands in for the compiled loops of narrow heads."""
+        """Count in place of the compiled loops of narrow heads, then run them unless `skip`."""
         backward = run is attention_cpu._backward
         if backward or run is attention_cpu._forward:
             q, _, _, first, last, sinks = arrays[:6]
@@ -79,8 +81,15 @@ def _empty_product(a: Tensor, b: Tensor) -> Tensor:
     return a.new_zeros(*a.shape[:-1], b.shape[-1])
 
 
+def _empty_attention(q: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    """Zeros for the output, in the kernel's layout (B, T, heads, D), and for the log-sum-exp of the scores."""
+    batch, heads, queries, width = q.shape
+    out = q.new_zeros(batch, queries, heads, width).transpose(1, 2)
+    return out, q.new_zeros(batch, heads, queries, dtype=torch.float32)
+
+
 def _scores(q: Tensor, k: Tensor, causal: bool) -> int:
-    """Multiplications of all query-key pairs that a kernel goes through, over all heads."""
+    """Multiplications of the scores of all query-key pairs that a kernel computes, over all heads."""
     queries, keys = q.shape[-2], k.shape[-2]
     pairs = queries * (queries + 1) // 2 if causal else queries * keys
     return q.shape[0] * q.shape[1] * q.shape[-1] * pairs
@@ -96,17 +105,14 @@ def _attention_backward(
     return 10 * _scores(q, k, causal)
 
 
-#: What is counted: the number of operations, and zeros in the shape of the result.
+#: Operator -> functions for its number of operations and for zeros in the shape of its result.
 OPERATIONS: dict[Any, tuple[Callable[..., int], Callable[..., Any]]] = {
     aten.mm.default: (_product, _empty_product),
     aten.bmm.default: (_product, _empty_product),
     aten.addmm.default: (lambda _, a, b, **__: _product(a, b), lambda _, a, b: _empty_product(a, b)),
-    aten._scaled_dot_product_flash_attention_for_cpu.default: (
-        _attention,
-        lambda q, *_: (q.new_zeros(q.shape[0], q.shape[2], q.shape[1], q.shape[3]).transpose(1, 2), q.new_zeros(q.shape[:3], dtype=torch.float32)),
-    ),
+    aten._scaled_dot_product_flash_attention_for_cpu.default: (_attention, _empty_attention),
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
         _attention_backward,
         lambda g, q, k, v, *_: tuple(torch.zeros_like(each) for each in (q, k, v)),
     ),
-}  # fmt: skip
+}

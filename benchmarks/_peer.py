@@ -1,4 +1,4 @@
-"""What the benchmarks share: Miniworld as a peer, and the commit that is measured."""
+"""Shared parts of the benchmarks: Miniworld for comparison, and the commit that is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Play = Callable[[float], float]
 
 
 def make_miniworld() -> Play:
-    """Miniworld FourRooms, colour of 80 x 60 as it comes but without Gymnasium's wrappers, under random actions."""
+    """Miniworld FourRooms (80 x 60 colour), without Gymnasium's wrappers, with random actions."""
     import miniworld  # noqa: F401  (registers its ids; needs a display)
 
     env = gym.make("MiniWorld-FourRooms-v0").unwrapped

@@ -1,10 +1,12 @@
-"""How fast tasks in homes step: 64 environments with colour, depth and class of 64 x 48, as a multiple of one Miniworld FourRooms.
+"""Steps per second of tasks in homes, as a multiple of one Miniworld FourRooms.
 
-Both play random actions through their Gymnasium interface, in turn, in one run; ExtObjNav's stop has a chance of 1/50, as for an
-agent whose episodes take 50 steps. Resets are included in the time, not counted as steps, and a turn is long enough to hold
-changes to new homes, which ExtObjNav's environments make after 4096 steps and the others' in each episode. Needs
-`pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env Search-v0`. Takes about
-three minutes; `--smoke` ends in a few seconds.
+64 environments with colour, depth and class of 64 x 48 and one FourRooms play random actions through their Gymnasium
+interface, alternately in one run. The chance of ExtObjNav's stop is 1/50, as for an agent whose episodes take 50 steps.
+Resets are included in the time and not counted as steps. A turn is long enough to contain changes to new homes, which
+ExtObjNav's environments make after 4096 steps and the others' in each episode.
+
+Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/env_steps.py --env
+Search-v0`. Takes about three minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from _peer import Play, commit, make_miniworld
 
 import memenvs  # noqa: F401  (registers its ids)
 
-#: Name -> which setting says what is observed, and the chances of the actions.
+#: Name -> the setting that selects the observation, and the probabilities of the actions.
 ENVS = {
     "ExtObjNav-v0": ("sensors", (0.02, 0.196, 0.196, 0.196, 0.196, 0.196)),
     "Roaming-v0": ("modalities", (1 / 3, 1 / 3, 1 / 3)),
@@ -31,8 +33,8 @@ ENVS = {
 
 
 def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...]) -> tuple[Play, dict[str, float]]:
-    """A function that plays for some seconds and returns steps/s, and how long the start took."""
-    setting, chances = ENVS[name]
+    """A function that plays for some seconds and returns steps/s; durations of the start."""
+    setting, probabilities = ENVS[name]
     began = time.perf_counter()
     kwargs = {"image_size": (48, 64), setting: observed}
     env = gym.make_vec(f"memenvs/{name}", num_envs=num_envs, threads=threads, copy=False, **kwargs)
@@ -40,10 +42,10 @@ def make_ours(name: str, num_envs: int, threads: int, observed: tuple[str, ...])
     first_reset = time.perf_counter() - began
     rng = np.random.default_rng(0)
     began = time.perf_counter()
-    env.step(rng.choice(len(chances), size=num_envs, p=chances))
+    env.step(rng.choice(len(probabilities), size=num_envs, p=probabilities))
     first_step = time.perf_counter() - began
 
-    actions = rng.choice(len(chances), size=(997, num_envs), p=chances)
+    actions = rng.choice(len(probabilities), size=(997, num_envs), p=probabilities)
 
     def play(seconds: float) -> float:
         steps, calls, began = 0, 0, time.perf_counter()
@@ -79,7 +81,8 @@ def main() -> None:
         print(f"{name:12} {np.median(column):9.0f} steps/s (lowest {column.min():.0f}, highest {column.max():.0f})")
     print(f"ratio        {np.median(ratios):9.1f}         (lowest {ratios.min():.1f}, highest {ratios.max():.1f})")
     result = {
-        "env": args.env, "num_envs": args.num_envs, "threads": args.threads, "observed": args.observed, "turns": args.turns,
+        "env": args.env, "num_envs": args.num_envs, "threads": args.threads, "observed": args.observed,
+        "turns": args.turns,
         "steps_per_second": float(np.median(speeds[:, 0])),
         "miniworld_steps_per_second": float(np.median(speeds[:, 1])),
         "ratio": float(np.median(ratios)), **start,

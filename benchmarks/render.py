@@ -1,16 +1,17 @@
-"""How fast homes are drawn on one core, as a multiple of Miniworld FourRooms in the same run.
+"""Frames/s of the renderer on one core, as a multiple of Miniworld in the same run.
 
-FourRooms is stepped with random actions as it comes (80 x 60 colour, drawn by OpenGL); ours draws frames of furnished homes from
-random places where a robot fits. Both take turns; printed are medians over the turns, and their spread. Rows:
+FourRooms is stepped with random actions as it comes (80 x 60 colour, drawn by OpenGL). Ours draws furnished homes from
+random positions where a robot fits. Both alternate; printed are medians over the turns and their range. Rows:
 
 1. frames/s of 64 x 48 colour + depth + class in a procedural home of at least 300 shapes, on one core
 2. the same for 256 x 256 colour
 3. instance ids alone, 64 x 48
-4. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, over that in a procedural home with as many shapes
+4. seconds a frame of 64 x 48 colour + depth + class in four-room ProcTHOR houses, divided by that in a procedural home
+   with the same number of shapes
 
-Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/render.py`
-(`apt-get install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut3-dev`). Row 4 needs $MEMENVS_DATA/procthor/four_room.jsonl.gz and
-is left out, with a line that says so, where that is not set. Takes about two minutes; `--smoke` ends in a few seconds.
+Needs `pip install memenvs[miniworld]` and a display; without one: `xvfb-run -a python benchmarks/render.py` (`apt-get
+install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut3-dev`). Row 4 needs $MEMENVS_DATA/procthor/four_room.jsonl.gz;
+where that is not set, the row is left out and a line says so. Takes about two minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def random_poses(home: House, count: int, seed: int) -> np.ndarray:
 
 
 def make_ours(homes: Sequence[House], camera: Camera, sensors: Sequence[str], *, batches: int = 8) -> Play:
-    """A function that draws for some seconds on one core and returns frames/s."""
+    """Return a function that draws for some seconds on one core and returns frames/s."""
     renderer = Renderer(camera, NUM_ENVS)
     share = -(-NUM_ENVS // len(homes))
     for env in range(NUM_ENVS):
@@ -83,8 +84,9 @@ def make_ours(homes: Sequence[House], camera: Camera, sensors: Sequence[str], *,
 
 
 def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, float]:
-    """Both in turn: median speeds, and median and range of their ratio."""
-    first(seconds / 4), second(seconds / 4)  # compiles, fills caches
+    """Run both alternately: median speeds, and median and range of their ratio."""
+    for play in (first, second):
+        play(seconds / 4)  # compiles, fills caches
     speeds = np.array([(first(seconds), second(seconds)) for _ in range(turns)])
     ratios = speeds[:, 0] / speeds[:, 1]
     return {
@@ -97,13 +99,13 @@ def compare(first: Play, second: Play, turns: int, seconds: float) -> dict[str, 
 
 
 def home_with_shapes(wanted: int, tries: int = 40) -> House:
-    """The procedural home among some whose number of shapes is nearest to `wanted`."""
+    """The procedural home, of some, whose number of shapes is nearest to `wanted`."""
     homes = [procedural_house(seed, HouseConfig(rooms=(4, 14))) for seed in range(tries)]
     return min(homes, key=lambda home: abs(len(home.shapes) - wanted))
 
 
 def compare_procthor(path: Path, turns: int, seconds: float) -> dict[str, float]:
-    """Row 4: how often as long a frame of ProcTHOR houses takes as one of a procedural home with as many shapes."""
+    """Row 4: time of a frame of ProcTHOR houses over that of a procedural home of the same size."""
     theirs = [load_procthor(path, index) for index in range(count_procthor(path))]
     mean = round(np.mean([len(home.shapes) for home in theirs]))
     ours = home_with_shapes(mean)

@@ -25,7 +25,9 @@ SEED_REACH = 4
 BUCKETS_PER_CELL, BUCKETS = 16, 128
 
 #: Compiles a part of `fast_march`. Without reference counts (nothing is allocated in here) it takes half the time.
-_compiled: Any = njit(nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy")  # type: ignore[call-overload]
+_compiled: Any = njit(  # type: ignore[call-overload]
+    nogil=True, cache=True, _nrt=False, forceinline=True, error_model="numpy"
+)
 
 
 def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.ndarray:
@@ -234,6 +236,7 @@ def interpolate_fields(
         out: float64, (N,); filled, m.
     """
     for i in range(len(positions)):
-        field = carray(_float32_pointer(addresses[i]), sizes[i])  # type: ignore[call-arg]  # numba hides its first argument
+        # numba hides the first argument of an intrinsic
+        field = carray(_float32_pointer(addresses[i]), sizes[i])  # type: ignore[call-arg]
         x, y = (positions[i, 0] - origins[i, 0]) / cell, (positions[i, 1] - origins[i, 1]) / cell
         out[i] = interpolate_field(field, widths[i], x, y)

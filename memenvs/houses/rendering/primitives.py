@@ -207,7 +207,15 @@ def _add_shape(
 
 @compiled
 def _clip_to_image(bounds: tuple[float, float, float, float], size: ImageSize) -> tuple[int, int, int, int]:
-    """Pixels of the image within smallest and largest row and column: first row, stop row, first column, stop column."""
+    """Pixels of the image within some bounds.
+
+    Args:
+        bounds: Smallest and largest row, smallest and largest column; pixels.
+        size: Of the image.
+
+    Returns:
+        First row, row to stop before, first column, column to stop before.
+    """
     top, bottom, left, right = bounds
     top, left = min(max(top, -1.0), _MAX_PIXEL), min(max(left, -1.0), _MAX_PIXEL)
     bottom, right = min(max(bottom, -2.0), _MAX_PIXEL), min(max(right, -2.0), _MAX_PIXEL)

@@ -153,7 +153,14 @@ def _shape_rows(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
 def _floor_rows(
     house: House, polygons: np.ndarray, corners: np.ndarray, room_of_polygon: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`geometry` (2P, 12) and `attributes` (2P, 5) of floors and ceilings; the arguments as `floor_pieces` returns them."""
+    """`geometry` (2P, 12) and `attributes` (2P, 5) of floors and ceilings.
+
+    Args:
+        house: The house.
+        polygons: As `floor_pieces` returns them, as the next two.
+        corners: See there.
+        room_of_polygon: See there.
+    """
     count = len(polygons)
     geometry = np.zeros((2 * count, 12), np.float32)
     attributes = np.zeros((2 * count, 5), np.int32)

@@ -214,8 +214,8 @@ def _turns(y: SimdVector, x: SimdVector) -> SimdVector:
 
 @intrinsic
 def curved_block(
-    typingctx: Any, coefficients: Any, keys: Any, first: Any, id_mask: Any, row: Any, column: Any, tint: Any, texels: Any,
-    factors: Any, at: Any,
+    typingctx: Any, coefficients: Any, keys: Any, first: Any, id_mask: Any, row: Any, column: Any, tint: Any,
+    texels: Any, factors: Any, at: Any,
 ) -> Any:  # fmt: skip
     """As `vertical_block`, for the curved part of a cylinder and for an ellipsoid.
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
+POLICY_ONLY = MEMBERS[:3]  # enough to act; what `drop_training_state` leaves
 LEARNER = "learner.safetensors"  # what a kind of learner has besides a policy
 OWN = ("state.json", "generators.safetensors")  # what differs between processes; those of the first are called so
 CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "action_space", "n_envs")
@@ -109,6 +110,23 @@ def save(model: MemoryAlgorithm, path: str | PathLike[str]) -> None:
             write(path, content)
 
 
+def drop_training_state(source: str | PathLike[str], target: str | PathLike[str]) -> None:
+    """Copy a file without optimizer and generators: its policy can act, but training cannot resume from it.
+
+    Args:
+        source: File of a learner.
+        target: The smaller file; replaced if it is there.
+
+    Raises:
+        FileNotFoundError: There is no file at `source`.
+        ValueError: `source` is cut short or not ours.
+    """
+    members = _read(source)
+    config = {**json.loads(members["config.json"]), "policy_only": True}
+    kept = {name: members[name] for name in POLICY_ONLY}
+    write(target, {**kept, "config.json": json.dumps(config, indent=1).encode()})
+
+
 def _own_members(rank: int) -> tuple[str, ...]:
     """Names of the members that belong to one process."""
     return OWN if rank == 0 else tuple(name.replace(".", f".{rank}.") for name in OWN)
@@ -142,6 +160,11 @@ def load(
     """
     members, processes = _read(path), processes or Processes()
     config = read_json_member(path, members, "config.json", CONFIG_KEYS)
+    if env is not None and config.get("policy_only"):
+        raise ValueError(
+            f"{path}: holds a policy without the state of its optimizer and generators: it can act, but training cannot "
+            "resume from it"
+        )
     written_by = config.get("processes", 1)  # files of early versions do not say so
     if env is not None and written_by != processes.count:
         raise ValueError(
@@ -296,6 +319,9 @@ def check_run(
 
 def _read(path: str | PathLike[str]) -> dict[str, bytes]:
     """The members of a file, those of all its processes among them."""
+    members = read(path, POLICY_ONLY)
+    if json.loads(members["config.json"]).get("policy_only"):
+        return members
     members = read(path, MEMBERS)
     count = json.loads(members["config.json"]).get("processes", 1)  # files of early versions do not say so
     if not isinstance(count, int):
@@ -308,31 +334,12 @@ def _read(path: str | PathLike[str]) -> dict[str, bytes]:
 
 
 def _restore(model: MemoryAlgorithm, state: dict[str, Any], members: dict[str, bytes], generators_member: str) -> None:
-    """Puts weights, optimiser, counters and generators of a file into a new learner."""
-    names = ("policy.safetensors", "optimizer.safetensors", generators_member)
-    try:
-        weights, moments, generators = (load_tensors(members[name]) for name in names)
-        kept = load_tensors(members[LEARNER]) if LEARNER in members else {}
-    except SafetensorError as error:
-        raise ValueError(f"its tensors cannot be read ({error}); was it cut short?") from None
+    """Puts weights, counters and, where the file has them, optimizer and generators into a new learner."""
+    weights = _tensors(members["policy.safetensors"])
     check_tensors("policy.safetensors", weights, model.policy.state_dict())
     model.policy.load_state_dict(weights)
-    trained = [parameter for parameter in model.policy.parameters() if parameter.requires_grad]
-    load_optimizer(model.policy.optimizer, trained, moments)
-    check_tensors(LEARNER, kept, model.saved_tensors())
-    for name, tensor in model.saved_tensors().items():
-        tensor.copy_(kept[name])
-    own = model.policy.generators
-    states = {name: generator.get_state() for name, generator in own.items()}
-    if "sampling" in generators and generators["sampling"].shape != states["sampling"].shape:
-        # of another kind of device, whose generators differ: actions are drawn anew from the seed
-        generators["sampling"] = states["sampling"]
-    check_tensors(generators_member, generators, states)
-    for name, generator in own.items():
-        try:
-            generator.set_state(generators[name])
-        except RuntimeError as error:
-            raise ValueError(f"{generators_member}: {name!r} is no state of a generator ({error})") from None
+    if "optimizer.safetensors" in members:
+        _restore_training_state(model, members, generators_member)
     for name, rng in model.rngs.items():
         rng.bit_generator.state = state[f"{name}_rng"]
     for name in model.saved_attributes:
@@ -347,6 +354,36 @@ def _restore(model: MemoryAlgorithm, state: dict[str, Any], members: dict[str, b
         model.env.seed(trials["seed"][0])
         model._resume_options = [{"trial": trial} for trial in trials["trial"]]
         model._has_trials = True
+
+
+def _restore_training_state(model: MemoryAlgorithm, members: dict[str, bytes], generators_member: str) -> None:
+    """Puts optimizer, generators and the learner's own tensors of a file into a new learner."""
+    trained = [parameter for parameter in model.policy.parameters() if parameter.requires_grad]
+    load_optimizer(model.policy.optimizer, trained, _tensors(members["optimizer.safetensors"]))
+    kept = _tensors(members[LEARNER]) if LEARNER in members else {}
+    check_tensors(LEARNER, kept, model.saved_tensors())
+    for name, tensor in model.saved_tensors().items():
+        tensor.copy_(kept[name])
+    own = model.policy.generators
+    generators = _tensors(members[generators_member])
+    states = {name: generator.get_state() for name, generator in own.items()}
+    if "sampling" in generators and generators["sampling"].shape != states["sampling"].shape:
+        # of another kind of device, whose generators differ: actions are drawn anew from the seed
+        generators["sampling"] = states["sampling"]
+    check_tensors(generators_member, generators, states)
+    for name, generator in own.items():
+        try:
+            generator.set_state(generators[name])
+        except RuntimeError as error:
+            raise ValueError(f"{generators_member}: {name!r} is no state of a generator ({error})") from None
+
+
+def _tensors(member: bytes) -> dict[str, Tensor]:
+    """Tensors of a member by name."""
+    try:
+        return load_tensors(member)
+    except SafetensorError as error:
+        raise ValueError(f"its tensors cannot be read ({error}); was it cut short?") from None
 
 
 def _next_trials(model: MemoryAlgorithm) -> dict[str, list[int]] | None:

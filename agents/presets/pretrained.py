@@ -10,12 +10,13 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.presets import find_preset
 from memenvs.checks import choices_for
 
-#: Preset -> checkpoint of a run of it; how each was trained is in docs/in_context.md.
+#: Preset -> checkpoint of a run of it, without what only training needs (`drop_training_state`); docs/in_context.md has
+#: how each was trained.
 PRETRAINED = {file.stem: file for file in sorted(Path(__file__).with_name("weights").glob("*.zip"))}
 
 
 def load_pretrained(name: str, *, seed: int = 0, device: str = "auto") -> ActingPolicy:
-    """The policy of a preset, trained.
+    """Load the trained policy of a preset.
 
     Args:
         name: A key of `PRETRAINED`; `find_preset` gives the environment that it was trained in.

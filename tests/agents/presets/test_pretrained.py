@@ -1,42 +1,62 @@
+"""Trained agents of the package: they act as well as they did, and hold nothing that only training needs."""
+
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from memenvs.agents import PartialUpdatePPO, make_vec_env
+from memenvs.agents.algorithms.checkpoint import drop_training_state
 from memenvs.agents.experiments.evaluate import evaluation_env
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.pretrained import PRETRAINED, load_pretrained
 
 
-def test_what_is_there():
+def test_names_and_sizes() -> None:
     assert list(PRETRAINED) == ["extobjnav-small"]
-    assert all(file.stat().st_size < 25e6 for file in PRETRAINED.values())
+    assert all(file.stat().st_size < 1e6 for file in PRETRAINED.values())
     with pytest.raises(ValueError, match=r"unknown pretrained agent 'extobjnav-smal'.*Did you mean 'extobjnav-small'"):
         load_pretrained("extobjnav-smal")
 
 
+def play(name: str, steps: int, count: int) -> TrialResults:
+    env = evaluation_env(find_preset(name), count, seed=7)
+    try:
+        return TrialEvaluator(env, steps, count).run(load_pretrained(name, seed=1, device="cpu"))
+    finally:
+        env.close()
+
+
 @pytest.mark.parametrize("name", PRETRAINED)
-def test_it_finds_objects_in_homes_that_it_has_never_seen(name):
+def test_it_finds_objects_in_homes_that_it_has_never_seen(name: str) -> None:
     """A random agent succeeds in 5 % of the episodes; the one that comes with the package in more than half."""
-    config = replace(find_preset(name), eval_steps=320)
-
-    def play() -> TrialResults:
-        env = evaluation_env(config, 16, seed=7)
-        try:
-            return TrialEvaluator(env, config.eval_steps, 16).run(load_pretrained(name, seed=1, device="cpu"))
-        finally:
-            env.close()
-
-    results, again = play(), play()
-    success = results.curve("success").mean
+    success = play(name, 320, 16).curve("success").mean
     assert len(success) >= 5
     assert success.mean() > 0.45
-    assert (success == again.curve("success").mean).all()  # the same seed draws the same actions
 
 
-def test_its_actions_are_drawn_from_the_seed():
+def test_its_actions_are_drawn_from_the_seed() -> None:
+    once, again = (play("extobjnav-small", 64, 4).curve("path_length").mean for _ in range(2))
+    assert (once == again).all()
     one, other = (load_pretrained("extobjnav-small", seed=seed, device="cpu").generator for seed in (1, 2))
     assert not torch.equal(one.get_state(), other.get_state())
+
+
+def test_training_cannot_resume_without_its_state(tmp_path: Path) -> None:
+    preset = find_preset("ci-smoke")
+    env = make_vec_env(preset.env, 2, **preset.env_kwargs)
+    config = replace(preset.learner, n_steps=16, batch_size=2)
+    model = PartialUpdatePPO("MemoryPolicy", env, config, policy_kwargs=preset.policy, seed=0, device="cpu")
+    model.save(tmp_path / "whole.zip")
+    drop_training_state(tmp_path / "whole.zip", tmp_path / "small.zip")
+    assert (tmp_path / "small.zip").stat().st_size < (tmp_path / "whole.zip").stat().st_size
+    loaded = PartialUpdatePPO.load(tmp_path / "small.zip", device="cpu")
+    weights = model.policy.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in loaded.policy.state_dict().items())
+    with pytest.raises(ValueError, match=r"small.zip: holds a policy without .* training cannot resume from it"):
+        PartialUpdatePPO.load(tmp_path / "small.zip", env, device="cpu")
+    env.close()

@@ -1,4 +1,7 @@
-"""Environments that measure the memory of embodied agents. `import memenvs` registers every id with Gymnasium."""
+"""Environments that measure the memory of embodied agents.
+
+`import memenvs` registers every id with Gymnasium.
+"""
 
 from memenvs.registry import ENVIRONMENTS, register_all
 

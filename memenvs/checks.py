@@ -1,4 +1,4 @@
-"""Checks of settings; their errors name the setting, what is allowed and what came."""
+"""Checks of settings. Each error names the setting, what is allowed and what was given."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-MOST_LISTED = 48
-"""Of more choices than that an error shows the nearest only."""
+#: An error lists at most this many choices; of more it shows the most similar ones.
+MAX_LISTED = 48
 
 
 def check_int(name: str, value: Any, at_least: int = 1, *, or_none: bool = False) -> None:
-    """Raises a ValueError if `value` is no integer (nor None, where that is allowed) or too small."""
+    """Check that a setting is an integer of at least `at_least`, or None where that is allowed.
+
+    Raises:
+        ValueError: It is anything else.
+    """
     if value is None and or_none:
         return
     if not is_int(value) or value < at_least:
@@ -25,21 +29,38 @@ def check_int(name: str, value: Any, at_least: int = 1, *, or_none: bool = False
 
 
 def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:
-    """Two integers of a list, tuple or array as a tuple; a ValueError says that they must be `what`."""
+    """Convert a list, tuple or array of two integers to a tuple.
+
+    Args:
+        name: Name of the setting.
+        value: Its value.
+        what: Meaning of the two integers, for the error message.
+
+    Raises:
+        ValueError: It is anything else.
+    """
     if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 2 or not all(is_int(each) for each in value):
         raise ValueError(f"{name} must be two integers, {what}, got {value!r}")
     return int(value[0]), int(value[1])
 
 
 def as_names(name: str, value: Any) -> Any:
-    """A list of names as a tuple, other things as they are; a TypeError if it is a single text, whose letters would be taken for names."""
+    """Convert a list of names to a tuple; return other values as they are.
+
+    Raises:
+        TypeError: It is a single text, whose letters would count as names.
+    """
     if isinstance(value, str):
         raise TypeError(f"{name} must be a list of names, got {value!r}; for this one alone: [{json.dumps(value)}]")
     return tuple(value) if isinstance(value, list) else value
 
 
 def check_start(value: Any) -> tuple[float, float, float]:
-    """A start pose given as option, as numbers; a ValueError says what it must be."""
+    """Convert the option `start` to x (m), y (m) and heading (rad).
+
+    Raises:
+        ValueError: It is not three finite numbers.
+    """
     try:
         start = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -50,26 +71,35 @@ def check_start(value: Any) -> tuple[float, float, float]:
 
 
 def choices_for(name: object, choices: Iterable[str]) -> str:
-    """The end of a message about an unknown name: "choose from [...]", and the choice that it may have been meant to be; of many the nearest."""
+    """Format the end of a message about an unknown name: the choices, and the most similar one.
+
+    Args:
+        name: The unknown name.
+        choices: The names that are allowed.
+
+    Returns:
+        Such as "choose from ['a', 'b']. Did you mean 'a'?".
+    """
     choices = list(choices)
     same = [choice for choice in choices if choice.casefold() == str(name).casefold()]
     begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
     near = same or begun or get_close_matches(str(name), choices, 1)
-    if len(choices) > MOST_LISTED:
+    if len(choices) > MAX_LISTED:
         shown = (begun or get_close_matches(str(name), choices, 8, 0.3) or choices)[:8]
         return f"the nearest of {len(choices)} are {shown}"
     return f"choose from {choices}" + (f". Did you mean {near[0]!r}?" if near else "")
 
 
 def is_int(value: Any) -> bool:
-    """Whether a value is an integer of Python or NumPy; True and False are none."""
+    """Return True for integers of Python or NumPy; True and False are no integers."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def check_fields(settings: Any) -> None:
-    """Compares every field of a dataclass with the type that it is declared to have.
+    """Compare every field of a dataclass with its declared type.
 
-    Whole numbers are numbers too; True and False are neither, and NumPy's integers are no `int`: settings are written as JSON.
+    An integer is allowed where a float is declared. True and False are no numbers, and NumPy's integers are no `int`,
+    because settings are written as JSON.
 
     Raises:
         TypeError: A field has another type.

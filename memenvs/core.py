@@ -1,6 +1,7 @@
-"""What turns the rules of a task into Gymnasium environments: seeds, clocks, trials, autoreset, info.
+"""The two Gymnasium forms of a task: seeds, clocks, trials, autoreset, info.
 
-A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is its vector form, `TrialEnv` its single form (N = 1).
+A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is its vector form, `TrialEnv` its single form
+(N = 1).
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from gymnasium.vector.utils import batch_space
 
 from memenvs.checks import check_int
 from memenvs.resets import split_options, split_seed
-from memenvs.task import TRIAL_OPTIONS, BatchTask, Observation, Options, load_task, make_task, setting_names
+from memenvs.task import (
+    ONE_RESET_OPTIONS,
+    TRIAL_OPTIONS,
+    BatchTask,
+    Observation,
+    Options,
+    load_task,
+    make_task,
+    setting_names,
+)
 
 __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "TrialVectorEnv", "load_task"]
 
@@ -24,34 +34,37 @@ __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "
 class TrialVectorEnv(VectorEnv):
     """N environments of one task, stepped together.
 
-    The Gymnasium episode is the inner episode of a trial. A reset goes on in the same trial (same layout) until the trial is over.
+    A Gymnasium episode is the inner episode of a trial. A reset continues the trial, in the same layout, until the trial is
+    over.
 
-    Randomness: environment `i` has a seed. Its trial `t` takes layout and what is fixed for the trial from `default_rng([seed, t, 0])`,
-    episode `e` of it takes everything from `default_rng([seed, t, 1 + e])`. So an episode is a function of (id, kwargs, seed, trial,
-    episode index), all of which are in `info`, and env i of a batch seeded with s is the single environment seeded with s + i.
+    Randomness: each environment has a seed. Trial `t` draws its layout, and everything else that is fixed for the trial,
+    from `default_rng([seed, t, 0])`. Episode `e` of the trial draws everything from `default_rng([seed, t, 1 + e])`. So an
+    episode is a function of (id, settings, seed, trial, episode index), all of which are in `info`. Environment i of a batch
+    with seed s equals the single environment with seed s + i.
 
     Args:
         task: Task class, or "module:Class".
         num_envs: N, >= 1.
         trial_episodes: Episodes in a trial, >= 1; None for no limit.
-        trial_steps: Steps in a trial, >= 1; the step that uses them up is `truncated`; None for no limit.
-        max_episode_steps: Steps after which an episode is truncated, >= 1; None for the task's own.
-        autoreset_mode: What happens at the end of an episode: "NextStep" (Gymnasium's default: the next step resets and ignores its action),
-            "SameStep" (the same step resets; `infos["final_obs"]`, `infos["final_info"]`), "Disabled" (`reset(options={"reset_mask": ...})`).
-        copy: Whether observations are fresh arrays. If False they are two sets of buffers used in turn, so that an observation
+        trial_steps: Steps in a trial, >= 1; the step that reaches the limit is `truncated`. None for no limit.
+        max_episode_steps: Steps after which an episode is truncated, >= 1; None for the task's own limit.
+        autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and ignores
+            its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and `infos["final_info"]`.
+            "Disabled": call `reset(options={"reset_mask": ...})`.
+        copy: True returns fresh arrays as observations. False returns two sets of buffers in turn, so that an observation
             stays valid until the step after the next one.
         render_mode: None or "rgb_array".
         **kwargs: Settings of the task.
 
     Raises:
         ValueError: A setting is out of range.
-        TypeError: A setting is unknown to the task.
+        TypeError: The task has no such setting.
 
     Reset options, all optional; a sequence of N dicts gives each environment its own:
-        `new_trial` (bool): start the next trial now. `trial` (int): start the trial of this number. `episode_index` (int): start this
-        episode of the trial. These three hold for this reset only. `layout` (int) and the task's own options (such as `start` and
-        `goal`) hold for this reset and every autoreset after it, until the next explicit reset of that environment.
-        `reset_mask` (bool array, (N,)): reset only these environments.
+        `new_trial` (bool): start the next trial now. `trial` (int): start the trial with this number. `episode_index` (int):
+        start this episode of the trial. These three apply to this reset only. `layout` (int) and the options of the task
+        (such as `start` and `goal`) apply to this reset and every autoreset after it, until the next explicit reset of that
+        environment. `reset_mask` (bool array, (N,)): reset only these environments.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (Gymnasium's declaration)
@@ -85,7 +98,8 @@ class TrialVectorEnv(VectorEnv):
             kwargs["max_episode_steps"] = max_episode_steps
         own = ("trial_episodes", "trial_steps", "max_episode_steps", "render_mode")
         self.task = make_task(task, num_envs, kwargs, own)
-        self.trial_episodes, self.trial_steps = trial_episodes, trial_steps
+        self.trial_episodes = trial_episodes
+        self.trial_steps = trial_steps
         self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
         self.render_mode = render_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
@@ -95,7 +109,7 @@ class TrialVectorEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.copy = copy
         self._buffers = tuple(self._empty_observation() for _ in range(1 if copy else 2))
-        self._turn = 0
+        self._buffer_index = 0
         self._seed = np.full(num_envs, -1, np.int64)  # -1: never seeded
         self._trial = np.full(num_envs, -1, np.int64)
         self._layout = np.zeros(num_envs, np.int64)
@@ -104,10 +118,10 @@ class TrialVectorEnv(VectorEnv):
         self._trial_step = np.zeros(num_envs, np.int64)
         self._trial_over = np.ones(num_envs, bool)
         self._trial_start = np.zeros(num_envs, bool)
-        self._ended = np.ones(num_envs, bool)  # waits for a reset
-        self._held: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-        self._everyone = np.ones(num_envs, bool)
-        self._everyone.flags.writeable = False
+        self._ended = np.ones(num_envs, bool)  # no action may be taken before a reset
+        self._kept_options: list[dict[str, Any]] = [{} for _ in range(num_envs)]  # apply to autoresets too
+        self._all_envs = np.ones(num_envs, bool)
+        self._all_envs.flags.writeable = False
         self._is_reset = False
 
     # ------------------------------------------------------------------ Gymnasium's interface
@@ -118,10 +132,11 @@ class TrialVectorEnv(VectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: Options | Sequence[Options] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode everywhere, or where `options["reset_mask"]` says.
+        """Start an episode in all environments, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: s seeds environment i with s + i and starts its trial 0; a sequence gives each its own; None goes on with the next episode.
+            seed: s seeds environment i with s + i and starts its trial 0; a sequence gives each its own. None continues
+                with the next episode.
             options: See the class.
 
         Returns:
@@ -137,20 +152,30 @@ class TrialVectorEnv(VectorEnv):
         seeds = split_seed(seed, self.num_envs)
         if not self._is_reset and not mask.all():
             raise ValueError("reset_mask must be all True at the first reset")
-        self._is_reset = False  # and so it stays if the task refuses an option half-way
+        self._is_reset = False  # stays so if the task refuses an option of one of the environments
         for i in np.flatnonzero(mask).tolist():
             own_seed = seeds[i]
             if own_seed is not None:
-                self._seed[i], self._trial[i], self._trial_over[i] = own_seed, -1, True
+                self._seed[i] = own_seed
+                self._trial[i] = -1
+                self._trial_over[i] = True
             elif self._seed[i] < 0:
                 self._seed[i] = np.random.default_rng().integers(2**62)
-            self._held[i] = {key: value for key, value in per_env[i].items() if key not in TRIAL_OPTIONS[:3]}
+            self._kept_options[i] = {key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS}
             self._begin(i, per_env[i])
         self._is_reset = True
-        return self._observe(self._everyone), self._info()
+        return self._observe(self._all_envs), self._info()
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """One step everywhere. See Gymnasium's `VectorEnv.step` and the class for the autoreset modes.
+        """Step all environments.
+
+        See Gymnasium's `VectorEnv.step`, and the class for the autoreset modes.
+
+        Args:
+            actions: int, (N,).
+
+        Returns:
+            Observations; rewards, float64 (N,); terminated and truncated, bool (N,); info.
 
         Raises:
             RuntimeError: Before the first reset, after `close`, or (mode "Disabled") where an episode has ended.
@@ -172,19 +197,19 @@ class TrialVectorEnv(VectorEnv):
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             for i in np.flatnonzero(self._ended).tolist():
                 self._begin(i, {})
-        self._ended = done.copy()  # `_begin` changes it, and `done` is handed out
+        self._ended = done.copy()  # a copy: `_begin` changes it, and the caller keeps `done`
         if self.autoreset_mode is not AutoresetMode.SAME_STEP or not done.any():
-            return self._observe(self._everyone), rewards, terminated, truncated, self._info()
+            return self._observe(self._all_envs), rewards, terminated, truncated, self._info()
         final_info = self._info()
         final_obs = self._final_observations(done)
         for i in np.flatnonzero(done).tolist():
             self._begin(i, {})
         infos = self._info()
         infos |= {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done}
-        return self._observe(self._everyone), rewards, terminated, truncated, infos
+        return self._observe(self._all_envs), rewards, terminated, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """One picture for each environment, or None if `render_mode` is None.
+        """Render one image for each environment, uint8 (H, W, 3), or None if `render_mode` is None.
 
         Raises:
             RuntimeError: Before the first reset.
@@ -196,24 +221,28 @@ class TrialVectorEnv(VectorEnv):
         return tuple(self.task.render(i) for i in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Frees what the task holds."""
+        """Free the resources of the task."""
         self.task.close()
 
     # ------------------------------------------------------------------ beyond Gymnasium's interface
 
     @property
     def trial_over(self) -> np.ndarray:
-        """bool, (N,); where the next reset, explicit or automatic, starts a new trial."""
+        """bool, (N,); True where the next reset, explicit or automatic, starts a new trial."""
         if self.trial_episodes is None:
             return self._trial_over.copy()
         return self._trial_over | (self._episode + 1 >= self.trial_episodes)
 
-    def new_trial(self, which: np.ndarray | None = None) -> None:
-        """Makes the next reset, explicit or automatic, of the environments in `which` (bool, (N,); None: all) start a new trial."""
-        self._trial_over |= self._everyone if which is None else which
+    def new_trial(self, env_mask: np.ndarray | None = None) -> None:
+        """Make the next reset, explicit or automatic, start a new trial.
+
+        Args:
+            env_mask: bool, (N,); environments to do this for. None for all.
+        """
+        self._trial_over |= self._all_envs if env_mask is None else env_mask
 
     def oracle_actions(self) -> np.ndarray:
-        """int64, (N,); what a policy that knows the truth does now.
+        """Actions of the oracle, a policy that knows the truth; int64, (N,).
 
         Raises:
             RuntimeError: Before the first reset.
@@ -225,47 +254,50 @@ class TrialVectorEnv(VectorEnv):
     # ------------------------------------------------------------------ private
 
     def _begin(self, i: int, options: Options) -> None:
-        """Starts the next episode of environment `i`; `options` are those of an explicit reset."""
-        held = self._held[i]
-        asked = options.get("trial")
-        layout = held.get("layout")
+        """Start the next episode of environment `i`; `options` are those of an explicit reset."""
+        kept = self._kept_options[i]
+        trial = options.get("trial")
+        layout = kept.get("layout")
         is_used_up = self.trial_episodes is not None and self._episode[i] + 1 >= self.trial_episodes
-        is_elsewhere = asked is not None or (layout is not None and layout != self._layout[i])
-        new = bool(self._trial_over[i] or is_used_up or is_elsewhere or options.get("new_trial", False))
-        if new:
-            self._trial[i] = self._trial[i] + 1 if asked is None else asked
+        is_other = trial is not None or (layout is not None and layout != self._layout[i])
+        is_new = bool(self._trial_over[i] or is_used_up or is_other or options.get("new_trial", False))
+        if is_new:
+            self._trial[i] = self._trial[i] + 1 if trial is None else trial
             rng = np.random.default_rng([self._seed[i], self._trial[i], 0])
-            drawn = int(rng.integers(self.task.num_layouts))  # always drawn, so that `layout` changes nothing else
+            drawn = int(
+                rng.integers(self.task.num_layouts)
+            )  # drawn even if not used, so that `layout` changes no other draw
             self._layout[i] = drawn if layout is None else layout
             self._episode[i] = self._trial_step[i] = 0
             self.task.begin_trial(i, int(self._layout[i]), rng)
         else:
             self._episode[i] += 1
-        self._trial_start[i], self._trial_over[i] = new, False
+        self._trial_start[i] = is_new
+        self._trial_over[i] = False
         if options.get("episode_index") is not None:
             self._episode[i] = options["episode_index"]
         self._num_steps[i] = 0
         self._ended[i] = False
         rng = np.random.default_rng([self._seed[i], self._trial[i], 1 + self._episode[i]])
-        self.task.begin_episode(i, rng, held)
+        self.task.begin_episode(i, rng, kept)
 
     def _empty_observation(self) -> Observation:
         return {
-            key: np.full(self.num_envs, "", object)  # texts are objects of Python
+            key: np.full(self.num_envs, "", object)  # texts are Python objects
             if isinstance(space, gym.spaces.Text)
             else np.zeros((self.num_envs, *(space.shape or ())), space.dtype)
             for key, space in self.task.observation_space.spaces.items()
         }
 
-    def _observe(self, which: np.ndarray) -> Observation:
-        out = self._buffers[self._turn]
-        self._turn = (self._turn + 1) % len(self._buffers)
-        self.task.observe(out, which)
+    def _observe(self, env_mask: np.ndarray) -> Observation:
+        out = self._buffers[self._buffer_index]
+        self._buffer_index = (self._buffer_index + 1) % len(self._buffers)
+        self.task.observe(out, env_mask)
         return {key: value.copy() for key, value in out.items()} if self.copy else out
 
     def _final_observations(self, done: np.ndarray) -> np.ndarray:
         """Object array, (N,); the last observation of every episode that ended, None elsewhere."""
-        out = self._buffers[self._turn]  # is written again right after, so nothing of it is lost
+        out = self._buffers[self._buffer_index]  # the next `_observe` writes this buffer anyway
         self.task.observe(out, done)
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(done):
@@ -284,10 +316,10 @@ class TrialVectorEnv(VectorEnv):
             **truth,
         }
         if "success" in truth:
-            values["is_success"] = truth["success"]  # as Stable-Baselines3 calls it
+            values["is_success"] = truth["success"]  # the key of Stable-Baselines3
         info: dict[str, Any] = {}
         for key, value in values.items():
-            info[key], info["_" + key] = value.copy(), self._everyone
+            info[key], info["_" + key] = value.copy(), self._all_envs
         return info
 
     def _check_step(self, actions: np.ndarray) -> np.ndarray:
@@ -312,13 +344,15 @@ class TrialVectorEnv(VectorEnv):
 
 
 class TrialEnv(gym.Env):
-    """One environment of a task: `TrialVectorEnv` with N = 1, without the batch axis and without autoreset.
+    """One environment of a task.
+
+    It is a `TrialVectorEnv` with N = 1, without the batch axis and without autoreset.
 
     Args:
         task: Task class, or "module:Class".
-        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`. `gym.make` keeps its own `max_episode_steps` for a
-            `TimeLimit` around the environment, which can make episodes shorter but not longer; for longer ones put it into the
-            `kwargs` of `gym.spec(id)` and pass that to `gym.make`.
+        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`. `gym.make` turns `max_episode_steps`
+            into a `TimeLimit` wrapper, which can make episodes shorter but not longer. For longer ones put it into the
+            `kwargs` of `gym.spec(id)` and pass that spec to `gym.make`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (Gymnasium's declaration)
@@ -351,17 +385,23 @@ class TrialEnv(gym.Env):
 
     @property
     def trial_over(self) -> bool:
-        """Whether the next reset starts a new trial."""
+        """True if the next reset starts a new trial."""
         return bool(self._batch.trial_over[0])
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, dict[str, Any]]:
-        """Starts the next episode of the trial, or a new trial if it is over. See `TrialVectorEnv.reset`."""
+        """Start the next episode of the trial, or a new trial if it is over.
+
+        Args and errors are those of `TrialVectorEnv.reset`.
+        """
         super().reset(seed=seed)
         observation, info = self._batch.reset(seed=seed, options=options)
         return {key: value[0] for key, value in observation.items()}, self._first(info)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """One step.
+        """Take one step.
+
+        Args:
+            action: An integer.
 
         Raises:
             RuntimeError: Before `reset`, after the end of the episode, or after `close`.
@@ -376,25 +416,25 @@ class TrialEnv(gym.Env):
         return first, float(reward[0]), bool(terminated[0]), bool(truncated[0]), self._first(info)
 
     def render(self) -> np.ndarray | None:
-        """A picture for people, uint8, (H, W, 3), or None if `render_mode` is None."""
-        pictures = self._batch.render()
-        return None if pictures is None else pictures[0]
+        """Render an image for people, uint8 (H, W, 3), or None if `render_mode` is None."""
+        images = self._batch.render()
+        return None if images is None else images[0]
 
     def close(self) -> None:
-        """Frees what the task holds; may be called twice."""
+        """Free the resources of the task; may be called twice."""
         self._batch.close()
 
     def new_trial(self) -> None:
-        """Makes the next reset start a new trial."""
+        """Make the next reset start a new trial."""
         self._batch.new_trial()
 
     def oracle_action(self) -> int:
-        """What a policy that knows the truth does now."""
+        """Action of the oracle, a policy that knows the truth."""
         return int(self._batch.oracle_actions()[0])
 
     @staticmethod
     def _first(info: dict[str, Any]) -> dict[str, Any]:
-        """Info of the one environment: Python scalars and texts, and arrays where the truth is a vector."""
+        """Info of the single environment: Python scalars and texts, arrays for vectors."""
         return {
             key: value[0].item() if value.ndim == 1 and value.dtype != object else value[0]
             for key, value in info.items()

@@ -1,4 +1,4 @@
-"""Files that other readers see whole or not at all, and what was read from a folder as long as that stays as it is."""
+"""Atomic writing of files, and a cache of what was read from a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ T = TypeVar("T")
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` with the same ending; it takes the place of `path` if all went well and is deleted if not."""
+    """Yield a temporary path with the same suffix that replaces `path` at the end.
+
+    After an exception the temporary file is deleted and `path` stays as it was. Other readers see the old file or the new
+    one, never a part.
+    """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         yield temporary
@@ -25,38 +29,40 @@ def atomic_replace(path: Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes a file, and the folders it is in, so that it is whole or not there."""
+    """Write a file atomically; create the folders that it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_replace(path) as temporary:
         temporary.write_bytes(data)
 
 
 def cached_until_changed(
-    most: int, *inner: str
+    max_results: int, *subfolders: str
 ) -> Callable[[Callable[Concatenate[Path, P], T]], Callable[Concatenate[Path, P], T]]:
-    """Decorates what reads files of a folder: what was read is given again until a file there is added, removed or changed.
+    """Cache the results of a function that reads files of a folder, its first argument.
+
+    A result is valid until a file there is added, removed or changed.
 
     Args:
-        most: How many results are kept.
-        inner: Folders in the folder that are read too.
+        max_results: Number of results to keep.
+        subfolders: Folders in the folder that are read too.
     """
 
     def decorate(read: Callable[Concatenate[Path, P], T]) -> Callable[Concatenate[Path, P], T]:
-        @lru_cache(maxsize=most)
-        def of_state(state: tuple[object, ...], folder: Path, *args: P.args, **kwargs: P.kwargs) -> T:
+        @lru_cache(maxsize=max_results)
+        def read_cached(state: tuple[object, ...], folder: Path, *args: P.args, **kwargs: P.kwargs) -> T:
             return read(folder, *args, **kwargs)
 
         @wraps(read)
-        def now(folder: Path, *args: P.args, **kwargs: P.kwargs) -> T:
-            return of_state(_state(folder, *inner), folder, *args, **kwargs)  # type: ignore[arg-type]  # lru_cache checks
+        def wrapper(folder: Path, *args: P.args, **kwargs: P.kwargs) -> T:
+            return read_cached(_folder_state(folder, *subfolders), folder, *args, **kwargs)  # type: ignore[arg-type]  # lru_cache checks
 
-        return now
+        return wrapper
 
     return decorate
 
 
-def _state(folder: Path, *inner: str) -> tuple[object, ...]:
-    """What changes with the files in a folder: their names, sizes and times."""
-    places = [place for place in (folder, *(folder / name for name in inner)) if place.is_dir()]
-    entries = sorted((entry.path, entry.stat()) for place in places for entry in os.scandir(place) if entry.is_file())
+def _folder_state(folder: Path, *subfolders: str) -> tuple[object, ...]:
+    """Names, sizes and modification times of the files in a folder: they change when the files do."""
+    folders = [each for each in (folder, *(folder / name for name in subfolders)) if each.is_dir()]
+    entries = sorted((entry.path, entry.stat()) for each in folders for entry in os.scandir(each) if entry.is_file())
     return tuple((path, found.st_size, found.st_mtime_ns) for path, found in entries)

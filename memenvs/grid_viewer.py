@@ -1,4 +1,4 @@
-"""Pictures of grid worlds."""
+"""Images of grid worlds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 Colour = tuple[int, int, int]
+#: Side of an image, pixels.
 SIDE = 320
-"""Side of a picture, pixels."""
 
 
-def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarray, side: int = SIDE) -> np.ndarray:
-    """A square board seen from above, x to the right and y up, with an agent and the way it came.
+def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], path: np.ndarray, side: int = SIDE) -> np.ndarray:
+    """Draw a square board from above, x to the right and y up, with the path of an agent.
 
     Args:
         size: Cells along each side.
         cells: (x, y) -> colour of the cells that are not plain.
-        way: (T, 2) or more columns; cells of the agent, step by step; the last one, a disc, is where it is. T >= 1.
-        side: Side of the picture, pixels.
+        path: (T, 2) or more columns, T >= 1; cells of the agent, step by step. A disc marks the last one.
+        side: Side of the image, pixels.
 
     Returns:
         uint8, (side, side, 3).
@@ -38,18 +38,26 @@ def draw_grid(size: int, cells: Mapping[tuple[int, int], Colour], way: np.ndarra
             draw.rectangle(box(x, y, 1), fill=(58, 61, 70))
     for (x, y), colour in cells.items():
         draw.rectangle(box(int(x), int(y), 1), fill=colour)
-    points = [(x, y) for x, y in grid_pixels(size, way, side).tolist()]
+    points = [(x, y) for x, y in grid_pixels(size, path, side).tolist()]
     for t, (start, end) in enumerate(itertools.pairwise(points)):
-        share = t / max(1, len(points) - 2)
-        draw.line(
-            [start, end], fill=(int(80 + 150 * share), 110, int(230 - 150 * share)), width=max(2, int(step * 0.12))
-        )
-    x, y = (int(value) for value in np.asarray(way)[-1, :2])
+        progress = t / max(1, len(points) - 2)  # blue at the first step, red at the last
+        colour = int(80 + 150 * progress), 110, int(230 - 150 * progress)
+        draw.line([start, end], fill=colour, width=max(2, int(step * 0.12)))
+    x, y = (int(value) for value in np.asarray(path)[-1, :2])
     draw.ellipse(box(x, y, step * 0.2), fill=(226, 80, 70))
     return np.asarray(image)
 
 
 def grid_pixels(size: int, cells: np.ndarray, side: int = SIDE) -> np.ndarray:
-    """Column and row, float (T, 2), of the middles of cells (T, 2) or more columns, on a picture of `draw_grid`."""
+    """Convert cells to pixels of the image of `draw_grid`.
+
+    Args:
+        size: Cells along each side.
+        cells: (T, 2) or more columns; x and y.
+        side: Side of the image, pixels.
+
+    Returns:
+        float64, (T, 2); column and row of the middle of each cell.
+    """
     middles = (np.asarray(cells, np.float64)[:, :2] + 0.5) * (side / size)
     return np.stack([middles[:, 0], side - middles[:, 1]], 1)

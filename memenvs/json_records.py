@@ -1,4 +1,4 @@
-"""JSON records that say where they come from: every value read from a file of data is checked, and named if it is wrong."""
+"""JSON records whose values are checked; each error names the file, the line and the value."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 _BUFFER = 1 << 18  # bytes
-_SHOWN = 60  # characters of a wrong value that a message repeats
+_MAX_SHOWN = 60  # characters of a wrong value that a message repeats
 
 
 @dataclass(frozen=True)
 class Field:
-    """One JSON value and its place.
+    """One JSON value and its position.
 
     Attributes:
-        value: What `json` read.
+        value: The parsed value.
         source: File and line, such as "four_room.jsonl.gz, line 3".
         path: Keys from the record down to the value, such as "rooms[0].floorPolygon"; "" is the record itself.
     """
@@ -31,9 +31,9 @@ class Field:
     path: str = ""
 
     def error(self, allowed: str) -> ValueError:
-        """The error for a wrong value; `allowed` says what it must be."""
+        """Make the error for a wrong value; `allowed` is what it must be."""
         shown = repr(self.value)
-        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
         return ValueError(f"{self.source}: {self.path or 'the record'} must be {allowed}, got {shown}")
 
     def __getitem__(self, key: str) -> Field:
@@ -43,7 +43,7 @@ class Field:
         return found
 
     def get(self, key: str) -> Field | None:
-        """The value of `key`; None if there is none, or if it is null.
+        """Return the value of `key`; None if it is missing or null.
 
         Raises:
             ValueError: This is not a JSON object.
@@ -54,7 +54,7 @@ class Field:
         return None if inner is None else Field(inner, self.source, self._join(key))
 
     def items(self, at_least: int = 0) -> list[Field]:
-        """The values of a list.
+        """Return the values of a list.
 
         Raises:
             ValueError: This is not a list, or it has fewer than `at_least` values.
@@ -64,12 +64,12 @@ class Field:
         return [Field(inner, self.source, f"{self.path}[{i}]") for i, inner in enumerate(self.value)]
 
     def children(self, key: str) -> list[Field]:
-        """The values of the list `key`; none if there is no such key."""
+        """Return the values of the list `key`; none if there is no such key."""
         found = self.get(key)
         return [] if found is None else found.items()
 
     def number(self) -> float:
-        """A finite number.
+        """Return the value, a finite number.
 
         Raises:
             ValueError: This is anything else.
@@ -79,7 +79,7 @@ class Field:
         return float(self.value)
 
     def text(self) -> str:
-        """A string.
+        """Return the value, a string.
 
         Raises:
             ValueError: This is anything else.
@@ -89,7 +89,7 @@ class Field:
         return self.value
 
     def numbers(self, keys: str) -> tuple[float, ...]:
-        """The finite numbers of one-letter `keys`, such as "xyz"."""
+        """Return the finite numbers of one-letter `keys`, such as "xyz"."""
         return tuple(self[key].number() for key in keys)
 
     def _join(self, key: str) -> str:
@@ -97,7 +97,7 @@ class Field:
 
 
 def read_record(path: Path, index: int) -> Field:
-    """Record number `index` of a file of JSON lines, of one JSON object, or of one JSON list.
+    """Read record number `index` of a file of JSON lines, or of one JSON object or list.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -113,31 +113,31 @@ def read_record(path: Path, index: int) -> Field:
 
 
 def read_records(path: Path) -> Iterator[Field]:
-    """All records of a file; see `read_record`."""
+    """Read all records of a file; see `read_record`."""
     return (_field(path, line, text) for line, text in _records(path))
 
 
 def count_records(path: Path) -> int:
-    """Number of records of a file; see `read_record`."""
+    """Count the records of a file; see `read_record`."""
     return sum(1 for _ in _records(path))
 
 
 def read_json(path: Path) -> Field:
-    """The only JSON value of a file, gzip or not; see `read_record` for what it raises."""
+    """Read the only JSON value of a file, gzipped or not; errors are those of `read_record`."""
     return Field(_parse("".join(text for _, text in _lines(path)), str(path)), str(path))
 
 
 def _field(path: Path, line: str, text: Any) -> Field:
-    """One of `_records`, parsed."""
+    """Parse one of `_records`."""
     return Field(_parse(text, f"{path}, {line}") if isinstance(text, str) else text, f"{path}, {line}")
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Place and text of each record; a record of a .json file comes parsed."""
+    """Position and text of each record; a record of a .json file is already parsed."""
     if path.name.endswith((".json", ".json.gz")):
-        whole = "".join(text for _, text in _lines(path))
-        if whole.strip():
-            parsed = _parse(whole, str(path))
+        content = "".join(text for _, text in _lines(path))
+        if content.strip():
+            parsed = _parse(content, str(path))
             records = parsed if isinstance(parsed, list) else [parsed]
             yield from ((f"record {i}", record) for i, record in enumerate(records))
         return
@@ -153,7 +153,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as raw:
-            # a larger buffer than gzip's own makes reading faster by a third
+            # A larger buffer than gzip's own reads a third faster.
             file = io.TextIOWrapper(io.BufferedReader(raw, _BUFFER), encoding="utf-8")
             for number, text in enumerate(file, start=1):
                 yield number, text

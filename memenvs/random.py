@@ -1,6 +1,6 @@
 """Random numbers by key and counter (SplitMix64), for compiled code.
 
-Number n of a stream follows from the stream's key and n alone. Noise that is drawn this way depends on the episode and the
+Number n of a stream follows from the stream's key and n alone. So the noise of a step depends on the episode and the
 step, never on how many numbers were drawn before or on what is observed.
 
 Source:
@@ -48,7 +48,7 @@ def random_bits(key: np.uint64, counter: np.uint64) -> np.uint64:  # pragma: no 
 
 @njit(nogil=True, cache=True)
 def draw_below(states: np.ndarray, b: int, n: int) -> np.int64:  # pragma: no cover  (compiled)
-    """Draw the next integer in 0 ... n - 1 of stream `b`; no value is likelier than another by more than n / 2^32.
+    """Draw the next integer in 0 ... n - 1 of stream `b`, uniformly up to n / 2^32.
 
     Args:
         states: uint64, (B,); state of each stream, its key at first. Entry `b` moves on by one number.
@@ -62,7 +62,9 @@ def draw_below(states: np.ndarray, b: int, n: int) -> np.int64:  # pragma: no co
 
 @njit(nogil=True, cache=True)
 def normal_pair(key: np.uint64, counter: np.uint64) -> tuple[float, float]:  # pragma: no cover  (compiled)
-    """Return two independent standard normal numbers, made of numbers 2 * counter and 2 * counter + 1 of a stream.
+    """Return two independent standard normal numbers.
+
+    They are made of numbers 2 * counter and 2 * counter + 1 of the stream.
 
     Source:
         Box and Muller (1958).

@@ -1,4 +1,4 @@
-"""The table of environments. Registration is data: one row for an id, one loop, no other side effect."""
+"""The table of environments: one row for each id."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class EnvironmentSpec:
     Attributes:
         name: The id without the namespace, such as "Darkroom-v0".
         task: "module:Class" of its `BatchTask`.
-        family: Folder of `memenvs` that it lives in.
-        remembers: What it asks of memory, in one line.
+        family: Folder of `memenvs` that contains it.
+        remembers: What must be remembered, in half a sentence.
         needs: Extra or data that it needs beyond the core install; "" for none.
         defaults: Settings passed to `TrialEnv` and `TrialVectorEnv`.
         oracle_at_least: Mean of `score_key` over episodes that the oracle reaches.
@@ -81,7 +81,7 @@ ENVIRONMENTS = (
         name="Search-v0",
         task="memenvs.exploration.search:Search",
         family="exploration",
-        remembers="where it has looked, and for what",
+        remembers="where it has searched, and what it has found",
         score_key="ratio",
         oracle_at_least=0.95,
         random_below=0.5,
@@ -145,7 +145,7 @@ ENVIRONMENTS = (
             ("LIFO", "LifoBallet", "the dances of the oldest half of the visits"),
             ("MVFO", "MvfoBallet", "the last dance in each room"),
             ("LVFO", "LvfoBallet", "the dances in the room that was visited most"),
-            ("MultiTask", "MultiTaskBallet", "what the task named in the episode asks: one of FIFO, LIFO, LVFO, MVFO"),
+            ("MultiTask", "MultiTaskBallet", "what the task named in the episode needs: one of FIFO, LIFO, LVFO, MVFO"),
             ("Opposite", "OppositeBallet", "the dance in the room opposite that of a dancer"),
             ("ABA", "AbaBallet", "dances from before a long stay in one room"),
         )
@@ -154,25 +154,25 @@ ENVIRONMENTS = (
 
 
 def find_environment(id: str) -> EnvironmentSpec:
-    """The row of an id, with or without the namespace.
+    """Find the row of an id, with or without the namespace.
 
     Raises:
         ValueError: No such id; the message lists all.
     """
-    for row in ENVIRONMENTS:
-        if id in (row.id, row.name):
-            return row
+    for spec in ENVIRONMENTS:
+        if id in (spec.id, spec.name):
+            return spec
     full = id if "/" in id else f"{NAMESPACE}/{id}"
-    raise ValueError(f"unknown id {id!r}; {choices_for(full, (row.id for row in ENVIRONMENTS))}")
+    raise ValueError(f"unknown id {id!r}; {choices_for(full, (spec.id for spec in ENVIRONMENTS))}")
 
 
 def register_all() -> None:
-    """Registers every row with Gymnasium, single and vector form; rows that are registered already stay as they are."""
-    for row in ENVIRONMENTS:
-        if row.id not in gym.registry:
+    """Register every row with Gymnasium, in single and vector form, unless its id is registered."""
+    for spec in ENVIRONMENTS:
+        if spec.id not in gym.registry:
             gym.register(
-                row.id,
+                spec.id,
                 entry_point="memenvs.core:TrialEnv",
                 vector_entry_point="memenvs.core:TrialVectorEnv",
-                kwargs={"task": row.task, **row.defaults},
+                kwargs={"task": spec.task, **spec.defaults},
             )

@@ -1,4 +1,4 @@
-"""What `reset` is asked for: a seed and options for each environment, checked."""
+"""Arguments of `reset`, checked: a seed and options for each environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from memenvs.task import TRIAL_OPTIONS, BatchTask, Options
 
 
 def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
-    """A seed for each of `num_envs` environments: s + i from a number s; None where an environment is not seeded.
+    """Split the argument `seed` into one for each environment.
+
+    Args:
+        seed: A number s, for s + i in environment i; or a sequence of N numbers and None; or None.
+        num_envs: N.
+
+    Returns:
+        N seeds; None where an environment is not seeded.
 
     Raises:
         TypeError: Neither a number nor a sequence of numbers and None.
@@ -36,7 +43,14 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
 def split_options(
     options: Options | Sequence[Options] | None, task: BatchTask
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """Options for each environment of a task, and which environments to reset: bool, (N,).
+    """Split the argument `options` into one dict for each environment.
+
+    Args:
+        options: A dict for all environments, or a sequence of N dicts, or None.
+        task: Decides N and the options that are allowed.
+
+    Returns:
+        N dicts, and the mask of environments to reset, bool (N,).
 
     Raises:
         TypeError: Neither options nor a sequence of them.

@@ -1,14 +1,18 @@
-"""What a memory of limited room keeps: strategies as pure functions of the sequence of places, whose unit is a visit or a frame.
+"""Units that a memory of limited capacity keeps, as pure functions of a sequence of places.
 
-A strategy is named after what goes first: "fifo" the oldest unit, "lifo" the incoming one (a full memory stays as it is), "lvfo" and "mvfo" the
-oldest unit of the place that is least or most visited. "quota" gives each place its own queue of `capacity // n_places` units.
+A unit is a visit to a place, or a frame. A strategy is named after the unit that it evicts when the memory is full:
 
-Places are compared by how many units of theirs are in memory as the unit comes in, itself not counted (`count="occupancy"`), or by how many have
-come so far (`"lifetime"`); only places that are in memory count, and of equal ones the lowest.
+- "fifo": the oldest unit.
+- "lifo": the incoming unit, so that a full memory stays as it is.
+- "lvfo", "mvfo": the oldest unit of the least or most visited place.
+- "quota": each place has its own queue of `capacity // n_places` units, and evicts its oldest.
+
+Visits of a place are its units in memory before the incoming one (`count="occupancy"`), or all its units so far
+(`"lifetime"`). Only places that are in memory are compared. Of equal places the lowest number is taken.
 
 Source:
-    Spatially-Aware Transformer for Embodied Agents, 2024, section 3.2; rules, ties and the order of names as in its release, in which a full LIFO
-    memory drops what comes (the article replaces the newest unit).
+    Spatially-Aware Transformer for Embodied Agents (2024), section 3.2. Rules, ties and the order of names are those of its
+    release, in which a full LIFO memory drops the incoming unit (the paper replaces the newest unit).
 """
 
 from __future__ import annotations
@@ -20,11 +24,11 @@ from numba import njit
 
 from memenvs.checks import check_int, choices_for
 
+#: Strategies among which an allocator chooses, in the order of the Room Ballet tasks that they solve.
 STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
-"""Strategies among which an allocator chooses; the number of one is that of the task that it solves."""
 Strategy = Literal["fifo", "lifo", "lvfo", "mvfo", "quota"]
+#: All strategies by their numbers.
 STRATEGY_NAMES: tuple[str, ...] = get_args(Strategy)
-"""All strategies by their numbers."""
 FIFO, LIFO, LVFO, MVFO, QUOTA = range(5)
 Count = Literal["occupancy", "lifetime"]
 
@@ -37,23 +41,24 @@ def retained(
     count: Count = "occupancy",
     n_places: int | None = None,
 ) -> np.ndarray:
-    """Which units are in memory after the whole sequence.
+    """Mask of the units that are in memory after the whole sequence.
 
     Args:
         places: int, (B, V); place of each unit, -1 where a sequence has none.
         strategy: A name in `STRATEGY_NAMES`, or the number of one for each sequence, int (B,).
-        capacity: Units that there is room for, >= 1; None keeps all.
-        count: What makes a place visited.
-        n_places: Places in all; None is as many as occur ("quota" needs the number).
+        capacity: Number of units that the memory can keep, >= 1; None for no limit.
+        count: Visits of a place by which "lvfo" and "mvfo" compare.
+        n_places: Number of places; None for as many as occur ("quota" needs the number).
 
     Returns:
         bool, (B, V).
 
     Raises:
-        ValueError: A strategy or count is unknown, a capacity below one unit (or, with "quota", one unit for each place), a place outside the table.
+        ValueError: A strategy or count is unknown, a place is not below `n_places`, or the capacity is less than one unit
+            (with "quota": less than one unit for each place).
     """
-    gone = eviction_times(places, strategy, capacity, count=count, n_places=n_places)
-    return (gone == gone.shape[1]) & (np.asarray(places) >= 0)
+    evicted_at = eviction_times(places, strategy, capacity, count=count, n_places=n_places)
+    return (evicted_at == evicted_at.shape[1]) & (np.asarray(places) >= 0)
 
 
 def eviction_times(
@@ -65,18 +70,20 @@ def eviction_times(
     n_places: int | None = None,
     resets: np.ndarray | None = None,
 ) -> np.ndarray:
-    """When each unit leaves: unit i is in memory from when it has come until unit `eviction_times[i]` comes.
+    """Compute the number of the unit whose arrival evicts each unit.
+
+    Unit i is in memory from its own arrival until the arrival of unit `eviction_times[i]`.
 
     Args:
-        places: As in `retained`, like the next three.
+        places: As in `retained`.
         strategy: As in `retained`.
         capacity: As in `retained`.
         count: As in `retained`.
         n_places: As in `retained`.
-        resets: bool, (B, V); before this unit the memory is emptied. None: never.
+        resets: bool, (B, V); True empties the memory before this unit. None for never.
 
     Returns:
-        int64, (B, V); V for a unit that stays, its own number for one that is not stored.
+        int64, (B, V); V for a unit that stays, its own number for a unit that is never stored.
 
     Raises:
         ValueError: As `retained`.
@@ -89,16 +96,17 @@ def eviction_times(
     if count not in get_args(Count):
         raise ValueError(f"unknown count {count!r}; {choices_for(count, get_args(Count))}")
     quota = place_quota(strategies, capacity, n_places)
-    table = _check_places(places, n_places)
+    num_places = _check_places(places, n_places)
     if resets is None:
         resets = np.zeros(places.shape, bool)
-    room = places.shape[1] if capacity is None else capacity
-    quota = room if capacity is None else quota
-    return _eviction_times(places, np.asarray(resets, bool), strategies, room, quota, count == "lifetime", table)
+    if capacity is None:  # no more units than the sequence has
+        capacity = quota = places.shape[1]
+    is_lifetime = count == "lifetime"
+    return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, is_lifetime, num_places)
 
 
 def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
-    """The number of the strategy of each sequence, int64 (B,).
+    """Convert the argument `strategy` to one number for each sequence, int64 (B,).
 
     Args:
         strategy: As in `retained`.
@@ -123,7 +131,7 @@ def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
 
 
 def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
-    """Units for each place under "quota", 0 where that is not asked for.
+    """Compute the number of units for each place under "quota"; 0 if no sequence uses it.
 
     Args:
         strategies: Numbers of strategies, as `strategy_numbers` gives them.
@@ -131,7 +139,7 @@ def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | No
         n_places: As in `retained`.
 
     Raises:
-        ValueError: There is no room for one unit, or with "quota" for one of each place.
+        ValueError: The capacity is less than one unit, or with "quota" less than one unit for each place.
     """
     check_int("capacity", capacity, or_none=True)
     check_int("n_places", n_places, or_none=True)
@@ -147,8 +155,9 @@ def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | No
 
 
 def _check_places(places: np.ndarray, n_places: int | None) -> int:
-    """Places in the table; a ValueError if one of `places` is not among them."""
-    low, high = (int(places.min()), int(places.max())) if places.size else (0, 0)
+    """Number of places; a ValueError if one of `places` is not below it."""
+    low = int(places.min(initial=0))
+    high = int(places.max(initial=0))
     if low < -1 or (n_places is not None and high >= n_places):
         wrong = low if low < -1 else high
         allowed = "0 or more" if n_places is None else f"0 ... {n_places - 1}"
@@ -157,13 +166,13 @@ def _check_places(places: np.ndarray, n_places: int | None) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _extreme(held: np.ndarray, visits: np.ndarray, most: bool) -> int:  # pragma: no cover  (compiled)
-    """The most or least visited of the places that are held, the lowest of equal ones."""
+def _extreme_place(stored: np.ndarray, visits: np.ndarray, is_most: bool) -> int:  # pragma: no cover  (compiled)
+    """Most or least visited of the places with stored units; the lowest of equal ones."""
     best = -1
-    for place in range(len(held)):
-        if held[place] == 0:
+    for place in range(len(stored)):
+        if stored[place] == 0:
             continue
-        if best < 0 or (visits[place] > visits[best] if most else visits[place] < visits[best]):
+        if best < 0 or (visits[place] > visits[best] if is_most else visits[place] < visits[best]):
             best = place
     return best
 
@@ -175,50 +184,57 @@ def _eviction_times(
     strategies: np.ndarray,
     capacity: int,
     quota: int,
-    lifetime: bool,
+    is_lifetime: bool,
     n_places: int,
 ) -> np.ndarray:  # pragma: no cover  (compiled)
-    """See `eviction_times`. Units of a place are a queue: each points to the next one."""
+    """See `eviction_times`. The stored units of a place are a linked queue, oldest first."""
     batch, units = places.shape
     out = np.full((batch, units), units)
-    held, came, head, tail = np.zeros((4, n_places), np.int64)
-    behind = np.zeros(units, np.int64)
+    stored, arrived, head, tail = np.zeros((4, n_places), np.int64)  # units in memory and so far; ends of the queues
+    next_unit = np.zeros(units, np.int64)
     for b in range(batch):
-        strategy, total, begin, eldest = strategies[b], 0, 0, 0
-        held[:] = 0
-        came[:] = 0
+        strategy = strategies[b]
+        total = 0  # units in memory
+        begin = 0  # first unit since the last reset
+        oldest = 0  # where the search for the oldest unit goes on
+        stored[:] = 0
+        arrived[:] = 0
         for i in range(units):
             if resets[b, i]:
                 for j in range(begin, i):
                     out[b, j] = min(out[b, j], i)
-                begin, eldest, total = i, i, 0
-                held[:] = 0
-                came[:] = 0
+                begin = i
+                oldest = i
+                total = 0
+                stored[:] = 0
+                arrived[:] = 0
             place = places[b, i]
             if place < 0 or (strategy == LIFO and total == capacity):
-                out[b, i] = i
+                out[b, i] = i  # never stored
                 continue
-            loser = -1  # the place whose oldest unit leaves
+            # Choose the place whose oldest unit is evicted.
+            evicted = -1
             if strategy == QUOTA:
-                loser = place if held[place] == quota else -1
+                evicted = place if stored[place] == quota else -1
             elif total == capacity:
                 if strategy == FIFO:
-                    while out[b, eldest] < units:  # no unit, or gone
-                        eldest += 1
-                    loser = places[b, eldest]
+                    while out[b, oldest] < units:  # not stored, or evicted before
+                        oldest += 1
+                    evicted = places[b, oldest]
                 else:
-                    loser = _extreme(held, came if lifetime else held, strategy == MVFO)
-            if loser >= 0:
-                out[b, head[loser]] = i
-                head[loser] = behind[head[loser]]
-                held[loser] -= 1
+                    evicted = _extreme_place(stored, arrived if is_lifetime else stored, strategy == MVFO)
+            if evicted >= 0:
+                out[b, head[evicted]] = i
+                head[evicted] = next_unit[head[evicted]]
+                stored[evicted] -= 1
                 total -= 1
-            if held[place] == 0:
+            # Append the unit to the queue of its place.
+            if stored[place] == 0:
                 head[place] = i
             else:
-                behind[tail[place]] = i
+                next_unit[tail[place]] = i
             tail[place] = i
-            held[place] += 1
-            came[place] += 1
+            stored[place] += 1
+            arrived[place] += 1
             total += 1
     return out

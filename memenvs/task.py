@@ -1,4 +1,4 @@
-"""What a task is: rules, written once for N environments, that know nothing of seeds, clocks, autoreset or Gymnasium's interfaces."""
+"""The contract of a task: its rules, written once for N environments."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from memenvs.checks import choices_for
 Observation = dict[str, np.ndarray]
 Options = Mapping[str, Any]
 
+#: Reset options that apply to one reset; the others apply to the autoresets after it too.
+ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 #: Reset options of every id; a task may add more (`BatchTask.option_names`).
-TRIAL_OPTIONS = ("new_trial", "trial", "episode_index", "layout")
+TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
 
 #: Keys of `info` that describe an episode and do not measure it, beside those that end in "_id" and those of reset options.
 NON_METRIC_KEYS = frozenset(
@@ -32,19 +34,19 @@ NON_METRIC_KEYS = frozenset(
 class BatchTask(ABC):
     """The rules of a task, for N environments at once.
 
-    A task knows nothing of seeds, clocks, autoreset or Gymnasium's two interfaces. Its state is arrays over N. It must not draw random
-    numbers except from the generators it is handed.
+    A task knows nothing of seeds, clocks, autoreset or Gymnasium's two interfaces. Its state is arrays over N. It draws
+    random numbers only from the generators that it is given.
 
     Attributes:
         num_envs: N.
         observation_space: Space of one environment's observation; always a `Dict`.
         action_space: Space of one environment's action.
-        max_episode_steps: Length of an episode after which the clock truncates it, in steps.
-        num_layouts: Layouts are numbered 0 ... num_layouts - 1; a trial happens in one of them.
-        option_names: Reset options that the task understands beside `TRIAL_OPTIONS`; `info` has each under the same name, as given or as drawn,
-            in a form that `reset` takes back.
-        action_names: What each action is called, in order; the keyboard of `play` follows from them.
-        goal_names: Number -> name of what an episode may ask for, where observations show it as a one-hot `goal`; empty otherwise.
+        max_episode_steps: Steps after which the clock truncates an episode.
+        num_layouts: Number of layouts; a trial happens in layout 0 ... num_layouts - 1.
+        option_names: Reset options beside `TRIAL_OPTIONS`. `info` has each under the same name, as given or as drawn, in a
+            form that `reset` accepts.
+        action_names: Name of each action, in order; they decide the keys of `memenvs play`.
+        goal_names: Number -> name of each possible goal of an episode, where observations have a one-hot `goal`; else empty.
         config_type: Frozen dataclass of the task's settings; None if it has none.
     """
 
@@ -60,26 +62,26 @@ class BatchTask(ABC):
 
     @abstractmethod
     def __init__(self, num_envs: int, **kwargs: Any) -> None:
-        """Makes the task for `num_envs` environments; `kwargs` are the fields of its config."""
+        """Make the task for `num_envs` environments; `kwargs` are the fields of its config."""
 
     @abstractmethod
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Puts environment `i` into a layout.
+        """Put environment `i` into a layout.
 
         Args:
-            i: Which environment.
-            layout: Number of the layout; decides everything that stays the same over the trial and may be recalled by number.
-            rng: For what differs between two trials in the same layout (a goal fixed for the trial, say).
+            i: Index of the environment.
+            layout: Number of the layout. It decides everything that any trial in this layout has in common.
+            rng: Source of what differs between two trials in the same layout, such as a goal fixed for the trial.
         """
 
     @abstractmethod
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Starts an episode of environment `i` in its current layout.
+        """Start an episode of environment `i` in its current layout.
 
         Args:
-            i: Which environment.
-            rng: For everything drawn for this episode.
-            options: `layout` and those of `option_names`, where they were given to `reset`.
+            i: Index of the environment.
+            rng: Source of everything that is drawn for this episode.
+            options: `layout` and those of `option_names` that were given to `reset`.
 
         Raises:
             ValueError: An option's value is not allowed.
@@ -87,75 +89,80 @@ class BatchTask(ABC):
 
     @abstractmethod
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Moves the active environments on by one step.
+        """Advance the active environments by one step.
 
         Args:
             actions: int64, (N,); valid where `active`.
-            active: bool, (N,); the others must not change.
+            active: bool, (N,); the state of the others must not change.
 
         Returns:
             Rewards, float64, (N,), and terminated, bool, (N,); 0 and False where not active.
         """
 
     @abstractmethod
-    def observe(self, out: Observation, which: np.ndarray) -> None:
-        """Writes the observations of the environments in `which` (bool, (N,)) into the batch arrays of `out`."""
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write observations into the batch arrays of `out`.
+
+        Args:
+            out: Key -> array, (N, ...).
+            env_mask: bool, (N,); environments whose rows are written.
+        """
 
     @abstractmethod
     def info(self) -> dict[str, np.ndarray]:
-        """The truth about every environment: arrays of N rows, always the same keys, with `success` (bool) among them if episodes succeed or fail.
+        """Return the truth about every environment.
 
-        The arrays are copied by the caller: a task may hand out its own state.
+        Returns:
+            Key -> array, (N, ...); always the same keys, with `success` (bool) among them if episodes can succeed or fail.
+            The caller copies the arrays, so a task may return its own state.
         """
 
     @abstractmethod
     def oracle_actions(self) -> np.ndarray:
-        """int64, (N,); the action of a policy that knows the truth."""
+        """Return the actions of a policy that knows the truth; int64, (N,)."""
 
     @abstractmethod
     def render(self, i: int) -> np.ndarray:
-        """A picture of environment `i` for people, uint8, (H, W, 3)."""
+        """Render an image of environment `i` for people; uint8, (H, W, 3)."""
 
     @abstractmethod
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """Environment `i` from above, with a way through it.
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        """Draw environment `i` from above, with a path through it.
 
         Args:
-            i: Which environment.
-            way: float, (T, 3); `info["pose"]` step by step, at least one.
+            i: Index of the environment.
+            path: float, (T, 3); `info["pose"]` step by step, T >= 1.
 
         Returns:
             uint8, (H, W, 3).
         """
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Where poses lie on the picture that `draw_map` gives.
+        """Convert poses to pixels of the image of `draw_map`.
 
         Args:
-            i: Which environment.
+            i: Index of the environment.
             poses: float, (T, 3); as in `info["pose"]`.
 
         Returns:
             float, (T, 2); column and row, pixels.
 
         Raises:
-            NotImplementedError: The task does not say.
+            NotImplementedError: The task does not define it.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} has no map_pixels: it does not say where a pose lies on its map"
-        )
+        raise NotImplementedError(f"{type(self).__name__} does not define map_pixels, the position of poses on its map")
 
     def possible_actions(self) -> np.ndarray | None:
-        """Which actions are possible now, bool or int8, (N, actions); None for a task where all are at all times."""
+        """Mask of the actions that are possible now, bool or int8 (N, A); None if all always are."""
         return None
 
     @property
     def num_places(self) -> int | None:
-        """`info["place"]` is in 0 ... num_places - 1; None for a task without places, or if their number is unknown."""
+        """Number of values of `info["place"]`; None without places or if the number is unknown."""
         return None
 
-    def close(self) -> None:  # noqa: B027  (most tasks hold nothing open)
-        """Frees what the task holds open; may be called twice."""
+    def close(self) -> None:  # noqa: B027  (most tasks have nothing to free)
+        """Free threads, windows and files; may be called twice."""
 
 
 def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> dict[str, float]:
@@ -176,7 +183,7 @@ def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> 
 
 
 def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
-    """The task class of a "module:Class" string; a class is returned as it is."""
+    """Import the task class of a "module:Class" string; return a class as it is."""
     if not isinstance(task, str):
         return task
     module, _, name = task.partition(":")
@@ -184,7 +191,7 @@ def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
 
 
 def setting_names(task: str | type[BatchTask]) -> list[str]:
-    """Names of the fields of a task's config; none if it has no config."""
+    """List the names of a task's settings; none if it has no config."""
     config = load_task(task).config_type
     return [] if config is None else [each.name for each in fields(config)]
 
@@ -192,13 +199,13 @@ def setting_names(task: str | type[BatchTask]) -> list[str]:
 def make_task(
     task: str | type[BatchTask], num_envs: int, settings: Mapping[str, Any], known: tuple[str, ...] = ()
 ) -> BatchTask:
-    """A task with these settings.
+    """Make a task with these settings.
 
     Args:
         task: Task class, or "module:Class".
         num_envs: N.
         settings: Fields of its config.
-        known: Names that the caller would have understood; for the message.
+        known: Names of settings that the caller handles itself; for the error message.
 
     Raises:
         TypeError: A setting is unknown; the message lists all.

@@ -102,20 +102,20 @@ class RoomBallet(BatchTask):
         self._step += active & ~terminated
         return np.where(terminated & self._success, 1.0, 0.0), terminated
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """What is seen and what is asked."""
         is_asked, t = self._is_asked(), self._now()
-        out["phase"][which] = is_asked[which]
-        out["move"][which] = np.where(is_asked, NO_ACTION, self._episodes.action[self._rows, t])[which]
-        frame, query = self._episodes.frame[self._rows, t][which], self._episodes.query[which]
-        asked = is_asked[which]
+        out["phase"][env_mask] = is_asked[env_mask]
+        out["move"][env_mask] = np.where(is_asked, NO_ACTION, self._episodes.action[self._rows, t])[env_mask]
+        frame, query = self._episodes.frame[self._rows, t][env_mask], self._episodes.query[env_mask]
+        asked = is_asked[env_mask]
         if self.config.obs == "symbols":
-            out["frame"][which] = np.where(asked, NOTHING, frame)
-            out["query"][which] = np.where(asked, query, NOTHING)
+            out["frame"][env_mask] = np.where(asked, NOTHING, frame)
+            out["query"][env_mask] = np.where(asked, query, NOTHING)
             return
         rgb, image = frames()[frame], np.zeros((len(asked), SIDE, SIDE, 3), np.uint8)
         rgb[asked], image[asked] = empty_room(), frames()[query[asked]]
-        out["rgb"][which], out["query"][which] = rgb, image
+        out["rgb"][env_mask], out["query"][env_mask] = rgb, image
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth; see the class."""
@@ -158,11 +158,11 @@ class RoomBallet(BatchTask):
         large = [image.repeat(_ZOOM, 0).repeat(_ZOOM, 1) for image in out.values()]
         return np.hstack([*large, self.draw_map(i, self._cells(self._episodes.place[i, : t + 1]))])
 
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """The rooms with the way through them; green, once it is asked, is the room of the dancer that is asked about; 360 x 360."""
         asked = self._cells(self._episodes.query_place[i : i + 1])
         cells = {(int(x), int(y)): (60, 170, 90) for x, y in asked[self._is_asked()[i : i + 1]]}
-        return draw_grid(self.ballet.side, cells, way, SIDE * _ZOOM)
+        return draw_grid(self.ballet.side, cells, path, SIDE * _ZOOM)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """The middles of the rooms."""
@@ -274,15 +274,15 @@ class MultiTaskBallet(RoomBallet):
         texts = self._descriptions[self._episodes.task[i]]
         self._said[i] = texts[np.random.default_rng(self._episodes.key[i]).integers(len(texts))]
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """What is seen, what is asked, and the task."""
-        super().observe(out, which)
+        super().observe(out, env_mask)
         tasks = (
             self._said
             if self.config.task_as == "language"
             else np.eye(len(TASKS), dtype=np.float32)[self._episodes.task]
         )
-        out["task"][which] = tasks[which]
+        out["task"][env_mask] = tasks[env_mask]
 
     def _task_space(self) -> dict[str, gym.Space]:
         if self.config.task_as == "language":

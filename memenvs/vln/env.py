@@ -134,9 +134,9 @@ class GraphNavigation(BatchTask):
         rewards = step_rewards(stopped, walks.success, before, walks.remaining, likeness, self._likeness())
         return np.where(active, rewards, 0.0), stopped
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Text, and what can be chosen as seen from where the agent looks."""
-        rows: np.ndarray | slice = slice(None) if which.all() else np.flatnonzero(which)  # a slice is faster
+        rows: np.ndarray | slice = slice(None) if env_mask.all() else np.flatnonzero(env_mask)  # a slice is faster
         node, column = self._walks.node[rows], self._view[rows] % COLUMNS
         out["instruction"][rows] = self._tokens[rows]
         out["instruction_mask"][rows] = self._tokens[rows] > 0
@@ -212,11 +212,11 @@ class GraphNavigation(BatchTask):
         way = self.graphs.position[[node for node, _ in self._trail[i]]]
         return np.concatenate([self.draw_map(i, way), draw_text(self._text[i])])
 
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """The graph from above with annotated path, goals and a walk; 512 x 512."""
         episode = self._ready[int(self._number[i])].episode
         return draw_map(
-            self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(way)
+            self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(path)
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:

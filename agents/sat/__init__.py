@@ -1,1 +1,1 @@
-"""Spatially-Aware Transformer: the Room Ballet model and its adaptive allocator."""
+"""SAT, the Spatially-Aware Transformer: Room Ballet model and adaptive allocation."""

@@ -1,4 +1,4 @@
-"""Adaptive allocation: learning by reward which strategy decides what a memory of limited room keeps."""
+"""Adaptive memory allocation (AMA): learns the retention strategy of a memory from rewards."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class AllocatorConfig:
 
     Attributes:
         hidden_dim: Width of the hidden layer; >= 1.
-        epsilon_start: Share of episodes whose strategy is drawn at random, at first; 0 ... 1.
-        epsilon_end: The same after `epsilon_steps` steps and from then on; 0 ... 1.
-        epsilon_steps: Steps in which it changes linearly from the first to the second, counted as the learner counts (batches, or steps in the
-            environment); >= 1.
-        loss_weight: Factor of its loss where that is added to the loss of the network that reads the memory; > 0.
+        epsilon_start: Probability of a random strategy at the start, 0 to 1.
+        epsilon_end: Probability of a random strategy after `epsilon_steps` steps, 0 to 1.
+        epsilon_steps: Steps of the linear change between the two, in the learner's unit (batches, or environment
+            steps); >= 1.
+        loss_weight: Weight of its loss beside the loss of the network that reads the memory; > 0.
     """
 
     hidden_dim: int = 64
@@ -45,27 +45,28 @@ class AllocatorConfig:
             raise ValueError(f"loss_weight must be above 0, got {self.loss_weight}")
 
     def epsilon_at(self, step: int) -> float:
-        """Share of episodes whose strategy is drawn after so many steps."""
+        """Return the probability of a random strategy after `step` steps."""
         done = min(step / self.epsilon_steps, 1.0)
         return self.epsilon_start + (self.epsilon_end - self.epsilon_start) * done
 
 
 class AdaptiveAllocator(nn.Module):
-    """Predicts the reward that each strategy earns in a task, and so says which one to use.
+    """Predicts the reward of each retention strategy in a task.
 
-    One decision an episode: Q(g)[h] is the mean reward of strategy h in task g; nothing is bootstrapped.
+    It is a contextual bandit with one decision an episode: Q(g)[h] is the mean reward of strategy h in task g, without
+    bootstrapping.
 
     Args:
-        task_dim: Width of the task vector g: 4 for one-hot, that of the encoder for sentences.
+        task_dim: Width G of the task vector g: 4 for one-hot tasks, that of the text encoder for descriptions.
         config: Settings; None for the defaults.
-        strategies: Names of those to choose from, two or more of `memenvs.retention`.
+        strategies: Names of two or more strategies of `memenvs.retention`.
 
     Attributes:
-        numbers: int64, (S,); numbers of `strategies` in `memenvs.retention.STRATEGY_NAMES`. Wherever a strategy comes in or goes out it is such
-            a number.
+        numbers: int64, (S,); numbers of `strategies` in `memenvs.retention.STRATEGY_NAMES`. All arguments and results
+            use these numbers.
 
     Raises:
-        ValueError: A setting is not allowed, or a strategy unknown.
+        ValueError: A setting is not allowed, or a strategy is unknown.
 
     Source:
         Spatially-Aware Transformer for Embodied Agents, 2024, section 3.3; sizes and order as in its release.
@@ -84,23 +85,24 @@ class AdaptiveAllocator(nn.Module):
         if len(strategies) < 2 or len(set(strategies)) < len(strategies):
             raise ValueError(f"strategies must be two or more different ones, got {list(strategies)}")
         self.config = config or AllocatorConfig()
-        self.task_dim, self.strategies = task_dim, tuple(strategies)
+        self.task_dim = task_dim
+        self.strategies = tuple(strategies)
         numbers = torch.tensor([STRATEGY_NAMES.index(name) for name in strategies])
         self.register_buffer("numbers", numbers, persistent=False)
         hidden = self.config.hidden_dim
         self.network = nn.Sequential(nn.Linear(task_dim, hidden), nn.ReLU(), nn.Linear(hidden, len(strategies)))
 
     def forward(self, tasks: Tensor) -> Tensor:
-        """What each strategy earns.
+        """Predict the reward Q of each strategy.
 
         Args:
-            tasks: float, (B, task_dim).
+            tasks: float, (B, G).
 
         Returns:
             float, (B, S), in the order of `strategies`.
 
         Raises:
-            ValueError: Task vectors have another width.
+            ValueError: The task vectors have another width.
         """
         if tasks.ndim != 2 or tasks.shape[1] != self.task_dim:
             raise ValueError(f"tasks must be (B, {self.task_dim}), got {tuple(tasks.shape)}")
@@ -108,21 +110,22 @@ class AdaptiveAllocator(nn.Module):
 
     @torch.no_grad()
     def distribution(self, tasks: Tensor) -> Tensor:
-        """softmax(Q), float (B, S): the article's distribution over strategies. It is reported, nothing is drawn from it."""
+        """Compute softmax(Q), float, (B, S), for reports; strategies are not drawn from it."""
         return self(tasks).softmax(-1)
 
     @torch.no_grad()
     def best(self, tasks: Tensor) -> Tensor:
-        """Number of the strategy that earns most in each task, int64 (B,); the first of equal ones."""
+        """Return the strategy with the largest Q, int64, (B,); the first of equal ones."""
         return self.numbers[self(tasks).argmax(-1)]
 
     def choose(self, tasks: Tensor, epsilon: float, rng: np.random.Generator) -> Tensor:
-        """The best strategy or, with probability `epsilon` and for each task by itself, one drawn from all.
+        """Choose a strategy for each task, epsilon-greedily.
 
         Args:
-            tasks: float, (B, task_dim).
-            epsilon: 0 ... 1; `config.epsilon_at` while learning. As many numbers are drawn whatever it is.
-            rng: Draws.
+            tasks: float, (B, G).
+            epsilon: Probability of a random strategy, 0 to 1; `config.epsilon_at` in training. The number of random
+                draws does not depend on it.
+            rng: Random generator.
 
         Returns:
             int64, (B,); numbers of strategies.
@@ -133,15 +136,15 @@ class AdaptiveAllocator(nn.Module):
         return torch.where(explores.to(device), self.numbers[drawn.to(device)], self.best(tasks))
 
     def loss(self, tasks: Tensor, chosen: Tensor, rewards: Tensor) -> Tensor:
-        """Mean of (R - Q(g)[h])^2, without `loss_weight`.
+        """Compute the mean of (R - Q(g)[h])^2, without `loss_weight`.
 
         Args:
-            tasks: float, (B, task_dim).
-            chosen: int64, (B,); numbers of the strategies that were used.
-            rewards: float, (B,); what they earned; no gradient flows into them.
+            tasks: float, (B, G).
+            chosen: int64, (B,); numbers of the strategies h that were used.
+            rewards: float, (B,); their rewards R, without gradient.
 
         Raises:
-            ValueError: A strategy is none of those to choose from.
+            ValueError: A strategy is not one of the allocator's.
         """
         index = (chosen[:, None] == self.numbers).long()
         if not bool(index.any(1).all()):
@@ -153,31 +156,34 @@ class AdaptiveAllocator(nn.Module):
 
 
 class EpisodeAllocator:
-    """An allocator at work in N environments: a strategy is chosen at the start of an episode, held to its end, and judged by its return.
+    """Chooses a strategy for each episode of N environments and learns from its return.
 
-    For reinforcement learning with a memory of limited room. What a memory has kept at each step follows from places and strategy alone
-    (`retained_steps`), so a learner stores the strategy and makes the memory again with gradients: episode by episode, as a state has one strategy for
-    each sequence. Exploration as in the source: `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
+    For reinforcement learning with a memory of limited capacity. The steps in memory follow from places and strategy
+    alone (`retained_steps`). So a learner stores the strategy and recomputes the memory with gradients, episode by
+    episode, because a state has one strategy for each sequence. Exploration as in the source:
+    `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
 
     Args:
-        allocator: Learns here, with an Adam of its own.
+        allocator: The allocator; it is trained here, with its own Adam.
         num_envs: N.
-        rng: Draws strategies; the learner saves it with its others.
-        learning_rate: Of Adam, > 0.
+        rng: Random generator of the strategies; the learner saves it with its others.
+        learning_rate: Learning rate of Adam, > 0.
 
     Attributes:
-        strategies: int64, (N,); numbers of the strategies that are held.
-        steps: Environment steps so far, by which exploration falls.
+        strategies: int64, (N,); numbers of the strategies of the current episodes.
+        steps: Environment steps so far; exploration decreases with them.
 
     Source:
-        Our specification of SAT, 5.8 (the article names PPO only).
+        Ours; the paper names PPO only.
     """
 
     def __init__(
         self, allocator: AdaptiveAllocator, num_envs: int, rng: np.random.Generator, learning_rate: float = 2.5e-4
     ) -> None:
         check_int("num_envs", num_envs)
-        self.allocator, self.rng, self.steps = allocator, rng, 0
+        self.allocator = allocator
+        self.rng = rng
+        self.steps = 0
         self.optimizer = torch.optim.Adam(allocator.parameters(), learning_rate)
         device = allocator.numbers.device
         self.strategies = torch.zeros(num_envs, dtype=torch.int64, device=device)
@@ -185,17 +191,17 @@ class EpisodeAllocator:
         self._returns = torch.zeros(num_envs, device=device)
 
     def begin(self, starts: Tensor, tasks: Tensor, state: State, *, explore: bool = True) -> State:
-        """Chooses a strategy wherever an episode starts; call it before each step.
+        """Choose a strategy where an episode starts; call it before each step.
 
         Args:
-            starts: bool, (N,); this is the first step of an episode.
-            tasks: float, (N, task_dim); a constant where there is one task.
-            state: Of a memory whose state has `strategy`, int64 (N,), as those of SAT have. (To "t-fifo", which knows no places, those that count
-                visits are FIFO.)
-            explore: False takes the best strategy of each task.
+            starts: bool, (N,); True at the first step of an episode.
+            tasks: float, (N, G); task vectors, a constant if there is only one task.
+            state: State of a memory with `strategy`, int64, (N,), such as SAT's. ("t-fifo" knows no places; strategies
+                that count visits act as FIFO on it.)
+            explore: Whether to explore; otherwise the best strategy of each task is taken.
 
         Returns:
-            The state with the strategies that are held now.
+            The state with the strategies of the current episodes.
 
         Raises:
             ValueError: The memory has no strategy.
@@ -212,14 +218,14 @@ class EpisodeAllocator:
         return state | {"strategy": self.strategies.clone()}
 
     def end(self, rewards: Tensor, ends: Tensor) -> list[float]:
-        """Adds up rewards, and learns from the episodes that are over; call it after each step.
+        """Add rewards to the returns and learn from finished episodes; call it after each step.
 
         Args:
             rewards: float, (N,); undiscounted.
-            ends: bool, (N,); this was the last step of an episode, terminated or truncated.
+            ends: bool, (N,); True where the step ended an episode, by termination or truncation.
 
         Returns:
-            Loss of each episode that is over, in the order of environments; one step of Adam was made for each.
+            Loss of each finished episode, in the order of environments. Each was followed by one step of Adam.
         """
         self.steps += len(rewards)
         self._returns = self._returns + rewards
@@ -234,16 +240,16 @@ class EpisodeAllocator:
         return losses
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that a checkpoint needs besides `rng`, by name."""
+        """Return all tensors of a checkpoint, by name; `rng` is saved by the learner."""
         network = {f"allocator.{name}": value for name, value in self.allocator.state_dict().items()}
         moments = {f"optimizer.{name}": value for name, value in optimizer_tensors(self.optimizer).items()}
         return self._episodes() | network | moments
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Goes on where `tensors` was called.
+        """Restore the tensors of a checkpoint.
 
         Raises:
-            ValueError: They are of another number of environments or another allocator, for instance of another width of the sentences.
+            ValueError: They are of another number of environments or another allocator, for example of another G.
         """
         moments = {k.removeprefix("optimizer."): v for k, v in tensors.items() if k.startswith("optimizer.")}
         rest = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
@@ -257,6 +263,7 @@ class EpisodeAllocator:
         self.steps = int(rest["steps"])
 
     def _episodes(self) -> dict[str, Tensor]:
+        """Return the tensors of the current episodes, by name."""
         counter = torch.tensor(self.steps)
         return {"strategies": self.strategies, "tasks": self._tasks, "returns": self._returns, "steps": counter}
 
@@ -264,25 +271,25 @@ class EpisodeAllocator:
 def retained_steps(
     places: np.ndarray, strategies: str | np.ndarray, capacity: int, *, n_places: int | None = None
 ) -> np.ndarray:
-    """Which steps of an episode are in memory at each of its steps, that step among them if it is stored.
+    """List the steps in memory at each step of an episode, itself included if it is stored.
 
     Args:
-        places: int, (B, T); place of each step, from the first of an episode on.
-        strategies: A name, or the number of one for each episode, int (B,).
-        capacity: Steps that there is room for, >= 1.
+        places: int, (B, T); place of each step, from the first step of an episode on.
+        strategies: Name of a strategy, or the number of one for each episode, int, (B,).
+        capacity: Number of steps that the memory can store, >= 1.
         n_places: As in `memenvs.retention.retained`.
 
     Returns:
-        int64, (B, T, capacity); numbers of steps in order of time, then -1.
+        int64, (B, T, capacity); numbers of steps in order of time, padded with -1.
 
     Raises:
         ValueError: As `memenvs.retention.retained`.
     """
-    gone = eviction_times(places, strategies, capacity, n_places=n_places)
-    batch, steps = gone.shape
+    evicted_at = eviction_times(places, strategies, capacity, n_places=n_places)
+    batch, steps = evicted_at.shape
     kept = np.full((batch, steps, capacity), -1)
     for t in range(steps):
-        held = gone[:, : t + 1] > t
-        row, step = held.nonzero()
-        kept[row, t, held.cumsum(1)[row, step] - 1] = step
+        in_memory = evicted_at[:, : t + 1] > t
+        row, step = in_memory.nonzero()
+        kept[row, t, in_memory.cumsum(1)[row, step] - 1] = step
     return kept

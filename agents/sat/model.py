@@ -1,8 +1,8 @@
-"""Models that answer Room Ballet's questions from a memory of whole episodes, in one forward pass.
+"""Models that answer Room Ballet's questions from a memory of a whole episode.
 
-They use the token memories of `memenvs.agents.memory`: the same codes, chunks, retention and `MemoryReader`. Three things
-differ. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is ever built.
-The query is a picture of the dancer in question, not the present step.
+They use the token memories of `memenvs.agents.memory`: the same codes, chunks, retention and `MemoryReader`, with three
+differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is
+ever built. The query is a picture of the dancer in question, not the present step.
 """
 
 from __future__ import annotations
@@ -43,21 +43,22 @@ class BalletModelConfig:
             for the action after each visit; the others encode frame, time and place. "sat-fifo-th" reads the most
             relevant chunks of time and "sat-pm-ph" those of places; the others read all tokens at once. "dnc-first" and
             "dnc-every" process the tokens one after the other (`DNCReader`).
-        strategy: What is kept if the capacity is too small, one of `memenvs.retention.STRATEGY_NAMES`. None is "quota" for
-            "sat-pm" and "sat-pm-ph" and "fifo" for the others. Not for DNCs, which read all visits.
-        capacity: Visits that are kept, >= 1. "task" takes the task's published protocol (all for a DNC). None keeps all.
-        time_index: Number that the time code encodes; see `time_indices`. With "t-fifo+a", actions have times of their own
-            between those of frames, so "slot" is not possible.
+        strategy: What is kept if the capacity is too small, one of `memenvs.retention.STRATEGY_NAMES`. None is
+            "quota" for "sat-pm" and "sat-pm-ph" and "fifo" for the others. Not for DNCs, which read all visits.
+        capacity: Visits that are kept, >= 1. "task" takes the task's published protocol (all for a DNC). None keeps
+            all.
+        time_index: Number that the time code encodes; see `time_indices`. With "t-fifo+a", actions have times of
+            their own between those of frames, so "slot" is not possible.
         place_code: Code of a place; see `PlaceCode`. For memories that know places.
         columns: Columns of the grid of places; see `PlaceCode`. For memories that know places.
         initialisation: "calibrated" scales frames as in `FrameEncoder`, starts with attention that is not uniform
             (`MemoryReader.sharpen`), and lets DNCs write to free cells and read similar ones (`DNCMemory.sharpen`).
             "release" keeps PyTorch's own weights.
-        keys_like_queries: Whether calibrated attention first attends to what resembles the query. It helps where the dance
-            is stored beside it: in Short Stay, or in its chunk. Not for DNCs.
+        keys_like_queries: Whether calibrated attention first attends to what resembles the query. It helps where the
+            dance is stored beside it: in Short Stay, or in its chunk. Not for DNCs.
         first: First step of a visit that is read, 0 to the task's `stay` - 1.
-        every: Stride between the steps of a visit that are read, 1 to `stay`. With 5, all dances still differ; even three
-            steps from step 20 on are enough.
+        every: Stride between the steps of a visit that are read, 1 to `stay`. With 5, all dances still differ; even
+            three steps from step 20 on are enough.
         chunk: Steps in a chunk, >= 1.
         top_k: Chunks that are read, >= 1.
         dim: Width D of tokens.
@@ -65,8 +66,8 @@ class BalletModelConfig:
         heads: Attention heads of the reader.
         mlp_dim: Hidden width of each layer's MLP.
         own_layers: Layers after which a second head predicts the dance of the queried dancer itself, 0 (none) to
-            `layers` - 1. It is trained together with the answer. For tasks that ask about another room's dance: these need
-            both finding the dancer and finding the other room, and neither is rewarded alone.
+            `layers` - 1. It is trained together with the answer. For tasks that ask about another room's dance: these
+            need both finding the dancer and finding the other room, and neither is rewarded alone.
         dnc: Settings of `DNCConfig`, for the two DNC memories.
 
     Raises:
@@ -132,7 +133,7 @@ class BalletModelConfig:
 
     @property
     def is_dnc(self) -> bool:
-        """Whether a DNC processes the tokens one after the other."""
+        """True if a DNC processes the tokens one after the other."""
         return self.memory.startswith("dnc")
 
     @property
@@ -143,16 +144,17 @@ class BalletModelConfig:
     @property
     def strategy_name(self) -> str:
         """Name of the retention strategy."""
-        return self.strategy or getattr(self.spec.config(), "strategy", "fifo")
+        default: str = getattr(self.spec.config(), "strategy", "fifo")
+        return default if self.strategy is None else self.strategy
 
     @property
     def uses_place(self) -> bool:
-        """Whether tokens encode where they were seen."""
+        """True if tokens encode places."""
         return self.spec.memory.uses_place
 
     @property
     def uses_action(self) -> bool:
-        """Whether the actions between visits are tokens too."""
+        """True if the actions between visits are tokens too."""
         return self.spec.memory.uses_move
 
 
@@ -201,9 +203,8 @@ class BalletModel(nn.Module):
             raise ValueError(f"own_layers must be 0 in tasks that ask about visits, got {config.own_layers}")
         self.task = task
         self.config = config
-        self.capacity = config.capacity
-        if isinstance(config.capacity, str):
-            self.capacity = None if config.is_dnc else task.capacity
+        published = None if config.is_dnc else task.capacity
+        self.capacity = published if isinstance(config.capacity, str) else config.capacity
         no_visits = np.zeros((1, task.visits), np.int64)
         retained(no_visits, config.strategy_name, self.capacity, n_places=task.rooms)  # raises if they do not fit
 
@@ -248,10 +249,10 @@ class BalletModel(nn.Module):
         return self.logits(episodes, strategies)[0]
 
     def logits(self, episodes: Episodes, strategies: np.ndarray | None = None) -> tuple[Tensor, Tensor | None]:
-        """Predict the answer and, after `own_layers`, the queried dancer's own dance; args as in `forward`.
+        """Predict the answer and the queried dancer's own dance; args as in `forward`.
 
         Returns:
-            float, (B, 8) each; None for the second without `own_layers`.
+            float, (B, 8) each; the second, after `own_layers`, is None without them.
         """
         query, tokens, chunks = self.reader_inputs(episodes, strategies)
         if isinstance(self.reader, DNCReader):
@@ -392,7 +393,7 @@ class BalletModel(nn.Module):
 
 
 def slots_by_place(in_memory: Tensor, places: Tensor) -> Tensor:
-    """Number the tokens in memory from the last one back, ordered by place and by time within a place.
+    """Number the tokens in memory from the last one back, in the order of place, then time.
 
     Args:
         in_memory: bool, (B, N); tokens in order of time.

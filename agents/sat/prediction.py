@@ -1,4 +1,4 @@
-"""Room Ballet as a task to learn by prediction: episodes, who decides what is kept of them, and the loss."""
+"""Room Ballet as a prediction task: batches, retention strategies, loss and scores."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from memenvs.room_ballet.tasks import NAMES, make_ballet
 
 @dataclass(frozen=True)
 class BalletBatch:
-    """Episodes with what was decided for them.
+    """Episodes with the retention strategy of each.
 
     Attributes:
-        episodes: B of them.
-        strategies: int64, (B,); what chooses what is kept of each.
-        tasks: float32, (B, G); what an allocator was told of each; None without one.
+        episodes: B episodes.
+        strategies: int64, (B,); number of the strategy of each.
+        tasks: float32, (B, G); task vectors, the inputs of an allocator; None without one.
     """
 
     episodes: Episodes
@@ -39,10 +39,10 @@ class BalletBatch:
 
 
 class BalletPrediction(PredictionModel):
-    """A model with one strategy for all episodes.
+    """A `BalletModel` with one retention strategy for all episodes.
 
     Args:
-        model: What answers.
+        model: The model.
     """
 
     def __init__(self, model: BalletModel) -> None:
@@ -50,23 +50,26 @@ class BalletPrediction(PredictionModel):
         self.model = model
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
-        """Episodes of the task; see `PredictionModel.sample`."""
+        """Draw episodes of the task; see `PredictionModel.sample`."""
         return BalletBatch(
             self.model.task.sample_batch(count, rng), strategy_numbers(self.model.config.strategy_name, count)
         )
 
     def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
         """Every `count`-th episode; see `PredictionModel.shard`."""
-        return BalletBatch(rows(batch.episodes, slice(rank, None, count)), batch.strategies[rank::count])
+        return BalletBatch(select_episodes(batch.episodes, slice(rank, None, count)), batch.strategies[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
-        """Mean cross-entropy of the answers, and of what is said of the dancers themselves if that is learned too; see `PredictionModel.loss`."""
+        """Compute the mean cross-entropy of the answers; see `PredictionModel.loss`.
+
+        With `own_layers`, that of the queried dancers' own dances is added.
+        """
         logits, own = self.model.logits(batch.episodes, batch.strategies)
-        losses, right = _graded(logits, batch.episodes.label)
+        losses, right = _grade(logits, batch.episodes.label)
         if own is None:
             return losses.mean(), {"accuracy": float(right.mean())}
         dance = batch.episodes.room_dance[np.arange(len(right)), batch.episodes.query_place]
-        own_losses, own_right = _graded(own, dance)
+        own_losses, own_right = _grade(own, dance)
         log = {
             "accuracy": float(right.mean()),
             "answer_loss": losses.mean().item(),
@@ -75,39 +78,42 @@ class BalletPrediction(PredictionModel):
         return losses.mean() + own_losses.mean(), log
 
     def _answer(self, batch: BalletBatch) -> tuple[Tensor, np.ndarray]:
-        """Cross-entropy of each answer, float (B,), and whether it is right, bool (B,)."""
-        return _graded(self.model(batch.episodes, batch.strategies), batch.episodes.label)
+        """Compute the cross-entropy of each answer, float (B,), and whether it is right, bool (B,)."""
+        return _grade(self.model(batch.episodes, batch.strategies), batch.episodes.label)
 
     def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """Accuracy, also where the memory holds what is asked about ("kept", where a single visit is); in several tasks by task."""
+        """Score each episode; see `PredictionModel.scores`.
+
+        Metrics are "accuracy" and "loss"; if questions are about visits, "kept" (the visit is in memory) and
+        "accuracy_kept" (accuracy where it is); if there are several tasks, "accuracy_TASK".
+        """
         losses, right = self._answer(batch)
-        found = {"accuracy": right.astype(float), "loss": losses.cpu().double().numpy()}
+        scores = {"accuracy": right.astype(float), "loss": losses.cpu().double().numpy()}
         episodes = batch.episodes
         if (episodes.query_visit >= 0).all():
-            kept = self.kept(batch)
-            found |= {"kept": kept.astype(float), "accuracy_kept": found["accuracy"][kept]}
+            kept = self.query_is_kept(batch)
+            scores |= {"kept": kept.astype(float), "accuracy_kept": scores["accuracy"][kept]}
         if len(self.model.task.questions) > 1:
             for number, task in enumerate(TASKS):
-                of_task = episodes.task == number
-                found[f"accuracy_{task}"] = found["accuracy"][of_task]
-        return found
+                scores[f"accuracy_{task}"] = scores["accuracy"][episodes.task == number]
+        return scores
 
-    def kept(self, batch: BalletBatch) -> np.ndarray:
-        """Whether the visit that is asked about is in memory at the question, bool (B,); for tasks that ask about visits."""
+    def query_is_kept(self, batch: BalletBatch) -> np.ndarray:
+        """Mark episodes whose queried visit is in memory, bool, (B,)."""
         visits = self.model.retained_visits(batch.episodes, batch.strategies)
         return visits[np.arange(len(visits)), batch.episodes.query_visit]
 
     def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """The chance that the best answer from the same memory is right; see `PredictionModel.ideal`.
+        """Compute the accuracy of the best answer from the same memory; see `PredictionModel.ideal`.
 
-        A memory of all visits that knows no places is asked for the next room or the opposite one by what the walk says of them; otherwise places
-        are taken as known.
+        The ideal observer knows the place of each visit. The exception are memories of all visits without places where
+        the question is about the next or the opposite room: there it infers places from the rules of the walk.
         """
         task, capacity, memory = self.model.task, self.model.capacity, self.model.config.memory
         if memory in ("t-fifo", "t-fifo+a") and task.questions[0] in ("next", "opposite") and capacity is None:
             return {"accuracy": ideal_without_places(task, batch.episodes, moves=memory == "t-fifo+a")}
-        room = task.visits if capacity is None else capacity
-        return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, room).accuracy}
+        limit = task.visits if capacity is None else capacity
+        return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, limit).accuracy}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +121,17 @@ class AllocationConfig:
     """Settings of `AllocatedBallet`.
 
     Attributes:
-        task_input: What the allocator gets of a task: its number ("task") or one of its descriptions ("text").
-        split: Which descriptions are held out for evaluation where it is in words; 0, 1 or 2.
-        encoder: Settings of `make_text_encoder`.
-        epsilon_start: As in `AllocatorConfig`, like the next two.
-        epsilon_end: See there.
-        epsilon_steps: See there; in batches.
-        loss_weight: See there.
-        rate: What the learning rate is multiplied with for the allocator, > 0.
-        only_kept: Whether answers are learned only from episodes in whose memory the visit that is asked about is left; False learns from all, as the
-            release does. The allocator learns from all in any case, and evaluation knows of nothing. For tasks that ask about visits.
+        task_input: Input of the allocator: "task" is the task's number, one-hot; "text" is one of its descriptions.
+        split: Split of the descriptions, 0, 1 or 2; it decides which are held out for evaluation. With "text".
+        encoder: Settings of `make_text_encoder`. With "text".
+        epsilon_start: See `AllocatorConfig`.
+        epsilon_end: See `AllocatorConfig`.
+        epsilon_steps: See `AllocatorConfig`; in batches.
+        loss_weight: See `AllocatorConfig`.
+        rate: Factor on the learning rate for the allocator, > 0.
+        only_kept: Whether the model learns only from episodes whose queried visit is in memory; False learns from
+            all, as the release does. The allocator always learns from all, and evaluation is not affected. For tasks
+            that ask about visits.
 
     Raises:
         TypeError: A value of another type.
@@ -154,7 +161,7 @@ class AllocationConfig:
 
     @property
     def allocator(self) -> AllocatorConfig:
-        """Those of the allocator."""
+        """Settings of the allocator."""
         return AllocatorConfig(
             epsilon_start=self.epsilon_start,
             epsilon_end=self.epsilon_end,
@@ -164,13 +171,14 @@ class AllocationConfig:
 
 
 class AllocatedBallet(BalletPrediction):
-    """A model with an allocator that learns, while the model does, which strategy each task is best answered with.
+    """A `BalletModel` with an allocator that learns which strategy suits each task.
 
-    The reward of a strategy is minus the loss of the answer. Evaluation takes the best strategy of each task.
+    Model and allocator learn at the same time. The reward of a strategy is minus the loss of the answer. Evaluation
+    takes the best strategy of each task.
 
     Args:
-        model: What answers.
-        config: Settings.
+        model: The model.
+        config: Settings of the allocator.
 
     Source:
         SAT, section 3.3 and its release.
@@ -178,7 +186,8 @@ class AllocatedBallet(BalletPrediction):
 
     def __init__(self, model: BalletModel, config: AllocationConfig) -> None:
         super().__init__(model)
-        self.config, self.encoder = config, None
+        self.config = config
+        self.encoder = None
         learned = held_out = torch.eye(len(TASKS))[:, None]
         if config.task_input == "text":
             self.encoder = make_text_encoder(**config.encoder)
@@ -192,7 +201,7 @@ class AllocatedBallet(BalletPrediction):
     encoder: TextEncoder | None
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
-        """Episodes, what is told of each, and the strategies that are chosen; see `PredictionModel.sample`."""
+        """Draw episodes and task vectors, and choose strategies; see `PredictionModel.sample`."""
         episodes = self.model.task.sample_batch(count, rng)
         vectors = self.held_out if step is None else self.learned
         which = rng.integers(vectors.shape[1], size=count)
@@ -206,60 +215,61 @@ class AllocatedBallet(BalletPrediction):
         return replace(super().shard(batch, rank, count), tasks=batch.tasks[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
-        """The loss of the answers and that of the allocator; see `PredictionModel.loss`."""
+        """Add the loss of the answers and that of the allocator; see `PredictionModel.loss`."""
         assert batch.tasks is not None
         losses, right = self._answer(batch)
         chosen = torch.from_numpy(batch.strategies).to(losses.device)
         with torch.autocast(losses.device.type, enabled=False):
-            wrong = self.allocator.loss(batch.tasks, chosen, -losses)
-        learned = torch.ones_like(losses)
+            q_loss = self.allocator.loss(batch.tasks, chosen, -losses)
+        weights = torch.ones_like(losses)
         if self.config.only_kept:
-            learned = torch.from_numpy(self.kept(batch)).to(losses)
-        total = (learned * losses).mean() + self.config.loss_weight * wrong
-        return total, {"accuracy": float(right.mean()), "answer_loss": losses.mean().item(), "q_loss": wrong.item()}
+            weights = torch.from_numpy(self.query_is_kept(batch)).to(losses)
+        total = (weights * losses).mean() + self.config.loss_weight * q_loss
+        return total, {"accuracy": float(right.mean()), "answer_loss": losses.mean().item(), "q_loss": q_loss.item()}
 
     def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """Accuracies, and for each task softmax(Q) of each strategy ("q_TASK_STRATEGY"); see `PredictionModel.scores`."""
+        """Add softmax(Q) of each strategy, "q_TASK_STRATEGY"; see `BalletPrediction.scores`."""
         assert batch.tasks is not None
-        found = super().scores(batch)
+        scores = super().scores(batch)
         shares = self.allocator.distribution(batch.tasks).cpu().double().numpy()
         for number, task in enumerate(TASKS):
             of_task = batch.episodes.task == number
-            found |= {f"q_{task}_{name}": shares[of_task, i] for i, name in enumerate(STRATEGIES)}
-        return found
+            scores |= {f"q_{task}_{name}": shares[of_task, i] for i, name in enumerate(STRATEGIES)}
+        return scores
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
-        """The allocator has a learning rate of its own."""
+        """Return the parameters of model and allocator, which has its own learning rate."""
         return [(list(self.model.parameters()), 1.0), (list(self.allocator.parameters()), self.config.rate)]
 
     def inputs(self) -> dict[str, Any]:
-        """The encoder of sentences; see `PredictionModel.inputs`."""
+        """Identify the text encoder; see `PredictionModel.inputs`."""
         if self.encoder is None:
             return {}
         return {"features_dim": self.encoder.features_dim, "fingerprint": self.encoder.fingerprint}
 
     def check_inputs(self, saved: dict[str, Any], where: str) -> None:
-        """Refuses another encoder of sentences; see `PredictionModel.check_inputs`."""
+        """Refuse another text encoder; see `PredictionModel.check_inputs`."""
         if self.encoder is not None and saved:
             check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
 
 
 def _vectors(encoder: TextEncoder, split: int, part: Literal["train", "held_out"]) -> Tensor:
-    """Vectors of the descriptions of each task, float32, (tasks, descriptions, G)."""
+    """Encode the descriptions of each task; float32, (tasks, descriptions, G)."""
     texts = load_descriptions().part(split, part)
     return torch.from_numpy(np.stack([encoder(each) for each in texts]))
 
 
 def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> PredictionModel:
-    """What is learned in a Room Ballet.
+    """Make the model that learns a Room Ballet.
 
     Args:
         env: Id of the environment.
-        env_kwargs: Its settings, those of `make_ballet`.
-        settings: Fields of `BalletModelConfig`; with `allocation`, fields of `AllocationConfig`, strategies are chosen and learned about.
+        env_kwargs: Settings of the environment, those of `make_ballet`.
+        settings: Fields of `BalletModelConfig`. With `allocation`, a dict of fields of `AllocationConfig`, an allocator
+            chooses the strategies.
 
     Raises:
-        ValueError: The environment is no Room Ballet, or a setting is not allowed.
+        ValueError: The environment is not a Room Ballet, or a setting is not allowed.
         TypeError: A setting does not exist.
     """
     ids = {f"memenvs/RoomBallet-{name}-v0": name for name in NAMES}
@@ -274,8 +284,8 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
         raise ValueError(f"strategy must be left out where it is chosen (allocation), got {own['strategy']!r}")
     if model.capacity is None:
         raise ValueError(
-            f"allocation must be left out where all visits are kept, got {allocation} with memory {model.config.memory!r} and capacity "
-            f"{model.config.capacity!r}"
+            f"allocation must be left out where all visits are kept, got {allocation} with memory "
+            f"{model.config.memory!r} and capacity {model.config.capacity!r}"
         )
     if model.own_head is not None:
         raise ValueError(f"own_layers must be 0 where strategies are chosen (allocation), got {own['own_layers']}")
@@ -285,17 +295,17 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
             raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
     config = AllocationConfig(**allocation)
     if config.only_kept and model.task.asks_of_rooms:
-        raise ValueError("only_kept must be False in a task that asks about rooms and not about a visit, got True")
+        raise ValueError("only_kept must be False in a task with questions about rooms, not visits, got True")
     return AllocatedBallet(model, config)
 
 
-def _graded(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """Cross-entropy of each answer, (B, 8) for (B,) dances, and whether it is right, bool (B,)."""
+def _grade(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    """Compare logits, float (B, 8), with dances, (B,): cross-entropies, float (B,), and right answers, bool (B,)."""
     labels = torch.from_numpy(dances.astype(np.int64)).to(logits.device)
     right = (logits.detach().argmax(1) == labels).cpu().numpy()
     return functional.cross_entropy(logits.float(), labels, reduction="none"), right
 
 
-def rows(episodes: Episodes, index: slice | np.ndarray) -> Episodes:
-    """Some of the episodes of a batch."""
+def select_episodes(episodes: Episodes, index: slice | np.ndarray) -> Episodes:
+    """Select some episodes of a batch."""
     return replace(episodes, **{each.name: getattr(episodes, each.name)[index] for each in fields(episodes)})

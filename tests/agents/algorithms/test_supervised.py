@@ -280,9 +280,7 @@ def test_where_everything_is_kept_there_is_no_strategy_to_choose(task, settings)
 
 def test_only_a_visit_can_be_known_to_be_kept():
     settings = {"layers": 1, "capacity": 9, "allocation": {"only_kept": True}}
-    with pytest.raises(
-        ValueError, match="only_kept must be False in a task that asks about rooms and not about a visit, got True"
-    ):
+    with pytest.raises(ValueError, match="only_kept must be False in a task with questions about rooms"):
         make_run_model(with_overrides(SMALL, [("env", "memenvs/RoomBallet-Next-v0"), ("policy", settings)]))
 
 

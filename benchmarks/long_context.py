@@ -253,15 +253,15 @@ def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str
             torch.cuda.synchronize()
         return time.perf_counter() if on_gpu else time.process_time()
 
-    refresh = model._refresh
+    refresh = model._refresh_memory
 
-    def timed_refresh(end: int, last_of_rollout: bool) -> None:
+    def timed_refresh(end: int, *, rewrite: bool) -> None:
         began = now()
-        refresh(end, last_of_rollout)
+        refresh(end, rewrite=rewrite)
         spent["last_refresh"] = now() - began
         spent["refresh"] += spent["last_refresh"]
 
-    model._refresh = timed_refresh  # type: ignore[method-assign]
+    model._refresh_memory = timed_refresh  # type: ignore[method-assign]
     _, callback = model._setup_learn(steps)
     assert model.env is not None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -314,15 +314,15 @@ def at_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> Iter
 def count_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> dict[str, int]:
     """Operations of the n-th update: of one epoch with the divergence measured after it, and of the refresh."""
     with at_update(size, steps, updates, scheme, n) as model:
-        refresh, counted = model._refresh, {"refresh": 0}
+        refresh, counted = model._refresh_memory, {"refresh": 0}
         with Flops(skip=True) as flops:
 
-            def counting_refresh(end: int, last_of_rollout: bool) -> None:
+            def counting_refresh(end: int, *, rewrite: bool) -> None:
                 before = flops.total
-                refresh(end, last_of_rollout)
+                refresh(end, rewrite=rewrite)
                 counted["refresh"] = flops.total - before
 
-            model._refresh = counting_refresh  # type: ignore[method-assign]
+            model._refresh_memory = counting_refresh  # type: ignore[method-assign]
             model.train()
         return {"update": flops.total - counted["refresh"], **counted}
 

@@ -114,7 +114,7 @@ def turns_right(run: RunDirectory, world: Tours) -> np.ndarray:
     for house in range(len(world.houses)):
         numbers = range(house * count, (house + 1) * count)
         with torch.no_grad():
-            steps = model.play(env, 0, taught=True, episodes=numbers).steps
+            steps = model.play(env, 0, teacher_forcing=True, episodes=numbers).steps
         agreed = [dict(zip(step.rows.tolist(), step.teacher_agreement.tolist(), strict=True)) for step in steps]
         found[numbers] = [agreed[world.moves_again(number)[1]][row] > 0 for row, number in enumerate(numbers)]
     env.close()

@@ -153,7 +153,7 @@ def test_the_decision_that_memory_has_to_tell(monkeypatch, tmp_path):
     class Model:
         policy = SimpleNamespace(set_training_mode=lambda mode: None)
 
-        def play(self, env, number, *, taught, episodes):
+        def play(self, env, number, *, teacher_forcing, episodes):
             rows = torch.arange(env.num_envs)
             agreed = [torch.full((len(rows),), float(decision == 12)) for decision in range(30)]
             return SimpleNamespace(

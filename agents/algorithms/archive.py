@@ -1,6 +1,6 @@
-"""Files of JSON and safetensors, several in one zip archive. Nothing in them is ever executed.
+"""Archives: JSON and safetensors files in one zip file. Reading one executes nothing.
 
-A file is written under a temporary name and renamed, so it is whole or not there.
+A file is written under a temporary name and renamed, so it is complete or not there.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterable
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -19,19 +20,20 @@ from torch import Tensor, nn
 from memenvs.files import write_file
 
 FORMAT = 1
+"""Number of the format, in `config.json` of each archive."""
 
 
 def write(path: str | PathLike[str], members: dict[str, bytes]) -> None:
-    """Writes an archive of these members, whole or not at all."""
+    """Write an archive of these members, name -> content."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data)  # no time stamp: equal learners give equal files
+            archive.writestr(zipfile.ZipInfo(name), data)  # without a time stamp: equal learners give equal files
     write_file(Path(path), buffer.getvalue())
 
 
-def read(path: str | PathLike[str], required: tuple[str, ...]) -> dict[str, bytes]:
-    """The members of a file, checked for completeness.
+def read(path: str | PathLike[str], required: Iterable[str]) -> dict[str, bytes]:
+    """Read the members of an archive, name -> content.
 
     Args:
         path: The file.
@@ -39,7 +41,7 @@ def read(path: str | PathLike[str], required: tuple[str, ...]) -> dict[str, byte
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is not whole or not ours.
+        ValueError: The file is cut short or not an archive of this format.
     """
     path = Path(path)
     if not path.is_file():
@@ -58,10 +60,8 @@ def read(path: str | PathLike[str], required: tuple[str, ...]) -> dict[str, byte
     return members
 
 
-def read_json_member(
-    path: str | PathLike[str], members: dict[str, bytes], name: str, keys: tuple[str, ...]
-) -> dict[str, Any]:
-    """A JSON member that has these keys."""
+def parse_json(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: Iterable[str]) -> dict[str, Any]:
+    """Parse a JSON member; raise a ValueError if it is not JSON or lacks one of these keys."""
     try:
         data = json.loads(members[name])
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -73,7 +73,16 @@ def read_json_member(
 
 
 def parse_config(path: str | PathLike[str], saved: dict[str, Any], config_type: type) -> Any:
-    """The settings of a file; those that it lacks have their defaults."""
+    """Make a config of saved settings; settings newer than the file get their defaults.
+
+    Args:
+        path: The file, for messages.
+        saved: Settings by name.
+        config_type: Class of the config, a dataclass.
+
+    Raises:
+        ValueError: A setting is unknown or not allowed.
+    """
     known = [each.name for each in fields(config_type)]
     for name in saved:
         if name not in known:
@@ -85,12 +94,12 @@ def parse_config(path: str | PathLike[str], saved: dict[str, Any], config_type: 
 
 
 def cpu_copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as safetensors takes them: on the CPU, contiguous, none a view of another."""
+    """Copy tensors as safetensors needs them: on the CPU, contiguous, none a view of another."""
     return {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """State of Adam as named tensors: "<index of the parameter>.<name>"."""
+    """Return the state of Adam as named tensors: "INDEX OF THE PARAMETER.NAME" -> tensor."""
     state = optimizer.state_dict()["state"]
     return {
         f"{index}.{name}": torch.as_tensor(value) for index, entry in state.items() for name, value in entry.items()
@@ -98,28 +107,43 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter], tensors: dict[str, Tensor]) -> None:
-    """Puts the state of Adam into an optimiser of these parameters; those that had no gradient yet have none."""
-    begun = {key.partition(".")[0] for key in tensors}
+    """Restore the state of Adam from named tensors.
+
+    Args:
+        optimizer: Optimizer of the parameters.
+        trained: Parameters in the order of the optimizer. Those that had no gradient yet have no tensors.
+        tensors: As `optimizer_tensors` returns them.
+
+    Raises:
+        ValueError: The tensors do not fit the parameters.
+    """
+    with_state = {key.partition(".")[0] for key in tensors}
     expected: dict[str, Tensor] = {}
     state: dict[int, dict[str, Tensor]] = {}
     for i, parameter in enumerate(trained):
-        if str(i) in begun:
-            moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
-            expected |= {f"{i}.{name}": like for name, like in moments.items()}
-            state[i] = {name: tensors[f"{i}.{name}"] for name in moments if f"{i}.{name}" in tensors}
+        if str(i) in with_state:
+            entries = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}  # shapes to expect
+            expected |= {f"{i}.{name}": like for name, like in entries.items()}
+            state[i] = {name: tensors[f"{i}.{name}"] for name in entries if f"{i}.{name}" in tensors}
     check_tensors("optimizer.safetensors", tensors, expected)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def check_tensors(member: str, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Raises a ValueError that names the first tensor of a member that is missing, too many, or of another shape or dtype."""
+    """Raise a ValueError that names the first tensor that does not fit.
+
+    Args:
+        member: Name of the archive's member, for the message.
+        found: Tensors of the member.
+        expected: Tensors with the names, shapes and dtypes that it must have.
+    """
     for name, like in expected.items():
         if name not in found:
             raise ValueError(f"{member}: does not fit the policy, {name!r} is missing")
-        shape, dtype = tuple(like.shape), like.dtype
-        if tuple(found[name].shape) != shape or found[name].dtype != dtype:
+        shape = tuple(like.shape)
+        if tuple(found[name].shape) != shape or found[name].dtype != like.dtype:
             got = f"{found[name].dtype} {tuple(found[name].shape)}"
-            raise ValueError(f"{member}: does not fit the policy, {name!r} must be {dtype} {shape}, got {got}")
+            raise ValueError(f"{member}: does not fit the policy, {name!r} must be {like.dtype} {shape}, got {got}")
     for name in sorted(found):  # safetensors gives them in any order
         if name not in expected:
             raise ValueError(f"{member}: does not fit the policy, which has no {name!r}")

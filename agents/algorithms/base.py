@@ -1,4 +1,4 @@
-"""What every learner with a memory is: a policy with its generators, in an environment with trials, saved without pickle."""
+"""Base of every learner with a memory: constructor, generators, trials, acting."""
 
 from __future__ import annotations
 
@@ -6,66 +6,108 @@ from abc import abstractmethod
 from dataclasses import fields, replace
 from inspect import signature
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from stable_baselines3.common.base_class import BaseAlgorithm
+from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, PyTorchObs
+from stable_baselines3.common.utils import safe_mean
 from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.algorithms.finite import check_finite
+from memenvs.agents.algorithms.saving import SavableAlgorithm
 from memenvs.agents.memory import State
-from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import encoder_fingerprint, vocabulary_fingerprint
 from memenvs.checks import choices_for
 
 
-class MemoryAlgorithm(BaseAlgorithm):
-    """A Stable-Baselines3 algorithm that acts with a memory, in trials; how it collects and learns is the business of a subclass.
+class MemoryAlgorithm(SavableAlgorithm):
+    """A Stable-Baselines3 algorithm whose policy has a memory and whose episodes form trials.
 
-    Nothing global is seeded: weights are drawn inside `torch.random.fork_rng`, everything else from generators of the model's own.
+    Subclasses collect experience and learn from it. No global generator is seeded: weights are drawn inside
+    `torch.random.fork_rng`, everything else from generators of the learner.
+
+    Args:
+        policy: Name of a policy class in `policy_aliases`, or a subclass of one.
+        env: Any Gymnasium environment or `VecEnv`; `memenvs.agents.make_vec_env` makes fast ones. None to act only.
+        config: Settings of class `config_type`; None for the defaults.
+        policy_kwargs: Settings of the policy.
+        tensorboard_log: Folder for TensorBoard; None for none.
+        verbose: 0 is silent, 1 prints training logs.
+        seed: Seed of weights, actions and environments; None draws one.
+        device: "auto", "cpu" or "cuda".
+        processes: Processes that learn together, see `memenvs.agents.algorithms.distributed.launched`; None: this one
+            alone.
+        **overrides: Fields of the config to change.
 
     Attributes:
-        config: Settings of the learner, of the class `config_type`.
-        rngs: NumPy's generators by the names in `rng_names`.
+        config: Settings of the learner.
+        rngs: NumPy generators, by the names in `rng_names`.
+
+    Raises:
+        ValueError: A setting is not allowed, or several processes are given to a learner that learns in one.
+        TypeError: A setting does not exist.
     """
 
-    config: Any
-    config_type: ClassVar[type]
-    rng_names: ClassVar[tuple[str, ...]]
-    saved_attributes: ClassVar[tuple[str, ...]] = ()
-    """Attributes, plain numbers, that a checkpoint keeps of this kind of learner."""
-    processes: Processes
-    policy: ActingPolicy
-    default_policy: ClassVar[str] = "MemoryPolicy"
-    """Name of the class of its policy in `policy_aliases`."""
-    policy_aliases = {"MemoryPolicy": MemoryPolicy}  # noqa: RUF012  (declared so by Stable-Baselines3)
+    action_spaces: ClassVar[tuple[type[spaces.Space], ...]] = (spaces.Discrete,)
+    """Kinds of action spaces that it can learn in."""
+    learns_in_processes: ClassVar[bool] = False
+    """True if several processes can learn together."""
 
-    # ------------------------------------------------------------------ set-up
-
-    def _configure(self, config: Any, overrides: dict[str, Any], processes: Processes | None) -> None:
-        """Takes over what Stable-Baselines3's constructor does not know; called before it, as it takes some of its arguments from here.
-
-        Args:
-            config: Settings of the class `config_type`; None for the defaults.
-            overrides: Fields of it to change.
-            processes: Those that learn together; None: this one alone.
-
-        Raises:
-            ValueError: A setting is not allowed.
-            TypeError: A setting does not exist.
-        """
+    def __init__(
+        self,
+        policy: str | type[ActingPolicy],
+        env: GymEnv | str | None,
+        config: Any = None,
+        *,
+        policy_kwargs: dict[str, Any] | None = None,
+        tensorboard_log: str | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: torch.device | str = "auto",
+        processes: Processes | None = None,
+        _init_setup_model: bool = True,
+        **overrides: Any,
+    ) -> None:
         known = [field.name for field in fields(self.config_type)]
         for name in overrides:
             if name not in known:
                 raise TypeError(f"unknown setting {name!r}; {choices_for(name, known)}")
         self.config = replace(self.config_type() if config is None else config, **overrides)
         self.processes = processes or Processes()
+        if self.processes.count > 1 and not self.learns_in_processes:
+            raise ValueError(f"{type(self).__name__} learns in one process, got a launch of {self.processes.count}")
+        super().__init__(
+            policy,
+            env,
+            learning_rate=self.config.learning_rate,
+            policy_kwargs=self._complete_policy_kwargs(policy_kwargs or {}),
+            tensorboard_log=tensorboard_log if self.processes.is_first else None,
+            verbose=verbose if self.processes.is_first else 0,
+            seed=seed,
+            device=device,
+            supported_action_spaces=self.action_spaces,
+            **self._sb3_arguments(),
+        )
+        if _init_setup_model:
+            self._setup_model()
+
+    # ------------------------------------------------------------------ set-up
+
+    def _complete_policy_kwargs(self, policy_kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return settings of the policy with those that the config determines."""
+        return policy_kwargs
+
+    def _sb3_arguments(self) -> dict[str, Any]:
+        """Return further arguments of the constructor of the Stable-Baselines3 class below."""
+        return {"support_multi_env": True}
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
@@ -78,19 +120,19 @@ class MemoryAlgorithm(BaseAlgorithm):
         self.policy.generator = torch.Generator(self.device)
         self._has_trials = False
         self._trial_start = torch.zeros(1, dtype=torch.bool)
-        self._begun = False  # whether the environment was reset for the rollout that comes next
-        self._resume_options: list[dict[str, Any]] | None = None
-        self._fit_env()
+        self._is_reset = False  # True if the environment was just reset for the next rollout
+        self._resume_options: list[dict[str, Any]] | None = None  # trials to go on with after `load`
+        self._setup_env()
         self._seed_generators(seed)
         if self.seed is not None and self.env is not None:
             self._seed_env(self.env, self.seed)
 
     def _new_policy(self, seed: int) -> ActingPolicy:
-        """A policy with weights drawn from the seed; the global generator stays as it was."""
-        taken = signature(self.policy_class).parameters.values()
-        known = [each.name for each in taken if each.kind is each.KEYWORD_ONLY]
+        """Make a policy with weights drawn from the seed, without the global generator."""
+        parameters = signature(self.policy_class).parameters.values()
+        known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
         for name in self.policy_kwargs:
-            if name not in known and not any(each.kind is each.VAR_KEYWORD for each in taken):
+            if name not in known and not any(each.kind is each.VAR_KEYWORD for each in parameters):
                 raise TypeError(f"unknown setting {name!r} of {self.policy_class.__name__}; {choices_for(name, known)}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -100,18 +142,18 @@ class MemoryAlgorithm(BaseAlgorithm):
         assert isinstance(policy, ActingPolicy)
         return policy
 
-    def _fit_env(self) -> None:
-        """Makes room for what `n_envs` environments bring; called before the first rollout and in another environment.
+    def _setup_env(self) -> None:
+        """Check the environment and allocate what depends on it; called at the start and by `set_env`.
 
         Raises:
-            ValueError: The policy cannot act in `env`.
+            ValueError: The learner cannot learn in `env`.
         """
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Goes on in another environment, of any number of copies; the next rollout begins with a reset.
+        """Go on in another environment, of any number of copies; the next rollout begins with a reset.
 
         Args:
-            env: With the spaces of the model.
+            env: Environment with the spaces of the learner.
             force_reset: Must be True: a rollout cannot go on in another environment.
 
         Raises:
@@ -124,25 +166,30 @@ class MemoryAlgorithm(BaseAlgorithm):
             if getattr(env, name) != getattr(self, name):
                 raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
         self.policy.check_env(env)
-        before = self.env, self.n_envs
-        self.env, self.n_envs = env, env.num_envs
+        before = (self.env, self.n_envs)
+        self.env = env
+        self.n_envs = env.num_envs
         try:
-            self._fit_env()
+            self._setup_env()
         except ValueError:
             self.env, self.n_envs = before
             raise
         super().set_env(env)
-        self._has_trials, self._resume_options = False, None
+        self._has_trials = False
+        self._resume_options = None
 
     def set_random_seed(self, seed: int | None = None) -> None:
-        """Seeds every generator of the learner, and the environment; None leaves them. Nothing global is touched."""
+        """Seed every generator of the learner, and the environment; None changes nothing."""
         if seed is not None:
             self._seed_generators(seed)
             if self.env is not None:
                 self._seed_env(self.env, seed)
 
     def _seed_env(self, env: VecEnv, seed: int) -> None:
-        """Environment i of n, in all processes, gets seed * n + i, so that learners of other seeds share none (SB3's seed + i does)."""
+        """Seed environment i of all n in all processes with seed * n + i.
+
+        Learners with different seeds then share no environment; with seed + i, as in Stable-Baselines3, they would.
+        """
         env.seed((seed * self.processes.count + self.processes.rank) * env.num_envs)
 
     def _seed_generators(self, seed: int) -> None:
@@ -163,63 +210,110 @@ class MemoryAlgorithm(BaseAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.env is None:
             raise RuntimeError("learn was called without an environment; pass one to load, or call set_env")
-        if reset_num_timesteps or self._last_obs is None:  # these are reset by Stable-Baselines3
+        if reset_num_timesteps or self._last_obs is None:  # Stable-Baselines3 resets the environment in these cases
             if self._resume_options is not None:
                 self.env.set_options(self._resume_options)
                 self._resume_options = None
             elif self._has_trials:
                 self.env.set_options({"new_trial": True})
-            self._begun = True
-            self._forget_rollout()
+            self._is_reset = True
+            self._discard_rollout()
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
-    def _forget_rollout(self) -> None:
-        """Drops what was collected of a rollout that does not go on."""
+    def _discard_rollout(self) -> None:
+        """Drop the experience of a rollout that does not go on."""
 
     def load_features(self, path: str | PathLike[str]) -> None:
-        """Starts with the encoder of another learner; see `memenvs.agents.algorithms.checkpoint.load_features`."""
+        """Load the encoder of another learner; see `memenvs.agents.algorithms.checkpoint.load_features`."""
         assert isinstance(self.policy, MemoryPolicy)
         checkpoint.load_features(self.policy, path)
 
     # ------------------------------------------------------------------ acting
 
-    def _note_starts(self, env: VecEnv, dones: np.ndarray) -> None:
-        """Which environments start an episode, and a trial, with the observation that came last."""
-        self._last_episode_starts = dones
-        if not dones.any():
-            self._episode_start = self._trial_start = torch.zeros(len(dones), dtype=torch.bool, device=self.device)
-            return
-        trial = dones.copy()
-        if self._has_trials:
-            for i in np.flatnonzero(dones).tolist():
-                trial[i] = env.unwrapped.reset_infos[i]["trial_start"]
-        self._episode_start = torch.as_tensor(dones, device=self.device)
-        self._trial_start = torch.as_tensor(trial, device=self.device)
-
     def _start_trials(self, env: VecEnv) -> None:
-        """Brings every environment to the first observation of a trial (of an episode where there are no trials)."""
-        if not self._begun and not self._trials_are_fresh():
+        """Bring every environment to the start of a trial (of an episode if there are no trials)."""
+        if not self._is_reset and not self._trials_are_fresh():
             if self._has_trials:
                 env.set_options({"new_trial": True})
             self._last_obs = env.reset()  # type: ignore[assignment]
-        self._begun = False
+        self._is_reset = False
         self._episode_start = torch.ones(env.num_envs, dtype=torch.bool, device=self.device)
         self._trial_start = self._episode_start.clone()
 
     def _trials_are_fresh(self) -> bool:
-        """Whether every environment has just begun a trial by itself."""
+        """Return True if every environment has just started a trial by itself."""
         return self._has_trials and bool(self._trial_start.all())
 
-    def _when(self) -> str:
-        """How far learning has come, for messages."""
+    def _act(self, observations: PyTorchObs, state: State, episode_start: Tensor, trial_start: Tensor) -> PolicyOutput:
+        """Let the policy act; raise a ValueError if its outputs are not finite."""
+        output = self.policy.act(observations, state, episode_start, trial_start)
+        self._check_outputs(output.is_finite)
+        return output
+
+    def _check_outputs(self, is_finite: bool) -> None:
+        if not is_finite:
+            raise ValueError(
+                f"the policy's outputs must be finite, got NaN or infinity {self._progress()}; lower learning_rate or "
+                "max_grad_norm, or check the observations"
+            )
+
+    def _step_env(self, env: VecEnv, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Step all environments; raise a ValueError if a reward is not finite.
+
+        Args:
+            env: N environments.
+            actions: Actions as the environment takes them, (N, ...).
+
+        Returns:
+            Observations, rewards float32 (N,), dones bool (N,), and infos, as `VecEnv.step` returns them.
+        """
+        observations, rewards, dones, infos = env.step(actions)
+        if not np.isfinite(rewards).all():
+            raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._progress()}")
+        return observations, rewards, dones, infos
+
+    def _update_starts(self, env: VecEnv, dones: np.ndarray) -> None:
+        """Store which environments start an episode, and a trial, with the latest observation.
+
+        Args:
+            env: N environments.
+            dones: bool, (N,); True where the latest step ended an episode.
+        """
+        self._last_episode_starts = dones
+        if not dones.any():
+            self._episode_start = self._trial_start = torch.zeros(len(dones), dtype=torch.bool, device=self.device)
+            return
+        trial_start = dones.copy()
+        if self._has_trials:
+            for i in np.flatnonzero(dones).tolist():
+                trial_start[i] = env.unwrapped.reset_infos[i]["trial_start"]
+        self._episode_start = torch.as_tensor(dones, device=self.device)
+        self._trial_start = torch.as_tensor(trial_start, device=self.device)
+
+    # ------------------------------------------------------------------ messages and logs
+
+    def _progress(self) -> str:
+        """Progress of learning, for messages."""
         return f"after {self.num_timesteps} environment steps and {self._n_updates} updates"
+
+    def _check_update(self, statistics: dict[str, float]) -> None:
+        """Raise a ValueError if a loss or gradient of the current update is not finite."""
+        check_finite(statistics, f"in update {self._n_updates + 1}, {self._progress()}")
+
+    def _record_episodes(self) -> None:
+        """Log return, length and success rate of the latest episodes."""
+        if self.ep_info_buffer:
+            self.logger.record("rollout/ep_rew_mean", safe_mean([info["r"] for info in self.ep_info_buffer]))
+            self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
+        if self.ep_success_buffer:
+            self.logger.record("rollout/success_rate", safe_mean(self.ep_success_buffer))
 
     # ------------------------------------------------------------------ use
 
     @property
     @abstractmethod
     def at_rollout_boundary(self) -> bool:
-        """Whether the model can be saved so that it resumes exactly: no rollout is half done."""
+        """True if a learner that is saved now resumes exactly: no rollout is half done."""
 
     def predict(  # type: ignore[override]
         self,
@@ -228,24 +322,9 @@ class MemoryAlgorithm(BaseAlgorithm):
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
     ) -> tuple[np.ndarray, State]:
-        """Actions and the next state; see `MemoryPolicy.predict`."""
+        """Return actions and the next state; see `ActingPolicy.predict`."""
         return self.policy.predict(observation, state, episode_start, deterministic)
 
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:
         """Replace the previous action in a state; see `ActingPolicy.update_previous_action`."""
         return self.policy.update_previous_action(state, actions)
-
-    def saved_tensors(self) -> dict[str, Tensor]:
-        """Tensors that a checkpoint keeps of this kind of learner, besides the policy's; they are restored in place."""
-        return {}
-
-    def save(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        """Writes weights, optimiser, generators and settings to one file, without pickle; see `memenvs.agents.algorithms.checkpoint`."""
-        checkpoint.save(self, path)
-
-    @classmethod
-    def load(  # type: ignore[override]
-        cls, path: str | PathLike[str], env: GymEnv | None = None, device: torch.device | str = "auto", **overrides: Any
-    ) -> Self:
-        """The model of a file; see `memenvs.agents.algorithms.checkpoint.load`."""
-        return checkpoint.load(cls, path, env, device, **overrides)

@@ -1,102 +1,60 @@
-"""Deep Q-learning with a memory, from a replay of whole episodes: the off-policy counterpart of `PartialUpdatePPO`."""
+"""Deep Q-learning with a memory, from a replay buffer of whole episodes (Scene Memory Transformer)."""
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from os import PathLike
 from typing import Any, Self
 
 import torch
-from gymnasium import spaces
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
-from stable_baselines3.common.utils import safe_mean
+from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import Tensor
 from torch.nn.functional import huber_loss
 
-from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
+from memenvs.agents.algorithms.replay_buffer import EpisodeSteps, StepSample
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import Memory
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 STATISTICS = ("loss", "q", "grad_norm")
-"""What an update reports, as logged."""
+"""Statistics of an update, as logged."""
 
 
 class EpisodeDQN(OffPolicyMemoryAlgorithm):
     """Double DQN with n-step targets and a memory, as a Stable-Baselines3 algorithm.
 
-    The actor's outputs are Q / `temperature`, and the policy is their softmax, drawn from when evaluated too, so that everything that acts, evaluates
-    and saves is that of `PartialUpdatePPO`. The critic gets no gradient and stays as it was made.
+    The actor's outputs are Q / `temperature`; their softmax is the policy, in evaluation as in learning. So everything
+    that acts, evaluates and saves is shared with `PartialUpdatePPO`. The critic gets no gradient.
 
-    An iteration of `learn` lets every environment play one episode into the replay and makes `updates_per_collect` updates. Until the replay is
-    full, actions are uniform and nothing is learned; so too after `load`, unless `load_replay_buffer` brings the episodes back. What the memory
-    holds is one episode: it is emptied at the start of each, also where a trial has several. Environments begin an iteration with a new trial;
-    those whose episode ends first wait for the others (their steps are counted in `num_timesteps` but not stored).
+    In an iteration of `learn` every environment plays one episode into the replay buffer, then `updates_per_collect`
+    updates follow. Until the buffer is full, actions are uniform and nothing is learned. The same holds after `load`,
+    unless `load_replay_buffer` restores the episodes. The memory is of one episode, also where a trial has several. An
+    iteration begins with a new trial of each environment; those whose episode ends first wait for the others (their
+    steps are counted in `num_timesteps` but not stored).
 
-    Updates look at whole episodes, at a few decisions of each (`Memory.decide`). With a frozen features extractor (`freeze_features`) the replay
-    holds its embeddings and no observation. With `single_steps` in the policy a decision sees its own step only.
+    An update samples whole episodes, and a few steps of each that get a loss (`Memory.decide`). With a frozen features
+    extractor (`freeze_features`) the buffer stores embeddings and no observation. With `single_steps` in the policy,
+    the Q values of a step depend on that step only.
 
     Args:
-        policy: "MemoryPolicy" or a subclass of it.
-        env: Any Gymnasium environment or `VecEnv` with `Discrete` actions; `memenvs.agents.make_vec_env` makes fast ones.
+        policy: "MemoryPolicy" or a subclass of `MemoryPolicy`.
+        env: Any Gymnasium environment or `VecEnv` with `Discrete` actions; `memenvs.agents.make_vec_env` makes fast
+            ones.
         config: Settings; None for the defaults.
-        policy_kwargs: Settings of the policy.
-        tensorboard_log: Folder for TensorBoard; None for none.
-        verbose: 0 silent, 1 prints training logs.
-        seed: Of everything random. No global generator is seeded.
-        device: "auto", "cpu", "cuda".
-        processes: This process alone (None), or a launch of one.
-        **overrides: Fields of the config to change.
-
-    Attributes:
-        filled_at: Environment steps after which the replay was full; -1 before.
+        **kwargs: Further arguments of `MemoryAlgorithm`, and fields of the config to change.
 
     Raises:
-        ValueError: A setting is not allowed, episodes are longer than the replay has room for, or there are several processes.
+        ValueError: A setting is not allowed, episodes are longer than `episode_steps`, or there are several processes.
         TypeError: A setting does not exist.
 
     Source:
-        SMT, section on training; double DQN: van Hasselt et al., 2016; n-step targets and soft updates as in our specification.
+        SMT, section on training. Double DQN: van Hasselt et al., 2016. N-step targets and a target network that is
+        updated by polyak averaging are ours; the paper does not state them.
     """
 
     rng_names = ("replay",)
-
-    def __init__(
-        self,
-        policy: str | type[MemoryPolicy],
-        env: GymEnv | str | None,
-        config: DQNConfig | None = None,
-        *,
-        policy_kwargs: dict[str, Any] | None = None,
-        tensorboard_log: str | None = None,
-        verbose: int = 0,
-        seed: int | None = None,
-        device: torch.device | str = "auto",
-        processes: Processes | None = None,
-        _init_setup_model: bool = True,
-        **overrides: Any,
-    ) -> None:
-        self._configure(config, overrides, processes)
-        if self.processes.count > 1:
-            raise ValueError(f"EpisodeDQN learns in one process, got a launch of {self.processes.count}")
-        super().__init__(
-            policy,
-            env,
-            self.config.learning_rate,
-            policy_kwargs=policy_kwargs,
-            tensorboard_log=tensorboard_log,
-            verbose=verbose,
-            device=device,
-            support_multi_env=True,
-            seed=seed,
-            supported_action_spaces=(spaces.Discrete,),
-        )
-        if _init_setup_model:
-            self._setup_model()
 
     # ------------------------------------------------------------------ set-up
 
@@ -106,17 +64,18 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         assert isinstance(target, MemoryPolicy)
         self.target = target
         self.target.set_training_mode(False)
-        self._follow(1.0)
+        self._polyak_update(1.0)
         named = self.policy.named_parameters()
         self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
-        # A memory that computes all steps in any case is asked once for the decisions and for what follows them. For one that computes each
-        # decision by itself that would be as many again with gradients, which nobody needs.
-        self._shares_steps = type(self.policy.memory).decide is Memory.decide and not self.policy.single_steps
+        # `Memory.decide` computes all steps of an episode. One call for the sampled steps and their bootstrap steps
+        # then costs as much as one for either. A memory with a `decide` of its own computes each step separately: for
+        # it the bootstrap steps, which need no gradient, get a call of their own.
+        self._joins_steps = type(self.policy.memory).decide is Memory.decide and not self.policy.single_steps
 
     def load_features(self, path: str | PathLike[str]) -> None:
-        """Starts with the encoder of another learner; see `memenvs.agents.algorithms.checkpoint.load_features`."""
+        """Load the encoder of another learner; see `memenvs.agents.algorithms.checkpoint.load_features`."""
         super().load_features(path)
-        self._follow(1.0)
+        self._polyak_update(1.0)
 
     # ------------------------------------------------------------------ learning
 
@@ -129,10 +88,10 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """Collects and learns until as many environment steps are over; see Stable-Baselines3's `BaseAlgorithm.learn`.
+        """Collect and learn for a number of environment steps; see Stable-Baselines3's `BaseAlgorithm.learn`.
 
         Raises:
-            ValueError: A reward, output, loss or gradient is not finite, or an episode has no end; the message says when.
+            ValueError: A reward, output, loss or gradient is not finite, or an episode does not end.
         """
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
@@ -144,7 +103,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         callback.on_training_start(locals(), globals())
         assert self.env is not None
         iteration = 0
-        while self.num_timesteps < total_timesteps and self._collect(self.env, callback):
+        while self.num_timesteps < total_timesteps and self._collect_episodes(self.env, callback):
             iteration += 1
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
             if self.filled_at >= 0:
@@ -153,134 +112,151 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
                 self.dump_logs(iteration)
         callback.on_training_end()
         if self.filled_at < 0 and self.num_timesteps >= total_timesteps:
-            needed = -(-self.config.capacity // self.n_envs) * self.n_envs * self.config.episode_steps
+            capacity = self.config.capacity
+            needed = -(-capacity // self.n_envs) * self.n_envs * self.config.episode_steps
             warnings.warn(
-                f"nothing was learned: {total_timesteps} steps have not filled the replay, which has {self.replay.count} of {self.config.capacity} "
-                f"episodes and needs up to {needed} steps; ask for more steps or lower capacity",
+                f"nothing was learned: {total_timesteps} steps have not filled the replay, which has "
+                f"{self.replay.count} of {capacity} episodes and needs up to {needed} steps; train for more steps or "
+                "lower capacity",
                 stacklevel=2,
             )
         return self
 
     def train(self) -> None:
-        """Makes `updates_per_collect` updates.
+        """Make `updates_per_collect` updates.
 
         Raises:
-            ValueError: Loss or gradient are not finite; the message says when.
+            ValueError: Loss or gradient are not finite.
         """
-        begun = time.perf_counter()
+        start = time.perf_counter()
         self.policy.set_training_mode(True)
         stats = torch.stack([self._update() for _ in range(self.config.updates_per_collect)]).mean(0)
         self.policy.set_training_mode(False)
-        for key, value in zip(STATISTICS, stats.tolist(), strict=True):
-            self.logger.record(f"train/{key}", value)
+        for name, value in zip(STATISTICS, stats.tolist(), strict=True):
+            self.logger.record(f"train/{name}", value)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("time/updates_per_second", self.config.updates_per_collect / (time.perf_counter() - begun))
+        self.logger.record("time/updates_per_second", self.config.updates_per_collect / (time.perf_counter() - start))
 
     def _update(self) -> Tensor:
-        """One optimiser step on decisions of some episodes.
+        """Make one optimizer step on sampled steps of some episodes.
 
         Returns:
-            float32, one of each of `STATISTICS`.
+            float32, (len(STATISTICS),).
 
         Raises:
-            ValueError: One of them is not finite; the weights are left as they were.
+            ValueError: A statistic is not finite; the weights are left as they were.
         """
-        config, replay = self.config, self.replay
-        drawn = replay.draw(config.batch_size, config.decisions, self.rngs["replay"])
-        rewards, then, discounts = replay.returns(
-            drawn.rows, drawn.at, config.n_step, config.gamma, config.lowest_reward
-        )
-        if self._shares_steps:
-            now, after = self.q_values(self.policy, drawn.rows, torch.cat([drawn.at, then], 1)).chunk(2, 1)
-        else:
-            now = self.q_values(self.policy, drawn.rows, drawn.at)
-        with torch.no_grad():
-            if not self._shares_steps:
-                after = self.q_values(self.policy, drawn.rows, then)
-            best = after.argmax(-1, keepdim=True)
-            value = self.q_values(self.target, drawn.rows, then).gather(-1, best).squeeze(-1)
-            targets = config.reward_scale * rewards + discounts * value
-        taken = now.gather(-1, replay.actions(drawn.rows, drawn.at)[..., None]).squeeze(-1)
-        share = drawn.given / drawn.given.sum()
-        loss = (share * huber_loss(taken, targets, reduction="none")).sum()
+        config = self.config
+        sample = self.replay.sample(config.batch_size, config.decisions, self.rngs["replay"])
+        q_values, targets = self._q_values_and_targets(sample)  # (B, S, A), (B, S)
+        actions = self.replay.actions(sample.rows, sample.steps)[..., None]  # (B, S, 1)
+        q_taken = q_values.gather(-1, actions).squeeze(-1)  # (B, S)
+        weight = sample.is_valid / sample.is_valid.sum()  # mean over the steps that are no padding
+        loss = (weight * huber_loss(q_taken, targets, reduction="none")).sum()
         self.policy.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
-        stats = torch.stack([loss.detach(), (share * taken.detach()).sum(), norm])
-        if not bool(torch.isfinite(stats).all()):
-            named = zip(STATISTICS, stats.tolist(), strict=True)
-            broken = ", ".join(f"{name} {value}" for name, value in named if not math.isfinite(value))
-            raise ValueError(
-                f"loss and gradient must be finite, got {broken} in update {self._n_updates + 1}, after {self.num_timesteps} "
-                "environment steps; lower learning_rate or max_grad_norm, or look at the rewards"
-            )
+        grad_norm = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
+        stats = torch.stack([loss.detach(), (weight * q_taken.detach()).sum(), grad_norm])
+        self._check_update(dict(zip(STATISTICS, stats.tolist(), strict=True)))
         self.policy.optimizer.step()
-        self._follow(config.target_rate)
+        self._polyak_update(config.target_rate)
         self._n_updates += 1
         return stats
 
-    def q_values(self, policy: MemoryPolicy, rows: Tensor, at: Tensor) -> Tensor:
-        """Q values at some steps of episodes in the replay, each with the memory of all steps before it.
+    def _q_values_and_targets(self, sample: StepSample) -> tuple[Tensor, Tensor]:
+        """Return Q values at the sampled steps, (B, S, A), and their n-step targets, (B, S), without gradient.
+
+        Source:
+            Double DQN: van Hasselt et al., 2016, equation 4: the network chooses the best action at the bootstrap step,
+            the target network gives its value.
+        """
+        config = self.config
+        rewards, bootstrap, discounts = self.replay.n_step_returns(
+            sample.rows, sample.steps, config.n_step, config.gamma, config.lowest_reward
+        )
+        if self._joins_steps:
+            steps = torch.cat([sample.steps, bootstrap], 1)  # (B, 2 S)
+            q_values, next_q_values = self.q_values(self.policy, sample.rows, steps).chunk(2, 1)
+        else:
+            q_values = self.q_values(self.policy, sample.rows, sample.steps)
+        with torch.no_grad():
+            if not self._joins_steps:
+                next_q_values = self.q_values(self.policy, sample.rows, bootstrap)
+            best_actions = next_q_values.argmax(-1, keepdim=True)  # (B, S, 1)
+            next_value = self.q_values(self.target, sample.rows, bootstrap).gather(-1, best_actions).squeeze(-1)
+            return q_values, config.reward_scale * rewards + discounts * next_value
+
+    def q_values(self, policy: MemoryPolicy, rows: Tensor, steps: Tensor) -> Tensor:
+        """Compute Q values at steps of episodes in the replay buffer, each with the memory of all steps before it.
 
         Args:
             policy: `policy` or `target`.
-            rows: int64, (B,); rows of the replay.
-            at: int64, (B, P); steps, 0 ... T.
+            rows: int64, (B,); rows of the replay buffer.
+            steps: int64, (B, P); steps, 0 ... T.
 
         Returns:
-            float32, (B, P, actions); -inf where there is no such action.
+            float32, (B, P, A); -inf for an action that is not available.
         """
-        batch, asked = at.shape
-        is_start = torch.zeros(
-            batch, 1 if policy.single_steps else int(at.max()) + 1, dtype=torch.bool, device=self.device
-        )
-        is_start[:, 0] = True
-        steps = self.replay.read(
-            rows, at if policy.single_steps else torch.arange(is_start.shape[1], device=self.device).expand(batch, -1)
-        )
+        if policy.single_steps:
+            stored = self.replay.read(rows, steps)
+        else:
+            length = int(steps.max()) + 1  # L, all steps up to the last one needed
+            stored = self.replay.read(rows, torch.arange(length, device=self.device).expand(len(rows), -1))
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
-            if steps.embeddings is not None:
-                features = steps.embeddings.to(torch.float32)
+            if policy.single_steps:
+                latent = self._single_step_latent(policy, stored)
             else:
-                assert steps.observations is not None
-                features = policy.features(_flat(steps.observations)).unflatten(0, steps.previous.shape)
-            if policy.single_steps:  # every step is a sequence of its own
-                features, previous = features.flatten(0, 1)[:, None], steps.previous.flatten()[:, None]
-                where = {key: value.flatten(0, 1)[:, None] for key, value in steps.where.items()}
-                is_start = is_start.expand(-1, asked).flatten()[:, None]
-                latent = policy.memory(policy.memory_inputs(features, previous, is_start, is_start, where))[0]
-                latent = latent.unflatten(0, (batch, asked)).squeeze(2)
-            else:
-                latent = policy.memory.decide(
-                    policy.memory_inputs(features, steps.previous, is_start, is_start, steps.where), at
-                )
+                latent = self._latent(policy, stored, steps)
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
-        values = self.config.temperature * policy.actor.linear(latent)
-        allowed = policy.action_mask(steps.observations)
-        if allowed is None:
-            return values
-        if not policy.single_steps:
-            allowed = allowed[torch.arange(batch, device=self.device)[:, None], at]
-        return values.masked_fill(~allowed, -torch.inf)
+        q_values = self.config.temperature * policy.actor.linear(latent)  # (B, P, A)
+        action_mask = policy.action_mask(stored.observations)
+        if action_mask is None:
+            return q_values
+        if not policy.single_steps:  # (B, L, A) -> (B, P, A)
+            action_mask = action_mask[torch.arange(len(rows), device=self.device)[:, None], steps]
+        return q_values.masked_fill(~action_mask, -torch.inf)
+
+    def _features(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
+        """Features of stored steps, float (B, L, F)."""
+        if stored.embeddings is not None:
+            return stored.embeddings.to(torch.float32)
+        assert stored.observations is not None
+        return policy.features(_flat(stored.observations)).unflatten(0, stored.previous_action.shape)
+
+    def _latent(self, policy: MemoryPolicy, stored: EpisodeSteps, steps: Tensor) -> Tensor:
+        """Memory features at `steps` (int64, (B, P)) of the first L steps of episodes, float (B, P, D)."""
+        is_start = torch.zeros(stored.previous_action.shape, dtype=torch.bool, device=self.device)  # (B, L)
+        is_start[:, 0] = True
+        x = policy.memory_inputs(
+            self._features(policy, stored), stored.previous_action, is_start, is_start, stored.extra_inputs
+        )
+        return policy.memory.decide(x, steps)
+
+    def _single_step_latent(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
+        """Memory features of steps that are each a sequence of their own, float (B, P, D)."""
+        batch_shape = stored.previous_action.shape  # (B, P)
+        features = self._features(policy, stored).flatten(0, 1)[:, None]  # (B * P, 1, F)
+        previous_action = stored.previous_action.flatten()[:, None]  # (B * P, 1)
+        extra_inputs = {key: value.flatten(0, 1)[:, None] for key, value in stored.extra_inputs.items()}
+        is_start = torch.ones(previous_action.shape, dtype=torch.bool, device=self.device)
+        x = policy.memory_inputs(features, previous_action, is_start, is_start, extra_inputs)
+        return policy.memory(x)[0].unflatten(0, batch_shape).squeeze(2)  # (B * P, 1, D) -> (B, P, D)
 
     @torch.no_grad()
-    def _follow(self, rate: float) -> None:
-        """Takes a share of the network over into the target network."""
-        for own, other in zip(self.target.parameters(), self.policy.parameters(), strict=True):
-            if other.requires_grad or rate == 1.0:
-                own.lerp_(other, rate)
-        for kept, new in zip(self.target.buffers(), self.policy.buffers(), strict=True):
-            kept.copy_(new)
+    def _polyak_update(self, rate: float) -> None:
+        """Move the target network towards the network: target += rate * (network - target)."""
+        for target, source in zip(self.target.parameters(), self.policy.parameters(), strict=True):
+            if source.requires_grad or rate == 1.0:
+                target.lerp_(source, rate)
+        for target_buffer, buffer in zip(self.target.buffers(), self.policy.buffers(), strict=True):
+            target_buffer.copy_(buffer)
+
+    # ------------------------------------------------------------------ logs and checkpoints
 
     def dump_logs(self, iteration: int = 0) -> None:
-        """Writes a log."""
+        """Write a log."""
         seconds = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
-        for key in ("r", "l"):
-            if self.ep_info_buffer:
-                name = {"r": "rollout/ep_rew_mean", "l": "rollout/ep_len_mean"}[key]
-                self.logger.record(name, safe_mean([info[key] for info in self.ep_info_buffer]))
-        if self.ep_success_buffer:
-            self.logger.record("rollout/success_rate", safe_mean(self.ep_success_buffer))
+        self._record_episodes()
         self.logger.record("rollout/epsilon", self.epsilon)
         self.logger.record("time/iterations", iteration, exclude="tensorboard")
         self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / seconds))
@@ -289,12 +265,12 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self.logger.dump(step=self.num_timesteps)
 
     def saved_tensors(self) -> dict[str, Tensor]:
-        """The weights of the target network."""
+        """Return the weights of the target network."""
         return {f"target.{name}": value for name, value in self.target.state_dict().items()}
 
 
-def _flat(observations: Observations) -> Observations:
-    """Observations of B sequences of P steps, (B, P, ...), as (B * P, ...)."""
+def _flat(observations: Observations) -> Any:
+    """Flatten observations (B, P, ...) to (B * P, ...)."""
     if isinstance(observations, dict):
         return {key: value.flatten(0, 1) for key, value in observations.items()}
     return observations.flatten(0, 1)

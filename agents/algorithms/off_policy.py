@@ -1,4 +1,4 @@
-"""Acting for learning from a replay: every environment plays one whole episode into it."""
+"""Collection of whole episodes for off-policy learning from a replay buffer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
@@ -24,18 +23,19 @@ from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 
 class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
-    """A `MemoryAlgorithm` that plays whole episodes into a replay; how it learns from them is the business of a subclass.
+    """A `MemoryAlgorithm` that plays whole episodes into a replay buffer.
 
-    Until the replay is full actions are uniform, then the policy's but for a share `epsilon`.
+    Actions are uniform until the buffer is full. After that a share `epsilon` of them is uniform and the policy draws
+    the others.
 
     Attributes:
-        filled_at: Environment steps after which the replay was full; -1 before.
+        filled_at: Environment steps after which the replay buffer was full; -1 before.
     """
 
     config: DQNConfig
     config_type = DQNConfig
-    policy: MemoryPolicy
     saved_attributes = ("filled_at",)
+    policy: MemoryPolicy
 
     # ------------------------------------------------------------------ set-up
 
@@ -45,25 +45,26 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         self._replay: EpisodeReplayBuffer | None = None
         self._is_collecting = False
 
-    def _fit_env(self) -> None:
+    def _setup_env(self) -> None:
         if self.env is None:
             return
-        room, horizon = self.config.episode_steps, episode_horizon(self.env)
-        if horizon is not None and horizon > room:
+        limit = self.config.episode_steps
+        horizon = episode_horizon(self.env)
+        if horizon is not None and horizon > limit:
             raise ValueError(
-                f"episode_steps must be at least the {horizon} steps of the environment's episodes, got {room}"
+                f"episode_steps must be at least the {horizon} steps of the environment's episodes, got {limit}"
             )
         if self.n_envs > self.config.capacity:
             raise ValueError(
                 f"capacity must be at least the number of environments, {self.n_envs}, got {self.config.capacity}"
             )
 
-    def _forget_rollout(self) -> None:
+    def _discard_rollout(self) -> None:
         self._is_collecting = False
 
     @property
     def replay(self) -> EpisodeReplayBuffer:
-        """The episodes; made when first asked for, so that a policy that only acts needs no room for them."""
+        """The replay buffer, allocated on first use: a learner that only acts needs none."""
         if self._replay is None:
             self._replay = EpisodeReplayBuffer(
                 self.config.capacity,
@@ -79,67 +80,65 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
 
     @property
     def epsilon(self) -> float:
-        """Share of uniform actions in the next iteration."""
+        """Share of uniform actions in the next iteration; falls linearly to `final_epsilon`."""
         if self.filled_at < 0:
             return 1.0
-        span = self.config.exploration * max(1, self._total_timesteps - self.filled_at)
-        done = min(1.0, (self.num_timesteps - self.filled_at) / span)
-        return 1.0 + done * (self.config.final_epsilon - 1.0)
+        decay_steps = self.config.exploration * max(1, self._total_timesteps - self.filled_at)
+        progress = min(1.0, (self.num_timesteps - self.filled_at) / decay_steps)
+        return 1.0 + progress * (self.config.final_epsilon - 1.0)
 
-    def _collect(self, env: VecEnv, callback: BaseCallback) -> bool:
-        """Lets every environment play one episode into the replay.
+    def _collect_episodes(self, env: VecEnv, callback: BaseCallback) -> bool:
+        """Play one episode of every environment into the replay buffer.
+
+        Args:
+            env: N environments.
+            callback: Called after each step.
 
         Returns:
-            False if the callback asked to stop; the episodes that were running are forgotten.
+            False if the callback wants to stop; the running episodes are then dropped.
 
         Raises:
-            ValueError: The policy's outputs or a reward are not finite, or an episode has no end; the message says when.
+            ValueError: The policy's outputs or a reward are not finite, or an episode does not end.
         """
-        policy, replay = self.policy, self.replay
+        policy = self.policy
+        replay = self.replay
         policy.set_training_mode(False)
         self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
         self._start_trials(env)
         callback.on_rollout_start()
         self._is_collecting = True
         epsilon = self.epsilon
-        rows = replay.begin(env.num_envs)
-        running = np.ones(env.num_envs, bool)
+        rows = replay.start_episodes(env.num_envs)
+        running = np.ones(env.num_envs, bool)  # environments whose first episode goes on
         state = policy.initial_state(env.num_envs, max_steps=self.config.episode_steps + 1)
         for t in range(self.config.episode_steps):
             observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
             actions = self._uniform_actions(env.num_envs, policy.action_mask(observations))
             if epsilon == 1.0:
-                seen, where = self._seen(observations)
+                stored, extra_inputs = self._stored_observations(observations)
+                env_actions = policy.environment_actions(actions)
             else:
-                start = self._episode_start
-                acted = policy.act(observations, state, start, start)
-                if not acted.is_finite:
-                    raise ValueError(
-                        f"the policy's outputs must be finite, got NaN or infinity {self._when()}; lower learning_rate"
-                    )
+                # The memory is of one episode, also where a trial has several: each episode start is a trial start.
+                output = self._act(observations, state, self._episode_start, self._episode_start)
                 is_uniform = torch.rand(env.num_envs, generator=policy.generator, device=self.device) < epsilon
-                actions = torch.where(is_uniform, actions, acted.actions)
-                state = policy.update_previous_action(acted.state, policy.environment_actions(actions))
-                seen, where = (acted.features if policy.freeze_features else observations), acted.extra_inputs
-            new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
-            if not np.isfinite(rewards).all():
-                raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
+                actions = torch.where(is_uniform, actions, output.actions)
+                env_actions = policy.environment_actions(actions)
+                state = policy.update_previous_action(output.state, env_actions)
+                stored = output.features if policy.freeze_features else observations
+                extra_inputs = output.extra_inputs
+            new_obs, rewards, dones, infos = self._step_env(env, env_actions)
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
-                replay.forget(rows)
+                replay.discard_episodes(rows)
                 self._last_obs = None
                 return False
-            now = torch.as_tensor(running)
-            replay.add(rows, now, t, seen, where, actions, torch.as_tensor(rewards))
+            replay.add(rows, torch.as_tensor(running), t, stored, extra_inputs, actions, torch.as_tensor(rewards))
             ended = np.flatnonzero(running & dones).tolist()
             if ended:
-                self._update_info_buffer([infos[i] for i in ended], np.ones(len(ended), bool))
-                seen, where = self._seen(self._last_observations([infos[i] for i in ended]))
-                is_terminal = torch.tensor([not infos[i].get("TimeLimit.truncated", False) for i in ended])
-                replay.end(rows[ended], t + 1, seen, where, is_terminal)
-            self._last_obs = new_obs  # type: ignore[assignment]
-            self._note_starts(env, dones)
+                self._end_episodes(rows[ended], t + 1, [infos[i] for i in ended])
+            self._last_obs = new_obs
+            self._update_starts(env, dones)
             running &= ~dones
             if not running.any():
                 break
@@ -154,42 +153,54 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         callback.on_rollout_end()
         return True
 
-    def _uniform_actions(self, count: int, allowed: Tensor | None) -> Tensor:
-        assert isinstance(self.action_space, spaces.Discrete)
-        if allowed is not None:
-            logits = torch.zeros(allowed.shape, device=self.device).masked_fill(~allowed, -torch.inf)
-            return Categorical(logits).sample(self.policy.generator)
-        return torch.randint(int(self.action_space.n), (count,), generator=self.policy.generator, device=self.device)
+    def _end_episodes(self, rows: Tensor, steps: int, infos: list[dict[str, Any]]) -> None:
+        """Store the last observations of episodes that have ended.
 
-    @torch.no_grad()
-    def _seen(self, observations: Any) -> tuple[Observations | Tensor, ExtraInputs]:
-        """What the replay keeps of observations: themselves or embeddings of them, and what the memory asks for."""
-        where = self.policy.extra_inputs(observations)
-        return (self.policy.features(observations) if self.policy.freeze_features else observations), where
-
-    def _last_observations(self, infos: list[dict[str, Any]]) -> Observations:
-        """The last observation of each of some ended episodes, (B, ...)."""
+        Args:
+            rows: int64, (B,); their rows in the replay buffer.
+            steps: Steps of each of them.
+            infos: Their final infos.
+        """
+        self._update_info_buffer(infos, np.ones(len(infos), bool))
         last = [info["terminal_observation"] for info in infos]
         if isinstance(last[0], dict):
-            return obs_as_tensor({key: np.stack([each[key] for each in last]) for key in last[0]}, self.device)
-        return obs_as_tensor(np.stack(last), self.device)
+            stacked: Any = {key: np.stack([each[key] for each in last]) for key in last[0]}
+        else:
+            stacked = np.stack(last)
+        observations, extra_inputs = self._stored_observations(obs_as_tensor(stacked, self.device))
+        terminated = torch.tensor([not info.get("TimeLimit.truncated", False) for info in infos])
+        self.replay.end_episodes(rows, steps, observations, extra_inputs, terminated)
+
+    def _uniform_actions(self, count: int, action_mask: Tensor | None) -> Tensor:
+        """Draw uniform actions among the available ones, int64 (count,)."""
+        if action_mask is not None:
+            logits = torch.zeros(action_mask.shape, device=self.device).masked_fill(~action_mask, -torch.inf)
+            return Categorical(logits).sample(self.policy.generator)
+        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+        return torch.randint(n_actions, (count,), generator=self.policy.generator, device=self.device)
+
+    @torch.no_grad()
+    def _stored_observations(self, observations: Any) -> tuple[Observations | Tensor, ExtraInputs]:
+        """Return observations as the replay stores them (embeddings if frozen), and the memory's other inputs."""
+        stored = self.policy.features(observations) if self.policy.freeze_features else observations
+        return stored, self.policy.extra_inputs(observations)
 
     # ------------------------------------------------------------------ use
 
     @property
     def at_rollout_boundary(self) -> bool:
-        """Whether the model can be saved so that it resumes exactly: no episode is running."""
+        """True if a learner that is saved now resumes exactly: no episode is running."""
         return not self._is_collecting
 
     def save_replay_buffer(self, path: str | PathLike[str]) -> None:
-        """Writes the episodes to a file of their own; with a file of `save` of the same moment learning resumes exactly."""
+        """Write the replay buffer to a file; with a file of `save` of the same step, learning resumes exactly."""
         self.replay.save(path, self.num_timesteps)
 
     def load_replay_buffer(self, path: str | PathLike[str]) -> None:
-        """Takes the episodes of a file.
+        """Load the replay buffer from a file.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is cut short, of another moment than this learner, or of a learner with other observations.
+            ValueError: It is cut short, of another step of learning, or of a learner with other observations.
         """
         self.replay.load(path, self.num_timesteps)

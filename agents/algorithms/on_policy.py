@@ -1,4 +1,4 @@
-"""Acting in trials, one segment of a rollout at a time; what is learned from it is the business of a subclass."""
+"""Collection of rollouts for on-policy learning: trials, one segment of a rollout at a time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
@@ -21,30 +22,43 @@ from memenvs.agents.vec_env import TrialVecEnv
 
 
 class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
-    """A Stable-Baselines3 algorithm that acts with a memory, in trials, and hands over a segment of a rollout at a time.
+    """A `MemoryAlgorithm` that learns from rollouts, one segment at a time.
 
-    After every c = T / K steps `train` of the subclass is called. A rollout of T steps begins with a new trial and an empty memory, unless the
-    environment has no trials and the memory can be carried on.
+    A rollout has T = `n_steps` steps and K = `n_updates` segments; `train` of the subclass is called after each segment
+    of T / K steps. A rollout begins with a new trial and an empty memory, unless the environment has no trials and the
+    memory can be carried on.
 
-    Of several processes each acts in its own copies of the environment, `n_envs` of them, for as many steps as the others; `num_timesteps` counts
-    the steps of all. Process r has the copies r * n_envs ... (r + 1) * n_envs - 1 and their seeds.
+    Each of several processes acts in `n_envs` environments of its own: process r has the environments
+    r * n_envs ... (r + 1) * n_envs - 1 and their seeds. `num_timesteps` counts the steps of all processes.
     """
 
     config: PPOConfig
     config_type = PPOConfig
     rng_names = ("order", "shuffle")
+    action_spaces = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
+    learns_in_processes = True
     policy: MemoryPolicy  # type: ignore[assignment]
     rollout_buffer: TrialRolloutBuffer  # type: ignore[assignment]
 
     # ------------------------------------------------------------------ set-up
 
+    def _sb3_arguments(self) -> dict[str, Any]:
+        names = ("n_steps", "gamma", "gae_lambda", "ent_coef", "vf_coef", "max_grad_norm")
+        return {
+            **{name: getattr(self.config, name) for name in names},
+            "use_sde": False,
+            "sde_sample_freq": -1,
+            "_init_setup_model": False,  # the constructor of `MemoryAlgorithm` does it
+        }
+
     def _setup_model(self) -> None:
+        self._process_batch_size = self.processes.split_evenly("batch_size", self.config.batch_size)
         super()._setup_model()
         self._trained = [parameter for parameter in self.policy.parameters() if parameter.requires_grad]
-        self._carries_on = False  # whether the next rollout goes on with the memory of this one
-        self._log_due: int | None = None
+        self._carries_memory = False  # True if the next rollout goes on with the memory of this one
+        self._pending_log: int | None = None  # iteration whose log is written after its update
 
-    def _fit_env(self) -> None:
+    def _setup_env(self) -> None:
         if self.env is not None:
             self._check_horizon(self.env)
         self.rollout_buffer = TrialRolloutBuffer(
@@ -59,54 +73,57 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._state: State | None = None
 
     def _check_horizon(self, env: VecEnv) -> None:
-        """Raises a ValueError if a memory with a table of steps has none left for the observation after the last step of an episode."""
-        steps = getattr(getattr(self.policy.memory, "config", None), "max_episode_steps", None)
-        if self.config.bootstrap_truncated and steps is not None:
+        """Raise a ValueError if the memory has no step left to value the last observation of an episode."""
+        limit = getattr(getattr(self.policy.memory, "config", None), "max_episode_steps", None)
+        if self.config.bootstrap_truncated and limit is not None:
             horizon = episode_horizon(env)
-            if horizon is not None and horizon >= steps:
+            if horizon is not None and horizon >= limit:
                 raise ValueError(
-                    f"max_episode_steps of the memory must be above the {horizon} of the environment with bootstrap_truncated "
-                    f"(the observation after the last step is asked for its value), got {steps}"
+                    f"max_episode_steps of the memory must be above the {horizon} of the environment with "
+                    f"bootstrap_truncated (the observation after the last step gets a value), got {limit}"
                 )
 
-    def _forget_rollout(self) -> None:
+    def _discard_rollout(self) -> None:
         self._state = None
         self.rollout_buffer.reset()
 
     # ------------------------------------------------------------------ collecting
 
     def collect_rollouts(self, env: VecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int) -> bool:
-        """Acts for one segment of c steps (not for `n_rollout_steps`, which is the whole rollout).
+        """Act for one segment, T / K steps.
+
+        Args:
+            env: N environments.
+            callback: Called after each step.
+            rollout_buffer: Ignored, as the next; the learner's own buffer is filled.
+            n_rollout_steps: Arguments of Stable-Baselines3's method.
 
         Returns:
-            False if the callback asked to stop.
+            False if the callback wants to stop.
 
         Raises:
-            ValueError: The policy's outputs or a reward are not finite; the message says when.
+            ValueError: The policy's outputs or a reward are not finite.
         """
-        policy, buffer, processes = self.policy, self.rollout_buffer, self.processes
+        policy = self.policy
+        buffer = self.rollout_buffer
+        processes = self.processes
         policy.set_training_mode(False)
         if buffer.pos in (0, buffer.n_steps):
             with processes.fail_together():
                 self._begin_rollout(env)
         assert self._state is not None
-        self._segment_begin, self._segment_state, self._is_segment_kept = buffer.pos, self._state, False
+        self._segment_begin = buffer.pos
+        self._segment_state = self._state  # memory before the segment
+        self._is_segment_state_copied = False
         callback.on_rollout_start()
         goes_on = True
         with processes.fail_together():
             for _ in range(self.config.segment):
                 observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
-                episode_start, trial_start = self._episode_start, self._trial_start
-                acted = policy.act(observations, self._state, episode_start, trial_start)
-                actions, values, log_probs = acted.actions, acted.values, acted.log_probs
-                if not acted.is_finite:
-                    raise ValueError(
-                        f"the policy's outputs must be finite, got NaN or infinity {self._when()}; "
-                        "lower learning_rate or max_grad_norm, or look at the observations"
-                    )
-                new_obs, rewards, dones, infos = env.step(policy.environment_actions(actions))
-                if not np.isfinite(rewards).all():
-                    raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._when()}")
+                episode_start = self._episode_start
+                trial_start = self._trial_start
+                output = self._act(observations, self._state, episode_start, trial_start)
+                new_obs, rewards, dones, infos = self._step_env(env, policy.environment_actions(output.actions))
                 self.num_timesteps += processes.count * env.num_envs
                 callback.update_locals(locals())
                 goes_on = callback.on_step()
@@ -114,99 +131,109 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                     break
                 if dones.any():
                     self._update_info_buffer(infos, dones)
-                self._state = acted.state
-                self._last_obs = new_obs  # type: ignore[assignment]
-                self._note_starts(env, dones)
+                self._state = output.state
+                self._last_obs = new_obs
+                self._update_starts(env, dones)
                 if self.config.bootstrap_truncated:
                     rewards = rewards + self.gamma * self._truncated_values(dones, infos)
                 buffer.add(
-                    observations, acted.features, acted.previous_action, episode_start, trial_start,
-                    actions, torch.as_tensor(rewards, device=self.device), values, log_probs, acted.extra_inputs,
-                )  # fmt: skip
+                    observations=observations,
+                    embeddings=output.features,
+                    previous_action=output.previous_action,
+                    episode_start=episode_start,
+                    trial_start=trial_start,
+                    actions=output.actions,
+                    rewards=torch.as_tensor(rewards, device=self.device),
+                    values=output.values,
+                    log_probs=output.log_probs,
+                    extra_inputs=output.extra_inputs,
+                )
             else:
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
         if not all(processes.gather(goes_on)):
-            self.num_timesteps = max(processes.gather(self.num_timesteps))  # the same in all, whoever asked to stop
-            self._drop_rollout()
+            self.num_timesteps = max(processes.gather(self.num_timesteps))  # the same in all processes
+            buffer.reset()
+            # `learn` then goes on with a reset
+            self._last_obs = None
             return False
         callback.update_locals(locals())
         callback.on_rollout_end()
         return True
 
     def _begin_rollout(self, env: VecEnv) -> None:
-        """Empties the buffer and, where rollouts are trials, the memory and the environment."""
+        """Empty the buffer and, unless the memory is carried on, the memory; start trials."""
+        config = self.config
         self.rollout_buffer.reset()
         if self._state is None:
             self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
             self.policy.resets_with_episode = not self._has_trials
-            if self.config.credit_across_episodes and not self._has_trials:
+            if config.credit_across_episodes and not self._has_trials:
                 raise ValueError(
-                    "credit_across_episodes must be False for an environment without trials (`info` at a reset has no 'trial_start'), got True"
+                    "credit_across_episodes must be False for an environment without trials (`info` at a reset has no "
+                    "'trial_start'), got True"
                 )
-        wanted = self.config.reset_each_rollout
-        resets = self._has_trials or self.config.n_updates > 1 or not self.policy.memory.bounded
-        if wanted is not None:
-            if resets and not wanted and (self.config.n_updates > 1 or not self.policy.memory.bounded):
+        # Refilling the memory after a partial update needs all steps of the trial, so it must start in this rollout.
+        must_reset = config.n_updates > 1 or not self.policy.memory.bounded
+        resets = self._has_trials or must_reset
+        if config.reset_each_rollout is not None:
+            resets = config.reset_each_rollout
+            if must_reset and not resets:
                 raise ValueError(
-                    f"reset_each_rollout must be True with n_updates {self.config.n_updates} and memory "
+                    f"reset_each_rollout must be True with n_updates {config.n_updates} and memory "
                     f"{self.policy.memory_name!r}, got False"
                 )
-            resets = wanted
-        self._carries_on = not resets
+        self._carries_memory = not resets
         if self._state is None or resets:
             self._start_trials(env)
-            self._state = self.policy.initial_state(env.num_envs, max_steps=self.config.n_steps + 1)
-
-    def _drop_rollout(self) -> None:
-        """Forgets a rollout that a callback has cut short; learning goes on with a reset."""
-        self.rollout_buffer.reset()
-        self._last_obs = None
+            self._state = self.policy.initial_state(env.num_envs, max_steps=config.n_steps + 1)
 
     def _trials_are_fresh(self) -> bool:
         return self._state is not None and super()._trials_are_fresh()
 
-    def _note_starts(self, env: VecEnv, dones: np.ndarray) -> None:
-        super()._note_starts(env, dones)
-        if self.config.prefix_grad == "detach" and not self._is_segment_kept and bool(self._trial_start.any()):
-            # acting on in a new trial writes over the old one, which the update of this segment still looks back on
+    def _update_starts(self, env: VecEnv, dones: np.ndarray) -> None:
+        super()._update_starts(env, dones)
+        if self.config.prefix_grad == "detach" and not self._is_segment_state_copied and bool(self._trial_start.any()):
+            # A new trial overwrites the memory in place, but the update still needs the memory before the segment.
             self._segment_state = {key: value.clone() for key, value in self._segment_state.items()}
-            self._is_segment_kept = True
+            self._is_segment_state_copied = True
 
     def _value_of(self, observations: Any, episode_start: Tensor, trial_start: Tensor) -> Tensor:
-        """Value of the next observation, float (N,), without keeping it in memory: the state's counters stay as they are."""
+        """Value of observations, float (N,); the state is not advanced."""
         with torch.no_grad():
             tensors = obs_as_tensor(observations, self.device)
-            features, where = self.policy.features(tensors), self.policy.extra_inputs(tensors)
+            features = self.policy.features(tensors)
+            extra_inputs = self.policy.extra_inputs(tensors)
             assert self._state is not None
-            return self.policy.step(features, self._state, episode_start, trial_start, where)[1]
+            return self.policy.step(features, self._state, episode_start, trial_start, extra_inputs)[1]
 
     def _truncated_values(self, dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
-        """Value of the last observation of each episode that the clock cut, float32 (N,), 0 elsewhere."""
-        cut = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos]) & dones
-        if not cut.any():
-            return np.zeros(len(cut), np.float32)
+        """Value of the last observation of each episode that the time limit cut, float32 (N,); 0 elsewhere."""
+        truncated = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos]) & dones
+        if not truncated.any():
+            return np.zeros(len(truncated), np.float32)
         if isinstance(self._last_obs, dict):
             observations: Any = {key: value.copy() for key, value in self._last_obs.items()}
-            for i in np.flatnonzero(cut).tolist():
+            for i in np.flatnonzero(truncated).tolist():
                 for key, value in infos[i]["terminal_observation"].items():
                     observations[key][i] = value
         else:
             observations = np.array(self._last_obs)
-            for i in np.flatnonzero(cut).tolist():
+            for i in np.flatnonzero(truncated).tolist():
                 observations[i] = infos[i]["terminal_observation"]
-        never = torch.zeros(len(cut), dtype=torch.bool, device=self.device)
-        return np.where(cut, self._value_of(observations, never, never).cpu().numpy(), 0.0).astype(np.float32)
+        no_start = torch.zeros(len(truncated), dtype=torch.bool, device=self.device)
+        values = self._value_of(observations, no_start, no_start).cpu().numpy()
+        return np.where(truncated, values, 0.0).astype(np.float32)
 
     @property
     def at_rollout_boundary(self) -> bool:
-        """Whether the model can be saved so that it resumes exactly: no rollout is half done."""
+        """True if a learner that is saved now resumes exactly: no rollout is half done."""
         return self.rollout_buffer.pos in (0, self.config.n_steps)
 
 
 def episode_horizon(env: VecEnv) -> int | None:
-    """Steps after which the clock cuts an episode, the most of all copies; None if the environment does not say."""
-    bare = env.unwrapped
-    if isinstance(bare, TrialVecEnv):
-        return bare.env.max_episode_steps
+    """Largest time limit of an episode over all copies of an environment, steps; None if it has none."""
+    unwrapped = env.unwrapped
+    if isinstance(unwrapped, TrialVecEnv):
+        return unwrapped.env.max_episode_steps
     limits = [spec.max_episode_steps for spec in env.get_attr("spec") if spec is not None]
     return max((limit for limit in limits if limit is not None), default=None)

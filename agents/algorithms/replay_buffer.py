@@ -1,4 +1,4 @@
-"""What off-policy learning remembers: whole episodes in a ring, and which of their decisions are learned from next."""
+"""Replay buffer of whole episodes, sampled by episode and by step."""
 
 from __future__ import annotations
 
@@ -19,65 +19,68 @@ from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
 from memenvs.files import atomic_replace
 
-DEPTH = "depth", torch.float32
-MILLIMETRES = 1000.0
+DEPTH = ("depth", torch.float32)
+"""Key and dtype of observations that are stored as 16-bit integers."""
+DEPTH_SCALE = 1000.0
+"""Stored units in a metre (millimetres)."""
 MAX_DEPTH = 32.767
-"""Metres; what 16 bits of millimetres hold."""
+"""Largest stored depth, m: the largest int16 in millimetres."""
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Steps of some episodes.
+class EpisodeSteps:
+    """P steps of B episodes.
 
     Attributes:
-        observations: As the space says, (B, P, ...), or None where embeddings are stored instead.
-        embeddings: bfloat16, (B, P, F), or None.
-        previous: int64, (B, P); 1 + action before, 0 at the first step of an episode.
-        where: What the memory asks for, (B, P, ...) each.
+        observations: Observations, (B, P, ...) each, or None where embeddings are stored instead.
+        embeddings: bfloat16, (B, P, F); embeddings of a frozen features extractor, or None.
+        previous_action: int64, (B, P); 0 at the first step of an episode, else 1 + the action before.
+        extra_inputs: Memory inputs beside the embedding, (B, P, ...) each.
     """
 
     observations: Observations | None
     embeddings: Tensor | None
-    previous: Tensor
-    where: ExtraInputs
+    previous_action: Tensor
+    extra_inputs: ExtraInputs
 
 
 @dataclass(frozen=True)
-class Decisions:
-    """Steps that get a loss.
+class StepSample:
+    """S steps of each of B episodes, drawn to learn from.
 
     Attributes:
-        rows: int64, (B,); where their episodes are.
-        at: int64, (B, S); the steps, in no particular order.
-        given: bool, (B, S); False where the episode is shorter than S and `at` is padding (0).
+        rows: int64, (B,); rows of the episodes in the buffer.
+        steps: int64, (B, S); steps of each episode, in no particular order.
+        is_valid: bool, (B, S); False where an episode is shorter than S and `steps` is padding (0).
     """
 
     rows: Tensor
-    at: Tensor
-    given: Tensor
+    steps: Tensor
+    is_valid: Tensor
 
 
 class EpisodeReplayBuffer:
-    """The newest episodes, one a row; T steps of which the last is followed by one more observation, so T + 1 positions.
+    """Ring buffer of the newest episodes, one per row.
 
-    Stored are either observations, in the type of their space, or embeddings of a frozen network in bfloat16, then no image is. `depth` in
-    metres is stored in millimetres of 16 bits, up to 32.767 m; 0 is unknown, as it comes.
+    An episode of T steps has T + 1 positions: the last holds the observation after the last action. A row stores
+    observations in the dtype of their space or, with a frozen features extractor, its embeddings in bfloat16 and no
+    observation. The key `depth` (float32, metres) is stored as int16 millimetres, up to 32.767 m.
 
     Args:
-        capacity: Episodes.
-        max_steps: Steps that an episode may have, T.
-        observation_space: Of one environment.
-        device: Where the tensors live.
+        capacity: Number of episodes.
+        max_steps: Largest number of steps of an episode, T.
+        observation_space: Observation space of one environment.
+        device: Device of the tensors.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
-        asked: What the memory asks for beside the embedding (`Memory.required_inputs`).
+        required_inputs: Memory inputs to store beside them, see `Memory.required_inputs`.
 
     Attributes:
         lengths: int64, (capacity,); steps of each episode, 0 where a row is empty.
-        terminated: bool, (capacity,); whether nothing comes after the episode (False if only the clock ended it).
-        next: Row of the oldest episode, which goes first.
+        terminated: bool, (capacity,); True if the episode terminated, False if the time limit cut it.
+        next: Row that the next episode is written to; it holds the oldest one.
 
     Source:
-        SMT, section on training (a replay of episodes); sizes as in our specification.
+        SMT, section on training (a replay buffer of episodes).
     """
 
     def __init__(
@@ -87,53 +90,63 @@ class EpisodeReplayBuffer:
         observation_space: spaces.Space,
         device: torch.device,
         embedding_dim: int | None = None,
-        asked: Sequence[str] = (),
+        required_inputs: Sequence[str] = (),
     ) -> None:
-        self.capacity, self.max_steps, self.device = capacity, max_steps, device
+        self.capacity = capacity
+        self.max_steps = max_steps
+        self.device = device
         self.lengths = torch.zeros(capacity, dtype=torch.int64)
         self.terminated = torch.zeros(capacity, dtype=torch.bool)
         self.next = 0
+        self._required_inputs = tuple(required_inputs)
 
-        def room(*shape: int, dtype: torch.dtype) -> Tensor:
+        def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
             return torch.zeros(capacity, max_steps + 1, *shape, dtype=dtype, device=device)
 
-        self._stores = {"action": room(dtype=torch.int64), "reward": room(dtype=torch.float32)}
+        self._stores = {"action": zeros(dtype=torch.int64), "reward": zeros(dtype=torch.float32)}
         if embedding_dim is not None:
-            self._stores["embedding"] = room(embedding_dim, dtype=torch.bfloat16)
+            self._stores["embedding"] = zeros(embedding_dim, dtype=torch.bfloat16)
         else:
             is_dict = isinstance(observation_space, spaces.Dict)
             parts: dict[str, spaces.Space] = {"": observation_space}
             if isinstance(observation_space, spaces.Dict):
                 parts = dict(observation_space.spaces)
             for key, space in parts.items():
-                shape, dtype = space.shape or (), torch.as_tensor(np.zeros(0, space.dtype)).dtype
+                shape = space.shape or ()
+                dtype = torch.as_tensor(np.zeros(0, space.dtype)).dtype
                 if (key, dtype) == DEPTH:
                     dtype = torch.int16
-                self._stores[f"observation.{key}" if is_dict else "observation"] = room(*shape, dtype=dtype)
-        self._asked = tuple(asked)
-        for key in asked:
+                self._stores[f"observation.{key}" if is_dict else "observation"] = zeros(*shape, dtype=dtype)
+        for key in required_inputs:
             dtype, shape = EXTRA_INPUTS[key]
-            self._stores[key] = room(*shape, dtype=dtype)
+            self._stores[key] = zeros(*shape, dtype=dtype)
 
     @property
     def nbytes(self) -> int:
-        """Memory that the replay takes."""
+        """Memory that the buffer takes, bytes."""
         return sum(store.nbytes for store in self._stores.values())
 
     @property
     def count(self) -> int:
-        """How many rows hold an episode."""
+        """Number of episodes in the buffer."""
         return int((self.lengths > 0).sum())
 
     @property
     def is_full(self) -> bool:
-        """Whether every row holds an episode."""
+        """True if every row has an episode."""
         return self.count == self.capacity
 
     # ------------------------------------------------------------------ writing
 
-    def begin(self, count: int) -> Tensor:
-        """Rows (int64, (count,), at most `capacity`) for new episodes; the oldest ones in them are forgotten."""
+    def start_episodes(self, count: int) -> Tensor:
+        """Reserve rows for new episodes, in place of the oldest ones.
+
+        Args:
+            count: Number of episodes, at most `capacity`.
+
+        Returns:
+            int64, (count,); the rows.
+        """
         rows = torch.arange(self.next, self.next + count) % self.capacity
         self.next = (self.next + count) % self.capacity
         self.lengths[rows] = 0
@@ -141,8 +154,8 @@ class EpisodeReplayBuffer:
             store[rows] = 0
         return rows
 
-    def forget(self, rows: Tensor) -> None:
-        """Gives the rows of the latest `begin` back, for episodes that did not come to their end."""
+    def discard_episodes(self, rows: Tensor) -> None:
+        """Give back the rows of the latest `start_episodes`, whose episodes did not end."""
         self.next = int(rows[0])
         self.lengths[rows] = 0
 
@@ -151,94 +164,105 @@ class EpisodeReplayBuffer:
         rows: Tensor,
         running: Tensor,
         t: int,
-        seen: Observations | Tensor,
-        where: ExtraInputs,
+        observations: Observations | Tensor,
+        extra_inputs: ExtraInputs,
         actions: Tensor,
         rewards: Tensor,
     ) -> None:
-        """Stores step t of those episodes that are running; each argument has a row for each episode.
+        """Store step t of the episodes that are still running.
 
         Args:
-            rows: int64, (B,).
-            running: bool, (B,); whether the step is stored.
-            t: The step, 0 ... T - 1.
-            seen: Observations, or embeddings where these are stored.
-            where: What the memory asks for.
+            rows: int64, (B,); rows of the episodes.
+            running: bool, (B,); True where the step is stored.
+            t: Number of the step, 0 ... T - 1.
+            observations: Observations, or embeddings if these are stored, (B, ...).
+            extra_inputs: Memory inputs beside the embedding, (B, ...).
             actions: int64, (B,); counted from 0.
             rewards: float, (B,).
         """
-        rows, now = rows[running], running.to(self.device)
-        seen = {key: value[now] for key, value in seen.items()} if isinstance(seen, dict) else seen[now]
-        self._see(rows, t, seen, {key: value[now] for key, value in where.items()})
-        self._stores["action"][rows, t] = actions[now]
-        self._stores["reward"][rows, t] = rewards.to(self.device, torch.float32)[now]
+        rows = rows[running]
+        mask = running.to(self.device)
+        if isinstance(observations, dict):
+            observations = {key: value[mask] for key, value in observations.items()}
+        else:
+            observations = observations[mask]
+        self._store_observations(rows, t, observations, {key: value[mask] for key, value in extra_inputs.items()})
+        self._stores["action"][rows, t] = actions[mask]
+        self._stores["reward"][rows, t] = rewards.to(self.device, torch.float32)[mask]
 
-    def end(
-        self, rows: Tensor, steps: int, seen: Observations | Tensor, where: ExtraInputs, terminated: Tensor
+    def end_episodes(
+        self,
+        rows: Tensor,
+        steps: int,
+        observations: Observations | Tensor,
+        extra_inputs: ExtraInputs,
+        terminated: Tensor,
     ) -> None:
-        """Ends some episodes after as many steps; from now on they are drawn.
+        """End some episodes, which can be sampled from now on.
 
         Args:
-            rows: int64, (B,).
-            steps: 1 ... T.
-            seen: Their last observations, or embeddings of them.
-            where: What the memory asks for.
-            terminated: bool, (B,).
+            rows: int64, (B,); rows of the episodes.
+            steps: Steps of each of them, 1 ... T.
+            observations: Their last observations, or embeddings if these are stored, (B, ...).
+            extra_inputs: Memory inputs beside the embedding, (B, ...).
+            terminated: bool, (B,); True if the episode terminated, False if the time limit cut it.
         """
-        self._see(rows, steps, seen, where)
+        self._store_observations(rows, steps, observations, extra_inputs)
         self.lengths[rows] = steps
         self.terminated[rows] = terminated.cpu()
 
-    def _see(self, rows: Tensor, t: int, seen: Observations | Tensor, where: ExtraInputs) -> None:
+    def _store_observations(
+        self, rows: Tensor, t: int, observations: Observations | Tensor, extra_inputs: ExtraInputs
+    ) -> None:
         if "embedding" in self._stores:
-            assert isinstance(seen, Tensor)
-            self._stores["embedding"][rows, t] = seen.to(torch.bfloat16)
-        elif isinstance(seen, dict):
-            for key, value in seen.items():
+            assert isinstance(observations, Tensor)
+            self._stores["embedding"][rows, t] = observations.to(torch.bfloat16)
+        elif isinstance(observations, dict):
+            for key, value in observations.items():
                 if (key, value.dtype) == DEPTH:
-                    value = (value.clamp(0.0, MAX_DEPTH) * MILLIMETRES).round().to(torch.int16)
+                    value = (value.clamp(0.0, MAX_DEPTH) * DEPTH_SCALE).round().to(torch.int16)
                 self._stores[f"observation.{key}"][rows, t] = value
         else:
-            self._stores["observation"][rows, t] = seen
-        for key in self._asked:
-            self._stores[key][rows, t] = where[key]
+            self._stores["observation"][rows, t] = observations
+        for key in self._required_inputs:
+            self._stores[key][rows, t] = extra_inputs[key]
 
     # ------------------------------------------------------------------ reading
 
-    def draw(self, episodes: int, decisions: int, rng: np.random.Generator) -> Decisions:
-        """Decisions to learn from: different episodes, and different steps in each.
+    def sample(self, episodes: int, steps: int, rng: np.random.Generator) -> StepSample:
+        """Draw distinct episodes, and distinct steps of each.
 
         Args:
-            episodes: B; at most as many as are there.
-            decisions: S, for each of them.
-            rng: What draws.
+            episodes: Number of episodes, B; at most `count`.
+            steps: Number of steps of each, S.
+            rng: Draws both.
         """
-        held = np.flatnonzero(self.lengths.numpy())
-        rows = rng.choice(held, episodes, replace=False)
+        rows = rng.choice(np.flatnonzero(self.lengths.numpy()), episodes, replace=False)
         lengths = self.lengths.numpy()[rows]
-        order = rng.random((episodes, int(lengths.max())))
-        order[np.arange(order.shape[1]) >= lengths[:, None]] = 2.0  # steps that the episode does not have come last
-        at = order.argsort(1)[:, :decisions]
-        given = at < lengths[:, None]
-        return Decisions(
+        # The first S entries of a random order of an episode's steps are S distinct steps; absent steps sort last.
+        sort_key = rng.random((episodes, int(lengths.max())))
+        sort_key[np.arange(sort_key.shape[1]) >= lengths[:, None]] = 2.0
+        drawn = sort_key.argsort(1)[:, :steps]  # (B, S)
+        is_valid = drawn < lengths[:, None]
+        return StepSample(
             torch.as_tensor(rows),
-            torch.as_tensor(np.where(given, at, 0)).to(self.device),
-            torch.as_tensor(given).to(self.device),
+            torch.as_tensor(np.where(is_valid, drawn, 0)).to(self.device),
+            torch.as_tensor(is_valid).to(self.device),
         )
 
-    def read(self, rows: Tensor, at: Tensor) -> Steps:
-        """Steps of some episodes.
+    def read(self, rows: Tensor, steps: Tensor) -> EpisodeSteps:
+        """Read steps of some episodes.
 
         Args:
-            rows: int64, (B,).
-            at: int64, (B, P); steps of each, 0 ... T (T is what was seen after the last action).
+            rows: int64, (B,); rows of the episodes.
+            steps: int64, (B, P); steps of each, 0 ... T (T is the observation after the last action).
         """
-        rows = rows.to(self.device)[:, None]
+        index = rows.to(self.device)[:, None]  # (B, 1)
 
         def get(name: str) -> Tensor:
-            return self._stores[name][rows, at]
+            return self._stores[name][index, steps]  # (B, P, ...)
 
-        previous = torch.where(at > 0, 1 + self._stores["action"][rows, (at - 1).clamp(min=0)], 0)
+        previous_action = torch.where(steps > 0, 1 + self._stores["action"][index, (steps - 1).clamp(min=0)], 0)
         observations: Observations | None = None
         if "observation" in self._stores:
             observations = get("observation")
@@ -246,69 +270,71 @@ class EpisodeReplayBuffer:
             keys = [name.partition(".")[2] for name in self._stores if name.startswith("observation.")]
             observations = {key: get(f"observation.{key}") for key in keys}
             if "depth" in observations and observations["depth"].dtype == torch.int16:
-                observations["depth"] = observations["depth"].float() / MILLIMETRES
-        return Steps(
-            observations,
-            get("embedding") if "embedding" in self._stores else None,
-            previous,
-            {key: get(key) for key in self._asked},
+                observations["depth"] = observations["depth"].float() / DEPTH_SCALE
+        return EpisodeSteps(
+            observations=observations,
+            embeddings=get("embedding") if "embedding" in self._stores else None,
+            previous_action=previous_action,
+            extra_inputs={key: get(key) for key in self._required_inputs},
         )
 
-    def actions(self, rows: Tensor, at: Tensor) -> Tensor:
-        """int64, (B, S); the actions taken at steps `at` (int64, (B, S)) of the episodes in `rows` (int64, (B,))."""
-        return self._stores["action"][rows.to(self.device)[:, None], at]
+    def actions(self, rows: Tensor, steps: Tensor) -> Tensor:
+        """Read the actions taken at some steps, int64 (B, S); arguments as in `read`."""
+        return self._stores["action"][rows.to(self.device)[:, None], steps]
 
-    def returns(
-        self, rows: Tensor, at: Tensor, n_step: int, gamma: float, lowest: float = -math.inf
+    def n_step_returns(
+        self, rows: Tensor, steps: Tensor, n_step: int, gamma: float, min_reward: float = -math.inf
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rewards of the next n steps, and what follows them.
+        """Sum the discounted rewards of n steps, and find the step to bootstrap from.
 
         Args:
-            rows: int64, (B,).
-            at: int64, (B, S); steps of each, before its end.
-            n_step: n; fewer are left at the end of an episode.
+            rows: int64, (B,); rows of the episodes.
+            steps: int64, (B, S); steps of each, before its end.
+            n_step: Number of rewards, n; fewer where the episode ends before.
             gamma: Discount.
-            lowest: What lower rewards count as.
+            min_reward: Value that lower rewards are raised to.
 
         Returns:
-            Discounted sum of the rewards, float32 (B, S); the step whose value follows, int64 (B, S); and what that value is multiplied
-            with, float32 (B, S): gamma to the number of rewards, 0 after the end of a terminated episode.
+            Sum of the discounted rewards, float32 (B, S); bootstrap step, int64 (B, S); and the factor of its value,
+            float32 (B, S): gamma to the power of the number of rewards, or 0 at the end of a terminated episode.
+
+        Source:
+            Sutton and Barto, 2018, equation 7.1, with an action value as the bootstrap.
         """
-        length = self.lengths[rows].to(self.device)[:, None]
-        reward = self._stores["reward"]
-        index = rows.to(self.device)[:, None]
-        total = torch.zeros(at.shape, device=self.device)
+        length = self.lengths[rows].to(self.device)[:, None]  # (B, 1)
+        index = rows.to(self.device)[:, None]  # (B, 1)
+        total = torch.zeros(steps.shape, device=self.device)  # (B, S)
         for k in range(n_step):
-            step = at + k
-            now = reward[index, step.clamp(max=self.max_steps)].clamp(min=lowest)
-            total += gamma**k * torch.where(step < length, now, 0.0)
-        then = torch.minimum(at + n_step, length)
-        is_over = (then == length) & self.terminated[rows].to(self.device)[:, None]
-        return total, then, torch.where(is_over, 0.0, gamma ** (then - at).float())
+            step = steps + k
+            reward = self._stores["reward"][index, step.clamp(max=self.max_steps)].clamp(min=min_reward)
+            total += gamma**k * torch.where(step < length, reward, 0.0)
+        bootstrap = torch.minimum(steps + n_step, length)
+        is_over = (bootstrap == length) & self.terminated[rows].to(self.device)[:, None]
+        return total, bootstrap, torch.where(is_over, 0.0, gamma ** (bootstrap - steps).float())
 
     # ------------------------------------------------------------------ files
 
     def save(self, path: str | PathLike[str], stamp: int) -> None:
-        """Writes the episodes to a file, which is whole or not there.
+        """Write the episodes to a file, which is complete or not there.
 
         Args:
             path: The file (safetensors).
-            stamp: A number that `load` asks for again.
+            stamp: A number that `load` must be given again, such as the environment steps of the learner.
         """
         path = Path(path)
-        where = self._held()
-        tensors = {name: store[where].cpu().contiguous() for name, store in self._stores.items()}
+        positions = self._filled_positions()
+        tensors = {name: store[positions].cpu().contiguous() for name, store in self._stores.items()}
         tensors |= {"lengths": self.lengths, "terminated": self.terminated}
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_replace(path) as temporary:
             save_file(tensors, temporary, {"stamp": str(stamp), "next": str(self.next)})
 
     def load(self, path: str | PathLike[str], stamp: int) -> None:
-        """Replaces the episodes by those of a file.
+        """Replace the episodes by those of a file.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is cut short, not ours, of another moment or of another replay.
+            ValueError: The file is cut short, not a replay, or of another stamp, size or content.
         """
         path = Path(path)
         if not path.is_file():
@@ -316,34 +342,43 @@ class EpisodeReplayBuffer:
         try:
             with safe_open(path, "pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
-                head = file.metadata() or {}
+                metadata = file.metadata() or {}
         except SafetensorError as error:
             raise ValueError(f"{path}: not a whole replay ({error}); was it cut short?") from None
-        if head.get("stamp") != str(stamp):
-            raise ValueError(f"{path}: must be the replay of environment step {stamp}, got that of {head.get('stamp')}")
+        if metadata.get("stamp") != str(stamp):
+            raise ValueError(
+                f"{path}: must be the replay of environment step {stamp}, got that of {metadata.get('stamp')}"
+            )
+        self._check_file(path, tensors)
+        self.lengths = tensors["lengths"]
+        self.terminated = tensors["terminated"]
+        self.next = int(metadata["next"])
+        positions = self._filled_positions()
+        for name, store in self._stores.items():
+            store.zero_()
+            store[positions] = tensors[name].to(self.device)
+
+    def _check_file(self, path: Path, tensors: dict[str, Tensor]) -> None:
+        """Raise a ValueError if the tensors of a file do not fit this buffer."""
         names = {"lengths", "terminated", *self._stores}
         if tensors.keys() != names:
             raise ValueError(f"{path}: a replay of this learner must have {sorted(names)}, got {sorted(tensors)}")
         lengths = tensors["lengths"]
         if len(lengths) != self.capacity or int(lengths.max()) > self.max_steps:
             raise ValueError(
-                f"{path}: is of another replay: must be of {self.capacity} episodes of at most {self.max_steps} steps, got "
-                f"{len(lengths)} of at most {int(lengths.max())}"
+                f"{path}: is of another replay: must be of {self.capacity} episodes of at most {self.max_steps} steps, "
+                f"got {len(lengths)} of at most {int(lengths.max())}"
             )
         positions = int((lengths[lengths > 0] + 1).sum())
         for name, store in self._stores.items():
-            own, got = ((positions, *store.shape[2:]), store.dtype), (tuple(tensors[name].shape), tensors[name].dtype)
-            if own != got:
-                raise ValueError(f"{path}: is of another replay: {name!r} must be {own}, got {got}")
-        self.lengths, self.terminated, self.next = lengths, tensors["terminated"], int(head["next"])
-        where = self._held()
-        for name, store in self._stores.items():
-            store.zero_()
-            store[where] = tensors[name].to(self.device)
+            expected = ((positions, *store.shape[2:]), store.dtype)
+            got = (tuple(tensors[name].shape), tensors[name].dtype)
+            if expected != got:
+                raise ValueError(f"{path}: is of another replay: {name!r} must be {expected}, got {got}")
 
-    def _held(self) -> tuple[Tensor, Tensor]:
-        """Row and position of everything that belongs to an episode."""
+    def _filled_positions(self) -> tuple[Tensor, Tensor]:
+        """Row and position of everything that belongs to an episode, int64 (positions,) each."""
         positions = torch.arange(self.max_steps + 1)
-        held = (positions <= self.lengths[:, None]) & (self.lengths > 0)[:, None]
-        row, position = held.nonzero(as_tuple=True)
+        is_filled = (positions <= self.lengths[:, None]) & (self.lengths > 0)[:, None]  # (capacity, T + 1)
+        row, position = is_filled.nonzero(as_tuple=True)
         return row.to(self.device), position.to(self.device)

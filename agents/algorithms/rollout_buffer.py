@@ -1,4 +1,4 @@
-"""What a rollout stores: whole sequences, environment by environment, whose episodes can be put into another order."""
+"""Rollout buffer of whole sequences, one per environment, whose episodes can be reordered."""
 
 from __future__ import annotations
 
@@ -17,42 +17,48 @@ Observations = Tensor | dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """Steps `begin` to `end` of some environments, in the present order of their episodes.
+class RolloutSequences:
+    """S consecutive steps of B environments, in the current order of their episodes.
 
     Attributes:
-        observations: As the space says, (B, S, ...), or None where embeddings are stored instead.
-        embeddings: bfloat16, (B, S, F), or None.
-        previous: int64, (B, S); 1 + action before, 0 at the first step of an episode.
+        observations: Observations, (B, S, ...) each, or None where embeddings are stored instead.
+        embeddings: bfloat16, (B, S, F); embeddings of a frozen features extractor, or None.
+        previous_action: int64, (B, S); 0 at the first step of an episode, else 1 + the action before.
         episode_start: bool, (B, S).
         trial_start: bool, (B, S).
-        actions: As the action space, (B, S, ...).
-        where: What the memory asks for, (B, S, ...) each.
+        actions: Actions counted from 0, (B, S, ...).
+        extra_inputs: Memory inputs beside the embedding, (B, S, ...) each.
     """
 
     observations: Observations | None
     embeddings: Tensor | None
-    previous: Tensor
+    previous_action: Tensor
     episode_start: Tensor
     trial_start: Tensor
     actions: Tensor
-    where: ExtraInputs
+    extra_inputs: ExtraInputs
 
 
 class TrialRolloutBuffer:
-    """T steps of N environments; scalars in float32, frozen embeddings in bfloat16, images never twice.
+    """Rollout buffer for T steps of N environments.
 
-    Every step keeps the slot that it was written to. `order[i, p]` is the slot of the step at position p of environment i: shuffling
-    episodes permutes `order` and nothing else. Only `trial_start` is kept by position: whichever episode comes first starts the trial.
+    Numbers are stored in float32, embeddings of a frozen features extractor in bfloat16.
+
+    A step stays in the slot that it was written to. `order[i, p]` is the slot of the step at position p of environment
+    i, so that shuffling episodes permutes `order` and copies nothing. Only `trial_start` is stored by position:
+    whichever episode comes first starts the trial.
 
     Args:
-        n_envs: N.
-        n_steps: T.
-        observation_space: Of one environment.
-        action_space: Of one environment.
-        device: Where the tensors live.
+        n_envs: Number of environments, N.
+        n_steps: Steps of a rollout, T.
+        observation_space: Observation space of one environment.
+        action_space: Action space of one environment.
+        device: Device of the tensors.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
-        asked: What the memory asks for beside the embedding (`Memory.required_inputs`).
+        required_inputs: Memory inputs to store beside them, see `Memory.required_inputs`.
+
+    Attributes:
+        pos: Number of steps written.
     """
 
     def __init__(
@@ -63,38 +69,42 @@ class TrialRolloutBuffer:
         action_space: spaces.Space,
         device: torch.device,
         embedding_dim: int | None = None,
-        asked: Sequence[str] = (),
+        required_inputs: Sequence[str] = (),
     ) -> None:
-        self.n_envs, self.n_steps, self.device = n_envs, n_steps, device
+        self.n_envs = n_envs
+        self.n_steps = n_steps
+        self.device = device
 
-        def room(space: spaces.Space) -> Tensor:
-            dtype = torch.as_tensor(np.zeros(0, space.dtype)).dtype
-            return torch.zeros((n_envs, n_steps, *(space.shape or ())), dtype=dtype, device=device)
+        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.zeros(n_envs, n_steps, *shape, dtype=dtype, device=device)  # (N, T, ...)
+
+        def zeros_of(space: spaces.Space) -> Tensor:
+            return zeros(*(space.shape or ()), dtype=torch.as_tensor(np.zeros(0, space.dtype)).dtype)
 
         self.observations: Observations | None = None
         self.embeddings: Tensor | None = None
         if embedding_dim is not None:
-            self.embeddings = torch.zeros(n_envs, n_steps, embedding_dim, dtype=torch.bfloat16, device=device)
+            self.embeddings = zeros(embedding_dim, dtype=torch.bfloat16)
         elif isinstance(observation_space, spaces.Dict):
-            self.observations = {key: room(space) for key, space in observation_space.spaces.items()}
+            self.observations = {key: zeros_of(space) for key, space in observation_space.spaces.items()}
         else:
-            self.observations = room(observation_space)
-        self.where = {
-            key: torch.zeros(n_envs, n_steps, *shape, dtype=dtype, device=device)
-            for key, (dtype, shape) in EXTRA_INPUTS.items()
-            if key in asked
+            self.observations = zeros_of(observation_space)
+        self.extra_inputs = {
+            key: zeros(*shape, dtype=dtype) for key, (dtype, shape) in EXTRA_INPUTS.items() if key in required_inputs
         }
-        self.actions = room(action_space)
-        self.previous = torch.zeros(n_envs, n_steps, dtype=torch.int64, device=device)
-        self.episode_start = torch.zeros(n_envs, n_steps, dtype=torch.bool, device=device)
-        self.trial_start = torch.zeros_like(self.episode_start)
-        self.rewards, self.values, self.log_probs = (torch.zeros(n_envs, n_steps, device=device) for _ in range(3))
-        self.order = torch.arange(n_steps, device=device).repeat(n_envs, 1)
+        self.actions = zeros_of(action_space)
+        self.previous_action = zeros(dtype=torch.int64)
+        self.episode_start = zeros(dtype=torch.bool)
+        self.trial_start = zeros(dtype=torch.bool)
+        self.rewards = zeros()
+        self.values = zeros()
+        self.log_probs = zeros()
+        self.order = torch.arange(n_steps, device=device).repeat(n_envs, 1)  # (N, T)
         self.shuffled = False
         self.pos = 0
 
     def reset(self) -> None:
-        """Empties the buffer."""
+        """Empty the buffer."""
         self.pos = 0
         self.shuffled = False
         self.order.copy_(torch.arange(self.n_steps, device=self.device).expand_as(self.order))
@@ -103,16 +113,16 @@ class TrialRolloutBuffer:
         self,
         observations: Observations,
         embeddings: Tensor,
-        previous: Tensor,
+        previous_action: Tensor,
         episode_start: Tensor,
         trial_start: Tensor,
         actions: Tensor,
         rewards: Tensor,
         values: Tensor,
         log_probs: Tensor,
-        where: ExtraInputs | None = None,
+        extra_inputs: ExtraInputs | None = None,
     ) -> None:
-        """Stores one step of every environment; each argument has N rows."""
+        """Append one step of every environment; each argument has N rows."""
         t = self.pos
         if self.embeddings is not None:
             self.embeddings[:, t] = embeddings
@@ -124,10 +134,10 @@ class TrialRolloutBuffer:
             assert isinstance(self.observations, Tensor)
             assert isinstance(observations, Tensor)
             self.observations[:, t] = observations
-        for key, store in self.where.items():
-            assert where is not None
-            store[:, t] = where[key]
-        self.previous[:, t] = previous
+        for key, store in self.extra_inputs.items():
+            assert extra_inputs is not None
+            store[:, t] = extra_inputs[key]
+        self.previous_action[:, t] = previous_action
         self.episode_start[:, t] = episode_start
         self.trial_start[:, t] = trial_start
         self.actions[:, t] = actions
@@ -137,13 +147,23 @@ class TrialRolloutBuffer:
         self.pos += 1
 
     def ordered(self, store: Tensor, rows: Tensor, begin: int, end: int) -> Tensor:
-        """Rows (B,) of a store (N, T, ...), positions `begin` to `end`, (B, end - begin, ...)."""
+        """Read positions of a store in the current order of episodes.
+
+        Args:
+            store: (N, T, ...); one of the buffer's tensors.
+            rows: int64, (B,); environments.
+            begin: First position.
+            end: One after the last position.
+
+        Returns:
+            Tensor (B, end - begin, ...).
+        """
         if not self.shuffled:
             return store[rows, begin:end]
         return store[rows[:, None], self.order[rows, begin:end]]
 
-    def sequences(self, rows: Tensor, begin: int, end: int) -> Sequences:
-        """Steps `begin` to `end` of the environments in `rows` (int64, (B,))."""
+    def sequences(self, rows: Tensor, begin: int, end: int) -> RolloutSequences:
+        """Read positions of some environments; arguments as in `ordered`."""
 
         def get(store: Tensor) -> Tensor:
             return self.ordered(store, rows, begin, end)
@@ -153,18 +173,25 @@ class TrialRolloutBuffer:
             observations = {key: get(value) for key, value in self.observations.items()}
         elif self.observations is not None:
             observations = get(self.observations)
-        return Sequences(
-            observations,
-            None if self.embeddings is None else get(self.embeddings),
-            get(self.previous),
-            get(self.episode_start),
-            self.trial_start[rows, begin:end],  # belongs to the position: the block that comes first starts the trial
-            get(self.actions),
-            {key: get(store) for key, store in self.where.items()},
+        return RolloutSequences(
+            observations=observations,
+            embeddings=None if self.embeddings is None else get(self.embeddings),
+            previous_action=get(self.previous_action),
+            episode_start=get(self.episode_start),
+            trial_start=self.trial_start[rows, begin:end],  # by position: the first episode starts the trial
+            actions=get(self.actions),
+            extra_inputs={key: get(store) for key, store in self.extra_inputs.items()},
         )
 
     def write(self, store: Tensor, rows: Tensor, begin: int, values: Tensor) -> None:
-        """Overwrites the positions from `begin` on of a store with values (B, S), wherever these steps are kept."""
+        """Overwrite positions of a store, in the current order of episodes.
+
+        Args:
+            store: (N, T, ...); one of the buffer's tensors.
+            rows: int64, (B,); environments.
+            begin: First position.
+            values: (B, S, ...); values of S positions from `begin` on.
+        """
         store[rows[:, None], self.order[rows, begin : begin + values.shape[1]]] = values
 
     def advantages(
@@ -177,31 +204,31 @@ class TrialRolloutBuffer:
         gae_lambda: float,
         across_episodes: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """Generalised advantages and returns of positions `begin` to `end`.
+        """Compute generalised advantages and returns of positions `begin` to `end`.
 
         Args:
             begin: First position.
-            end: One after the last; what follows it is given by the next two arguments.
+            end: One after the last position.
             last_values: float, (N,); value of the observation at `end`.
-            last_start: bool, (N,); whether an episode starts at `end`; a trial, if `across_episodes`.
+            last_start: bool, (N,); True where an episode starts at `end` (a trial, if `across_episodes`).
             gamma: Discount.
             gae_lambda: Lambda.
-            across_episodes: Whether only the start of a trial stops the flow.
+            across_episodes: If True, advantages stop at the start of a trial only; else at the start of an episode.
 
         Returns:
-            float32, (N, end - begin) each.
+            Advantages and returns, float32, (N, end - begin) each.
 
         Source:
-            Schulman et al., 2016; nothing flows across the start of an episode.
+            Schulman et al., 2016, equation 16.
         """
         rows = torch.arange(self.n_envs, device=self.device)
         rewards, values, start = (
             self.ordered(store, rows, begin, end).cpu().numpy()
             for store in (self.rewards, self.values, self.episode_start)
-        )
+        )  # (N, S) each
         if across_episodes:
             start = self.trial_start[:, begin:end].cpu().numpy()
-        next_start = np.concatenate([start[:, 1:], last_start.cpu().numpy()[:, None]], 1)
+        next_start = np.concatenate([start[:, 1:], last_start.cpu().numpy()[:, None]], 1)  # (N, S)
         advantages = generalized_advantages(rewards, values, next_start, last_values.cpu().numpy(), gamma, gae_lambda)
         return (
             torch.as_tensor(advantages, device=self.device),
@@ -209,10 +236,14 @@ class TrialRolloutBuffer:
         )
 
     def shuffle_episodes(self, end: int, generator: np.random.Generator) -> None:
-        """Permutes the completed episodes of each environment's running trial, as whole blocks, among positions 0 to `end`.
+        """Permute the completed episodes of the current trial of each environment.
 
-        The running episode (the last one that starts before `end`) stays last, steps within an episode keep their order, and so do all
-        earlier trials. Needs rollouts that begin with the start of a trial.
+        Positions 0 to `end` take part. Episodes move as whole blocks: steps within one keep their order. The running episode (the last that starts
+        before `end`) stays last, and earlier trials stay in place.
+
+        Args:
+            end: One after the last position.
+            generator: Draws the permutations.
 
         Raises:
             RuntimeError: The rollout does not begin with the start of a trial.
@@ -221,14 +252,14 @@ class TrialRolloutBuffer:
             ReLIC release; the paper shuffles to make the policy invariant to the order of past episodes.
         """
         rows = torch.arange(self.n_envs, device=self.device)
-        start = self.ordered(self.episode_start, rows, 0, end).cpu().numpy()
-        trial = self.trial_start[:, :end].cpu().numpy()
-        if not trial[:, 0].all():
+        episode_start = self.ordered(self.episode_start, rows, 0, end).cpu().numpy()  # (N, end)
+        trial_start = self.trial_start[:, :end].cpu().numpy()
+        if not trial_start[:, 0].all():
             raise RuntimeError("episodes can be shuffled only in rollouts that begin with the start of a trial")
         order = self.order[:, :end].cpu().numpy()
         for i in range(self.n_envs):
-            first = int(np.flatnonzero(trial[i])[-1])
-            bounds = np.flatnonzero(start[i, first:]) + first
+            first = int(np.flatnonzero(trial_start[i])[-1])  # first position of the current trial
+            bounds = np.flatnonzero(episode_start[i, first:]) + first  # starts of its episodes
             if len(bounds) < 3:
                 continue  # fewer than two completed episodes
             blocks = np.split(order[i, first : bounds[-1]], bounds[1:-1] - first)
@@ -246,15 +277,24 @@ def generalized_advantages(
     gamma: float,
     gae_lambda: float,
 ) -> np.ndarray:  # pragma: no cover  (compiled)
-    """Advantages, float32, (N, T): A_t = r_t + gamma m V_{t+1} - V_t + gamma lambda m A_{t+1}, m = 0 where an episode starts next.
+    """Compute generalised advantages.
+
+    A_t = r_t + gamma m_t V_{t+1} - V_t + gamma lambda m_t A_{t+1},
+    where m_t is 0 if an episode starts at t + 1, else 1.
 
     Args:
         rewards: float32, (N, T).
         values: float32, (N, T).
-        next_start: bool, (N, T); whether an episode starts after the step.
+        next_start: bool, (N, T); True if an episode starts after the step.
         last_values: float32, (N,); V after the last step.
         gamma: Discount.
         gae_lambda: Lambda.
+
+    Returns:
+        float32, (N, T).
+
+    Source:
+        Schulman et al., 2016, equation 16, as a recursion from the last step to the first.
     """
     n, steps = rewards.shape
     out = np.zeros((n, steps), np.float32)

@@ -1,4 +1,4 @@
-"""Learning to predict: batches made as they are needed, one step of Adam each, in as many processes as are launched."""
+"""Supervised learning of prediction tasks, from batches that are generated on the fly."""
 
 from __future__ import annotations
 
@@ -18,80 +18,88 @@ from torch import Tensor, nn
 
 from memenvs.agents.algorithms import archive
 from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
-#: First numbers of the seeds of batches to learn from and of those to evaluate on, so that they are never the same.
-LEARNING, EVALUATION = 0, 1
+LEARNING = 0
+"""First number of the seeds of training batches."""
+EVALUATION = 1
+"""First number of the seeds of evaluation batches, so that these are never training batches."""
 EVALUATION_BATCH = 250
 """Episodes that are evaluated together."""
 
 
 class PredictionModel(nn.Module, abc.ABC):
-    """What `SupervisedLearner` trains: it makes the batches of its task, answers, and says how wrong it was."""
+    """Base of the models that `SupervisedLearner` trains; each generates the batches of its task."""
 
     @abc.abstractmethod
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> Any:
-        """A batch of episodes.
+        """Generate a batch of episodes.
 
         Args:
-            count: How many.
-            rng: Where everything random in it comes from.
-            step: Batches that were learned from before; None for one to evaluate on, in which nothing is explored.
+            count: Number of episodes.
+            rng: Generator of everything random in the batch.
+            step: Number of batches learned from before. None: a batch to evaluate on, without exploration.
         """
 
     @abc.abstractmethod
     def shard(self, batch: Any, rank: int, count: int) -> Any:
-        """Every `count`-th episode of a batch, from number `rank` on."""
+        """Return every `count`-th episode of a batch, from number `rank` on."""
 
     @abc.abstractmethod
     def loss(self, batch: Any) -> tuple[Tensor, dict[str, float]]:
-        """What is minimised, the mean over a batch, and numbers for the log."""
+        """Compute the mean loss of a batch, and numbers for the log."""
 
     @abc.abstractmethod
     def scores(self, batch: Any) -> dict[str, np.ndarray]:
-        """Metric -> its value in each episode of a batch that it is about; "accuracy" is among them."""
+        """Compute metrics: name -> value in each episode that it applies to. One is "accuracy"."""
 
     def ideal(self, batch: Any) -> dict[str, np.ndarray]:
-        """What the best answers from the same memory would score on average; the form of `scores`. Empty where it is not known."""
+        """Compute the expected metrics of the best answers from the same memory.
+
+        Returns:
+            As `scores`; empty if it is not known.
+        """
         return {}
 
     def inputs(self) -> dict[str, Any]:
-        """What it was trained on besides the task, such as a frozen encoder, as JSON for the checkpoint."""
+        """Return what the model was trained on besides the task, such as a frozen encoder, as JSON."""
         return {}
 
     def check_inputs(self, saved: dict[str, Any], where: str) -> None:
-        """Raises a ValueError if it was trained on something else.
+        """Raise a ValueError if a checkpoint was trained on other inputs.
 
         Args:
-            saved: What `inputs` gave.
-            where: The checkpoint's path.
+            saved: `inputs` of the saved model.
+            where: Path of the checkpoint.
         """
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
-        """Parameters, each in one group, and what the learning rate is multiplied with for them."""
+        """Return groups of parameters, each with the factor of its learning rate."""
         return [(list(self.parameters()), 1.0)]
 
 
 class SupervisedLearner:
-    """Adam on batches that are made one after the other.
+    """Adam on batches that are generated one after the other.
 
-    The batch of a step follows from the seed and the step's number alone. All processes make the same batch and each takes its share of it, so
-    that several learn what one would, up to rounding; gradients are averaged before the clip.
+    The batch of a step depends on the seed and the number of the step alone. All processes generate the same batch and
+    each takes its share of it. Gradients are averaged before they are clipped, so that several processes learn what one
+    would, up to rounding.
 
     Args:
-        model: Of the task; all processes begin with the first one's weights.
+        model: Model of the task; all processes start with the weights of the first.
         config: Settings.
-        total_steps: Batches of the whole run, for the fall of the learning rate.
-        seed: Of the batches; >= 0.
-        device: Where it computes.
-        processes: Those that learn together; None: this one alone.
+        total_steps: Number of batches of the whole run, for the schedule of the learning rate.
+        seed: Seed of the batches; >= 0.
+        device: Device of the model.
+        processes: Processes that learn together; None: this one alone.
 
     Attributes:
-        num_timesteps: Batches learned from.
+        num_timesteps: Number of batches learned from.
 
     Raises:
-        ValueError: The batch cannot be split over the processes.
+        ValueError: The batch cannot be split evenly over the processes.
     """
 
     def __init__(
@@ -104,32 +112,40 @@ class SupervisedLearner:
         device: torch.device | str = "cpu",
         processes: Processes | None = None,
     ) -> None:
-        self.model, self.config, self.total_steps, self.seed = model.to(device), config, total_steps, seed
-        self.device, self.processes = torch.device(device), processes or Processes()
+        self.model = model.to(device)
+        self.config = config
+        self.total_steps = total_steps
+        self.seed = seed
+        self.device = torch.device(device)
+        self.processes = processes or Processes()
         self.processes.split_evenly("supervised.batch_size", config.batch_size)
         self.processes.broadcast(list(model.state_dict().values()))
         self.num_timesteps = 0
         groups = model.parameter_groups()
-        self._factors = [factor for _, factor in groups]
+        self._rate_factors = [factor for _, factor in groups]
         self.optimizer = torch.optim.Adam([{"params": each} for each, _ in groups], config.learning_rate, fused=True)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """In the order of the optimiser."""
+        """Trained parameters, in the order of the optimizer."""
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def step(self) -> dict[str, float]:
-        """Learns from one batch; returns numbers for the log.
+        """Learn from one batch.
+
+        Returns:
+            Numbers for the log.
 
         Raises:
             ValueError: Loss or gradient is not finite; the weights are as they were.
             RuntimeError: Another process has failed.
         """
-        config, step = self.config, self.num_timesteps
-        rate = config.learning_rate_at(step, self.total_steps)
-        for group, factor in zip(self.optimizer.param_groups, self._factors, strict=True):
-            group["lr"] = rate * factor
-        if not self.model.training:  # going through all its parts takes time
+        config = self.config
+        step = self.num_timesteps
+        learning_rate = config.learning_rate_at(step, self.total_steps)
+        for group, factor in zip(self.optimizer.param_groups, self._rate_factors, strict=True):
+            group["lr"] = learning_rate * factor
+        if not self.model.training:  # `train` visits all modules, which takes time
             self.model.train()
         with self.processes.fail_together():
             rng = np.random.default_rng([LEARNING, self.seed, step])
@@ -137,25 +153,22 @@ class SupervisedLearner:
             batch = self.model.shard(batch, self.processes.rank, self.processes.count)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
                 loss, log = self.model.loss(batch)
-            if not bool(loss.isfinite()):
-                raise ValueError(f"loss must be finite, got {loss.item()} in step {step}")
+            check_finite({"loss": loss.item()}, f"in step {step}")
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        self.processes.average(gradients)
-        norm = nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm)
-        if not bool(norm.isfinite()):
-            raise ValueError(f"gradient must be finite, got a norm of {norm.item()} in step {step}")
+        self.processes.average([parameter.grad for parameter in self.parameters if parameter.grad is not None])
+        grad_norm = nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm).item()
+        check_finite({"grad_norm": grad_norm}, f"in step {step}")
         self.optimizer.step()
         self.num_timesteps += 1
-        return {"loss": loss.item(), "grad_norm": norm.item(), "learning_rate": rate, **log}
+        return {"loss": loss.item(), "grad_norm": grad_norm, "learning_rate": learning_rate, **log}
 
     def learn(self, steps: int, after: Callable[[dict[str, float]], None] | None = None) -> None:
-        """Learns from so many batches.
+        """Learn from a number of batches.
 
         Args:
-            steps: How many.
-            after: Called after each with its numbers.
+            steps: Number of batches.
+            after: Called after each with its numbers for the log.
 
         Raises:
             ValueError: As `step`.
@@ -167,21 +180,17 @@ class SupervisedLearner:
                 after(log)
 
     def save(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
-        """Writes weights, optimiser and the number of the step to one file, without pickle; every process must call this.
+        """Write weights, optimizer and step number to one file; every process must call this.
 
         Args:
             path: The file; replaced if it is there.
-            settings: What made the model and the batches, as JSON; the file can go on with equal ones only.
+            settings: Settings of model and batches, as JSON; `load` needs equal ones.
 
         Raises:
-            ValueError: A weight is NaN or infinite; what the file held stays.
-            OSError: The file cannot be written. In other processes than the first a RuntimeError.
+            ValueError: A weight is NaN or infinite; a file that is there stays.
+            OSError: The file cannot be written. In processes other than the first a RuntimeError.
         """
-        for name, parameter in self.model.named_parameters():
-            if not bool(torch.isfinite(parameter).all()):
-                raise ValueError(
-                    f"{path}: not written, weights must be finite, got NaN or infinity in {name!r} after {self.num_timesteps} steps"
-                )
+        check_finite_weights(self.model, path, f"after {self.num_timesteps} steps")
         config = {
             "format": archive.FORMAT,
             "algorithm": type(self).__name__,
@@ -200,7 +209,7 @@ class SupervisedLearner:
                 archive.write(path, dict(zip(MEMBERS, parts, strict=True)))
 
     def load(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
-        """Goes on where a file was written: weights, optimiser, number of the step.
+        """Go on from a file: restore weights, optimizer and step number.
 
         Args:
             path: The file.
@@ -208,37 +217,36 @@ class SupervisedLearner:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is cut short, not ours, of other settings or another model.
+            ValueError: The file is cut short, not a checkpoint, or of other settings or another model.
         """
         members = archive.read(path, MEMBERS)
-        saved = archive.read_json_member(path, members, "config.json", ("algorithm", "config", *settings))
-        wanted = json.loads(json.dumps({"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}))
-        found = asdict(archive.parse_config(path, saved["config"], SupervisedConfig))
-        _compare(path, {**saved, "config": json.loads(json.dumps(found))}, wanted)
+        saved = archive.parse_json(path, members, "config.json", ("algorithm", "config", *settings))
+        saved["config"] = asdict(archive.parse_config(path, saved["config"], SupervisedConfig))  # adds defaults
+        wanted = {"algorithm": type(self).__name__, **settings, "config": asdict(self.config)}
+        _check_equal(path, json.loads(json.dumps(saved)), json.loads(json.dumps(wanted)))
         load_model(self.model, path, members)
-        state = archive.read_json_member(path, members, "state.json", ("num_timesteps",))
+        state = archive.parse_json(path, members, "state.json", ("num_timesteps",))
         try:
-            moments = load_tensors(members["optimizer.safetensors"])
-            archive.load_optimizer(self.optimizer, self.parameters, moments)
+            archive.load_optimizer(self.optimizer, self.parameters, load_tensors(members["optimizer.safetensors"]))
         except (SafetensorError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from None
         self.num_timesteps = state["num_timesteps"]
 
 
 def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[str, bytes] | None = None) -> None:
-    """Puts the weights of a checkpoint into a model.
+    """Load the weights of a checkpoint into a model.
 
     Args:
         model: The model.
         path: The file.
-        members: What is in it, if it was read already.
+        members: Content of the file, if it was read already.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is cut short, not ours or of another model, for instance of another width of the encoder.
+        ValueError: The file is cut short, not a checkpoint, or of another model, for instance of another encoder width.
     """
     members = archive.read(path, MEMBERS) if members is None else members
-    saved = archive.read_json_member(path, members, "config.json", ("inputs",))
+    saved = archive.parse_json(path, members, "config.json", ("inputs",))
     model.check_inputs(saved["inputs"], str(path))
     try:
         weights = load_tensors(members["model.safetensors"])
@@ -252,16 +260,16 @@ def load_model(model: PredictionModel, path: str | PathLike[str], members: dict[
 def evaluate_model(
     model: PredictionModel, episodes: int, seed: int = 0, *, ideal: bool = False
 ) -> dict[str, np.ndarray]:
-    """What a model scores in episodes that follow from the seed alone.
+    """Score a model in episodes that depend on the seed alone.
 
     Args:
         model: The model.
-        episodes: How many; >= 1.
-        seed: Of the episodes; >= 0.
-        ideal: Whether to give what the best answers would score instead.
+        episodes: Number of episodes; >= 1.
+        seed: Seed of the episodes; >= 0.
+        ideal: If True, give the expected metrics of the best answers instead.
 
     Returns:
-        Metric -> its value in each episode that it is about.
+        Metric -> value in each episode that it applies to.
     """
     model.eval()
     found: dict[str, list[np.ndarray]] = {}
@@ -273,10 +281,10 @@ def evaluate_model(
     return {name: np.concatenate(values) for name, values in found.items()}
 
 
-def _compare(path: str | PathLike[str], saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:
-    """Raises a ValueError that names the first setting that a file has otherwise."""
+def _check_equal(path: str | PathLike[str], saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> None:
+    """Raise a ValueError that names the first setting in which a file differs."""
     for key, value in wanted.items():
         if isinstance(value, dict) and isinstance(saved.get(key), dict):
-            _compare(path, saved[key], value, f"{prefix}{key}.")
+            _check_equal(path, saved[key], value, f"{prefix}{key}.")
         elif saved.get(key) != value:
             raise ValueError(f"{path}: is of another run: {prefix}{key} must be {value}, got {saved.get(key)}")

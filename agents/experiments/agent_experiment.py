@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.vec_env import VecEnv
 
-from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
@@ -84,7 +83,7 @@ class AgentExperiment(Experiment):
         n_envs = processes.split_evenly("n_envs", config.n_envs)
         if run.has_checkpoint:
             file = run.path / CHECKPOINT
-            checkpoint.check_run(file, self.algorithm, config.learner, config.policy, config.n_envs)
+            self.algorithm.check_checkpoint(file, config.learner, config.policy, config.n_envs)
         config.use_threads()
         with processes.fail_together():
             env = make_vec_env(config.env, n_envs, **config.env_kwargs)

@@ -9,7 +9,6 @@ from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from memenvs.agents.algorithms import checkpoint
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
@@ -70,7 +69,7 @@ def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPo
     """
     algorithm = algorithm_of(config)
     config.use_threads()
-    checkpoint.check_run(file, algorithm, config.learner, config.policy, config.n_envs)
+    algorithm.check_checkpoint(file, config.learner, config.policy, config.n_envs)
     policy = algorithm.load(file, device=config.device).policy
     policy.generator.manual_seed(seed)
     return policy

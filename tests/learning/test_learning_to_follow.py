@@ -34,7 +34,7 @@ def agreement() -> dict[str, float]:
         unseen = make_vec_env(config.env, 64, **{**config.env_kwargs, "split": "val_unseen"})
         unseen.seed(1)
         with torch.no_grad():
-            rollouts: list[Any] = [model.play(unseen, number, taught=True) for number in range(4)]
+            rollouts: list[Any] = [model.play(unseen, number, teacher_forcing=True) for number in range(4)]
         found[name] = float(
             torch.cat([step.teacher_agreement for rollout in rollouts for step in rollout.steps]).mean()
         )

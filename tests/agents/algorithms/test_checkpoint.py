@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import Tensor
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
-from memenvs.agents.algorithms.checkpoint import MEMBERS, check_run
+from memenvs.agents.algorithms.checkpoint import MEMBERS
 from tests.agents.learners import MEMORIES, SEGMENT, STEPS, N, darkroom, learner, weights
 from tests.processes import run_python
 
@@ -250,15 +250,15 @@ def test_members_that_do_not_fit(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"memory": "gru"}, r"'memory\.network\.weight_ih_l0' must be .* \(24, \d+\), got .*; of policy_kwargs, memory was"),
-        ({"net_arch": [8]}, r"'mlp_extractor\..*' is missing; of policy_kwargs, net_arch was given otherwise than it is saved"),
-        ({"previous_action_dim": 0}, r"of policy_kwargs, previous_action_dim was given otherwise"),
+        ({"memory": "gru"}, r"'memory\.network\.weight_ih_l0' must be .* \(24, \d+\), got .*; policy_kwargs changes the saved memory"),
+        ({"net_arch": [8]}, r"'mlp_extractor\..*' is missing; policy_kwargs changes the saved net_arch"),
+        ({"previous_action_dim": 0}, r"policy_kwargs changes the saved previous_action_dim"),
         (
             {"memory_kwargs": {"hidden_dim": 8}, "features_extractor_kwargs": {"widths": {"position": 3}}},
-            r"'features_extractor\..*' is missing; of policy_kwargs, features_extractor_kwargs was given otherwise",
+            r"'features_extractor\..*' is missing; policy_kwargs changes the saved features_extractor_kwargs",
         ),
-        ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*; of policy_kwargs, memory was"),
-        ({"nets": 3}, r"model: .*unknown setting 'nets' of MemoryPolicy; .*; of policy_kwargs, nets was"),
+        ({"memory": "relic"}, r"model: unknown setting 'hidden_dim' of the memory 'relic'.*; policy_kwargs changes the saved memory"),
+        ({"nets": 3}, r"model: .*unknown setting 'nets' of MemoryPolicy; .*; policy_kwargs changes the saved nets"),
     ],
 )  # fmt: skip
 def test_weights_of_another_policy(saved: Path, policy: dict[str, Any], message: str) -> None:
@@ -273,9 +273,9 @@ def test_settings_newer_than_the_file_have_their_defaults(saved: Path) -> None:
     older = damaged(saved, config=json.dumps(config).encode())
     model = PartialUpdatePPO.load(older, device="cpu")
     assert model.config.prefix_window == 256
-    check_run(older, PartialUpdatePPO, model.config, {"memory": "lstm"}, N)
+    PartialUpdatePPO.check_checkpoint(older, model.config, {"memory": "lstm"}, N)
     with pytest.raises(ValueError, match="damaged: is of another run: prefix_window must be 8, got 256"):
-        check_run(older, PartialUpdatePPO, replace(model.config, prefix_window=8), {}, N)
+        PartialUpdatePPO.check_checkpoint(older, replace(model.config, prefix_window=8), {}, N)
 
 
 def test_moments_of_the_optimiser_that_do_not_fit(saved: Path) -> None:

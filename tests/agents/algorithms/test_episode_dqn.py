@@ -57,7 +57,7 @@ def test_uniform_and_softmax_actions() -> None:
             model.policy.actor.linear.bias.copy_(torch.tensor([0.0, 2.0]))
         model.num_timesteps = model._total_timesteps = 10**6  # exploration is over
         _, callback = model._setup_learn(1, reset_num_timesteps=False)
-        assert model._collect(model.env, callback)  # type: ignore[arg-type]
+        assert model._collect_episodes(model.env, callback)  # type: ignore[arg-type]
         taken = model.replay.actions(torch.arange(64), torch.arange(8).expand(64, -1)).float().mean()
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
 
@@ -83,12 +83,12 @@ def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(env, "step", watched_step)
     monkeypatch.setattr(model.policy, "act", watched_act)
-    assert model._collect(env, callback)
+    assert model._collect_episodes(env, callback)
     done = torch.stack(given, 1)
     assert not torch.equal(torch.stack([each.actions for each in acted], 1), done)
     before = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + done[:, :-1]], 1)
     assert torch.equal(torch.stack([each.previous_action for each in acted], 1), before)
-    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous, before)
+    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous_action, before)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -112,7 +112,7 @@ def test_the_replay_holds_all_poses_of_an_episode(frozen: bool) -> None:
     )
     model.learn(6 * 11)
     played = [torch.as_tensor(np.stack(poses)) for poses in shown if len(poses) == 12]
-    held = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).where["pose"]
+    held = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).extra_inputs["pose"]
     assert torch.equal(held, torch.stack([played[episode] for episode in (4, 5, 2, 3)]))
 
 
@@ -178,7 +178,7 @@ def compare_with_acting(model: EpisodeDQN) -> None:
                     assert isinstance(steps.observations, dict)
                     features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
                 start = torch.tensor([t == 0])
-                where = {key: value[:, t] for key, value in steps.where.items()}
+                where = {key: value[:, t] for key, value in steps.extra_inputs.items()}
                 distribution, _, state = policy.step(features, state, start, start, where)
                 acted.append(distribution.log_probs[0])  # type: ignore[attr-defined]
                 if t < length:

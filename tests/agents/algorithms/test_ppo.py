@@ -36,7 +36,7 @@ def outputs(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> tupl
     s = buffer.sequences(rows, 0, end)
     assert isinstance(s.observations, dict)
     features = torch.stack([policy.features({k: v[:, t] for k, v in s.observations.items()}) for t in range(end)], 1)
-    x = policy.memory_inputs(features, s.previous, s.episode_start, s.trial_start)
+    x = policy.memory_inputs(features, s.previous_action, s.episode_start, s.trial_start)
     latent, _ = policy.memory(x, None)
     distribution, values = policy.heads(latent[:, begin:])
     return distribution.log_prob(s.actions[:, begin:]), values, distribution.entropy()
@@ -81,7 +81,7 @@ def optimise(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> Ten
         begin, end, model._last_values, model._episode_start, config.gamma, config.gae_lambda
     )
     targets = torch.stack([held["log_probs"], held["values"], advantages, returns], -1)
-    model._optimise(rows, begin, end, targets)
+    model._optimizer_step(rows, begin, end, targets)
     return gradients(model)
 
 
@@ -189,8 +189,10 @@ def test_the_critic_is_clipped_too() -> None:
 def test_normalized_advantages() -> None:
     model = act(learner("none", normalize_advantage=True, n_updates=1))
     seen: list[Tensor] = []
-    original = model._optimise
-    model._optimise = lambda rows, begin, end, targets: seen.append(targets) or original(rows, begin, end, targets)  # type: ignore[method-assign]
+    original = model._optimizer_step
+    model._optimizer_step = lambda rows, begin, end, targets: (
+        seen.append(targets) or original(rows, begin, end, targets)
+    )  # type: ignore[method-assign]
     model.train()
     assert float(seen[0][..., 2].mean()) == pytest.approx(0.0, abs=1e-5)
     assert float(seen[0][..., 2].std(correction=0)) == pytest.approx(1.0, abs=1e-4)
@@ -248,7 +250,7 @@ def test_refresh_with_the_same_weights_changes_nothing(memory: str) -> None:
     assert model._state is not None
     before = {key: value.clone() for key, value in model._state.items()}
     values = model.rollout_buffer.values.clone()
-    model._refresh(SEGMENT, last_of_rollout=True)
+    model._refresh_memory(SEGMENT, rewrite=True)
     assert model._state.keys() == before.keys()
     seen = slice(None)
     for key, value in model._state.items():
@@ -307,7 +309,7 @@ def test_a_refresh_writes_into_the_memory_that_is_there(last: bool, monkeypatch:
                 parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
         model.rollout_buffer.shuffle_episodes(SEGMENT, np.random.default_rng(0))
         held = dict(model._state)
-        model._refresh(SEGMENT, last_of_rollout=last)
+        model._refresh_memory(SEGMENT, rewrite=last)
         assert all(model._state[key] is value for key, value in held.items())
         states.append({key: value.clone() for key, value in held.items()})
         values.append(model.rollout_buffer.values.clone())

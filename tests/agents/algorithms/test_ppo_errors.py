@@ -101,7 +101,8 @@ def test_loss_and_gradient_must_be_finite() -> None:
     before = weights(model)
     model.rollout_buffer.rewards[:, SEGMENT] = 1e30
     with pytest.raises(
-        ValueError, match=r"must be finite, got value_loss inf.* in update 2, after 64 environment steps; lower"
+        ValueError,
+        match=r"must be finite, got value_loss inf.* in update 2, after 64 environment steps and 1 updates; lower",
     ):
         model.train()
     assert torch.equal(weights(model), before)

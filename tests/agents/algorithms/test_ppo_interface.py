@@ -184,5 +184,5 @@ def test_the_state_knows_the_action_taken() -> None:
     model = act(learner("lstm"))
     assert model._state is not None
     assert torch.equal(model._state[PREVIOUS_ACTION], model.rollout_buffer.actions[:, SEGMENT - 1] + 1)
-    assert torch.equal(model.rollout_buffer.previous[:, 1:5], model.rollout_buffer.actions[:, :4] + 1)
-    assert not model.rollout_buffer.previous[:, 5].any()  # an episode of 5 steps is over
+    assert torch.equal(model.rollout_buffer.previous_action[:, 1:5], model.rollout_buffer.actions[:, :4] + 1)
+    assert not model.rollout_buffer.previous_action[:, 5].any()  # an episode of 5 steps is over

@@ -31,7 +31,7 @@ def test_every_rollout_starts_a_trial_and_empties_the_memory() -> None:
     assert [info["trial_id"] for info in model.env.reset_infos] == [2] * N
     assert bool(model.rollout_buffer.trial_start[:, 0].all())
     assert not model.rollout_buffer.trial_start[:, 1:].any()
-    assert model.rollout_buffer.previous[:, 0].tolist() == [0] * N
+    assert model.rollout_buffer.previous_action[:, 0].tolist() == [0] * N
 
 
 def test_a_trial_that_just_began_is_not_thrown_away() -> None:

@@ -33,11 +33,11 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
     """The replay has all 16 sequences of four actions, which do not influence the steps: rewards before the bootstrap are means."""
     model = q_learner(copies(Steps), n_step=n, reward_scale=scale, capacity=16, batch_size=16, target_rate=0.5)
     replay, yes = model.replay, torch.ones(16, dtype=torch.bool)
-    rows, reward = replay.begin(16), np.array(Steps.REWARDS)
+    rows, reward = replay.start_episodes(16), np.array(Steps.REWARDS)
     for t in range(4):
         actions = (torch.arange(16) >> t) % 2
         replay.add(rows, yes, t, torch.eye(5)[t].expand(16, -1), {}, actions, torch.as_tensor(reward[t])[actions])
-    replay.end(rows, 4, torch.eye(5)[4].expand(16, -1), {}, yes)
+    replay.end_episodes(rows, 4, torch.eye(5)[4].expand(16, -1), {}, yes)
     for _ in range(500):
         model._update()
     value = np.zeros((8, 2))  # 0 from step 4 on: all is over
@@ -55,10 +55,10 @@ def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
         min_reward=low, learning_rate=1e-12, updates_per_collect=1,
     )  # fmt: skip
     replay, state, yes = model.replay, torch.eye(3), torch.ones(1, dtype=torch.bool)
-    rows = replay.begin(1)
+    rows = replay.start_episodes(1)
     for t, reward in enumerate((1.0, -1.0)):
         replay.add(rows, yes, t, state[[t]], {}, torch.tensor([1]), torch.tensor([reward]))
-    replay.end(rows, 2, state[[2]], {}, yes)
+    replay.end_episodes(rows, 2, state[[2]], {}, yes)
     with torch.no_grad():
         model.policy.actor.linear.weight.zero_()
         model.policy.actor.linear.bias.zero_()
@@ -105,11 +105,11 @@ def test_only_steps_that_there_are_get_a_loss() -> None:
         copies(Ring, 2), capacity=2, batch_size=2, decisions=2, gamma=0.0, learning_rate=1e-12, updates_per_collect=1
     )
     replay, state, yes = model.replay, torch.eye(3), torch.ones(2, dtype=torch.bool)
-    rows, action = replay.begin(2), torch.tensor([1, 1])
+    rows, action = replay.start_episodes(2), torch.tensor([1, 1])
     replay.add(rows, yes, 0, state[[0, 1]], {}, action, torch.tensor([1.5, 0.75]))
-    replay.end(rows[:1], 1, state[[0]], {}, yes[:1])
+    replay.end_episodes(rows[:1], 1, state[[0]], {}, yes[:1])
     replay.add(rows[1:], yes[1:], 1, state[[2]], {}, action[1:], torch.tensor([1.0]))
-    replay.end(rows[1:], 2, state[[0]], {}, yes[1:])
+    replay.end_episodes(rows[1:], 2, state[[0]], {}, yes[1:])
     with torch.no_grad():
         model.policy.actor.linear.weight.copy_(torch.tensor([[0.0, 0.5], [0.0, 0.25], [0.0, 0.75]]).T)
         model.policy.actor.linear.bias.zero_()

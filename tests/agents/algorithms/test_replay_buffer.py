@@ -32,7 +32,7 @@ def play(
     replay: EpisodeReplayBuffer, numbers: list[int], lengths: list[int], terminated: list[bool] | None = None
 ) -> torch.Tensor:
     """Episodes side by side. Episode e at step t is seen as 100 e + t, acts (e + t) % 2 and is paid 10 e + t."""
-    rows, e = replay.begin(len(numbers)), torch.tensor(numbers)
+    rows, e = replay.start_episodes(len(numbers)), torch.tensor(numbers)
     length = torch.tensor(lengths)
     over = torch.tensor(terminated or [True] * len(numbers))
     for t in range(max(lengths)):
@@ -40,7 +40,7 @@ def play(
         replay.add(rows, now, t, (100.0 * e + t)[:, None], {}, (e + t) % 2, 10.0 * e + t)
         ended = length == t + 1
         if ended.any():
-            replay.end(rows[ended], t + 1, (100.0 * e + t + 1)[ended][:, None], {}, over[ended])
+            replay.end_episodes(rows[ended], t + 1, (100.0 * e + t + 1)[ended][:, None], {}, over[ended])
     return rows
 
 
@@ -65,11 +65,11 @@ def test_the_oldest_episodes_go_first() -> None:
 def test_forgotten_episodes_give_their_rows_back() -> None:
     replay = make()
     play(replay, [1, 2, 3], [1, 1, 1])
-    rows = replay.begin(2)
+    rows = replay.start_episodes(2)
     assert replay.lengths.tolist() == [0, 0, 1]
-    replay.forget(rows)
+    replay.discard_episodes(rows)
     assert not replay.is_full
-    drawn = replay.draw(1, 4, np.random.default_rng(0))
+    drawn = replay.sample(1, 4, np.random.default_rng(0))
     assert drawn.rows.tolist() == [2]
     assert play(replay, [4], [1]).tolist() == [0]
 
@@ -79,9 +79,9 @@ def test_draws_are_uniform_and_without_replacement() -> None:
     play(replay, [1, 2, 3, 4], [6, 6, 2, 5])
     counts, rounds = np.zeros((4, 6)), 4000
     for _ in range(rounds):
-        drawn = replay.draw(2, 3, rng)
+        drawn = replay.sample(2, 3, rng)
         assert len(set(drawn.rows.tolist())) == 2
-        for row, at, given in zip(drawn.rows.tolist(), drawn.at, drawn.given, strict=True):
+        for row, at, given in zip(drawn.rows.tolist(), drawn.steps, drawn.is_valid, strict=True):
             steps = at[given].tolist()
             assert len(set(steps)) == len(steps) == min(3, int(replay.lengths[row]))
             assert at[~given].tolist() == [0] * (3 - len(steps))
@@ -97,8 +97,11 @@ def test_what_was_done_before_a_step() -> None:
     play(replay, [1, 2], [4, 2])
     at = torch.tensor([[0, 1, 4], [2, 0, 1]])
     steps = replay.read(torch.tensor([0, 1]), at)
-    assert steps.previous.tolist() == [[0, 1 + 1, 1 + 0], [1 + 1, 0, 1 + 0]]  # actions of e = 1: 1 0 1 0, of e = 2: 0 1
-    assert steps.where == {}
+    assert steps.previous_action.tolist() == [
+        [0, 1 + 1, 1 + 0],
+        [1 + 1, 0, 1 + 0],
+    ]  # actions of e = 1: 1 0 1 0, of e = 2: 0 1
+    assert steps.extra_inputs == {}
     assert steps.embeddings is None
     assert replay.actions(torch.tensor([0, 1]), torch.tensor([[0, 3], [0, 1]])).tolist() == [[1, 0], [0, 1]]
 
@@ -108,7 +111,7 @@ def test_returns(terminated: bool) -> None:
     """Rewards of the episode are 10, 11, 12, 13; worked by hand for n = 3 and a discount of 0.5."""
     replay = make()
     play(replay, [1], [4], [terminated])
-    total, then, discount = replay.returns(torch.tensor([0]), torch.tensor([[0, 1, 2, 3]]), 3, 0.5)
+    total, then, discount = replay.n_step_returns(torch.tensor([0]), torch.tensor([[0, 1, 2, 3]]), 3, 0.5)
     assert total.tolist() == [[10 + 5.5 + 3, 11 + 6 + 3.25, 12 + 6.5, 13]]
     assert then.tolist() == [[3, 4, 4, 4]]
     after = 0.0 if terminated else 1.0
@@ -116,7 +119,7 @@ def test_returns(terminated: bool) -> None:
 
 
 def test_observations_in_the_types_of_their_space() -> None:
-    replay, rng = make(space=SPACE, asked=["pose"]), np.random.default_rng(0)
+    replay, rng = make(space=SPACE, required_inputs=["pose"]), np.random.default_rng(0)
     depth = rng.uniform(0.1, 5.0, (2, 2, 3, 1)).astype(np.float32)
     depth[0, 0] = 0.0
     depth[1, 1] = 40.0
@@ -126,10 +129,10 @@ def test_observations_in_the_types_of_their_space() -> None:
         "far": torch.tensor([[1e300], [np.pi]], dtype=torch.float64),
     }
     pose = torch.tensor([[1.0, 2.0, 3.0], [-4.0, 5.0, -0.5]])
-    rows = replay.begin(2)
+    rows = replay.start_episodes(2)
     yes = torch.ones(2, dtype=torch.bool)
     replay.add(rows, yes, 0, views, {"pose": pose}, torch.zeros(2, dtype=torch.int64), torch.zeros(2))
-    replay.end(rows, 1, views, {"pose": -pose}, yes)
+    replay.end_episodes(rows, 1, views, {"pose": -pose}, yes)
     steps = replay.read(rows, torch.tensor([[0, 1]] * 2))
     assert isinstance(steps.observations, dict)
     for t in range(2):
@@ -139,16 +142,16 @@ def test_observations_in_the_types_of_their_space() -> None:
         assert {key: value.dtype for key, value in got.items()} == {key: value.dtype for key, value in views.items()}
         assert (got["depth"] - views["depth"].clamp(max=32.767)).abs().max() < 0.000501
         assert torch.equal(got["depth"] == 0, views["depth"] == 0)
-        assert torch.equal(steps.where["pose"][:, t], pose * (1 - 2 * t))
+        assert torch.equal(steps.extra_inputs["pose"][:, t], pose * (1 - 2 * t))
     assert replay.nbytes == 3 * 7 * (6 * 2 + 6 + 8 + 12 + 8 + 4)  # 2 bytes for a depth
 
 
 def test_embeddings_take_the_place_of_observations() -> None:
     replay = make(space=SPACE, embedding_dim=2)
     embeddings = torch.tensor([[1.0, 0.3]])
-    rows, yes = replay.begin(1), torch.ones(1, dtype=torch.bool)
+    rows, yes = replay.start_episodes(1), torch.ones(1, dtype=torch.bool)
     replay.add(rows, yes, 0, embeddings, {}, torch.zeros(1, dtype=torch.int64), torch.zeros(1))
-    replay.end(rows, 1, 2 * embeddings, {}, yes)
+    replay.end_episodes(rows, 1, 2 * embeddings, {}, yes)
     steps = replay.read(rows, torch.tensor([[0, 1]]))
     assert steps.observations is None
     assert torch.equal(steps.embeddings, torch.stack([embeddings, 2 * embeddings], 1).bfloat16())  # type: ignore[arg-type]
@@ -170,8 +173,8 @@ def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     for name, store in replay._stores.items():
         assert torch.equal(store, other._stores[name]), name
     assert play(replay, [6], [1]).tolist() == play(other, [6], [1]).tolist()
-    first, second = (each.draw(3, 2, np.random.default_rng(1)) for each in (replay, other))
-    assert torch.equal(first.at, second.at)
+    first, second = (each.sample(3, 2, np.random.default_rng(1)) for each in (replay, other))
+    assert torch.equal(first.steps, second.steps)
     replay.save(tmp_path / "replay", 7)
     assert [file.name for file in tmp_path.iterdir()] == ["replay"]  # nothing temporary is left
 
@@ -191,7 +194,7 @@ def test_broken_and_foreign_files_are_named(tmp_path: Path) -> None:
         (before, 8, "must be the replay of environment step 8, got that of 7"),
         (make(4), 7, "must be of 4 episodes of at most 6 steps, got 3 of at most 6"),
         (
-            make(asked=["pose"]),
+            make(required_inputs=["pose"]),
             7,
             r"must have \['action', 'lengths', 'observation', 'pose', .*got \['action', 'lengths', 'obs",
         ),

@@ -38,7 +38,7 @@ def records(buffer: TrialRolloutBuffer, end: int = T) -> Tensor:
     rows = torch.arange(N)
     s = buffer.sequences(rows, 0, end)
     scalars = [buffer.ordered(x, rows, 0, end) for x in (buffer.rewards, buffer.values, buffer.log_probs)]
-    parts = [s.previous, s.episode_start.float(), s.actions, *scalars]
+    parts = [s.previous_action, s.episode_start.float(), s.actions, *scalars]
     assert isinstance(s.observations, Tensor)
     return torch.cat([s.observations, torch.stack(parts, -1)], -1)
 

@@ -126,7 +126,7 @@ def test_mixed_precision_is_near_and_not_the_same():
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
-@pytest.mark.parametrize("where", ["loss", "gradient"])
+@pytest.mark.parametrize("where", ["loss", "grad_norm"])
 def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch, where):
     with run_of(tmp_path) as run:
         loss = AllocatedBallet.loss
@@ -141,7 +141,7 @@ def test_nan_stops_with_the_step_and_keeps_the_checkpoint(tmp_path, monkeypatch,
             return value, log
 
         monkeypatch.setattr(AllocatedBallet, "loss", broken)
-        with pytest.raises(ValueError, match=f"{where} must be finite, got .* in step 8"):
+        with pytest.raises(ValueError, match=f"loss and gradient must be finite, got {where} .* in step 8"):
             train_run(run, quiet=True)
         model = trained_model(run)
         assert all(bool(each.isfinite().all()) for each in model.parameters())

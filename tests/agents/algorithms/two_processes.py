@@ -30,7 +30,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("ppo.n_steps", 32), ("ppo.n_updates", 2), ("ppo.n_epochs", 2), ("ppo.batch_size", 2),
 ]  # fmt: skip
 RUN = with_overrides(find_preset("ci-smoke"), CHANGES)
-STORES = ("actions", "previous", "episode_start", "trial_start", "rewards", "values", "log_probs")
+STORES = ("actions", "previous_action", "episode_start", "trial_start", "rewards", "values", "log_probs")
 
 
 def rollout_of(model: PartialUpdatePPO) -> dict[str, torch.Tensor]:

@@ -241,8 +241,10 @@ def test_credit_at_the_end_of_a_chunk_goes_on_in_the_same_trial() -> None:
     """The value after the chunk counts at the end of an episode, and does not at the end of the trial."""
     model = carried("lstm", credit_across_episodes=True, gae_lambda=0.0, n_steps=5)
     seen: list[Tensor] = []
-    original = model._optimise
-    model._optimise = lambda rows, begin, end, targets: seen.append(targets) or original(rows, begin, end, targets)  # type: ignore[method-assign]
+    original = model._optimizer_step
+    model._optimizer_step = lambda rows, begin, end, targets: (
+        seen.append(targets) or original(rows, begin, end, targets)
+    )  # type: ignore[method-assign]
     for chunk in range(4):  # steps 0 ... 5, 5 ... 10, 10 ... 15, then one step of this trial and four of the next
         collect(model)
         assert bool(model._episode_start.all()) is (chunk < 3)
@@ -269,8 +271,8 @@ def test_credit_across_episodes_needs_their_order(wrong: dict[str, Any]) -> None
 def test_without_a_full_update_every_step_is_learned_from_once(full: bool, expected: list[tuple[int, int]]) -> None:
     model = learner("relic", full_update=full, n_epochs=1, batch_size=N)
     seen: list[tuple[int, int]] = []
-    original = model._optimise
-    model._optimise = lambda rows, begin, end, targets: (  # type: ignore[method-assign]
+    original = model._optimizer_step
+    model._optimizer_step = lambda rows, begin, end, targets: (  # type: ignore[method-assign]
         seen.append((begin, end)) or original(rows, begin, end, targets)
     )
     model.learn(2 * N * 24)

@@ -129,7 +129,7 @@ def test_q_learning_sees_the_places_of_acting() -> None:
     rows = torch.arange(2)
     steps = model.replay.read(rows, torch.arange(12).expand(2, -1))
     assert isinstance(steps.observations, dict)
-    assert torch.equal(steps.where["place"], steps.observations["place"])
+    assert torch.equal(steps.extra_inputs["place"], steps.observations["place"])
 
 
 def test_places_of_a_batch_are_those_of_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
     seen = observations(2)
     assert torch.equal(made.features(seen), seen["range"])
     assert torch.equal(made.extra_inputs(seen)["pose"], seen["pose"])
-    x = made.inputs(
+    x = made.memory_inputs(
         seen["range"][:, None], torch.zeros(2, 1, dtype=torch.int64), *torch.ones(2, 2, 1, dtype=torch.bool),
         {"pose": seen["pose"][:, None]},
     )  # fmt: skip
@@ -87,7 +87,7 @@ def test_the_pose_goes_to_the_memory_and_not_to_the_features() -> None:
     yes = torch.ones(2, dtype=torch.bool)
     acted = made.act(seen, made.initial_state(2), yes, yes)
     assert torch.equal(acted.state["sum"], seen["pose"])
-    assert acted.where.keys() == {"pose"}
+    assert acted.extra_inputs.keys() == {"pose"}
     more = observations(2, seed=1)
     _, state = made.predict({key: value.numpy() for key, value in more.items()}, acted.state, np.array([False, True]))
     assert torch.equal(state["sum"], more["pose"] + torch.tensor([[1.0], [0.0]]) * seen["pose"])
@@ -98,7 +98,7 @@ def test_for_other_memories_the_pose_is_a_key_like_the_rest() -> None:
     assert torch.equal(made.features(seen), torch.cat([seen["pose"], seen["range"]], -1))
     assert made.extra_inputs(seen) == {}
     yes = torch.ones(2, dtype=torch.bool)
-    assert made.act(seen, made.initial_state(2), yes, yes).where == {}
+    assert made.act(seen, made.initial_state(2), yes, yes).extra_inputs == {}
 
 
 def test_scene_memories_may_do_without_a_pose() -> None:
@@ -154,7 +154,7 @@ def test_learning_sees_the_poses_of_acting(frozen: bool) -> None:
     _, callback = model._setup_learn(24)
     for _ in range(2):
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, 12)  # type: ignore[arg-type]
-    poses = model.rollout_buffer.where["pose"]
+    poses = model.rollout_buffer.extra_inputs["pose"]
     assert poses.abs().min() > 0
     with torch.no_grad():
         distribution, values, actions = model.evaluate(torch.arange(2), 0, 12)

@@ -54,7 +54,7 @@ def test_losses_by_hand(make_learner) -> None:
     rollout = Rollout(steps, torch.tensor([0.0, 6.0]), torch.tensor([0.2, 0.4]))
     returns = [1.0, 2 + 0.5 * 7, 7.0]
     ahead = [returns[0] - 1, returns[1], returns[2] - 2]
-    sampled = {name: value.item() for name, value in model.losses(rollout, taught=False).items()}
+    sampled = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=False).items()}
     assert sampled == pytest.approx(
         {
             "actor": (1.0 * ahead[0] + 2.0 * ahead[1] + 0.5 * ahead[2]) / 3,
@@ -64,13 +64,15 @@ def test_losses_by_hand(make_learner) -> None:
             "cross_consistency": 2 * 0.3,
         }
     )
-    taught = {name: value.item() for name, value in model.losses(rollout, taught=True).items()}
+    taught = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=True).items()}
     assert taught["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2) and set(taught) == {
         "error",
         "text_consistency",
         "cross_consistency",
     }
-    assert set(make_learner(2, text_consistency=0.0, cross_consistency=0.0).losses(rollout, taught=True)) == {"error"}
+    assert set(make_learner(2, text_consistency=0.0, cross_consistency=0.0).losses(rollout, teacher_forcing=True)) == {
+        "error"
+    }
 
 
 # ---------------------------------------------------------------------- rollouts
@@ -79,7 +81,7 @@ def test_losses_by_hand(make_learner) -> None:
 def test_a_taught_rollout_is_the_teachers(make_learner) -> None:
     """The way a-b-c-d and a stop, or e-b and a stop; who has finished has no more decisions."""
     model = make_learner(4, env={"max_episode_steps": 5})
-    rollout = model.play(model.env, 0, taught=True)
+    rollout = model.play(model.env, 0, teacher_forcing=True)
     played = [model.env.reset_infos[i]["trial_id"] for i in range(4)]
     assert min(played) > 0  # those that finished first have gone on
     lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
@@ -96,7 +98,7 @@ def test_episodes_that_are_asked_for(make_learner) -> None:
     decisions = {number: len(world.episode(number).path) for number in range(world.num_episodes)}
     assert len(set(decisions.values())) > 1
     for trial, asked in ((0, [0, 1, 2, 0]), (5, [2, 2, 1, 0])):
-        rollout = model.play(model.env, trial, taught=True, episodes=asked)
+        rollout = model.play(model.env, trial, teacher_forcing=True, episodes=asked)
         lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
         assert lengths == [decisions[number] for number in asked]
 
@@ -104,12 +106,12 @@ def test_episodes_that_are_asked_for(make_learner) -> None:
 def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
     """Losses of each episode, in a batch with longer and shorter ones and by itself."""
     model = sharpen(make_learner(4))
-    rollout = model.play(model.env, 3, taught=True)
+    rollout = model.play(model.env, 3, teacher_forcing=True)
     lengths = []
     for i in range(4):
         single = sharpen(make_learner(1))
         single.env.seed(7 + i)
-        alone = single.play(single.env, 3, taught=True)
+        alone = single.play(single.env, 3, teacher_forcing=True)
         lengths.append(len(alone.steps))
         own = [step for step in rollout.steps if i in step.rows]
         assert len(own) == len(alone.steps)
@@ -123,7 +125,7 @@ def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
 
 def test_a_cut_episode_goes_on_with_the_critics_value(make_learner) -> None:
     model = sharpen(make_learner(3, env={"max_episode_steps": 1}))
-    rollout = model.play(model.env, 1, taught=False)
+    rollout = model.play(model.env, 1, teacher_forcing=False)
     stopped = rollout.steps[0].rewards.abs() >= 2
     values = rollout.bootstrap_value
     assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
@@ -132,7 +134,7 @@ def test_a_cut_episode_goes_on_with_the_critics_value(make_learner) -> None:
 def test_the_critic_remembers_what_was_before_the_cut(make_learner) -> None:
     """The value of what follows is that of the second decision where the clock goes on."""
     cut, whole = (sharpen(make_learner(4, env={"max_episode_steps": limit})) for limit in (1, 5))
-    ended, goes_on = (model.play(model.env, 1, taught=False) for model in (cut, whole))
+    ended, goes_on = (model.play(model.env, 1, teacher_forcing=False) for model in (cut, whole))
     second = goes_on.steps[1]
     assert len(second.rows) > 0
     torch.testing.assert_close(ended.bootstrap_value[second.rows], second.values.detach().float())
@@ -141,13 +143,13 @@ def test_the_critic_remembers_what_was_before_the_cut(make_learner) -> None:
 def test_the_actors_loss_does_not_teach_the_critic(make_learner) -> None:
     values, log_probs = (torch.tensor([1.0], requires_grad=True) for _ in range(2))
     step = replace(decisions([0], [3.0]), values=values, log_probs=log_probs)
-    make_learner(2).losses(Rollout([step], torch.zeros(1), torch.zeros(1)), taught=False)["actor"].backward()
+    make_learner(2).losses(Rollout([step], torch.zeros(1), torch.zeros(1)), teacher_forcing=False)["actor"].backward()
     assert values.grad is None and log_probs.grad is not None and log_probs.grad.item() == -2.0
 
 
 def test_sampled_rollouts_draw_their_actions(make_learner) -> None:
     model = sharpen(make_learner(3))
-    rollouts = [model.play(model.env, 1, taught=False) for _ in range(10)]
+    rollouts = [model.play(model.env, 1, teacher_forcing=False) for _ in range(10)]
     assert len({rollout.steps[0].log_probs.sum().item() for rollout in rollouts}) > 1
 
 
@@ -165,7 +167,7 @@ def test_an_update_decays_weights_and_ends_without_dropout(
     assert not model.policy.training
     before = weights(model)
     endless = {"error": torch.tensor(float("inf"), requires_grad=True)}
-    monkeypatch.setattr(model, "losses", lambda rollout, taught: endless)
+    monkeypatch.setattr(model, "losses", lambda rollout, teacher_forcing: endless)
     with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
         model.learn(2, reset_num_timesteps=False)
     assert torch.equal(before, weights(model))
@@ -175,7 +177,7 @@ def test_nothing_is_inconsistent_where_nothing_is_dropped(make_learner) -> None:
     for rate, is_zero in ((0.0, True), (0.9, False)):
         model = sharpen(make_learner(3, word_drop=rate))
         torch.manual_seed(1)
-        rollout = model.play(model.env, 0, taught=True)
+        rollout = model.play(model.env, 0, teacher_forcing=True)
         apart = torch.cat([step.inconsistency for step in rollout.steps])
         assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
             (apart.abs().max() < 1e-6) == is_zero
@@ -187,7 +189,7 @@ def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -
     """And compares the two passes: its gradient reaches all layers and words. (A bias that all keys share moves no attention.)"""
     model = sharpen(make_learner(2, network={"cross_layers": layers, "text_layers": 0}))
     torch.manual_seed(3)
-    rollout = model.play(model.env, 0, taught=True)
+    rollout = model.play(model.env, 0, teacher_forcing=True)
     torch.cat([step.inconsistency for step in rollout.steps]).mean().backward()
     for name, each in model.policy.network.cross_layers.named_parameters():
         if each.grad is not None:
@@ -205,7 +207,7 @@ def test_the_text_is_read_once_an_episode(make_learner) -> None:
         model.policy.network.encode_text = lambda tokens, keys, read=read, encode=encode: (
             read.append(len(tokens)) or encode(tokens, keys)
         )
-        assert len(model.play(model.env, 0, taught=True).steps) > 1
+        assert len(model.play(model.env, 0, teacher_forcing=True).steps) > 1
         assert read == [3] * times
 
 
@@ -233,7 +235,9 @@ def test_imitation_alone_at_first(make_learner) -> None:
     played: list[tuple[int, bool]] = []
     model = make_learner(2, imitation_updates=2, warmup_updates=3)
     play = model.play
-    model.play = lambda env, number, *, taught: played.append((number, taught)) or play(env, number, taught=taught)
+    model.play = lambda env, number, *, teacher_forcing: (
+        played.append((number, teacher_forcing)) or play(env, number, teacher_forcing=teacher_forcing)
+    )
     model.learn(3)
     assert played == [(0, True), (2, True), (4, True), (5, False)]
     assert [model.config.learning_rate_at(k, 10) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
@@ -260,11 +264,11 @@ def test_it_learns_the_way_and_no_global_generator_is_touched(make_learner) -> N
         cross_consistency=0.1,
         imitation_updates=10**6,
     )
-    first = model.play(model.env, 1000, taught=True)
+    first = model.play(model.env, 1000, teacher_forcing=True)
     torch.random.set_rng_state(state)
     model.learn(40)
     assert torch.equal(state, torch.random.get_rng_state())
-    last = model.play(model.env, 1000, taught=True)
+    last = model.play(model.env, 1000, teacher_forcing=True)
     errors = [float(torch.cat([step.imitation_loss for step in each.steps]).mean().detach()) for each in (first, last)]
     assert errors[1] < 0.5 * errors[0]
 
@@ -332,7 +336,7 @@ def test_room_for_what_an_episode_can_remember(make_learner, changes: dict[str, 
 
     network.decide = decide_to_go_on
     with torch.no_grad():
-        assert bool((model.play(model.env, 0, taught=False).bootstrap_value != 0).all())
+        assert bool((model.play(model.env, 0, teacher_forcing=False).bootstrap_value != 0).all())
     with pytest.raises(
         ValueError, match=f"vision_positions of the network must be at least {needed}, .* got {needed - 1}"
     ):

@@ -94,7 +94,8 @@ def test_a_size_that_has_become_another_one(tmp_path: Path, toy_data: Path, monk
         with pytest.raises(ValueError, match=r"checkpoint\.zip: is of another run: network\.heads must be 4, got 2"):
             train_run(run, quiet=True)
         with pytest.raises(
-            ValueError, match=r"size must be None where network has every .* got 'tiny'; of policy_kwargs, size was"
+            ValueError,
+            match=r"size must be None where network has every .* got 'tiny'; policy_kwargs changes the saved size",
         ):
             ImitationA2C.load(run.path / "checkpoint.zip", device="cpu", policy_kwargs={"size": "tiny"})
         with pytest.raises(

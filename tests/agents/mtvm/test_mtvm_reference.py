@@ -150,7 +150,7 @@ def compare(folder: Path | None, network: dict[str, Any]) -> bool:
     count, number, dim = 4, 3, int(network.get("axis") == "channel")
     model, twin = (learner(folder, count, **network) for _ in range(2))
     torch.manual_seed(2)
-    rollout = model.play(model.env, number, taught=True)
+    rollout = model.play(model.env, number, teacher_forcing=True)
 
     seen: list[list[dict[str, np.ndarray]]] = [[] for _ in range(count)]
     actions: list[list[int]] = [[] for _ in range(count)]

@@ -1,0 +1,279 @@
+"""Saving and loading of learners; the format of the file is in `checkpoint.py`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from dataclasses import asdict
+from os import PathLike
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv
+from torch import Tensor
+
+from memenvs.agents.algorithms import archive, checkpoint
+from memenvs.agents.algorithms.checkpoint import Checkpoint
+from memenvs.agents.algorithms.distributed import Processes
+from memenvs.agents.algorithms.finite import check_finite_weights
+from memenvs.agents.algorithms.spaces import space_from_json, space_to_json
+from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.agents.vec_env import check_encoder, check_vocabulary
+
+
+class SavableAlgorithm(BaseAlgorithm):
+    """A Stable-Baselines3 algorithm that is saved without pickle and resumes with the same bits.
+
+    The base of `MemoryAlgorithm`, whose constructor `load` calls.
+
+    Attributes:
+        config: Settings of the learner, of class `config_type`.
+        rngs: NumPy generators, by the names in `rng_names`.
+        processes: Processes that learn together.
+    """
+
+    config: Any
+    config_type: ClassVar[type]
+    rng_names: ClassVar[tuple[str, ...]] = ()
+    saved_attributes: ClassVar[tuple[str, ...]] = ()
+    """Names of attributes, plain numbers, that a checkpoint of this kind of learner stores."""
+    default_policy: ClassVar[str] = "MemoryPolicy"
+    """Name of the class of its policy in `policy_aliases`."""
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MemoryPolicy": MemoryPolicy}
+    policy: ActingPolicy
+    processes: Processes
+    rngs: dict[str, np.random.Generator]
+    _has_trials: bool
+    _resume_options: list[dict[str, Any]] | None
+    """Reset options with which a loaded learner goes on; None where it starts anew."""
+
+    @abstractmethod
+    def _progress(self) -> str:
+        """Return the progress of learning, for messages."""
+
+    @abstractmethod
+    def _trials_are_fresh(self) -> bool:
+        """Return True if every environment has just started a trial by itself."""
+
+    def saved_tensors(self) -> dict[str, Tensor]:
+        """Return tensors that a checkpoint stores besides the policy's; `load` restores them in place."""
+        return {}
+
+    def save(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+        """Write weights, optimizer, generators and settings to one file; every process must call this.
+
+        A learner that is saved at a rollout boundary resumes exactly. For the format see
+        `memenvs.agents.algorithms.checkpoint`.
+
+        Args:
+            path: The file; replaced if it is there.
+            *args: Ignored, as the next.
+            **kwargs: Arguments of Stable-Baselines3's `save`.
+
+        Raises:
+            ValueError: A weight is NaN or infinite; a file that is there stays.
+            OSError: The file cannot be written. In processes other than the first a RuntimeError.
+        """
+        check_finite_weights(self.policy, path, self._progress())
+        generators = {name: generator.get_state() for name, generator in self.policy.generators.items()}
+        of_processes = self.processes.gather((self._process_state(), generators))
+        with self.processes.fail_together():
+            if self.processes.is_first:
+                Checkpoint(
+                    config={
+                        "algorithm": type(self).__name__,
+                        "config": asdict(self.config),
+                        "policy_kwargs": self.policy.json_kwargs(),
+                        "observation_space": space_to_json(self.observation_space),
+                        "action_space": space_to_json(self.action_space),
+                        "n_envs": self.processes.count * self.n_envs,
+                        "processes": self.processes.count,
+                        "encoder": self.policy.encoder_fingerprint,
+                        "vocabulary": self.policy.vocabulary_fingerprint,
+                    },
+                    states=[state for state, _ in of_processes],
+                    generators=[each for _, each in of_processes],
+                    policy=archive.cpu_copies(self.policy.state_dict()),
+                    optimizer=archive.cpu_copies(archive.optimizer_tensors(self.policy.optimizer)),
+                    learner=archive.cpu_copies(self.saved_tensors()),
+                ).write(path)
+
+    def _process_state(self) -> dict[str, Any]:
+        """Return counters, NumPy generators, recent episodes and next trials of this process, as JSON."""
+        return {
+            "num_timesteps": self.num_timesteps,
+            "n_updates": self._n_updates,
+            "seed": None if self.seed is None else int(self.seed),
+            "resets_with_episode": self.policy.resets_with_episode,
+            **{f"{name}_rng": rng.bit_generator.state for name, rng in self.rngs.items()},
+            "recent_episodes": [{"r": float(each["r"]), "l": int(each["l"])} for each in self.ep_info_buffer or []],
+            "recent_successes": [bool(value) for value in self.ep_success_buffer or []],
+            "trials": self._next_trials(),
+            **{name: getattr(self, name) for name in self.saved_attributes},
+        }
+
+    def _next_trials(self) -> dict[str, list[int]] | None:
+        """Return seed and number of the trial that each environment starts next.
+
+        None if there are no trials or the seeds of the environments are not consecutive.
+        """
+        infos = self.env.unwrapped.reset_infos if self.env is not None else []
+        if not infos or not all("trial_id" in info and "seed" in info for info in infos):
+            return None
+        seeds = [int(info["seed"]) for info in infos]
+        if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+            return None
+        step = 0 if self._trials_are_fresh() else 1
+        return {"seed": seeds, "trial": [int(info["trial_id"]) + step for info in infos]}
+
+    @classmethod
+    def load(  # type: ignore[override]
+        cls,
+        path: str | PathLike[str],
+        env: GymEnv | None = None,
+        device: torch.device | str = "auto",
+        *,
+        policy_kwargs: dict[str, Any] | None = None,
+        processes: Processes | None = None,
+        tensorboard_log: str | None = None,
+        verbose: int = 0,
+        **overrides: Any,
+    ) -> Self:
+        """Load a learner, ready to act, and to go on learning if an environment is given.
+
+        Args:
+            path: File that `save` has written.
+            env: Environment to go on in, with the spaces of the file; None to act only.
+            device: Device of the learner. On another kind of device than it was saved on, actions are drawn anew from
+                the seed.
+            policy_kwargs: Changes to the saved settings of the policy; needed where the file names a features extractor
+                that is not in `FEATURES_EXTRACTORS`.
+            processes: Processes that go on learning together, as many as wrote the file; None: this one alone.
+            tensorboard_log: As in the constructor.
+            verbose: As in the constructor.
+            **overrides: Fields of the config to change.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is cut short, not a checkpoint, of another algorithm or number of processes, or does not
+                fit the environment or the settings.
+        """
+        processes = processes or Processes()
+        saved = Checkpoint.read(path)
+        config = saved.config
+        if env is not None and config.get("policy_only"):
+            raise ValueError(
+                f"{path}: holds a policy without the state of its optimizer and generators: it can act, but training "
+                "cannot resume from it"
+            )
+        if env is not None and config["processes"] != processes.count:
+            raise ValueError(
+                f"{path}: number of processes must be that of the file, {config['processes']}, to go on learning, "
+                f"got {processes.count}"
+            )
+        if config["algorithm"] != cls.__name__:
+            raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
+        rank = processes.rank if env is not None else 0
+        for key in (*(f"{name}_rng" for name in cls.rng_names), *cls.saved_attributes):
+            if key not in saved.states[rank]:
+                raise ValueError(f"{path}: state.json lacks {key!r}")
+        spaces_of_file = {name: space_from_json(config[name]) for name in ("observation_space", "action_space")}
+        if env is not None:
+            env = cls._wrap_env(env, verbose)  # as in training: images with their channels first
+            for name, space in spaces_of_file.items():
+                if space != getattr(env, name):
+                    raise ValueError(f"{path}: {name} must be that of the file, {space}, got {getattr(env, name)}")
+        model: Self = cast(Any, cls)(  # the constructor is that of `MemoryAlgorithm`
+            cls.default_policy,
+            env,
+            archive.parse_config(path, config["config"], cls.config_type),
+            policy_kwargs={**config["policy_kwargs"], **(policy_kwargs or {})},
+            tensorboard_log=tensorboard_log,
+            verbose=verbose,
+            seed=saved.states[rank]["seed"],
+            device=device,
+            processes=processes,
+            _init_setup_model=False,
+            **overrides,
+        )
+        model.observation_space = spaces_of_file["observation_space"]
+        model.action_space = spaces_of_file["action_space"]
+        if env is None:
+            model.n_envs = 1
+        try:
+            if env is not None:
+                check_encoder(config.get("encoder"), env)
+                check_vocabulary(config.get("vocabulary"), env)
+            model._setup_model()
+            model._restore(saved, rank)
+        except (TypeError, ValueError) as error:
+            changed = [
+                name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value
+            ]
+            hint = f"; policy_kwargs changes the saved {', '.join(changed)}" if changed else ""
+            raise ValueError(f"{path}: {error}{hint}") from None
+        return model
+
+    def _restore(self, saved: Checkpoint, rank: int) -> None:
+        """Restore weights, counters and, unless the file is policy-only, optimizer and generators."""
+        policy = self.policy
+        state = saved.states[rank]
+        policy.encoder_fingerprint = saved.config.get("encoder")
+        policy.vocabulary_fingerprint = saved.config.get("vocabulary")
+        policy.resets_with_episode = state["resets_with_episode"]
+        archive.check_tensors("policy.safetensors", saved.policy, policy.state_dict())
+        policy.load_state_dict(saved.policy)
+        if not saved.config.get("policy_only"):
+            trained = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+            archive.load_optimizer(policy.optimizer, trained, saved.optimizer)
+            archive.check_tensors(checkpoint.LEARNER, saved.learner, self.saved_tensors())
+            for name, tensor in self.saved_tensors().items():
+                tensor.copy_(saved.learner[name])
+            _restore_generators(policy.generators, saved.generators[rank])
+        for name, rng in self.rngs.items():
+            rng.bit_generator.state = state[f"{name}_rng"]
+        for name in self.saved_attributes:
+            setattr(self, name, state[name])
+        self.num_timesteps = state["num_timesteps"]
+        self._n_updates = state["n_updates"]
+        self.ep_info_buffer = deque(state["recent_episodes"], maxlen=self._stats_window_size)
+        self.ep_success_buffer = deque(state["recent_successes"], maxlen=self._stats_window_size)
+        trials = state["trials"]
+        if self.env is not None and trials is not None and self.env.num_envs == len(trials["trial"]):
+            self.env.seed(trials["seed"][0])
+            self._resume_options = [{"trial": trial} for trial in trials["trial"]]
+            self._has_trials = True
+
+    @classmethod
+    def check_checkpoint(
+        cls, path: str | PathLike[str], config: Any, policy_kwargs: dict[str, Any], n_envs: int
+    ) -> None:
+        """Raise a ValueError unless a learner of this class with these settings wrote a checkpoint.
+
+        Args:
+            path: The file.
+            config: Config of the learner.
+            policy_kwargs: Settings of the policy; those left out are not compared.
+            n_envs: Number of environments of all processes together.
+        """
+        policy_class = cls.policy_aliases[cls.default_policy]
+        assert issubclass(policy_class, ActingPolicy)
+        checkpoint.check_settings(path, cls.__name__, config, policy_class.resolve_kwargs(policy_kwargs), n_envs)
+
+
+def _restore_generators(generators: dict[str, torch.Generator], states: dict[str, Tensor]) -> None:
+    """Restore the torch generators of a policy."""
+    current = {name: generator.get_state() for name, generator in generators.items()}
+    if "sampling" in states and states["sampling"].shape != current["sampling"].shape:
+        # saved on another kind of device, whose generators have another state: actions are drawn anew from the seed
+        states = {**states, "sampling": current["sampling"]}
+    archive.check_tensors("generators.safetensors", states, current)
+    for name, generator in generators.items():
+        try:
+            generator.set_state(states[name])
+        except RuntimeError as error:
+            raise ValueError(f"generators.safetensors: {name!r} is no state of a generator ({error})") from None

@@ -1,1 +1,1 @@
-"""What a home is and how it is seen and walked: plan, furniture, objects, renderer, navigation map, robot. No rewards in here."""
+"""Houses: data, worlds, generator, ProcTHOR loader, renderer, navigation, simulator."""

@@ -15,8 +15,8 @@ STRUCTURE_CLASSES = ("outside", "floor", "ceiling", "wall", "door", "window")
 FURNITURE_CLASSES = (
     "bed", "nightstand", "wardrobe", "dresser", "desk", "chair", "office_chair", "armchair", "sofa", "coffee_table",
     "side_table", "dining_table", "tv_stand", "television", "bookshelf", "shelf", "cabinet", "counter", "stove",
-    "refrigerator", "sink", "microwave", "toilet", "bathtub", "shower", "washing_machine", "mirror", "rug", "lamp", "plant",
-    "painting", "curtain", "stool", "bench", "ottoman", "box", "bin", "computer", "book", "pillow",
+    "refrigerator", "sink", "microwave", "toilet", "bathtub", "shower", "washing_machine", "mirror", "rug", "lamp",
+    "plant", "painting", "curtain", "stool", "bench", "ottoman", "box", "bin", "computer", "book", "pillow",
     "clothing", "kitchenware", "food", "electronics", "sports", "toy", "clock", "vase", "other",
 )  # fmt: skip
 

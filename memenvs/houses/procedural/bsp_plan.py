@@ -182,7 +182,7 @@ def draw_doorways(
 
 
 def _draw_doorway(rng: np.random.Generator, wall: WallSegment, passages: float) -> Opening:
-    """Draw a passage, if it is drawn and the wall is long enough, else a door; anywhere along the wall."""
+    """Draw a passage with probability `passages` if the wall is long enough, else a door."""
     kind = "door"
     width = DOOR_WIDTH + 2 * FRAME
     top = DOOR_HEIGHT + FRAME

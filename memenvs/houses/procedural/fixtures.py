@@ -25,7 +25,7 @@ from memenvs.houses.procedural.finishes import (
     darker,
 )
 
-LEAVES = ((62, 118, 58), (84, 140, 66), (48, 100, 70))
+LEAF_GREENS = ((62, 118, 58), (84, 140, 66), (48, 100, 70))
 
 
 def counter(
@@ -300,7 +300,7 @@ def plant(rng: np.random.Generator) -> ObjectModel:
         angle = 2.4 * k
         z = h - 0.16 - 0.09 * k if h > 0.9 else h - 0.16 - 0.05 * k
         size = 0.5 * r + 0.02 * (k % 2)
-        green = LEAVES[int(rng.integers(3))]
+        green = LEAF_GREENS[int(rng.integers(3))]
         model.ellipsoid(
             (0.4 * r * np.cos(angle), 0.4 * r * np.sin(angle), z), (size, size, 0.13), Finish("leaves", green)
         )

@@ -1,4 +1,4 @@
-"""Groups of furniture that are placed together: a bed with nightstands, a table with chairs, a kitchen row."""
+"""Groups of furniture that are placed together, such as a bed with its nightstands."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class FurnitureGroup:
         self.items.append(Placement(model, x, (model.depth - self.depth) / 2, 0.0))
 
     def turned(self, yaw: float) -> FurnitureGroup:
-        """The same pieces turned by 0 or a quarter, within an outline of its own and without free depth in front."""
+        """The same pieces turned by 0 or a quarter, without free depth in front."""
         width, depth = (self.width, self.depth) if yaw == 0.0 else (self.depth, self.width)
         cos = round(np.cos(yaw))
         sin = round(np.sin(yaw))

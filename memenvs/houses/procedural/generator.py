@@ -21,7 +21,7 @@ from memenvs.houses.procedural.placement import DOOR_DEPTH, RoomPlacer
 from memenvs.houses.procedural.room_programs import PIECE_CLASSES
 from memenvs.houses.procedural.wings_plan import draw_wings_plan
 
-_ATTEMPTS = 40  # draws of a house; with wings, the second half may lack what a room must have
+_ATTEMPTS = 40  # draws of a house; from the 21st on, rooms of wings may lack furniture that they should have
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Passability of a room: an occupancy grid on which a robot must get from each door to each other."""
+"""Passability of a room: a robot must get from each door to each other on a grid of cells."""
 
 from __future__ import annotations
 

@@ -102,14 +102,14 @@ class RoomPlacer:
         inside = self.inside
         if body.x0 < inside.x0 or body.y0 < inside.y0 or body.x1 > inside.x1 or body.y1 > inside.y1:
             return False
-        taken = [other.footprint for other in self._bodies if other.bottom < ROBOT_HEIGHT]
-        if any(body.overlaps(other) for other in (*taken, *self.doorsteps, *self._fronts)):
+        occupied = [other.footprint for other in self._bodies if other.bottom < ROBOT_HEIGHT]
+        if any(body.overlaps(other) for other in (*occupied, *self.doorsteps, *self._fronts)):
             return False
         cos = float(np.cos(yaw))
         sin = float(np.sin(yaw))
         ahead = (group.depth + group.front) / 2
         front = turned_bounds(group.width, group.front, x - sin * ahead, y + cos * ahead, yaw)
-        if group.front > 0 and any(front.overlaps(other) for other in taken):
+        if group.front > 0 and any(front.overlaps(other) for other in occupied):
             return False
         placed = [
             Placement(

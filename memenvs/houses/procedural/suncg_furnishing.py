@@ -27,7 +27,7 @@ from memenvs.houses.procedural.suncg_tables import (
 DOOR_DEPTH = 0.8  # m; free on both sides of an opening
 _GAP = 0.03  # m; between two pieces
 _NEXT_TO = 1.01 * _GAP  # m; a little more, so that rounding leaves the gap
-_TRIES = 25
+_TRIES = 25  # draws of a place for a piece that does not stand at a wall
 _SCALE = 0.85, 1.15  # of a piece's outline
 _TO_TABLE = 0.3, 0.45  # m; from a sofa to its low table
 _SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its middle, to either side

@@ -39,7 +39,7 @@ def test_rooms_by_hand(made):
 
 
 def test_walls_by_hand(made):
-    """The inner wall is two layers of 0.02 m around x = 4, each in the finish of its room; a lintel is over the door."""
+    """The inner wall is two layers of 0.02 m around x = 4, each in the finish of its room."""
     shapes = made.shapes.take(made.shapes.semantic == CLASS_INDEX["wall"])
     inner = np.abs(shapes.centre[:, 0] - 4) < 0.02
     rows = {
@@ -198,50 +198,50 @@ FLAT = [{"x": 0, "y": 0, "z": 0}, {"x": 1, "y": 0, "z": 0}, {"x": 2, "y": 0, "z"
 BOW = [{"x": x, "y": 0, "z": z} for x, z in ((0, 0), (4, 3), (4, 0), (0, 3), (-1, 1))]
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (_set("rooms", []), "rooms must be a list of at least 1"),
-        (_set("rooms", KeyError), "rooms is missing"),
-        (_set("rooms", 0, "id", 7), r"rooms\[0\].id must be a string, got 7"),
-        (_set("rooms", 0, "floorPolygon", FLAT), r"rooms\[0\].floorPolygon must be a polygon"),
-        (_set("rooms", 1, "floorPolygon", BOW), r"rooms\[1\].floorPolygon must be a polygon"),
-        (_set("rooms", 0, "floorPolygon", FLAT[:2]), r"rooms\[0\].floorPolygon must be a list of at least 3"),
-        (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
-        (_set("rooms", 0, "floorPolygon", 2, "x", "4"), r"floorPolygon\[2\].x must be a finite number, got '4'"),
-        (_set("rooms", 0, "floorMaterial", "oak"), r"rooms\[0\].floorMaterial must be a JSON object"),
-        (_set("walls", {}), "walls must be a list"),
-        (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
-        (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
-        (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
-        (_set("walls", 0, "material", "color", "g", math.inf), r"material.color.g must be a finite number, got inf"),
-        (_set("doors", []), r"doors must join all 2 rooms.* no path leads from rooms\[0\] to rooms\[1\]"),
-        (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
-        (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
-        (
-            _set("doors", 0, "holePolygon", 1, "x", 9),
-            r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.500",
-        ),
-        (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
-        (_set("windows", 0, "holePolygon", []), r"windows\[0\].holePolygon must be a list of at least 2"),
-        (
-            _set("objects", 0, "assetId", "Sofa_99"),
-            r"objects\[0\].assetId must be one of the 4 assets of .*, got 'Sofa_99'",
-        ),
-        (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
-        (_set("objects", 0, "rotation", "y", None), r"objects\[0\].rotation.y is missing"),
-        (_set("objects", 0, "position", "y", True), r"objects\[0\].position.y must be a finite number, got True"),
-        (_set("objects", "none"), "objects must be a list, got 'none'"),
-    ],
+WRONG_HOUSES = (
+    (_set("rooms", []), "rooms must be a list of at least 1"),
+    (_set("rooms", KeyError), "rooms is missing"),
+    (_set("rooms", 0, "id", 7), r"rooms\[0\].id must be a string, got 7"),
+    (_set("rooms", 0, "floorPolygon", FLAT), r"rooms\[0\].floorPolygon must be a polygon"),
+    (_set("rooms", 1, "floorPolygon", BOW), r"rooms\[1\].floorPolygon must be a polygon"),
+    (_set("rooms", 0, "floorPolygon", FLAT[:2]), r"rooms\[0\].floorPolygon must be a list of at least 3"),
+    (_set("rooms", 0, "floorPolygon", 2, "z", math.nan), r"floorPolygon\[2\].z must be a finite number, got nan"),
+    (_set("rooms", 0, "floorPolygon", 2, "x", "4"), r"floorPolygon\[2\].x must be a finite number, got '4'"),
+    (_set("rooms", 0, "floorMaterial", "oak"), r"rooms\[0\].floorMaterial must be a JSON object"),
+    (_set("walls", {}), "walls must be a list"),
+    (_set("walls", 0, "roomId", "C"), r"walls\[0\].roomId must be the id of one of the rooms \['A', 'B'\]"),
+    (_set("walls", 0, "polygon", 1, "z", 0), r"walls\[0\].polygon must be two different corners"),
+    (_set("walls", 0, "empty", "yes"), r"walls\[0\].empty must be true or false"),
+    (_set("walls", 0, "material", "color", "g", math.inf), r"material.color.g must be a finite number, got inf"),
+    (_set("doors", []), r"doors must join all 2 rooms.* no path leads from rooms\[0\] to rooms\[1\]"),
+    (_set("doors", 0, "room0", "Z"), r"doors\[0\].room0 must be the id of one of the rooms"),
+    (_set("doors", 0, "wall0", "nowhere"), r"doors\[0\].wall0 must be the id of one of the walls, got 'nowhere'"),
+    (
+        _set("doors", 0, "holePolygon", 1, "x", 9),
+        r"doors\[0\].holePolygon must be within its wall of 3.000 by 2.500",
+    ),
+    (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
+    (_set("windows", 0, "holePolygon", []), r"windows\[0\].holePolygon must be a list of at least 2"),
+    (
+        _set("objects", 0, "assetId", "Sofa_99"),
+        r"objects\[0\].assetId must be one of the 4 assets of .*, got 'Sofa_99'",
+    ),
+    (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
+    (_set("objects", 0, "rotation", "y", None), r"objects\[0\].rotation.y is missing"),
+    (_set("objects", 0, "position", "y", True), r"objects\[0\].position.y must be a finite number, got True"),
+    (_set("objects", "none"), "objects must be a list, got 'none'"),
 )
-def test_wrong_houses(tmp_path, edit, message):
-    house = two_rooms()
-    edit(house)
-    path = write_houses(tmp_path, two_rooms(), house)
-    assert load_procthor(path, 0).name == "made-0"
-    with pytest.raises(ValueError, match=message) as caught:
-        load_procthor(path, 1)
-    assert str(caught.value).startswith(f"{path}, line 2: ")
+
+
+def test_wrong_houses(tmp_path):
+    for edit, message in WRONG_HOUSES:
+        house = two_rooms()
+        edit(house)
+        path = write_houses(tmp_path, two_rooms(), house)
+        assert load_procthor(path, 0).name == "made-0"
+        with pytest.raises(ValueError, match=message) as caught:
+            load_procthor(path, 1)
+        assert str(caught.value).startswith(f"{path}, line 2: ")
 
 
 def test_wrong_asset_sizes(tmp_path):

@@ -50,9 +50,8 @@ def test_all_houses_load(folder, real):
     assert len(real) == 614
     alone = load_procthor(folder / "one_room_val.jsonl.gz", 7)  # with all its reading
     assert (alone.name, alone.shapes.centre.tobytes()) == (real[521][1].name, real[521][1].shapes.centre.tobytes())
-    assert [count_procthor(folder / f"{name}.jsonl.gz") for name in ("four_room", "one_room_train", "one_room_val")] == [
-        14, 500, 100,
-    ]  # fmt: skip
+    counts = [count_procthor(folder / f"{name}.jsonl.gz") for name in ("four_room", "one_room_train", "one_room_val")]
+    assert counts == [14, 500, 100]
 
 
 def test_numbers_of_rooms_doors_windows_and_objects(real):

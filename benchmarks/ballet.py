@@ -1,11 +1,15 @@
-"""How fast Room Ballet is learned and read: our training step against a straightforward one, chunks against their gather, episodes a second.
+"""Speed of Room Ballet: training steps, reads in chunks, questions and episodes.
 
-The straightforward step sends every frame in memory through the convolutions and projects keys and values of every token; both get the same
-batch and the same weights, and their gradients are compared in the same run. Chunks are read in closed form against the gather of the best
-chunks' frames for each query, with keys and values projected from them, and beside them all tokens at once (flat). Questions are answered from
-tokens that are there already, 32 episodes at a time without a gradient, flat and in chunks; and flat from the tables that tokens are sums of,
-where they are never built. All on one thread, in turn; time is the CPU's, so other processes do not count; memory is the peak of what a read
-allocates. `--smoke` ends in seconds.
+- Training step: `BalletModel` against a straightforward one, which convolves every frame in memory and projects keys
+  and values of every token. Both have the same batch and weights, and their gradients are compared in the same run.
+- Read in chunks: ours in closed form, against gathering the best chunks of each query and projecting keys and values
+  from them, and beside reading all tokens at once ("flat").
+- Questions: answered from existing tokens, 32 episodes at a time, without gradient: flat, in chunks, and from the
+  tables that tokens are sums of, where no token is built.
+- Episodes a second.
+
+All on one thread, in turn. Time is CPU time, so other processes do not count. Memory is the peak allocation of a read.
+`--smoke` ends in seconds.
 
     python benchmarks/ballet.py [--smoke] [--json]
 """
@@ -35,35 +39,39 @@ from memenvs.room_ballet.tasks import make_ballet
 
 
 def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
-    """All frames in memory through the convolutions, then tokens, then four layers that project each of them."""
+    """Convolve all frames, build all tokens and project them in each layer; float, (B, 8)."""
     steps, _ = model.retained_steps(batch)
-    shown, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))
-    seen = model.encoder(torch.from_numpy(frames()[shown]).flatten(0, 1)).unflatten(0, shown.shape)
+    frame, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))
+    encoded = model.encoder(torch.from_numpy(frames()[frame]).flatten(0, 1)).unflatten(0, frame.shape)
     assert model.places is not None
-    tokens = seen + model.times[steps] + model.places.table()[place.astype(int)]
+    tokens = encoded + model.times[steps] + model.places.table()[place.astype(int)]
     query = model.encoder(torch.from_numpy(frames()[batch.query]))
     for layer in model.reader.layers:
         assert isinstance(layer, MemoryLayer)
         query = query + layer.local_mix(layer.local_value(layer.local_norm(query)))
-        asked = layer.relevance_query(layer.read_norm(query))
-        scores = (layer.relevance_key(tokens / (1 + 1e-5)) @ asked[:, :, None])[..., 0] / asked.shape[1] ** 0.5
-        heard = layer.mix(layer.value(tokens))
-        query = query + (scores.softmax(1)[..., None] * heard).sum(1)
+        q = layer.relevance_query(layer.read_norm(query))
+        scores = (layer.relevance_key(tokens / (1 + 1e-5)) @ q[:, :, None])[..., 0] / q.shape[1] ** 0.5  # (B, N)
+        values = layer.mix(layer.value(tokens))
+        query = query + (scores.softmax(1)[..., None] * values).sum(1)
         query = query + layer.mlp(layer.mlp_norm(query))
     return model.head(query)
 
 
 def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chunks, top_k: int) -> Tensor:
-    """A hierarchical read as it is written: summaries, the best chunks of each query gathered, attention in each.
+    """Read hierarchically by the equations: summaries, gather of the best chunks, attention.
 
     Args:
-        layer: Its weights.
+        layer: Layer with the weights.
         query: float, (B, Q, D).
         values: float, (B, N, D); tokens.
-        chunks: Which belong together.
+        chunks: Tokens of each chunk.
         top_k: Chunks that are read.
+
+    Returns:
+        float, (B, Q, D).
     """
-    (batch, queries, dim), size, heads = query.shape, chunks.index.shape[2], layer.heads
+    batch, queries, dim = query.shape
+    size, heads = chunks.index.shape[2], layer.heads
     normed = layer.read_norm(query)
     rows = torch.arange(batch)[:, None, None]
     inside = values[rows, chunks.index] * chunks.mask[..., None]  # (B, C, n, D)
@@ -72,34 +80,34 @@ def gathered_read(layer: MemoryLayer, query: Tensor, values: Tensor, chunks: Chu
     scores = scores.masked_fill(~chunks.mask.any(2)[:, None], -torch.inf)
     best = scores.topk(min(top_k, scores.shape[2]), dim=2)
     taken = inside[rows, best.indices]  # (B, Q, k, n, D)
-    there = chunks.mask[rows, best.indices]
+    valid = chunks.mask[rows, best.indices]  # (B, Q, k, n)
     q = layer.query(normed).view(batch, queries, 1, heads, 1, -1)
     k, v = (
         part(taken).view(batch, queries, -1, size, heads, dim // heads).transpose(3, 4)
         for part in (layer.key, layer.value)
     )
     inner = (q * k).sum(-1) * layer.scale
-    inner = inner.masked_fill(~there[:, :, :, None], -torch.inf).softmax(-1)
-    heard = (inner[..., None] * v).sum(4).flatten(3)
-    return (best.values.softmax(2)[..., None] * layer.mix(heard)).sum(2)
+    inner = inner.masked_fill(~valid[:, :, :, None], -torch.inf).softmax(-1)
+    attended = (inner[..., None] * v).sum(4).flatten(3)  # (B, Q, k, D)
+    return (best.values.softmax(2)[..., None] * layer.mix(attended)).sum(2)
 
 
 def in_turn(runs: dict[str, Callable[[], object]], turns: dict[str, int]) -> dict[str, float]:
-    """Median CPU seconds of each, after one that is not counted."""
+    """Measure the median CPU seconds of each function, in turn, after one warm-up call."""
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(1 + max(turns.values())):
         for name, run in runs.items():
             if turn > turns[name]:
                 continue
-            began = time.process_time()
+            started = time.process_time()
             run()
             if turn > 0:
-                spent[name].append(time.process_time() - began)
+                spent[name].append(time.process_time() - started)
     return {name: float(np.median(each)) for name, each in spent.items()}
 
 
 def training_step(batch_size: int, turns: int) -> dict[str, object]:
-    """Ours against the straightforward one: forward, backward, clip and Adam on the same episodes."""
+    """Compare training steps: forward, backward, clip and Adam on the same episodes."""
     task = make_ballet("MVFO")
     torch.manual_seed(0)
     model = BalletModel(task, strategy="mvfo")
@@ -116,7 +124,7 @@ def training_step(batch_size: int, turns: int) -> dict[str, object]:
         gradients[name] = torch.cat(
             [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in model.parameters()]
         )
-    apart = float((gradients["ours"] - gradients["plain"]).norm() / gradients["plain"].norm())
+    distance = float((gradients["ours"] - gradients["plain"]).norm() / gradients["plain"].norm())
     optimizer = torch.optim.Adam(model.parameters(), 1e-6, fused=True)
 
     def step(logits: Callable[[], Tensor]) -> None:
@@ -133,16 +141,16 @@ def training_step(batch_size: int, turns: int) -> dict[str, object]:
         "batch": batch_size,
         "milliseconds": {name: round(1000 * each, 2) for name, each in seconds.items()},
         "ratio": round(seconds["plain"] / seconds["ours"], 1),
-        "gradients_apart": apart,
+        "gradients_apart": distance,
     }
 
 
 def peak(run: Callable[[], object]) -> float:
-    """MiB that are allocated at most at a time by a call."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+    """Measure the peak allocation of a call, in MiB."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         run()
     now = most = 0
-    for event in found.profiler.kineto_results.events():  # type: ignore[union-attr]
+    for event in profiled.profiler.kineto_results.events():  # type: ignore[union-attr]
         if event.name() == "[memory]":
             now += event.nbytes()
             most = max(most, now)
@@ -150,7 +158,10 @@ def peak(run: Callable[[], object]) -> float:
 
 
 def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, object]:
-    """One layer's read of 1280 frames in chunks of places, ours against the gather, with the gradients of weights, queries and tables."""
+    """Compare reads of 1280 frames in chunks of places by one layer.
+
+    The time includes the gradients of weights, queries and tables.
+    """
     task = make_ballet("ShortStay")
     torch.manual_seed(0)
     model = BalletModel(task, memory="sat-pm-ph")
@@ -187,7 +198,7 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
 
 @torch.no_grad()
 def questions(size: int, batch_size: int, turns: int) -> dict[str, object]:
-    """Milliseconds of a question through all four layers of each reader, and how often flat reading of the same tokens takes that."""
+    """Measure milliseconds of a question, and the speed-up over flat reading of tokens."""
     task, rng = make_ballet("ShortStay", size=size), np.random.default_rng(0)
     batch, runs = task.sample_batch(batch_size, rng), {}
     for name, memory in (("flat", "sat-fifo"), ("by time", "sat-fifo-th"), ("by place", "sat-pm-ph")):
@@ -206,13 +217,13 @@ def questions(size: int, batch_size: int, turns: int) -> dict[str, object]:
 
 
 def sampling(turns: int) -> dict[str, int]:
-    """Episodes a second of each id, as whole numbers, in batches of 32."""
-    found = {}
+    """Measure episodes a second of each task, in batches of 32."""
+    rates = {}
     for name in ("MultiTask", "MVFO", "Next", "ShortStay"):
         task, rng = make_ballet(name), np.random.default_rng(0)
-        seconds = in_turn({name: lambda task=task, rng=rng: task.sample_batch(32, rng)}, {name: turns})[name]  # type: ignore[misc]
-        found[name] = round(32 / seconds)
-    return found
+        seconds = in_turn({name: functools.partial(task.sample_batch, 32, rng)}, {name: turns})[name]
+        rates[name] = round(32 / seconds)
+    return rates
 
 
 def main() -> None:
@@ -221,7 +232,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one line of JSON only")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    found = {
+    results = {
         "training_step": training_step(2 if args.smoke else 32, 1 if args.smoke else 5),
         "hierarchical_read": [
             hierarchical_read(*sizes, 2 if args.smoke else 20)
@@ -236,14 +247,14 @@ def main() -> None:
         "commit": commit(),
     }
     if not args.json:
-        step = found["training_step"]
+        step = results["training_step"]
         print(f"training step of Ballet-MVFO, one thread: {step}")
-        for row in found["hierarchical_read"]:  # type: ignore[union-attr]
+        for row in results["hierarchical_read"]:  # type: ignore[union-attr]
             print(f"read of 1280 frames in chunks of 32, forward and backward: {row}")
-        for row in found["questions"]:  # type: ignore[union-attr]
+        for row in results["questions"]:  # type: ignore[union-attr]
             print(f"questions about 1280 frames: {row}")
-        print(f"episodes a second: {found['episodes_per_second']}")
-    print(json.dumps(found))
+        print(f"episodes a second: {results['episodes_per_second']}")
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

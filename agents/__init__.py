@@ -1,4 +1,8 @@
-"""Agents: memories, policies and learners that plug into Stable-Baselines3. Each is imported when it is first asked for."""
+"""Agents: memories, policies and learners that plug into Stable-Baselines3.
+
+Each public name is imported on first use: torch takes seconds to import, which `python -m memenvs.agents --help` and
+`import memenvs.agents` need not wait for.
+"""
 
 from __future__ import annotations
 
@@ -42,28 +46,32 @@ __all__ = [
 ]
 
 _MODULES = {
-    "sat.allocator": ("AdaptiveAllocator",),
-    "algorithms.dqn_config": ("DQNConfig",),
-    "algorithms.dqn": ("EpisodeDQN",),
-    "experiments.trial_evaluator": ("TrialEvaluator", "TrialResults"),
-    "mtvm.imitation": ("ImitationA2C",),
-    "mtvm.imitation_config": ("ImitationConfig",),
-    "memory": ("MEMORIES", "Memory", "StepInputs", "make_memory"),
-    "policies.memory_policy": ("MemoryPolicy",),
-    "algorithms.ppo": ("PartialUpdatePPO",),
-    "algorithms.ppo_config": ("PPOConfig",),
-    "algorithms.supervised": ("SupervisedLearner",),
-    "algorithms.supervised_config": ("SupervisedConfig",),
-    "vec_env": ("TrialVecEnv", "make_vec_env"),
+    "MEMORIES": "memory",
+    "AdaptiveAllocator": "sat.allocator",
+    "DQNConfig": "algorithms.dqn_config",
+    "EpisodeDQN": "algorithms.dqn",
+    "ImitationA2C": "mtvm.imitation",
+    "ImitationConfig": "mtvm.imitation_config",
+    "Memory": "memory",
+    "MemoryPolicy": "policies.memory_policy",
+    "PPOConfig": "algorithms.ppo_config",
+    "PartialUpdatePPO": "algorithms.ppo",
+    "StepInputs": "memory",
+    "SupervisedConfig": "algorithms.supervised_config",
+    "SupervisedLearner": "algorithms.supervised",
+    "TrialEvaluator": "experiments.trial_evaluator",
+    "TrialResults": "experiments.trial_evaluator",
+    "TrialVecEnv": "vec_env",
+    "make_memory": "memory",
+    "make_vec_env": "vec_env",
 }
+"""Public name -> module of this package that defines it."""
 
 
 def __getattr__(name: str) -> Any:
-    # torch takes seconds to import, which nobody should wait for who asks the command line for help
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"memenvs.agents.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

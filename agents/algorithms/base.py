@@ -150,10 +150,10 @@ class MemoryAlgorithm(SavableAlgorithm):
         """
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Go on in another environment, of any number of copies; the next rollout begins with a reset.
+        """Go on in another environment; the next rollout begins with a reset.
 
         Args:
-            env: Environment with the spaces of the learner.
+            env: Any number of copies of an environment with the spaces of the learner.
             force_reset: Must be True: a rollout cannot go on in another environment.
 
         Raises:
@@ -224,7 +224,7 @@ class MemoryAlgorithm(SavableAlgorithm):
         """Drop the experience of a rollout that does not go on."""
 
     def load_features(self, path: str | PathLike[str]) -> None:
-        """Load the encoder of another learner; see `memenvs.agents.algorithms.checkpoint.load_features`."""
+        """Load the encoder of another learner; see `checkpoint.load_features`."""
         assert isinstance(self.policy, MemoryPolicy)
         checkpoint.load_features(self.policy, path)
 

@@ -1,4 +1,4 @@
-"""Several processes that learn as one: what they tell one another, and how they end when one of them fails."""
+"""Processes that learn as one: communication, and a common end if one of them fails."""
 
 from __future__ import annotations
 
@@ -11,84 +11,95 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Where launchers say how many processes there are: torchrun and `accelerate launch`, then the kinds of MPI.
-COUNTS = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-#: How long a process waits for the others. One that dies is noticed at once; this is for one that hangs.
+COUNT_VARIABLES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Environment variables with the number of processes: of torchrun and `accelerate launch`, then of kinds of MPI."""
 TIMEOUT = timedelta(minutes=10)
+"""Longest wait for another process that hangs; one that dies is noticed at once."""
 
 
 class Processes:
-    """The processes of one launch; made by `launched`. Without arguments, this process alone, which has nobody to tell anything.
+    """The processes of one launch, or this process alone.
 
-    Every method but `split_evenly` must be called by all processes, in the same order: each waits for the others.
+    `launched` makes one. Each method except `split_evenly` must be called by all processes in the same order, as each
+    waits for the others. With one process, nothing is communicated.
 
     Args:
-        rank: Number of this process, in 0 ... count - 1.
+        rank: Number of this process, 0 ... count - 1.
         count: Number of processes; >= 1.
-        device: Where this process computes; None leaves it to the settings.
+        device: Device of this process; None leaves it to the settings.
 
     Attributes:
-        is_first: Whether this is the process that writes files and logs.
+        is_first: True for the process that writes files and logs.
     """
 
     def __init__(self, rank: int = 0, count: int = 1, device: torch.device | None = None) -> None:
-        self.rank, self.count, self.device = rank, count, device
+        self.rank = rank
+        self.count = count
+        self.device = device
         self.is_first = rank == 0
 
     def split_evenly(self, name: str, number: int) -> int:
-        """What each process has of a number that is meant for all of them.
+        """Return the share of each process in a number that is meant for all of them.
+
+        Args:
+            name: Name of the setting, for the message.
+            number: The number.
 
         Raises:
-            ValueError: It cannot be split evenly.
+            ValueError: The number is not divisible by the number of processes.
         """
         if number % self.count:
             raise ValueError(f"{name} must be divisible by the number of processes, {self.count}, got {number}")
         return number // self.count
 
     def gather(self, value: Any) -> list[Any]:
-        """A value (anything that can be pickled) of every process, in order of rank."""
+        """Return the value of every process, in order of rank; anything that can be pickled."""
         if self.count == 1:
             return [value]
         from accelerate.utils import gather_object
 
-        with self._connected():
+        with self._name_lost_process():
             return gather_object([value])
 
     def average(self, tensors: Sequence[Tensor]) -> None:
-        """Replaces tensors by their means over all processes, bit for bit the same in each, in one message."""
+        """Replace tensors by their means over all processes, in one message; all get the same bits."""
         if self.count == 1:
             return
         from accelerate.utils import reduce
 
-        with self._connected():
+        with self._name_lost_process():
             means = reduce(torch.cat([each.flatten() for each in tensors]), "mean")
         for each, mean in zip(tensors, means.split([each.numel() for each in tensors]), strict=True):
             each.copy_(mean.view_as(each))
 
     def moments(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, each of shape (), of the values of all processes, of which each has as many."""
+        """Return mean and standard deviation, () each, over the values of all processes.
+
+        Args:
+            values: Values of this process; every process must have equally many.
+        """
         if self.count == 1:
             return values.mean(), values.std(correction=0)
         own = torch.stack([values.mean(), values.var(correction=0)]).double().tolist()
-        means, variances = torch.tensor(self.gather(own), dtype=torch.float64).unbind(1)
-        variance = variances.mean() + means.var(correction=0)  # within and between
+        means, variances = torch.tensor(self.gather(own), dtype=torch.float64).unbind(1)  # (count,) each
+        variance = variances.mean() + means.var(correction=0)  # within processes, and between them
         return means.mean().to(values), variance.sqrt().to(values)
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
-        """Replaces tensors by those of the first process."""
+        """Replace tensors by those of the first process."""
         if self.count == 1:
             return
         from accelerate.utils import broadcast
 
-        with self._connected():
+        with self._name_lost_process():
             broadcast(list(tensors))
 
     @contextmanager
     def fail_together(self) -> Iterator[None]:
-        """Work that each process does without the others: what fails in one, fails in all.
+        """Run work of each process without messages; if it fails in one process, all of them stop.
 
         Raises:
-            RuntimeError: It has failed in another process; the message says in which, and why.
+            RuntimeError: The work has failed in another process; the message gives its number and the reason.
         """
         if self.count == 1:
             yield
@@ -108,42 +119,44 @@ class Processes:
                 raise RuntimeError(f"stopped with process {rank} (of 0 ... {self.count - 1}): {reason}")
 
     def close(self) -> None:
-        """Leaves the others; every process is alone from here on."""
+        """Leave the process group; this process is alone afterwards."""
         if self.count > 1:
             from accelerate import PartialState
 
             PartialState().destroy_process_group()
 
     @contextmanager
-    def _connected(self) -> Iterator[None]:
-        """Says in plain words that another process has gone."""
+    def _name_lost_process(self) -> Iterator[None]:
+        """Replace the error of a lost connection by one that names the cause."""
         try:
             yield
         except RuntimeError as error:
             raise RuntimeError(
-                f"process {self.rank} (of 0 ... {self.count - 1}) has lost the others: one of them has ended or does not answer, "
-                "and what it printed last says why; --resume goes on from the last checkpoint"
+                f"process {self.rank} (of 0 ... {self.count - 1}) has lost the others: one of them has ended or does "
+                "not answer, and the last lines that it printed say why; --resume goes on from the last checkpoint"
             ) from error
 
 
 def launched(device: str = "auto") -> Processes:
-    """The processes that torchrun or `accelerate launch` have started; this one alone if it was started by itself.
+    """Return the processes that torchrun or `accelerate launch` started, or this one alone.
 
     Args:
-        device: "auto", "cpu" or "cuda"; with CUDA each process takes the GPU of its number on its machine, and the processes talk
-            through NCCL, else through Gloo.
+        device: "auto", "cpu" or "cuda". With CUDA each process uses the GPU with its number on its machine and NCCL,
+            else Gloo.
 
     Raises:
-        ValueError: `accelerate launch` was asked for several processes but has started one.
-        RuntimeError: The others cannot be reached.
+        ValueError: `accelerate launch` was to start several processes but has started one.
+        RuntimeError: The other processes cannot be reached.
     """
-    count = max(int(os.environ.get(name, 1)) for name in COUNTS)
+    count = max(int(os.environ.get(name, 1)) for name in COUNT_VARIABLES)
     if count == 1:
-        # on CPUs `accelerate launch` starts one process, however many it was asked for, unless it is given MPI hosts; it says no count then
+        # Without MPI hosts, `accelerate launch` starts one process on CPUs, however many are requested, and sets no
+        # count.
         if {"ACCELERATE_MIXED_PRECISION", "MASTER_PORT"} <= os.environ.keys() and "WORLD_SIZE" not in os.environ:
             raise ValueError(
-                "accelerate launch has started one process of several, as it does on CPUs; use `torchrun --nproc_per_node N` or "
-                "`accelerate launch --multi_gpu --num_processes N`, which start N there too"
+                "accelerate launch has started one process of several, as it does on CPUs; use "
+                "`torchrun --nproc_per_node N` or `accelerate launch --multi_gpu --num_processes N`, which start N "
+                "there too"
             )
         return Processes()
     from accelerate import PartialState

@@ -1,4 +1,4 @@
-"""Deep Q-learning with a memory, from a replay buffer of whole episodes (Scene Memory Transformer)."""
+"""Deep Q-learning with a memory, from a replay buffer of whole episodes (SMT)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self._joins_steps = type(self.policy.memory).decide is Memory.decide and not self.policy.single_steps
 
     def load_features(self, path: str | PathLike[str]) -> None:
-        """Load the encoder of another learner; see `memenvs.agents.algorithms.checkpoint.load_features`."""
+        """Load the encoder of another learner; see `checkpoint.load_features`."""
         super().load_features(path)
         self._polyak_update(1.0)
 
@@ -88,7 +88,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """Collect and learn for a number of environment steps; see Stable-Baselines3's `BaseAlgorithm.learn`.
+        """Collect and learn for a number of environment steps.
+
+        Arguments are those of Stable-Baselines3's `BaseAlgorithm.learn`.
 
         Raises:
             ValueError: A reward, output, loss or gradient is not finite, or an episode does not end.
@@ -187,7 +189,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             return q_values, config.reward_scale * rewards + discounts * next_value
 
     def q_values(self, policy: MemoryPolicy, rows: Tensor, steps: Tensor) -> Tensor:
-        """Compute Q values at steps of episodes in the replay buffer, each with the memory of all steps before it.
+        """Compute Q values at steps of stored episodes, with the memory of all steps before each.
 
         Args:
             policy: `policy` or `target`.

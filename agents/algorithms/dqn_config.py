@@ -1,4 +1,4 @@
-"""Settings of deep Q-learning from a replay of episodes."""
+"""Settings of `EpisodeDQN`."""
 
 from __future__ import annotations
 
@@ -11,33 +11,35 @@ from memenvs.checks import check_fields
 
 @dataclass(frozen=True, kw_only=True)
 class DQNConfig:
-    """Settings of `EpisodeDQN`; the defaults are the Scene Memory Transformer's where its article states them.
+    """Settings of `EpisodeDQN`; the defaults are those of SMT where the paper states them.
 
     Attributes:
-        learning_rate: Step size of Adam, > 0; constant.
-        capacity: Episodes that the replay holds; >= 1. Learning begins when the random policy has filled it.
-        episode_steps: Steps that an episode may have, for the room of the replay; >= 1.
-        updates_per_collect: Updates between two collections, in each of which every environment plays one episode; >= 1.
+        learning_rate: Learning rate of Adam, > 0; constant.
+        capacity: Episodes in the replay buffer; >= 1. Learning begins when uniform actions have filled it.
+        episode_steps: Largest number of steps of an episode, for the size of the replay buffer; >= 1.
+        updates_per_collect: Updates between two collections, in each of which every environment plays an episode; >= 1.
         batch_size: Episodes in an update, drawn without replacement; 1 to `capacity`.
         decisions: Steps of each of them that get a loss, drawn without replacement (all of a shorter episode); >= 1.
         gamma: Discount, in [0, 1].
-        n_step: Rewards in a target before the value of what follows; >= 1.
-        min_reward: What a lower reward counts as in the loss; None: as itself.
-        reward_scale: What rewards are multiplied with in the loss, after that, and with them Q, > 0.
-        temperature: Actions are drawn from softmax(Q / temperature), > 0; in learning as in evaluation. Low is greedy.
-        target_rate: Share of the network that the target network takes over in each update, in (0, 1].
-        max_grad_norm: Clip of the gradient's norm, > 0.
-        final_epsilon: Share of uniform actions where it has come down to, in [0, 1]; the others are drawn from the softmax.
-        exploration: Share of learning, in environment steps after the replay was filled, in which it comes down from 1, in (0, 1].
-        precision: In which features and memory multiply matrices where the policy learns ("bfloat16" is torch's autocast). Weights,
-            optimiser, Q values, targets and acting are float32 in any case.
+        n_step: Rewards in a target before it bootstraps; >= 1.
+        min_reward: Value in the loss of a lower reward; None leaves rewards as they are.
+        reward_scale: Factor of rewards in the loss, after `min_reward`, and so of Q; > 0.
+        temperature: Temperature of the softmax policy, softmax(Q / temperature), > 0; low is greedy.
+        target_rate: Rate of the polyak update of the target network after each update, in (0, 1].
+        max_grad_norm: Largest norm of the gradient, > 0; larger gradients are scaled down.
+        final_epsilon: Share of uniform actions at the end of exploration, in [0, 1].
+        exploration: Share of learning, in environment steps after the replay buffer was full, in which the share of
+            uniform actions falls from 1 to `final_epsilon`; in (0, 1].
+        precision: Precision of the features extractor and the memory in learning; "bfloat16" is torch's autocast.
+            Weights, optimizer, Q values, targets and acting are float32 in any case.
 
     Raises:
         TypeError: A value of another type.
         ValueError: A value out of range.
 
     Source:
-        SMT: replay of 1000 episodes, 64 in a batch, Adam with 5e-4; one new episode every 500 updates. The article does not say the rest.
+        SMT, section on training: a replay buffer of 1000 episodes, 64 in a batch, Adam with 5e-4, one new episode every
+        500 updates. The paper does not state the rest.
     """
 
     learning_rate: float = 5e-4
@@ -76,5 +78,5 @@ class DQNConfig:
 
     @property
     def lowest_reward(self) -> float:
-        """`min_reward`, minus infinity if there is none."""
+        """`min_reward`, or minus infinity if it is None."""
         return -math.inf if self.min_reward is None else self.min_reward

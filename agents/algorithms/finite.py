@@ -20,8 +20,8 @@ def check_finite(values: Mapping[str, float], when: str) -> None:
     broken = ", ".join(f"{name} {value}" for name, value in values.items() if not math.isfinite(value))
     if broken:
         raise ValueError(
-            f"loss and gradient must be finite, got {broken} {when}; lower learning_rate or max_grad_norm, or check the "
-            "data and rewards"
+            f"loss and gradient must be finite, got {broken} {when}; lower learning_rate or max_grad_norm, or check "
+            "the data and rewards"
         )
 
 

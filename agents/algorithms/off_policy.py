@@ -193,7 +193,10 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         return not self._is_collecting
 
     def save_replay_buffer(self, path: str | PathLike[str]) -> None:
-        """Write the replay buffer to a file; with a file of `save` of the same step, learning resumes exactly."""
+        """Write the replay buffer to a file.
+
+        With this file and one of `save` from the same step, learning resumes exactly.
+        """
         self.replay.save(path, self.num_timesteps)
 
     def load_replay_buffer(self, path: str | PathLike[str]) -> None:

@@ -231,7 +231,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
 
 
 def episode_horizon(env: VecEnv) -> int | None:
-    """Largest time limit of an episode over all copies of an environment, steps; None if it has none."""
+    """Largest time limit of an episode over all copies, steps; None if there is none."""
     unwrapped = env.unwrapped
     if isinstance(unwrapped, TrialVecEnv):
         return unwrapped.env.max_episode_steps

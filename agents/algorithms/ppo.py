@@ -1,4 +1,4 @@
-"""Partial-update PPO (ReLIC): PPO with a memory that learns several times within one long rollout."""
+"""Partial-update PPO (ReLIC): PPO that updates several times within one long rollout."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     """PPO with a memory and K updates per rollout, as a Stable-Baselines3 algorithm.
 
     A rollout has T steps. After every T / K of them the policy learns from the steps since the last update, with the
-    whole rollout so far as context (a partial update). The completed episodes are then shuffled and the memory is
-    refilled with the new weights. The last update of a rollout learns from all T steps (a full update). The next rollout
-    starts with a new trial and an empty memory. K = 1 is ordinary PPO.
+    whole rollout so far as context: a partial update. The completed episodes are then shuffled and the memory is
+    refilled with the new weights. The last update of a rollout learns from all T steps: a full update. The next
+    rollout starts with a new trial and an empty memory. K = 1 is ordinary PPO.
 
     Several processes together make the optimizer steps of one process that has all their environments and the same
     `batch_size`; each takes its share of a batch from its own environments.
@@ -169,7 +169,9 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         return stats
 
     def evaluate(self, rows: Tensor, begin: int, end: int) -> tuple[ActionDistribution, Tensor, Tensor]:
-        """Evaluate policy and values at positions of the rollout, with the current weights and all context.
+        """Evaluate policy and values at positions of the rollout, with the current weights.
+
+        The context is all steps of the rollout before them, see `PPOConfig.prefix_grad`.
 
         Args:
             rows: int64, (B,); environments.

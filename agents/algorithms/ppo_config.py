@@ -1,55 +1,59 @@
-"""Settings of partial-update PPO."""
+"""Settings of `PartialUpdatePPO`."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
+from memenvs.agents.algorithms.schedules import cosine_schedule
 from memenvs.checks import check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPOConfig:
-    """Settings of partial-update PPO; the defaults are ReLIC's but for sizes.
+    """Settings of `PartialUpdatePPO`; the defaults are those of ReLIC except for sizes.
 
     Attributes:
-        learning_rate: Step size of Adam, > 0; the largest one where it changes.
-        warmup_steps: Environment steps over which it rises from a thousandth of `learning_rate`; >= 0.
-        final_learning_rate: Where a cosine takes it by the end of `learn`, > 0; None keeps it constant.
+        learning_rate: Learning rate of Adam, > 0; the largest one if it changes.
+        warmup_steps: Environment steps in which it rises from a thousandth of `learning_rate`; >= 0.
+        final_learning_rate: Learning rate at the end of `learn`, reached by cosine decay, > 0; None for no decay.
         n_steps: Steps of a rollout in each environment, T; >= 2.
-        n_updates: Updates in a rollout, K; divides n_steps. K - 1 partial ones and a full one; 1 is ordinary PPO.
+        n_updates: Updates in a rollout, K; divides n_steps. K - 1 are partial and one is full; 1 is ordinary PPO.
         n_epochs: Passes over the data in each update; >= 1.
-        batch_size: Sequences (environments) in an optimiser step; >= 1.
-        micro_batch_tokens: Steps that go through the network at once, but for a single longer sequence; gradients of smaller pieces are
-            added up; >= 1.
+        batch_size: Sequences (environments) in an optimizer step; >= 1.
+        micro_batch_tokens: Steps that go through the network at once, unless a single sequence is longer; gradients of
+            the parts of a batch are added up; >= 1.
         gamma: Discount, in [0, 1].
-        gae_lambda: Lambda of the advantages, in [0, 1].
-        clip_range: Clip of the probability ratio, > 0.
-        clip_range_vf: Clip of the value's change, > 0; None for none.
-        normalize_advantage: Whether the advantages of an update get mean 0 and standard deviation 1.
-        ent_coef: Weight of the entropy.
-        vf_coef: Weight of the squared error of the value.
-        max_grad_norm: Clip of the gradient's norm, > 0.
-        prefix_grad: How a partial update treats the steps before its segment: "full" lets gradients through all of them, "detach" takes
-            them from the memory's state as it was when the segment began, "window" recomputes them but lets gradients through
-            the last `prefix_window` only.
-        prefix_window: Steps, >= 1; for "window" only.
-        full_update: Whether the last update of a rollout learns from all of it; without, from its segment, as the others.
-        shuffle_episodes: Whether completed episodes are put into a random order after each partial update.
-        refresh_log_probs: Whether the log probabilities that the full update compares with are those of the weights and the order at the
-            last refresh, instead of those recorded when acting.
-        bootstrap_truncated: Whether an episode cut by the clock is credited with the value of what it did not see.
-        credit_across_episodes: Whether advantages flow from an episode back into those before it in its trial (RL2). Needs episodes
-            in the order in which they were played, and no `bootstrap_truncated`.
-        precision: In which features and memory multiply matrices where the policy learns and its memory is refilled ("bfloat16" is
-            torch's autocast). Weights, optimiser, heads, losses and acting are float32 in any case.
-        reset_each_rollout: Whether a rollout begins with a reset to a new trial. None: if the environment has trials, if n_updates > 1, or
-            if the memory keeps every step.
+        gae_lambda: Lambda of generalised advantage estimation, in [0, 1].
+        clip_range: Clip range of the probability ratio, > 0.
+        clip_range_vf: Clip range of the change of the value, > 0; None for no clip.
+        normalize_advantage: If True, the advantages of an update are scaled to mean 0 and standard deviation 1.
+        ent_coef: Coefficient of the entropy.
+        vf_coef: Coefficient of the value loss.
+        max_grad_norm: Largest norm of the gradient, > 0; larger gradients are scaled down.
+        prefix_grad: Treatment, in a partial update, of the steps before its segment. "full": gradients flow through all
+            of them. "detach": the memory's state at the start of the segment replaces them. "window": they are
+            computed again, and gradients flow through the last `prefix_window` only.
+        prefix_window: Steps with a gradient before the segment, for `prefix_grad="window"`; >= 1.
+        full_update: If True, the last update of a rollout learns from all of it; otherwise from its segment.
+        shuffle_episodes: If True, completed episodes are put into a random order after each partial update.
+        refresh_log_probs: If True, the full update compares with the log probabilities of the weights and the order at
+            the last refresh; otherwise with those recorded while acting.
+        bootstrap_truncated: If True, an episode cut by the time limit is credited with the value of its last
+            observation.
+        credit_across_episodes: If True, advantages flow from an episode back into those before it in its trial, as in
+            RL2. Needs episodes in the order in which they were played, and no `bootstrap_truncated`.
+        precision: Precision of the features extractor and the memory in learning and refilling; "bfloat16" is torch's
+            autocast. Weights, optimizer, heads, losses and acting are float32 in any case.
+        reset_each_rollout: If True, a rollout begins with a reset to a new trial. None: if the environment has trials,
+            if n_updates > 1, or if the memory keeps every step.
 
     Raises:
         TypeError: A value of another type.
         ValueError: A value out of range.
+
+    Source:
+        ReLIC, section on training and its release.
     """
 
     learning_rate: float = 2e-4
@@ -96,22 +100,18 @@ class PPOConfig:
                 raise ValueError(f"{name} must be > 0, got {value}")
         if self.warmup_steps < 0:
             raise ValueError(f"warmup_steps must be at least 0, got {self.warmup_steps}")
-        if self.credit_across_episodes and (self.bootstrap_truncated or (self.shuffle_episodes and self.n_updates > 1)):
+        shuffles = self.shuffle_episodes and self.n_updates > 1
+        if self.credit_across_episodes and (self.bootstrap_truncated or shuffles):
             raise ValueError(
-                "credit_across_episodes must be False with bootstrap_truncated and where episodes are shuffled, got True"
+                "credit_across_episodes must be False with bootstrap_truncated and where episodes are shuffled, "
+                "got True"
             )
 
     @property
     def segment(self) -> int:
-        """Steps between two updates, c."""
+        """Steps between two updates, T / K."""
         return self.n_steps // self.n_updates
 
-    def learning_rate_at(self, steps: int, total: int) -> float:
-        """Learning rate after `steps` of `total` environment steps."""
-        if steps < self.warmup_steps:
-            return self.learning_rate * (0.001 + 0.999 * steps / self.warmup_steps)
-        if self.final_learning_rate is None:
-            return self.learning_rate
-        done = min(1.0, (steps - self.warmup_steps) / max(1, total - self.warmup_steps))
-        span = self.learning_rate - self.final_learning_rate
-        return self.final_learning_rate + 0.5 * span * (1.0 + math.cos(math.pi * done))
+    def learning_rate_at(self, step: int, total: int) -> float:
+        """Learning rate after `step` of `total` environment steps."""
+        return cosine_schedule(self.learning_rate, self.final_learning_rate, self.warmup_steps, step, total)

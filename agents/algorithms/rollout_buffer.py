@@ -238,8 +238,8 @@ class TrialRolloutBuffer:
     def shuffle_episodes(self, end: int, generator: np.random.Generator) -> None:
         """Permute the completed episodes of the current trial of each environment.
 
-        Positions 0 to `end` take part. Episodes move as whole blocks: steps within one keep their order. The running episode (the last that starts
-        before `end`) stays last, and earlier trials stay in place.
+        Positions 0 to `end` take part. Episodes move as whole blocks: steps within one keep their order. The running
+        episode (the last that starts before `end`) stays last, and earlier trials stay in place.
 
         Args:
             end: One after the last position.

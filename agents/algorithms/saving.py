@@ -60,13 +60,13 @@ class SavableAlgorithm(BaseAlgorithm):
         """Return True if every environment has just started a trial by itself."""
 
     def saved_tensors(self) -> dict[str, Tensor]:
-        """Return tensors that a checkpoint stores besides the policy's; `load` restores them in place."""
+        """Return tensors besides the policy's that a checkpoint stores; restored in place."""
         return {}
 
     def save(self, path: str | PathLike[str], *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        """Write weights, optimizer, generators and settings to one file; every process must call this.
+        """Write weights, optimizer, generators and settings to one file.
 
-        A learner that is saved at a rollout boundary resumes exactly. For the format see
+        Every process must call this. A learner that is saved at a rollout boundary resumes exactly. For the format see
         `memenvs.agents.algorithms.checkpoint`.
 
         Args:
@@ -159,8 +159,8 @@ class SavableAlgorithm(BaseAlgorithm):
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is cut short, not a checkpoint, of another algorithm or number of processes, or does not
-                fit the environment or the settings.
+            ValueError: The file is cut short, not a checkpoint, of another algorithm or number of processes, or does
+                not fit the environment or the settings.
         """
         processes = processes or Processes()
         saved = Checkpoint.read(path)

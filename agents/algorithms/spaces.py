@@ -1,4 +1,4 @@
-"""Spaces of Gymnasium as plain data."""
+"""Gymnasium spaces as plain data, for checkpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 
 def space_to_json(space: spaces.Space) -> dict[str, Any]:
-    """A `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary` or `Dict` space as plain data.
+    """Convert a `Box`, `Discrete`, `MultiDiscrete`, `MultiBinary` or `Dict` space to plain data.
 
     Raises:
         ValueError: Another kind of space.
@@ -23,20 +23,23 @@ def space_to_json(space: spaces.Space) -> dict[str, Any]:
     if isinstance(space, spaces.MultiBinary):
         return {"kind": "MultiBinary", "n": space.n}
     if isinstance(space, spaces.Box):
-        bounds = {}
-        for name, bound in (("low", space.low), ("high", space.high)):
-            uniform = bound.size > 0 and (bound == bound.flat[0]).all()
-            values = float(bound.flat[0]) if uniform else bound.astype(float).tolist()
-            bounds[name] = values
-        return {"kind": "Box", "shape": list(space.shape), "dtype": str(space.dtype), **bounds}
+        shape = list(space.shape)
+        bounds = {"low": _bound_to_json(space.low), "high": _bound_to_json(space.high)}
+        return {"kind": "Box", "shape": shape, "dtype": str(space.dtype), **bounds}
     raise ValueError(f"space must be a Box, Discrete, MultiDiscrete, MultiBinary or Dict, got {space}")
 
 
+def _bound_to_json(bound: np.ndarray) -> Any:
+    """One number if all elements are equal, which keeps images small; else nested lists."""
+    is_uniform = bound.size > 0 and (bound == bound.flat[0]).all()
+    return float(bound.flat[0]) if is_uniform else bound.astype(float).tolist()
+
+
 def space_from_json(data: dict[str, Any]) -> spaces.Space:
-    """The inverse of `space_to_json`.
+    """Convert the data of `space_to_json` back to a space.
 
     Raises:
-        ValueError: An unknown kind.
+        ValueError: An unknown kind of space.
     """
     kind = data["kind"]
     if kind == "Dict":
@@ -48,7 +51,8 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
     if kind == "MultiBinary":
         return spaces.MultiBinary(data["n"])
     if kind == "Box":
-        shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
+        shape = tuple(data["shape"])
+        dtype = np.dtype(data["dtype"])
         low, high = (np.broadcast_to(np.array(data[name]), shape).astype(dtype) for name in ("low", "high"))
         return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type,unused-ignore]
     raise ValueError(

@@ -31,7 +31,7 @@ EVALUATION_BATCH = 250
 
 
 class PredictionModel(nn.Module, abc.ABC):
-    """Base of the models that `SupervisedLearner` trains; each generates the batches of its task."""
+    """Base of the models that `SupervisedLearner` trains, with the batches of their task."""
 
     @abc.abstractmethod
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> Any:

@@ -1,25 +1,25 @@
-"""Settings of learning to predict."""
+"""Settings of `SupervisedLearner`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from memenvs.agents.algorithms.schedules import linear_rate
+from memenvs.agents.algorithms.schedules import linear_schedule
 from memenvs.checks import check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisedConfig:
-    """Settings of `SupervisedLearner`; the defaults are the release's of SAT, but for the fall of the learning rate.
+    """Settings of `SupervisedLearner`; the defaults are SAT's, without its decay.
 
     Attributes:
         batch_size: Episodes in a batch, of all processes together; >= 1.
-        learning_rate: Step size of Adam, > 0.
-        final_learning_rate: What it falls to, linearly, at the end of the run; >= 0. None for a constant one.
-        warmup_steps: Batches over which it first rises linearly; >= 0.
-        max_grad_norm: Clip of the gradient's norm, > 0.
-        precision: In which matrices are multiplied where the model learns ("bfloat16" is torch's autocast). Weights, optimiser, loss and
+        learning_rate: Learning rate of Adam, > 0.
+        final_learning_rate: Learning rate at the end of the run, reached linearly; >= 0. None for no decay.
+        warmup_steps: Batches over which the rate first rises linearly; >= 0.
+        max_grad_norm: Largest norm of the gradient, > 0; larger gradients are scaled down.
+        precision: Precision of the model in learning; "bfloat16" is torch's autocast. Weights, optimizer, loss and
             evaluation are float32 in any case.
         validation_episodes: Episodes, the same each time, whose accuracy is logged with every checkpoint; >= 1.
         checkpoint_steps: Batches between two checkpoints; >= 1.
@@ -29,7 +29,7 @@ class SupervisedConfig:
         ValueError: A value out of range.
 
     Source:
-        SAT's release: batches of 32, Adam with 2e-4, the gradient's norm clipped at 5.
+        SAT's release: batches of 32, Adam with 2e-4, the norm of the gradient clipped at 5.
     """
 
     batch_size: int = 32
@@ -55,10 +55,5 @@ class SupervisedConfig:
             raise ValueError(f"final_learning_rate must be >= 0 or None, got {self.final_learning_rate}")
 
     def learning_rate_at(self, step: int, total: int) -> float:
-        """The step size of a batch.
-
-        Args:
-            step: Batches learned from before it.
-            total: Those of the whole run.
-        """
-        return linear_rate(self.learning_rate, self.final_learning_rate, self.warmup_steps, step, total)
+        """Learning rate of batch number `step` (from 0) of `total` batches."""
+        return linear_schedule(self.learning_rate, self.final_learning_rate, self.warmup_steps, step, total)

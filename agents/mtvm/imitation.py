@@ -1,4 +1,4 @@
-"""Imitation learning and advantage actor-critic in turn, for agents that follow instructions (MTVM)."""
+"""Imitation learning and advantage actor-critic in turn (MTVM)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memenvs.agents.vec_env import TrialVecEnv
 
 
 class ImitationA2C(ImitationRolloutAlgorithm):
-    """Teacher forcing and advantage actor-critic for `MTVMPolicy`, as a Stable-Baselines3 algorithm.
+    """Teacher forcing and actor-critic for `MTVMPolicy`, as a Stable-Baselines3 algorithm.
 
     An update is one step of AdamW on the sum of two losses. The first is the imitation loss of a rollout in which the
     teacher acts. The second is the actor-critic loss of a rollout of other episodes, in which actions are drawn.

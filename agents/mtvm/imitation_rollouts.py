@@ -1,4 +1,4 @@
-"""Rollouts for learning with MTVM: whole episodes, played with gradients through all decisions."""
+"""Rollouts for `ImitationA2C`: whole episodes, with gradients through all decisions."""
 
 from __future__ import annotations
 

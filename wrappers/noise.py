@@ -75,7 +75,7 @@ class DeadReckoning:
         ValueError: A standard deviation was given, which would have no effect.
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), study of noise. `memenvs.exploration.drive.reckon` integrates
+        Scene Memory Transformer (Fang et al., 2019), study of noise. `memenvs.exploration.drive.dead_reckon` integrates
         the commands.
     """
 
@@ -109,10 +109,10 @@ class DeadReckoning:
         Returns:
             float64, (3,); the estimated pose.
         """
-        from memenvs.exploration.drive import reckon  # imported here because it loads numba
+        from memenvs.exploration.drive import dead_reckon  # imported here because it loads numba
 
         if not (self._collision_known and info["collision"]):
-            reckon(self._estimate[None], np.asarray(info["command"], np.float64)[None])
+            dead_reckon(self._estimate[None], np.asarray(info["command"], np.float64)[None])
         return self._estimate.copy()
 
 

@@ -1,1 +1,1 @@
-"""Tasks in homes."""
+"""Roaming, Coverage and Search: exploration of homes (Scene Memory Transformer)."""

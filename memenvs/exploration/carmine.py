@@ -1,6 +1,7 @@
-"""The Primesense Carmine 1.09 on the Fetch head: its rays, and what it knows of depth.
+"""The depth camera of the Fetch robot, a Primesense Carmine 1.09: its rays and its noise.
 
-Of its 640 x 480 pixels only those are drawn that the robot observes: 64 x 48 of them are every tenth pixel of every tenth row.
+The robot observes a subset of the sensor's 480 x 640 pixels; an image of 48 x 64 is every tenth pixel of every tenth row.
+Only those pixels are rendered.
 """
 
 from __future__ import annotations
@@ -13,65 +14,73 @@ from numba import njit
 from memenvs.houses.rendering.camera import Camera
 from memenvs.random import fill_table_normals
 
-#: Rows and columns of the sensor, and its focal length in its own pixels (factory calibration).
-SENSOR_SIZE, SENSOR_FOCAL = (480, 640), 574.05
+#: Rows and columns of the sensor.
+SENSOR_SIZE = (480, 640)
+#: Focal length in pixels of the sensor (factory calibration).
+SENSOR_FOCAL = 574.05
 HFOV_DEG = math.degrees(2.0 * math.atan(SENSOR_SIZE[1] / 2 / SENSOR_FOCAL))
-#: Where it sits: ahead of the robot's axis and above the floor, m.
-CAMERA_AHEAD, CAMERA_HEIGHT = 0.164, 1.061
+#: Position of the camera: ahead of the robot's axis and above the floor, m.
+CAMERA_AHEAD = 0.164
+CAMERA_HEIGHT = 1.061
 #: Rows and columns that the robot observes.
 IMAGE_SIZE = (48, 64)
-#: The row that a scan is of: most of what Search looks for is in it where it is in the image. The level row 24 passes above tables and sofas.
+#: Row of the image that a scan observes. It contains most of the targets of Search that the image shows, whereas the level
+#: row 24 passes above tables and sofas.
 SCAN_ROW = 32
-#: What is further has no depth, m.
+#: Largest depth that is measured, m.
 DEPTH_RANGE = 5.0
-#: Standard deviation of a depth, and the least depth that noise leaves, m.
-DEPTH_NOISE, LEAST_DEPTH = 0.05, 0.001
-#: Random words of one step lie so far apart in the stream: enough for four pixels of the whole sensor each.
-_WORDS_PER_STEP = 2**17
-#: Pixels that are measured at a time, so that they stay in the nearest cache.
+#: Standard deviation of a measured depth, m.
+DEPTH_NOISE = 0.05
+#: Smallest depth that is measured, m; noise leads to none below it.
+MIN_DEPTH = 0.001
+#: Numbers of the random stream that one step may use: the sensor has fewer than four times as many pixels.
+_NUMBERS_PER_STEP = 2**17
+#: Pixels that are measured at a time, few enough for the first cache.
 _BLOCK = 512
 
 
 def frame_camera(size: tuple[int, int]) -> Camera:
-    """The camera whose images are `size` (rows, columns): every k-th pixel of the sensor.
+    """Make the camera with images of `size` (rows, columns): every k-th pixel of the sensor.
 
     Raises:
-        ValueError: The sensor is no whole multiple of it.
+        ValueError: The size of the sensor is no multiple of `size`.
     """
     height, width = size
     if min(size) < 1 or SENSOR_SIZE[0] % height or SENSOR_SIZE[0] * width != SENSOR_SIZE[1] * height:
         raise ValueError(
-            f"image_size must be (480, 640) over a whole number, such as (48, 64) or (24, 32), got {tuple(size)}"
+            f"image_size must be (480, 640) divided by an integer, such as (48, 64) or (24, 32), got {tuple(size)}"
         )
     return Camera(height=height, width=width, hfov_deg=HFOV_DEG, sample_of=SENSOR_SIZE)
 
 
 def scan_camera() -> Camera:
-    """The camera that draws row `SCAN_ROW` of the 48 x 64 image and nothing else: 64 rays, in the middle 8.0 degrees below level."""
+    """Make the camera of scans: row `SCAN_ROW` of the 48 x 64 image, 8.0 degrees below level."""
     column, row = frame_camera(IMAGE_SIZE).centre
     return Camera(height=1, width=IMAGE_SIZE[1], hfov_deg=HFOV_DEG, principal_point=(column, row - SCAN_ROW))
 
 
 @njit(nogil=True, cache=True)
 def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np.ndarray, out: np.ndarray) -> None:
-    """What the sensor says of true depths.
+    """Measure depths with the noise of the sensor.
 
     Args:
-        depth: float32, (N, P); m, 0 where nothing is hit.
-        rows: int64, (R,); the robots whose images are measured.
+        depth: float32, (N, P); true depth, m; 0 where nothing is hit.
+        rows: int64, (R,); robots whose images are measured.
         keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the step in its episode.
-        out: float32, (N, P); written in those rows: 0 (not known) where nothing is hit within 5 m, else depth with noise, > 0.
+        out: float32, (N, P); written in those rows: depth with noise, m, > 0; 0 where nothing is hit within 5 m.
 
     Source:
         SMT: values up to 5 m, zero-mean Gaussian noise of 0.05 m for each pixel.
     """
-    noise, far, least = np.float32(DEPTH_NOISE), np.float32(DEPTH_RANGE), np.float32(LEAST_DEPTH)
+    noise = np.float32(DEPTH_NOISE)
+    farthest = np.float32(DEPTH_RANGE)
+    nearest = np.float32(MIN_DEPTH)
     for i in rows:
-        word = np.uint64(steps[i]) * np.uint64(_WORDS_PER_STEP)
+        counter = np.uint64(steps[i]) * np.uint64(_NUMBERS_PER_STEP)
         for first in range(0, depth.shape[1], _BLOCK):
             true, measured = depth[i, first : first + _BLOCK], out[i, first : first + _BLOCK]
-            fill_table_normals(keys[i], word + np.uint64(first // 4), measured)
+            fill_table_normals(keys[i], counter + np.uint64(first // 4), measured)  # four pixels take one number
             for k in range(len(true)):
-                noisy = max(true[k] + noise * measured[k], least)
-                measured[k] = noisy if np.float32(0.0) < true[k] <= far else np.float32(0.0)
+                noisy = max(true[k] + noise * measured[k], nearest)
+                measured[k] = noisy if np.float32(0.0) < true[k] <= farthest else np.float32(0.0)

@@ -11,9 +11,9 @@ from memenvs.exploration.nyu40 import NYU40
 from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.worlds import HouseWorld
 
-#: What can be observed, for each `obs_mode`.
+#: Keys that can be observed, for each `obs_mode`.
 MODALITIES = {"frames": ("rgb", "depth", "semantic", "pose"), "scan": ("scan", "scan_class", "pose")}
-#: The classes that the paper's search is for.
+#: Classes to find in the paper's Search.
 TARGETS = ("television", "refrigerator", "bookshelf", "table", "sofa", "bed")
 
 
@@ -22,20 +22,20 @@ class ExplorationConfig(HomesConfig):
     """Settings of Roaming and Coverage, beside those of `HomesConfig`.
 
     Attributes:
-        world: As in `HomesConfig`, but "suncg_style" unless another one is named. A `HouseWorld` brings maps for a robot of its own size; that of
-            this one is `memenvs.exploration.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
+        world: As in `HomesConfig`, but the default is "suncg_style". A `HouseWorld` brings maps for a robot of its own size;
+            this robot's size is `memenvs.exploration.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
         obs_mode: "frames" (images) or "scan" (row 32 of the 48 x 64 images alone: 64 rays, 8 degrees below level).
-        modalities: What is observed, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan", "scan_class", "pose";
-            None for all.
-        image_size: Rows and columns of the images, (480, 640) over a whole number; their rays are every k-th of the sensor's 480 rows and 640
-            columns. None for 48 x 64. None in `obs_mode="scan"`.
+        modalities: Keys to observe, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan",
+            "scan_class", "pose"; None for all.
+        image_size: Rows and columns of the images, (480, 640) divided by an integer k: every k-th row and column of the
+            sensor. None for 48 x 64. None in `obs_mode="scan"`.
         wheel_noise: Standard deviation of the rate of each wheel, constant over an action, rad/s; >= 0.
-        action_seconds: How long an action lasts, s; > 0. With the defaults a step forward is off by 2.3 cm and each action by 7.0
-            degrees (`memenvs.exploration.drive.motion_sd`).
-        pose_source: Whether the observed pose is the "truth" or that of "dead_reckoning", which takes motions to be as commanded.
-        collision_known: Whether dead reckoning knows that the robot stayed where it was after a collision.
+        action_seconds: Duration of an action, s; > 0. With the defaults the standard deviation of a step is 2.3 cm and that
+            of a heading 7.0 degrees (`memenvs.exploration.drive.motion_std`).
+        pose_source: Source of the observed pose: "truth", or "dead_reckoning", which integrates commanded motions.
+        collision_known: True if dead reckoning knows of collisions, after which the robot stays in place.
         max_episode_steps: Steps after which an episode is truncated; >= 1.
-        threads: Threads that draw; >= 1. Results do not depend on it.
+        threads: Rendering threads; >= 1. Results do not depend on it.
 
     Raises:
         TypeError: A setting has the wrong type.
@@ -63,10 +63,10 @@ class ExplorationConfig(HomesConfig):
         if self.obs_mode == "scan" and self.image_size is not None:
             raise ValueError(f"image_size must be None in obs_mode 'scan', got {self.image_size!r}")
         if self.obs_mode == "frames":
-            size = (
-                IMAGE_SIZE if self.image_size is None else check_pair("image_size", self.image_size, "rows and columns")
-            )
-            frame_camera(size)  # raises if it is none that the sensor has
+            size = IMAGE_SIZE
+            if self.image_size is not None:
+                size = check_pair("image_size", self.image_size, "rows and columns")
+            frame_camera(size)  # raises if the sensor has no such images
             object.__setattr__(self, "image_size", size)
         if self.wheel_noise < 0:
             raise ValueError(f"wheel_noise must be at least 0 rad/s, got {self.wheel_noise}")
@@ -76,7 +76,8 @@ class ExplorationConfig(HomesConfig):
             raise ValueError("collision_known must be False with pose_source 'truth', got True")
         if self.pose_source != "truth" and "pose" not in (self.modalities or ()):
             raise ValueError(
-                f"pose_source must be 'truth' where modalities leave the pose out, got {self.pose_source!r} with {self.modalities!r}"
+                "pose_source must be 'truth' where modalities leave the pose out, "
+                f"got {self.pose_source!r} with {self.modalities!r}"
             )
         for name in ("max_episode_steps", "threads"):
             check_int(name, getattr(self, name))
@@ -97,11 +98,11 @@ class SearchConfig(ExplorationConfig):
     """Settings of Search, beside those of `ExplorationConfig`.
 
     Attributes:
-        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the six of the paper,
-            of which a world may lack some (ProcTHOR's homes have no bookshelf).
-        search_rule: When a class is found in the 48 x 64 image. "near_pixels": more than 4 % of the pixels have its label and a true depth
-            below 2 m. "share_and_nearest": more than 4 % have its label, and the nearest of them is below 2 m. "share_and_mean": more
-            than 4 % have its label, and their mean depth is below 2 m.
+        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the six of
+            the paper, of which a world may lack some (ProcTHOR's homes have no bookshelf).
+        search_rule: Condition in the 48 x 64 image for a class to be found. "near_pixels": more than 4 % of the pixels have
+            its label and a true depth below 2 m. "share_and_nearest": more than 4 % have its label, and the nearest of them
+            is below 2 m. "share_and_mean": more than 4 % have its label, and their mean depth is below 2 m.
     """
 
     targets: tuple[str, ...] | None = None

@@ -1,8 +1,8 @@
-"""Coverage: be everywhere once."""
+"""Coverage: enter as many cells of a home as possible."""
 
 from __future__ import annotations
 
-from memenvs.exploration.env import Exploration
+from memenvs.exploration.env import Exploration, RewardWeights
 
 
 class Coverage(Exploration):
@@ -10,8 +10,8 @@ class Coverage(Exploration):
 
     Observation (`Dict`): as `Roaming`.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
-    Reward: 5 for entering a cell that was not visited before, -1 for a collision. Only cells count whose middle can be reached; that of the
-    start is visited from the beginning.
+    Reward: 5 for entering a cell for the first time, -1 for a collision. Only cells whose middle can be reached count; the
+    cell of the start is visited from the beginning.
     Ends: the 51st collision terminates; 500 steps truncate. There is no success: few homes can be covered in 500 steps.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
     Info: as `Roaming`.
@@ -20,7 +20,7 @@ class Coverage(Exploration):
         Scene Memory Transformer (Fang et al., 2019), section 4.
     """
 
-    weights = (0.0, 5.0, 0.0, -1.0)
+    reward_weights = RewardWeights(cell=5.0, collision=-1.0)
 
-    def _plan(self, i: int) -> int:
-        return self._plan_to_cover(i)
+    def _oracle_action(self, i: int) -> int:
+        return self._action_to_cover(i)

@@ -1,4 +1,4 @@
-"""The Fetch base as Roaming, Coverage and Search drive it: its actions, the noise of its wheels, and what it believes its motion was."""
+"""The Fetch base: actions, wheel noise and dead reckoning."""
 
 from __future__ import annotations
 
@@ -12,36 +12,40 @@ from memenvs.random import normal_pair
 
 FORWARD, LEFT, RIGHT = range(3)
 ACTION_NAMES = ("forward", "turn left", "turn right")
-#: Of the wheels, and between them, m.
-WHEEL_RADIUS, AXLE_WIDTH = 0.065, 0.375
+#: Radius of the wheels and distance between them, m.
+WHEEL_RADIUS = 0.065
+AXLE_WIDTH = 0.375
 #: The robot as a cylinder, m.
-ROBOT_RADIUS, ROBOT_HEIGHT = 0.28, 1.5
-FORWARD_DISTANCE, TURN = 0.25, math.pi / 4
-#: What each action commands: length of the way (m) and turn (rad).
+ROBOT_RADIUS = 0.28
+ROBOT_HEIGHT = 1.5
+#: One step forward (m) and one turn (rad).
+FORWARD_DISTANCE = 0.25
+TURN = math.pi / 4
+#: float64, (3, 2); commanded arc length (m) and turn (rad) of each action.
 COMMANDS = np.array([[FORWARD_DISTANCE, 0.0], [0.0, TURN], [0.0, -TURN]])
 
 
-def motion_sd(wheel_noise: float, action_seconds: float) -> tuple[float, float]:
-    """How far one action's motion is off.
+def motion_std(wheel_noise: float, action_seconds: float) -> tuple[float, float]:
+    """Compute the standard deviation of one action's motion.
 
     Args:
         wheel_noise: Standard deviation of the rate of each wheel, rad/s.
-        action_seconds: How long an action lasts, s; the noise is constant for so long.
+        action_seconds: Duration of an action, s; the noise is constant over it.
 
     Returns:
-        Standard deviations of the length of the way (m) and of the turn (rad); the two are independent.
+        Standard deviations of the arc length (m) and of the turn (rad); the two are independent.
     """
-    way = WHEEL_RADIUS * wheel_noise * action_seconds
-    return way / math.sqrt(2.0), math.sqrt(2.0) * way / AXLE_WIDTH
+    wheel_std = WHEEL_RADIUS * wheel_noise * action_seconds
+    return wheel_std / math.sqrt(2.0), math.sqrt(2.0) * wheel_std / AXLE_WIDTH
 
 
 @njit(nogil=True, cache=True)
-def noisy_motions(commands: np.ndarray, wheel_way: float, keys: np.ndarray, steps: np.ndarray, out: np.ndarray) -> None:
-    """Motions that wheels make whose rates are off by normal noise.
+def noisy_motions(commands: np.ndarray, wheel_std: float, keys: np.ndarray, steps: np.ndarray, out: np.ndarray) -> None:
+    """Add normal noise of the wheel rates to commanded motions.
 
     Args:
-        commands: float64, (N, 2); length of the way (m) and turn (rad).
-        wheel_way: Standard deviation of what each wheel rolls too far in one action: radius x rate x duration, m.
+        commands: float64, (N, 2); arc length (m) and turn (rad).
+        wheel_std: Standard deviation of the distance that each wheel rolls, radius x rate x duration, m.
         keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the action in its episode.
         out: float64, (N, 2); written.
@@ -51,47 +55,52 @@ def noisy_motions(commands: np.ndarray, wheel_way: float, keys: np.ndarray, step
     """
     for i in range(len(commands)):
         left, right = normal_pair(keys[i], np.uint64(steps[i]))
-        out[i, 0] = commands[i, 0] + wheel_way * (right + left) / 2.0
-        out[i, 1] = commands[i, 1] + wheel_way * (right - left) / AXLE_WIDTH
+        out[i, 0] = commands[i, 0] + wheel_std * (right + left) / 2.0
+        out[i, 1] = commands[i, 1] + wheel_std * (right - left) / AXLE_WIDTH
 
 
 @njit(nogil=True, cache=True)
-def reckon(estimates: np.ndarray, commands: np.ndarray) -> None:
-    """Dead reckoning: moves pose estimates on, in place, as if motions had been as commanded.
+def dead_reckon(estimates: np.ndarray, commands: np.ndarray) -> None:
+    """Advance pose estimates, in place, as if motions were as commanded.
 
     Args:
-        estimates: float64, (N, 3); x, y (m) and heading (rad; within [-pi, pi) afterwards).
-        commands: float64, (N, 2); length of the way (m) and turn (rad).
+        estimates: float64, (N, 3); x, y (m) and heading (rad; in [-pi, pi) afterwards).
+        commands: float64, (N, 2); arc length (m) and turn (rad).
     """
     for i in range(len(estimates)):
         x, y, heading = arc_end(estimates[i, 0], estimates[i, 1], estimates[i, 2], commands[i, 0], commands[i, 1])
-        estimates[i, 0], estimates[i, 1] = x, y
+        estimates[i, 0] = x
+        estimates[i, 1] = y
         estimates[i, 2] = (heading + math.pi) % (2.0 * math.pi) - math.pi
 
 
-def seen_from(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:
-    """Poses as seen from others: x ahead, y to the left.
+def relative_poses(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:
+    """Express poses in the frames of others: x ahead, y to the left.
 
     Args:
         poses: float64, (N, 3); x, y (m) and heading (rad).
         origins: float64, (N, 3).
 
     Returns:
-        float64, (N, 3); headings within [-pi, pi).
+        float64, (N, 3); headings in [-pi, pi).
     """
-    (dx, dy, turn), heading = (poses - origins).T, origins[:, 2]
-    cos, sin = np.cos(heading), np.sin(heading)
+    dx, dy, turn = (poses - origins).T
+    cos, sin = np.cos(origins[:, 2]), np.sin(origins[:, 2])
     return np.column_stack([cos * dx + sin * dy, cos * dy - sin * dx, (turn + math.pi) % (2.0 * math.pi) - math.pi])
 
 
-def contacts(way: np.ndarray) -> np.ndarray:
-    """Where a robot touched something: at its front after each step that left its pose as it was, which only a collision does.
+def collision_points(path: np.ndarray) -> np.ndarray:
+    """Find the points of collision on a path.
+
+    A point is the front of the robot where a step left its pose unchanged.
 
     Args:
-        way: float, (T, 3); x, y (m) and heading (rad) step by step.
+        path: float, (T, 3); x, y (m) and heading (rad) step by step.
 
     Returns:
         float64, (K, 2); m.
     """
-    stayed = np.asarray(way[1:], np.float64)[(way[1:] == way[:-1]).all(1)]
+    stayed = np.asarray(path[1:], np.float64)[
+        (path[1:] == path[:-1]).all(1)
+    ]  # only a collision leaves a pose as it was
     return stayed[:, :2] + ROBOT_RADIUS * np.stack([np.cos(stayed[:, 2]), np.sin(stayed[:, 2])], 1)

@@ -1,11 +1,11 @@
-"""What Roaming, Coverage and Search share: the robot, its sensors, what a step pays, and how an episode ends."""
+"""Base of Roaming, Coverage and Search: robot, sensors, terms of the reward, ends of episodes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -21,54 +21,78 @@ from memenvs.exploration.drive import (
     ROBOT_HEIGHT,
     ROBOT_RADIUS,
     WHEEL_RADIUS,
-    contacts,
+    collision_points,
+    dead_reckon,
     noisy_motions,
-    reckon,
-    seen_from,
+    relative_poses,
 )
 from memenvs.exploration.nyu40 import NYU40
-from memenvs.exploration.planner import UNREACHABLE, spread_costs, walk
+from memenvs.exploration.planner import UNREACHABLE, best_action, costs_to_go
 from memenvs.exploration.task_home import GRID, TaskHome, enter_cells
+from memenvs.exploration.viewer import LEGEND, LEGEND_OF_CELLS, MAP_SCALE, Legend, render_view
 from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.topdown import Marker, draw_legend
-from memenvs.houses.rendering.viewer import VIEW_SIDE, MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
+from memenvs.houses.rendering.viewer import MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
 from memenvs.houses.simulator import Simulator
 from memenvs.random import draw_keys
 
-#: Columns of `info["reward_terms"]`: forward without a collision, cells newly entered, classes newly found, collisions.
-REWARD_TERMS = ("move", "cell", "target", "collision")
+
+class RewardWeights(NamedTuple):
+    """Reward for each term of a step, in the order of `info["reward_terms"]`.
+
+    Attributes:
+        move: A step forward without a collision.
+        cell: A cell entered for the first time.
+        target: A class found for the first time.
+        collision: A collision.
+    """
+
+    move: float = 0.0
+    cell: float = 0.0
+    target: float = 0.0
+    collision: float = 0.0
+
+
+REWARD_TERMS = RewardWeights._fields
 MOVE, CELL, TARGET, COLLISION = range(len(REWARD_TERMS))
-#: What is observed -> what the renderer calls it.
+#: Observation key -> image of the renderer that it is made of.
 RENDERED = {"rgb": "rgb", "depth": "depth", "semantic": "semantic", "scan": "depth", "scan_class": "semantic"}
-#: The next collision after so many ends the episode.
-MOST_COLLISIONS = 50
-#: Homes kept ready; one takes about 2 MB.
+#: The next collision after this number terminates the episode.
+MAX_COLLISIONS = 50
+#: Homes to keep in memory; each takes about 2 MB.
 HOME_CACHE_SIZE = 256
-_MAP_SCALE = 40.0  # pixels per metre
-_AROUND_VIEW = 250  # grey
 
 
 def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Room for what a renderer draws of "rgb", "depth" and "semantic", (N, H, W, ...)."""
+    """Allocate images of a camera for the renderer.
+
+    Args:
+        num_envs: N.
+        camera: Decides the size.
+        names: Any of "rgb", "depth" and "semantic".
+
+    Returns:
+        Name -> array, (N, H, W, ...).
+    """
     shape = num_envs, camera.height, camera.width
-    rooms = {"rgb": ((*shape, 3), np.uint8), "depth": ((*shape, 1), np.float32), "semantic": (shape, np.uint8)}
-    return {name: np.zeros(*rooms[name]) for name in names}
+    formats = {"rgb": ((*shape, 3), np.uint8), "depth": ((*shape, 1), np.float32), "semantic": (shape, np.uint8)}
+    return {name: np.zeros(*formats[name]) for name in names}
 
 
 class Exploration(BatchTask):
-    """Base of the three tasks; a task says what the terms of its reward weigh and which metrics it has.
+    """Base of the three tasks; a task adds the weights of the reward, metrics and an oracle.
 
     All episodes of a trial are in one home: layout n is home n of the world.
 
     Attributes:
-        weights: What a step pays for each of `REWARD_TERMS`.
+        reward_weights: Reward for each term of a step.
     """
 
     option_names = ("start",)
     action_names = ACTION_NAMES
     config_type: ClassVar[type] = ExplorationConfig
-    weights: ClassVar[tuple[float, float, float, float]]
+    reward_weights: ClassVar[RewardWeights]
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
         self.config = config = self.config_type(**kwargs)
@@ -89,12 +113,12 @@ class Exploration(BatchTask):
             camera_height=carmine.CAMERA_HEIGHT,
         )
         self.observation_space = self._make_space()
-        # What was drawn last, by the names that the renderer gives it, and whose row the robot has left behind.
-        drawn = [RENDERED[name] for name in config.modalities or () if name in RENDERED]
-        self._images = empty_images(num_envs, self._camera, drawn)
+        # Rendered images by the renderer's names. A row is stale when its robot has acted since it was rendered.
+        rendered = [RENDERED[name] for name in config.modalities or () if name in RENDERED]
+        self._images = empty_images(num_envs, self._camera, rendered)
         self._is_stale = np.ones(num_envs, bool)
-        self._keys = np.zeros((2, num_envs), np.uint64)  # of the noise of wheels and of depth
-        self._wheel_way = WHEEL_RADIUS * config.wheel_noise * config.action_seconds
+        self._keys = np.zeros((2, num_envs), np.uint64)  # random streams of wheel noise and depth noise
+        self._wheel_std = WHEEL_RADIUS * config.wheel_noise * config.action_seconds
         self._commands = np.zeros((num_envs, 2))
         self._motions = np.zeros((num_envs, 2))
         self._estimate = np.zeros((num_envs, 3))
@@ -108,22 +132,23 @@ class Exploration(BatchTask):
         self._reachable = np.zeros(num_envs, np.int64)
         self._steps = np.zeros(num_envs, np.int64)
         self._scene_id = np.zeros(num_envs, "U64")
-        # Poses, for pictures: those after step t are row t modulo the length of an episode.
+        # Poses, for `render`: those after step t are row t modulo the number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
-        # Of the oracle: the ways that were found last, and for what.
-        self._plans: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
+        # Of the oracle: key of the last goals of each environment, and the costs of reaching them.
+        self._cost_maps: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
 
     # ------------------------------------------------------------------ rules
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Moves into a home."""
+        """Move the robot into a home."""
         self._home[i] = home = self._load_home(layout)
         self._sim.load(i, home.navmap, home.scene)
-        self._corner[i], self._cells[i] = home.corner, home.cells
+        self._corner[i] = home.corner
+        self._cells[i] = home.cells
         self._scene_id[i] = home.house.name
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draws the start and the keys of all noise."""
+        """Draw the start and the keys of all noise."""
         home = self.home(i)
         start = draw_start_pose(home.navmap, rng)
         self._keys[:, i] = draw_keys(rng, 2)
@@ -134,22 +159,24 @@ class Exploration(BatchTask):
         self._estimate[i] = 0.0
         self._visited[i] = False
         self._steps[i] = 0
-        only = np.arange(self.num_envs) == i
-        enter_cells(self._sim.position, self._corner, self._cells, only, self._visited, self._is_new)
-        self._reachable[i] = home.cells.sum() - self._is_new[i]  # the cell of the start is no longer to be covered
-        self._terms[i], self._totals[i], self._commands[i] = 0.0, 0, 0.0
+        this_env = np.arange(self.num_envs) == i
+        enter_cells(self._sim.position, self._corner, self._cells, this_env, self._visited, self._is_new)
+        self._reachable[i] = home.cells.sum() - self._is_new[i]  # the cell of the start cannot be entered any more
+        self._terms[i] = 0.0
+        self._totals[i] = 0
+        self._commands[i] = 0.0
         self._is_stale[i] = True
         self._trail[0, i] = start
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Drives, marks cells, looks for targets, and pays for all that."""
+        """Drive, mark cells, detect targets, and pay the weighted sum of the terms."""
         sim, config = self._sim, self.config
         is_forward = active & (actions == FORWARD)
         commands = COMMANDS[actions] * active[:, None]
-        noisy_motions(commands, self._wheel_way, self._keys[0], self._steps, self._motions)
+        noisy_motions(commands, self._wheel_std, self._keys[0], self._steps, self._motions)
         collided = sim.drive(active, self._motions, ~is_forward)
         if config.pose_source == "dead_reckoning":
-            reckon(self._estimate, commands * ~collided[:, None] if config.collision_known else commands)
+            dead_reckon(self._estimate, commands * ~collided[:, None] if config.collision_known else commands)
         self._steps += active
         self._is_stale |= active
         rows = np.flatnonzero(active)
@@ -157,29 +184,30 @@ class Exploration(BatchTask):
         enter_cells(sim.position, self._corner, self._cells, active, self._visited, self._is_new)
         terms = np.column_stack([is_forward & ~collided, self._is_new, self._find_targets(active), collided])
         self._totals += terms
-        self._terms[rows], self._commands[rows] = terms[rows], commands[rows]
-        return terms @ np.array(self.weights), active & (self._totals[:, COLLISION] > MOST_COLLISIONS)
+        self._terms[rows] = terms[rows]
+        self._commands[rows] = commands[rows]
+        return terms @ np.array(self.reward_weights), active & (self._totals[:, COLLISION] > MAX_COLLISIONS)
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
-        """What the robots see, and where they are or believe to be."""
-        self._draw(which)
-        rows = np.flatnonzero(which)
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write images and the pose, true or estimated."""
+        self._render_stale(env_mask)
+        rows = np.flatnonzero(env_mask)
         for name in out.keys() & RENDERED.keys():
-            image, seen = self._images[RENDERED[name]], out[name]
+            image, observed = self._images[RENDERED[name]], out[name]
             if RENDERED[name] == "depth":
-                true, measured = image.reshape(self.num_envs, -1), seen.reshape(self.num_envs, -1)
+                true, measured = image.reshape(self.num_envs, -1), observed.reshape(self.num_envs, -1)
                 carmine.sense_depth(true, rows, self._keys[1], self._steps, measured)
             elif len(rows) == self.num_envs:
-                np.copyto(seen, image.reshape(seen.shape))
+                np.copyto(observed, image.reshape(observed.shape))
             else:
-                seen[rows] = image.reshape(seen.shape)[rows]
+                observed[rows] = image.reshape(observed.shape)[rows]
         if "pose" in out:
             is_true = self.config.pose_source == "truth"
-            poses = seen_from(self._sim.pose, self._start) if is_true else self._estimate
+            poses = relative_poses(self._sim.pose, self._start) if is_true else self._estimate
             out["pose"][rows] = poses[rows]
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth and metrics; see the tasks."""
+        """Return the truth and metrics; see the tasks."""
         totals = self._totals
         return {
             "pose": self._sim.pose.astype(np.float32),
@@ -190,7 +218,7 @@ class Exploration(BatchTask):
             "collision": self._terms[:, COLLISION] > 0,
             "visited": self._visited,
             "reward_terms": self._terms,
-            "return": totals @ np.array(self.weights),
+            "return": totals @ np.array(self.reward_weights),
             "forwards_ok": totals[:, MOVE],
             "distance": FORWARD_DISTANCE * totals[:, MOVE],
             "collisions": totals[:, COLLISION],
@@ -199,120 +227,119 @@ class Exploration(BatchTask):
         }
 
     def oracle_actions(self) -> np.ndarray:
-        """What a robot does that knows the map; see the tasks."""
-        return np.array([self._plan(i) for i in range(self.num_envs)], np.int64)
+        """Return the actions of a policy that knows the map; see the tasks."""
+        return np.array([self._oracle_action(i) for i in range(self.num_envs)], np.int64)
 
     def render(self, i: int) -> np.ndarray:
-        """What the robot sees and a map with its way; 384 x 768."""
-        height = VIEW_SIDE * 3 // 4  # the sensor's shape
-        camera = Camera(height=height, width=VIEW_SIDE, hfov_deg=carmine.HFOV_DEG)
-        seen = np.zeros((self.num_envs, height, VIEW_SIDE, 3), np.uint8)
-        self._sim.render(np.arange(self.num_envs) == i, {"rgb": seen}, camera=camera)
-        view = np.full((VIEW_SIDE, VIEW_SIDE, 3), _AROUND_VIEW, np.uint8)
-        top = (VIEW_SIDE - height) // 2
-        view[top : top + height] = seen[i]
+        """Render the view of the robot, and a map with its path; 384 x 768."""
         count = int(self._steps[i])
         steps = np.arange(max(0, count + 1 - len(self._trail)), count + 1)
-        way = self._trail[steps % len(self._trail), i]
-        return draw_view_and_map(view, self.home(i).house, way, self._traces(i, way, self._marks(i)))
+        path = self._trail[steps % len(self._trail), i]
+        overlay = self._overlay(i, path, self._markers(i))
+        return draw_view_and_map(render_view(self._sim, i), self.home(i).house, path, overlay)
 
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """The home from above with the way and all that follows from it: collisions, cells entered, classes found; and a legend."""
-        traces = self._traces(i, way, self._marks(i, way))
-        plan = draw_house_map(self.home(i).house, way, traces, pixels_per_metre=_MAP_SCALE)
-        return np.concatenate([plan, draw_legend(self._legend(), plan.shape[1])])
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        """Draw the home with a path, its collisions, entered cells and found classes; and a legend."""
+        overlay = self._overlay(i, path, self._markers(i, path))
+        house_map = draw_house_map(self.home(i).house, path, overlay, pixels_per_metre=MAP_SCALE)
+        return np.concatenate([house_map, draw_legend(self._legend(), house_map.shape[1])])
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Positions on the floor plan."""
-        return house_map_pixels(self.home(i).house, poses, pixels_per_metre=_MAP_SCALE)
+        """Convert poses to pixels of the map."""
+        return house_map_pixels(self.home(i).house, poses, pixels_per_metre=MAP_SCALE)
 
     def close(self) -> None:
-        """Stops the threads."""
+        """Stop the threads."""
         self._sim.close()
 
     def __getstate__(self) -> dict[str, object]:
         in_use = OrderedDict((home.number, home) for home in self._home if home is not None)
-        return {**self.__dict__, "_homes": in_use}  # the others are soon made again
+        return {**self.__dict__, "_homes": in_use}  # the other homes are loaded again when needed
 
     # ------------------------------------------------------------------ beyond the rules
 
     @property
     def num_places(self) -> int | None:
-        """Most rooms of a home of this world; None for a `HouseWorld` that does not know."""
+        """Largest number of rooms of a home of this world; None if the world has no such number."""
         return self._world.max_rooms
 
     def home(self, i: int) -> TaskHome:
-        """The home that environment `i` is in.
+        """Return the home of environment `i`.
 
         Raises:
             RuntimeError: Before its first reset.
         """
         found = self._home[i]
         if found is None:
-            raise RuntimeError("home was asked for before reset")
+            raise RuntimeError("home was called before reset")
         return found
 
-    # ------------------------------------------------------------------ what a task may change
+    # ------------------------------------------------------------------ hooks of a task
 
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
-        """int64, (N,); how many classes the robots in `active` see for the first time. No task but Search asks for any."""
+        """int64, (N,); number of classes that the active robots find for the first time; only Search has targets."""
         return np.zeros(self.num_envs, np.int64)
 
     @abstractmethod
-    def _plan(self, i: int) -> int:
-        """What the oracle does in environment `i`."""
+    def _oracle_action(self, i: int) -> int:
+        """Action of the oracle in environment `i`."""
 
-    def _plan_to_cover(self, i: int) -> int:
-        """Frontier exploration with the map: on to the nearest cell that was not visited."""
-        home, cells = self.home(i), int(self._totals[i, CELL])
-        costs = self._costs_to(i, (cells,), lambda: home.unvisited(self._visited[i]))
-        return walk(home.navmap, self._sim.pose[i], costs)
+    def _action_to_cover(self, i: int) -> int:
+        """Action towards the nearest cell that was not visited: frontier exploration with a known map."""
+        home, num_cells = self.home(i), int(self._totals[i, CELL])
+        costs = self._cost_map(i, (num_cells,), lambda: home.unvisited(self._visited[i]))
+        return best_action(home.navmap, self._sim.pose[i], costs)
 
-    def _costs_to(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
-        """What it costs to walk to goals (see `memenvs.exploration.planner`), None if no way leads there; kept while `key` stays the same."""
-        home, kept = self.home(i), self._plans[i]
+    def _cost_map(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
+        """Costs of reaching goals, see `memenvs.exploration.planner.costs_to_go`; None if no path leads to one.
+
+        They are computed again when `key` changes, or when the robot leaves the part of the map for which they are known.
+        """
+        home, cached = self.home(i), self._cost_maps[i]
         robot = int(home.navmap.cells(self._sim.position[i : i + 1])[0])
         key = (int(self._keys[0, i]), *key)
-        if kept is None or kept[0] != key or kept[1][robot] == UNREACHABLE:
-            costs = spread_costs(home.costs, home.navmap.shape[1], find_goals(), robot)
-            self._plans[i] = kept = key, costs
-        return kept[1] if kept[1][robot] < UNREACHABLE else None
+        if cached is None or cached[0] != key or cached[1][robot] == UNREACHABLE:
+            costs = costs_to_go(home.costs, home.navmap.shape[1], find_goals(), robot)
+            self._cost_maps[i] = cached = key, costs
+        return cached[1] if cached[1][robot] < UNREACHABLE else None
 
-    def _marks(self, i: int, way: np.ndarray | None = None) -> tuple[Marker, ...]:
-        """Things in environment `i` to mark on maps, as they were at the end of a way; None: as they are now."""
+    def _markers(self, i: int, path: np.ndarray | None = None) -> tuple[Marker, ...]:
+        """Markers of objects in environment `i`, as of the end of a path; None: as of now."""
         return ()
 
-    def _legend(self) -> list[tuple[str | Marker, str]]:
-        """What the signs on maps mean, see `draw_legend`."""
-        signs: list[tuple[str | Marker, str]] = [("trajectory", "first to last step"), ("cross", "collision")]
-        return [*signs, ("square", "cell entered")] if self.weights[CELL] else signs
+    def _legend(self) -> Legend:
+        """Meaning of the signs on maps."""
+        return [*LEGEND, *LEGEND_OF_CELLS] if self.reward_weights.cell else LEGEND
 
     # ------------------------------------------------------------------ private
 
     def _make_space(self) -> gym.spaces.Dict:
-        box, size, far = gym.spaces.Box, self.config.image_size or (), np.array([np.inf, np.inf, np.pi], np.float32)
-        rays, most = (self._camera.width,), len(NYU40) - 1
+        box = gym.spaces.Box
+        size = self.config.image_size or ()
+        rays = (self._camera.width,)
+        max_label = len(NYU40) - 1
+        max_pose = np.array([np.inf, np.inf, np.pi], np.float32)
         spaces: dict[str, gym.Space] = {
             "rgb": box(0, 255, (*size, 3), np.uint8),
             "depth": box(0.0, np.inf, (*size, 1), np.float32),
-            "semantic": box(0, most, size, np.uint8),
+            "semantic": box(0, max_label, size, np.uint8),
             "scan": box(0.0, np.inf, rays, np.float32),
-            "scan_class": box(0, most, rays, np.uint8),
-            "pose": box(-far, far, dtype=np.float32),
+            "scan_class": box(0, max_label, rays, np.uint8),
+            "pose": box(-max_pose, max_pose, dtype=np.float32),
         }
         return gym.spaces.Dict({name: spaces[name] for name in self.config.modalities or ()})
 
-    def _traces(self, i: int, way: np.ndarray, marks: tuple[Marker, ...]) -> MapOverlay:
-        """What a way left behind on the map; cells where entering one is paid for."""
-        squares = self.home(i).entered(way) if self.weights[CELL] else np.zeros((0, 3))
-        return MapOverlay(squares, contacts(way), marks)
+    def _overlay(self, i: int, path: np.ndarray, markers: tuple[Marker, ...]) -> MapOverlay:
+        """Additions to a map: collisions of a path, the cells it entered if these are rewarded, and markers."""
+        squares = self.home(i).entered_cells(path) if self.reward_weights.cell else np.zeros((0, 3))
+        return MapOverlay(squares, collision_points(path), markers)
 
-    def _draw(self, which: np.ndarray) -> None:
-        """Draws, of the environments in `which`, those that have moved since they were drawn."""
-        which = which & self._is_stale
-        if self._images and which.any():
-            self._sim.render(which, self._images)
-        self._is_stale &= ~which
+    def _render_stale(self, env_mask: np.ndarray) -> None:
+        """Render the images of environments in `env_mask` that are stale."""
+        env_mask = env_mask & self._is_stale
+        if self._images and env_mask.any():
+            self._sim.render(env_mask, self._images)
+        self._is_stale &= ~env_mask
 
     def _load_home(self, number: int) -> TaskHome:
         if number not in self._homes:

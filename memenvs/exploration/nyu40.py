@@ -1,4 +1,4 @@
-"""The 40 classes of NYU Depth v2, and which of them the classes of our homes are."""
+"""The 40 classes of NYU Depth v2, and the map to them from the classes of our homes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from memenvs.houses.classes import CLASSES, YCB_CLASSES
 from memenvs.houses.rendering.scene import SEMANTIC, Scene
 
-#: Label -> name; 0 is no label, where nothing is hit.
+#: Names by label; 0 is for pixels where nothing is hit.
 NYU40 = (
     "none",
     "wall", "floor", "cabinet", "bed", "chair", "sofa", "table", "door", "window", "bookshelf",
@@ -19,7 +19,7 @@ NYU40 = (
 )  # fmt: skip
 NYU40_INDEX = {name: label for label, name in enumerate(NYU40)}
 
-#: Class of our homes -> class of NYU40. As in SUNCG's list of models, a computer is a television.
+#: Class of our homes -> class of NYU40. A computer is a television, as in SUNCG's list of models.
 NYU40_OF = {
     "outside": "none", "floor": "floor", "ceiling": "ceiling", "wall": "wall", "door": "door", "window": "window",
     "bed": "bed", "nightstand": "night stand", "wardrobe": "cabinet", "dresser": "dresser", "desk": "desk",
@@ -40,7 +40,7 @@ LABELS = np.array([NYU40_INDEX[NYU40_OF[name]] for name in CLASSES], np.int32)
 
 
 def with_nyu40_labels(scene: Scene) -> Scene:
-    """The same home, drawn with labels of NYU40 in place of classes."""
+    """Replace the classes of a scene by labels of NYU40."""
     attributes = scene.attributes.copy()
     attributes[:, SEMANTIC] = LABELS[attributes[:, SEMANTIC]]
     return replace(scene, attributes=attributes)

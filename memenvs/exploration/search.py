@@ -1,4 +1,4 @@
-"""Search: see a television, a refrigerator, a bookshelf, a table, a sofa and a bed."""
+"""Search: find a television, a refrigerator, a bookshelf, a table, a sofa and a bed."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from memenvs.core import Options
 from memenvs.exploration import carmine
 from memenvs.exploration.config import TARGETS, SearchConfig
 from memenvs.exploration.drive import LEFT, RIGHT
-from memenvs.exploration.env import Exploration, empty_images
+from memenvs.exploration.env import Exploration, RewardWeights, empty_images
 from memenvs.exploration.nyu40 import LABELS, NYU40, NYU40_INDEX
-from memenvs.exploration.planner import turns_to, walk
-from memenvs.exploration.visibility import ViewPoses, VisibilityScanner, find_labels
+from memenvs.exploration.planner import best_action, turns_to_heading
+from memenvs.exploration.viewer import Legend
+from memenvs.exploration.visibility import ViewPoses, VisibilityScanner, detect_labels
 from memenvs.houses.house import Shapes
 from memenvs.houses.rendering.topdown import Marker
 from memenvs.houses.rendering.viewer import GOAL_COLOUR
 
-#: The oracle takes itself to be at a stand so far from it, m.
-_AT_STAND = 0.15
+#: The oracle has arrived at a view pose at this distance from it, m.
+_ARRIVAL_DISTANCE = 0.15
+_MARKER_RADIUS = 0.2  # m
 
 
 class Search(Exploration):
-    """Find one thing of each of six classes.
+    """Find one object of each of six classes.
 
-    A class is found by the first action after which the 48 x 64 image of the camera shows it on more than 4 % of the pixels with a true depth
-    below 2 m (`search_rule`), whatever is observed. The search goes on after all are found.
+    A class is found by the first action after which the 48 x 64 image of the camera shows it on more than 4 % of the pixels
+    with a true depth below 2 m (`search_rule`), whatever is observed. The episode continues after all are found.
 
     Observation (`Dict`): as `Roaming`.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
-    Reward: 100 for each class found, 1 for entering a cell of 0.5 m that was not visited before, -1 for a collision.
+    Reward: 100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
     Ends: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been found.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
-    Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, how many are found; `ratio`, their share of
-    those present (1 where none is).
+    Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of classes
+    found; `ratio`, their share of those present (1 where none is).
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), section 4. The paper's two statements on what a cell is worth differ (0.2 x 5 or 0.2);
-        it is 0.2 x 5 here.
+        Scene Memory Transformer (Fang et al., 2019), section 4. The paper gives the reward of a cell as 0.2 x 5 and as 0.2;
+        here it is 0.2 x 5.
     """
 
     config_type = SearchConfig
-    weights = (0.0, 1.0, 100.0, -1.0)
+    reward_weights = RewardWeights(cell=1.0, target=100.0, collision=-1.0)
     config: SearchConfig
 
     def __init__(self, num_envs: int, **kwargs: object) -> None:
@@ -53,35 +55,36 @@ class Search(Exploration):
             self._check_targets(config.targets)
         self._found = np.zeros((num_envs, len(self._targets)), bool)
         self._present = np.zeros((num_envs, len(self._targets)), bool)
-        self._sees = np.zeros((num_envs, len(self._targets)), bool)
-        # Of pictures: at which step each class was found, -1 for not yet, and from which pose.
-        self._found_at = np.full((num_envs, len(self._targets)), -1)
-        self._found_from = np.zeros((num_envs, len(self._targets), 3))
-        # The test is on 48 x 64 pixels: those that are observed, if they are as many, else others drawn for it.
-        self._looks_apart = config.image_size != carmine.IMAGE_SIZE
-        self._test_camera = carmine.frame_camera(carmine.IMAGE_SIZE)
-        images = empty_images(num_envs, self._test_camera, ("semantic", "depth"))
-        if not self._looks_apart:
+        self._detected = np.zeros((num_envs, len(self._targets)), bool)
+        # For maps: the step at which each class was found, -1 for none, and the pose.
+        self._found_step = np.full((num_envs, len(self._targets)), -1)
+        self._found_pose = np.zeros((num_envs, len(self._targets), 3))
+        # Detection needs 48 x 64 pixels. Images that are observed at that size serve for it, else others are rendered.
+        self._has_own_images = config.image_size != carmine.IMAGE_SIZE
+        self._detection_camera = carmine.frame_camera(carmine.IMAGE_SIZE)
+        images = empty_images(num_envs, self._detection_camera, ("semantic", "depth"))
+        if not self._has_own_images:
             images = self._images = {**images, **self._images}
-        self._test_images = images
+        self._detection_images = images
         self._scanner = VisibilityScanner(config.search_rule)
-        # Of the oracle: where it may go to find something, and cells of those places that did not do.
-        self._stands: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
-        self._tried: list[set[int]] = [set() for _ in range(num_envs)]
+        # Of the oracle: view poses of what is still to be found, and cells of those that turned out not to do.
+        self._view_poses: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
+        self._rejected: list[set[int]] = [set() for _ in range(num_envs)]
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Moves into a home."""
+        """Move the robot into a home."""
         super().begin_trial(i, layout, rng)
         self._present[i] = self.home(i).has_label[self._targets]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Nothing is found yet."""
+        """Start with nothing found."""
         super().begin_episode(i, rng, options)
-        self._found[i], self._found_at[i] = False, -1
-        self._tried[i] = set()
+        self._found[i] = False
+        self._found_step[i] = -1
+        self._rejected[i] = set()
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth and metrics; see the class."""
+        """Return the truth and metrics; see the class."""
         classes, present = self._found.sum(1), self._present.sum(1)
         return {
             **super().info(),
@@ -95,20 +98,22 @@ class Search(Exploration):
     # ------------------------------------------------------------------ private
 
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
-        if self._looks_apart:
-            self._sim.render(active, self._test_images, camera=self._test_camera)
+        if self._has_own_images:
+            self._sim.render(active, self._detection_images, camera=self._detection_camera)
         else:
-            self._draw(active)
-        images, rule = self._test_images, self.config.search_rule
-        find_labels(images["semantic"], images["depth"], np.flatnonzero(active), self._targets, rule, self._sees)
-        new = self._sees & ~self._found & active[:, None]
+            self._render_stale(active)
+        semantic, depth = self._detection_images["semantic"], self._detection_images["depth"]
+        rows = np.flatnonzero(active)
+        detect_labels(semantic, depth, rows, self._targets, self.config.search_rule, self._detected)
+        new = self._detected & ~self._found & active[:, None]
         self._found |= new
-        rows, which = np.nonzero(new)
-        self._found_at[rows, which], self._found_from[rows, which] = self._steps[rows], self._sim.pose[rows]
+        rows, columns = np.nonzero(new)
+        self._found_step[rows, columns] = self._steps[rows]
+        self._found_pose[rows, columns] = self._sim.pose[rows]
         return new.sum(1)
 
     def _check_targets(self, targets: tuple[str, ...]) -> None:
-        """Raises ValueError if some target is in no home of the world; looks at homes until all have been seen."""
+        """Raise a ValueError if no home of the world has some target; loads homes until each target was in one."""
         missing = set(targets)
         for number in range(self.num_layouts):
             has_label = self._load_home(number).has_label
@@ -120,69 +125,71 @@ class Search(Exploration):
             f"got {list(targets)}"
         )
 
-    def _plan(self, i: int) -> int:
-        """To the nearest stand from which a class is found that is not yet, facing it; when all are found, on to the nearest new cell."""
+    def _oracle_action(self, i: int) -> int:
+        """Go to the nearest view pose of a class that is not found and face it; cover new cells when all are found."""
         home, pose = self.home(i), self._sim.pose[i]
-        stands = self._stands_left(i)
-        if not len(stands.cells):
-            return self._plan_to_cover(i)
+        views = self._remaining_view_poses(i)
+        if not len(views.cells):
+            return self._action_to_cover(i)
         navmap = home.navmap
-        points = navmap.points(stands.cells)
-        gaps = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])
-        nearest = int(gaps.argmin())
-        if gaps[nearest] > _AT_STAND:
+        points = navmap.points(views.cells)
+        distances = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])
+        nearest = int(distances.argmin())
+        if distances[nearest] > _ARRIVAL_DISTANCE:
             goals = np.zeros(navmap.free.size, bool)
-            goals[stands.cells] = True
-            costs = self._costs_to(i, (len(stands.cells), int(self._found[i].sum())), lambda: goals)
-            return walk(navmap, pose, costs)
-        x, y = stands.things[nearest]
-        turns = turns_to(float(pose[2]), math.atan2(y - pose[1], x - pose[0]))
-        if turns == 0:  # it looks there and finds nothing: not a good stand after all
-            self._tried[i].add(int(stands.cells[nearest]))
-            return self._plan(i)
+            goals[views.cells] = True
+            costs = self._cost_map(i, (len(views.cells), int(self._found[i].sum())), lambda: goals)
+            return best_action(navmap, pose, costs)
+        x, y = views.targets[nearest]
+        turns = turns_to_heading(float(pose[2]), math.atan2(y - pose[1], x - pose[0]))
+        if turns == 0:  # it faces the object and does not detect it: try another view pose
+            self._rejected[i].add(int(views.cells[nearest]))
+            return self._oracle_action(i)
         return LEFT if turns > 0 else RIGHT
 
-    def _stands_left(self, i: int) -> ViewPoses:
-        """ViewPoses for what is present and not found, without those that did not do."""
-        key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._tried[i])
-        kept = self._stands[i]
-        if kept is None or kept[0] != key:
+    def _remaining_view_poses(self, i: int) -> ViewPoses:
+        """View poses of the classes that are present and not found, without the rejected ones."""
+        key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._rejected[i])
+        cached = self._view_poses[i]
+        if cached is None or cached[0] != key:
             home = self.home(i)
-            wanted = self._targets[self._present[i] & ~self._found[i]].tolist()
-            each = [self._scanner.stands(home, label) for label in wanted]
-            cells = np.concatenate([np.zeros(0, np.int64), *(stands.cells for stands in each)])
-            things = np.concatenate([np.zeros((0, 2)), *(stands.things for stands in each)])
-            left = ~np.isin(cells, list(self._tried[i]))
-            self._stands[i] = kept = key, ViewPoses(cells[left], things[left])
-        return kept[1]
+            missing = self._targets[self._present[i] & ~self._found[i]].tolist()
+            views = [self._scanner.view_poses(home, label) for label in missing]
+            cells = np.concatenate([np.zeros(0, np.int64), *(each.cells for each in views)])
+            targets = np.concatenate([np.zeros((0, 2)), *(each.targets for each in views)])
+            is_left = ~np.isin(cells, list(self._rejected[i]))
+            self._view_poses[i] = cached = key, ViewPoses(cells[is_left], targets[is_left])
+        return cached[1]
 
-    def _marks(self, i: int, way: np.ndarray | None = None) -> tuple[Marker, ...]:
-        """A disc for what a class was found by, rings for all things of a class that was not."""
+    def _markers(self, i: int, path: np.ndarray | None = None) -> tuple[Marker, ...]:
+        """A disc on the object by which a class was found, rings on all objects of a class that was not."""
         home = self.home(i)
-        steps, poses = self._found_at[i], self._found_from[i]
-        if way is not None:
-            steps = self._scanner.first_found(home, way, self._targets)
-            poses = way[steps]
-        marks = []
+        steps, poses = self._found_step[i], self._found_pose[i]
+        if path is not None:
+            steps = self._scanner.first_detections(home, path, self._targets)
+            poses = path[steps]
+        markers = []
         for target, step, pose in zip(self._targets.tolist(), steps.tolist(), poses, strict=True):
-            found = self._scanner.thing_found(home, pose, target) if step >= 0 else None
-            for thing, (x, y) in _middles(home.house.shapes, target).items():
-                if thing == found:
-                    marks.append(Marker((x, y), GOAL_COLOUR, 0.2, label=f"{NYU40[target]} {step}"))
+            found = self._scanner.detected_object(home, pose, target) if step >= 0 else None
+            for instance, middle in _object_middles(home.house.shapes, target).items():
+                if instance == found:
+                    markers.append(Marker(middle, GOAL_COLOUR, _MARKER_RADIUS, label=f"{NYU40[target]} {step}"))
                 elif found is None:
-                    marks.append(Marker((x, y), GOAL_COLOUR, 0.2, is_filled=False, label=NYU40[target]))
-        return tuple(marks)
+                    markers.append(Marker(middle, GOAL_COLOUR, _MARKER_RADIUS, is_filled=False, label=NYU40[target]))
+        return tuple(markers)
 
-    def _legend(self) -> list[tuple[str | Marker, str]]:
-        found, missed = Marker((0.0, 0.0), GOAL_COLOUR, 0.2), Marker((0.0, 0.0), GOAL_COLOUR, 0.2, is_filled=False)
+    def _legend(self) -> Legend:
+        found = Marker((0.0, 0.0), GOAL_COLOUR, _MARKER_RADIUS)
+        missed = Marker((0.0, 0.0), GOAL_COLOUR, _MARKER_RADIUS, is_filled=False)
         return [*super()._legend(), (found, "class found, at which step"), (missed, "not found")]
 
 
-def _middles(shapes: Shapes, label: int) -> dict[int, tuple[float, float]]:
-    """Index into `House.instances` -> x and y of the middle, m, of the things of a label."""
-    is_one = LABELS[shapes.semantic] == label
+def _object_middles(shapes: Shapes, label: int) -> dict[int, tuple[float, float]]:
+    """Index into `House.instances` -> x and y of the middle, m, of each object with a label."""
+    has_label = LABELS[shapes.semantic] == label
     middles = {}
-    for thing in np.unique(shapes.instance[is_one]).tolist():
-        x, y = shapes.centre[is_one & (shapes.instance == thing), :2].mean(0, dtype=np.float64).tolist()
-        middles[thing] = x, y
+    for instance in np.unique(shapes.instance[has_label]).tolist():
+        parts = has_label & (shapes.instance == instance)
+        x, y = shapes.centre[parts, :2].mean(0, dtype=np.float64).tolist()
+        middles[instance] = x, y
     return middles

@@ -1,4 +1,4 @@
-"""A home as Roaming, Coverage and Search know it: where to go, the cells to cover, and which classes are there."""
+"""A home prepared for exploration: its map, the cells to cover and the classes in it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.worlds import Home
 
-#: Side of a cell to cover, m; a home has at most so many of them along each axis.
-COVER_CELL, GRID = 0.5, 64
-#: Who plans to enter a cell plans to be so far within it, m.
-_WELL_WITHIN = 0.05
+#: Side of a cell to cover, m.
+COVER_CELL = 0.5
+#: A home has at most this number of cells to cover along each axis.
+GRID = 64
+#: The oracle enters a cell by at least this distance, m.
+_ENTRY_MARGIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +31,11 @@ class TaskHome:
     Attributes:
         number: Its number in its world.
         house: The home.
-        navmap: Where one can go.
-        scene: The home made ready for drawing, with labels of NYU40.
+        navmap: Map for navigation.
+        scene: The home prepared for rendering, with labels of NYU40.
         corner: float64, (2,); (x, y) of the corner of cell [0, 0], m.
-        cells: bool, (64, 64); which cells of 0.5 m count: those whose middle can be reached. Row 0 has the smallest y.
-        has_label: bool, (41,); which labels things in the home have.
+        cells: bool, (64, 64); True for cells of 0.5 m that count, those whose middle can be reached. Row 0 has the smallest y.
+        has_label: bool, (41,); True for labels of NYU40 that the home contains.
     """
 
     number: int
@@ -46,13 +48,17 @@ class TaskHome:
 
     @staticmethod
     def of(number: int, home: Home) -> TaskHome:
-        """The home of a number.
+        """Prepare a home.
+
+        Args:
+            number: Its number in its world.
+            home: The home.
 
         Raises:
             ValueError: It is longer than 32 m.
 
         Source:
-            SMT: cells of 0.5 m laid over the floor plan, of which the unoccupied ones count.
+            SMT: cells of 0.5 m on the floor plan, of which the unoccupied ones count.
         """
         low, high = home.house.bounds
         count = np.ceil((high - low) / COVER_CELL - 1e-9).astype(int)
@@ -76,30 +82,47 @@ class TaskHome:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """What it costs to be in each cell of the map; see `memenvs.exploration.planner.cell_costs`."""
+        """int32, (H * W,); see `memenvs.exploration.planner.cell_costs`."""
         return cell_costs(self.navmap)
 
     @cached_property
     def cover_cell(self) -> np.ndarray:
-        """int32, (H * W,); for each cell of the map the flat index of the cell to cover that it lies well within; -1 if that counts not."""
+        """int32, (H * W,); flat index of the cell to cover that contains each cell of the map.
+
+        -1 for cells of the map near the rim of their cell to cover, or in one that does not count.
+        """
         at = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVER_CELL
         column, row = np.floor(at).astype(np.int64).T
         on_grid = (row >= 0) & (row < GRID) & (column >= 0) & (column < GRID)
         index = np.where(on_grid, row * GRID + column, 0)
-        is_within = (np.abs(at % 1.0 - 0.5) < 0.5 - _WELL_WITHIN / COVER_CELL).all(1)
+        is_within = (np.abs(at % 1.0 - 0.5) < 0.5 - _ENTRY_MARGIN / COVER_CELL).all(1)
         is_open = (self.navmap.island.ravel() == 0) & self.cells.ravel()[index]
         return np.where(on_grid & is_within & is_open, index, -1).astype(np.int32)
 
     def unvisited(self, visited: np.ndarray) -> np.ndarray:
-        """bool, (H * W,); cells of the map in cells to cover that are not `visited`, bool (64, 64)."""
+        """Find the cells of the map in cells to cover that are not visited.
+
+        Args:
+            visited: bool, (64, 64).
+
+        Returns:
+            bool, (H * W,).
+        """
         return _unvisited(self.cover_cell, visited.ravel())
 
-    def entered(self, way: np.ndarray) -> np.ndarray:
-        """float64, (K, 3); the cells that count and that a way, (T, 2) or more columns, m, leads through: x and y of the middle and the side."""
-        columns, rows = np.floor((way[:, :2] - self.corner) / COVER_CELL).astype(np.int64).T
-        was_there = np.zeros_like(self.cells)
-        was_there[rows, columns] = True
-        i, j = np.nonzero(was_there & self.cells)
+    def entered_cells(self, path: np.ndarray) -> np.ndarray:
+        """Find the cells that count on a path.
+
+        Args:
+            path: float, (T, 2) or more columns; x and y, m.
+
+        Returns:
+            float64, (K, 3); x and y of the middle, and the side; m.
+        """
+        columns, rows = np.floor((path[:, :2] - self.corner) / COVER_CELL).astype(np.int64).T
+        entered = np.zeros_like(self.cells)
+        entered[rows, columns] = True
+        i, j = np.nonzero(entered & self.cells)
         middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVER_CELL
         return np.column_stack([middles, np.full(len(middles), COVER_CELL)])
 
@@ -114,21 +137,26 @@ def _unvisited(cover_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def enter_cells(
-    positions: np.ndarray, corners: np.ndarray, cells: np.ndarray, which: np.ndarray, visited: np.ndarray, is_new: np.ndarray
-) -> None:  # fmt: skip
-    """Marks the cells that robots are in as visited.
+    positions: np.ndarray,
+    corners: np.ndarray,
+    cells: np.ndarray,
+    env_mask: np.ndarray,
+    visited: np.ndarray,
+    is_new: np.ndarray,
+) -> None:
+    """Mark the cells that contain robots as visited.
 
     Args:
         positions: float64, (N, 2); m.
-        corners: float64, (N, 2); of each robot's cell [0, 0], m.
-        cells: bool, (N, 64, 64); which cells count.
-        which: bool, (N,); the robots to look at.
+        corners: float64, (N, 2); corner of each robot's cell [0, 0], m.
+        cells: bool, (N, 64, 64); True for cells that count.
+        env_mask: bool, (N,); robots to consider.
         visited: bool, (N, 64, 64); changed in place.
-        is_new: bool, (N,); written: whether the cell counts and was not visited before.
+        is_new: bool, (N,); written: True where the cell counts and was not visited before.
     """
     for i in range(len(positions)):
         is_new[i] = False
-        if which[i]:
+        if env_mask[i]:
             column = math.floor((positions[i, 0] - corners[i, 0]) / COVER_CELL)
             row = math.floor((positions[i, 1] - corners[i, 1]) / COVER_CELL)
             is_new[i] = cells[i, row, column] and not visited[i, row, column]

@@ -1,4 +1,4 @@
-"""When a class counts as found in a picture, and from where that happens."""
+"""Detection of classes in images, and the poses from which a class is detected."""
 
 from __future__ import annotations
 
@@ -10,101 +10,110 @@ from numba import njit
 
 from memenvs.exploration.carmine import CAMERA_AHEAD, CAMERA_HEIGHT, IMAGE_SIZE, frame_camera
 from memenvs.exploration.nyu40 import LABELS
-from memenvs.exploration.planner import NEAR_COSTS
+from memenvs.exploration.planner import CLEARANCE_COSTS
 from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.rendering.renderer import Renderer
 from memenvs.houses.simulator import head_camera_poses
 
 SEARCH_RULES = ("near_pixels", "share_and_nearest", "share_and_mean")
-#: A class is found with more than this share of the pixels, nearer than this, m.
-LEAST_SHARE, MOST_DEPTH = 0.04, 2.0
-#: ViewPoses are tried on every sixth cell of the map, so near to a thing (m), looking at it and so much past it on both sides (rad).
-_STRIDE, _NEAREST, _FARTHEST, _PAST = 6, 0.4, 1.8, 0.35
-#: ViewPoses of so many labels in homes are kept.
-_KEPT = 2048
+#: A class is detected on more than this share of the pixels.
+MIN_PIXEL_SHARE = 0.04
+#: The pixels must be nearer than this, m.
+MAX_DEPTH = 2.0
+#: View poses are tried on every sixth row and column of the map.
+_STRIDE = 6
+#: Smallest and largest distance of a view pose from the object, m.
+_MIN_DISTANCE = 0.4
+_MAX_DISTANCE = 1.8
+#: The class must also be detected from headings this far to the left and right of the object, rad.
+_HEADING_MARGIN = 0.35
+#: Number of labels in homes whose view poses are kept.
+_CACHE_SIZE = 2048
 
 
-def find_labels(
-    semantic: np.ndarray, depth: np.ndarray, rows: np.ndarray, labels: np.ndarray, rule: str, found: np.ndarray
+def detect_labels(
+    semantic: np.ndarray, depth: np.ndarray, rows: np.ndarray, labels: np.ndarray, rule: str, detected: np.ndarray
 ) -> None:
-    """Which labels count as found in pictures.
+    """Detect labels in images.
 
     Args:
         semantic: uint8, (N, H, W); labels of NYU40.
         depth: float32, (N, H, W, 1); true depth, m.
-        rows: int64, (R,); the pictures to look at.
-        labels: uint8, (K,); what is looked for, none of them 0.
+        rows: int64, (R,); images to search.
+        labels: uint8, (K,); labels to detect, none of them 0.
         rule: One of `SEARCH_RULES`; see `memenvs.exploration.config.SearchConfig`.
-        found: bool, (N, K); written in those rows.
+        detected: bool, (N, K); written in those rows.
 
     Source:
         SMT, section 4: more than 4 % of the pixels, with depths below 2 m.
     """
     pixels = semantic[0].size
     semantic, depth = semantic.reshape(-1, pixels), depth.reshape(-1, pixels)
-    _find_labels(semantic, depth, rows, labels, LEAST_SHARE * pixels, SEARCH_RULES.index(rule), found)
+    _detect_labels(semantic, depth, rows, labels, MIN_PIXEL_SHARE * pixels, SEARCH_RULES.index(rule), detected)
 
 
 @njit(nogil=True, cache=True)
-def _find_labels(
+def _detect_labels(
     semantic: np.ndarray,
     depth: np.ndarray,
     rows: np.ndarray,
     labels: np.ndarray,
-    least: float,
+    min_pixels: float,
     rule: int,
-    found: np.ndarray,
+    detected: np.ndarray,
 ) -> None:
-    near = np.zeros(semantic.shape[1], np.uint8)
+    """See `detect_labels`; images are flat, and `rule` is an index into `SEARCH_RULES`."""
+    near = np.zeros(semantic.shape[1], np.uint8)  # the image with label 0 wherever it is too far away
     for i in rows:
-        picture, far = semantic[i], depth[i]
+        image, image_depth = semantic[i], depth[i]
         for k in range(len(near)):
-            near[k] = picture[k] if far[k] < np.float32(MOST_DEPTH) else np.uint8(0)
+            near[k] = image[k] if image_depth[k] < np.float32(MAX_DEPTH) else np.uint8(0)
         for t in range(len(labels)):
-            count_near = _count(near, labels[t])
+            near_count = _count_label(near, labels[t])
             if rule == 0:
-                found[i, t] = count_near > least
+                detected[i, t] = near_count > min_pixels
                 continue
-            count = _count(picture, labels[t])
+            count = _count_label(image, labels[t])
             if rule == 1:
-                found[i, t] = count > least and count_near > 0
+                detected[i, t] = count > min_pixels and near_count > 0
             else:
-                found[i, t] = count > least and _sum_of(picture, labels[t], far) < MOST_DEPTH * count
+                detected[i, t] = count > min_pixels and _sum_depth(image, labels[t], image_depth) < MAX_DEPTH * count
 
 
 @njit(nogil=True, cache=True)
-def _count(picture: np.ndarray, label: np.uint8) -> int:
-    """How many pixels have a label; written so that the compiler compares many at a time."""
+def _count_label(image: np.ndarray, label: np.uint8) -> int:
+    """Count the pixels with a label; the loop has a form that the compiler vectorises."""
     count = np.int32(0)
-    for k in range(len(picture)):
-        count += np.int32(picture[k] == label)
+    for k in range(len(image)):
+        count += np.int32(image[k] == label)
     return int(count)
 
 
 @njit(nogil=True, cache=True)
-def _sum_of(picture: np.ndarray, label: np.uint8, depth: np.ndarray) -> float:
+def _sum_depth(image: np.ndarray, label: np.uint8, depth: np.ndarray) -> float:
+    """Sum the depths of the pixels with a label, m."""
     total = 0.0
-    for k in range(len(picture)):
-        if picture[k] == label:
+    for k in range(len(image)):
+        if image[k] == label:
             total += depth[k]
     return total
 
 
 @dataclass(frozen=True, eq=False)
 class ViewPoses:
-    """Where a robot finds things of one label.
+    """Positions from which a robot detects one label, and the points that it must face.
 
     Attributes:
         cells: int64, (V,); flat indices of cells of the map.
-        things: float64, (V, 2); middle of the thing to look at from there, m.
+        targets: float64, (V, 2); middle of the object to face from there, m.
     """
 
     cells: np.ndarray
-    things: np.ndarray
+    targets: np.ndarray
 
 
 class VisibilityScanner:
-    """Tries out from where classes are found, by drawing.
+    """Finds out by rendering from where labels are detected.
 
     Args:
         rule: One of `SEARCH_RULES`.
@@ -116,88 +125,105 @@ class VisibilityScanner:
         self._semantic = np.zeros((1, *IMAGE_SIZE), np.uint8)
         self._depth = np.zeros((1, *IMAGE_SIZE, 1), np.float32)
         self._instance = np.zeros((1, *IMAGE_SIZE), np.uint16)
-        self._stands: OrderedDict[tuple[int, int], ViewPoses] = OrderedDict()
+        self._view_poses: OrderedDict[tuple[int, int], ViewPoses] = OrderedDict()
 
-    def stands(self, home: TaskHome, label: int) -> ViewPoses:
-        """From where a label is found, if the robot looks at its thing within some degrees; no stands if it is not anywhere."""
+    def view_poses(self, home: TaskHome, label: int) -> ViewPoses:
+        """Find the view poses of a label in a home.
+
+        From each the label is detected even if the heading is somewhat off. There are none if the home lacks the label.
+        """
         key = home.number, label
-        if key not in self._stands:
-            self._stands[key] = self._try_out(home, label)
-            if len(self._stands) > _KEPT:
-                self._stands.popitem(last=False)
-        return self._stands[key]
+        if key not in self._view_poses:
+            self._view_poses[key] = self._find_view_poses(home, label)
+            if len(self._view_poses) > _CACHE_SIZE:
+                self._view_poses.popitem(last=False)
+        return self._view_poses[key]
 
-    def first_found(self, home: TaskHome, way: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """When a robot finds labels on its way.
+    def first_detections(self, home: TaskHome, path: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Find the step of a path at which each label is first detected.
 
         Args:
             home: The home.
-            way: float, (T, 3); x, y (m) and heading (rad) from the start on, which itself finds nothing.
+            path: float, (T, 3); x, y (m) and heading (rad), from the start on. Nothing is detected at the start itself.
             labels: uint8, (K,).
 
         Returns:
-            int64, (K,); rows of `way`, -1 for what is not found.
+            int64, (K,); rows of `path`, -1 for labels that are never detected.
         """
         self._renderer.set_scene(0, home.scene)
-        steps, found = np.full(len(labels), -1), np.zeros((1, len(labels)), bool)
-        for step in range(1, len(way)):
-            self._find(way[step, :2], way[step, 2], labels, found)
-            steps[found[0] & (steps < 0)] = step
+        steps = np.full(len(labels), -1)
+        detected = np.zeros((1, len(labels)), bool)
+        for step in range(1, len(path)):
+            self._detect(path[step, :2], path[step, 2], labels, detected)
+            steps[detected[0] & (steps < 0)] = step
             if (steps >= 0).all():
                 break
         return steps
 
-    def thing_found(self, home: TaskHome, pose: np.ndarray, label: int) -> int:
-        """Index into `House.instances` of the thing that shows most near pixels of a label from a pose, float (3,): x, y (m), heading (rad)."""
+    def detected_object(self, home: TaskHome, pose: np.ndarray, label: int) -> int:
+        """Find the object with the most near pixels of a label.
+
+        Args:
+            home: The home.
+            pose: float, (3,); x, y (m) and heading (rad) of the robot.
+            label: Label of NYU40.
+
+        Returns:
+            Index into `House.instances`.
+        """
         self._renderer.set_scene(0, home.scene)
-        self._look(pose[:2], pose[2])
-        is_near = (self._semantic == label) & (self._depth[..., 0] < MOST_DEPTH)
+        self._render(pose[:2], pose[2])
+        is_near = (self._semantic == label) & (self._depth[..., 0] < MAX_DEPTH)
         return int(np.bincount(self._instance[is_near], minlength=1).argmax())
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_stands": OrderedDict()}  # soon tried out again
+        return {**self.__dict__, "_view_poses": OrderedDict()}  # large, and found again when needed
 
-    def _try_out(self, home: TaskHome, label: int) -> ViewPoses:
+    def _find_view_poses(self, home: TaskHome, label: int) -> ViewPoses:
         self._renderer.set_scene(0, home.scene)
         shapes, navmap = home.house.shapes, home.navmap
-        is_one = LABELS[shapes.semantic] == label
-        cells, things = [], []
-        for instance in np.unique(shapes.instance[is_one]):
-            parts = shapes.centre[is_one & (shapes.instance == instance), :2].astype(np.float64)
-            thing = (parts.min(0) + parts.max(0)) / 2
-            for cell in _around(home, thing):
-                if self._sees(navmap.points(np.array([cell]))[0], thing, label):
+        has_label = LABELS[shapes.semantic] == label
+        cells, targets = [], []
+        for instance in np.unique(shapes.instance[has_label]):
+            parts = shapes.centre[has_label & (shapes.instance == instance), :2].astype(np.float64)
+            target = (parts.min(0) + parts.max(0)) / 2
+            for cell in _cells_around(home, target):
+                if self._is_detected(navmap.points(np.array([cell]))[0], target, label):
                     cells.append(cell)
-                    things.append(thing)
-        return ViewPoses(np.array(cells, np.int64), np.array(things, np.float64).reshape(-1, 2))
+                    targets.append(target)
+        return ViewPoses(np.array(cells, np.int64), np.array(targets, np.float64).reshape(-1, 2))
 
-    def _sees(self, position: np.ndarray, thing: np.ndarray, label: int) -> bool:
-        """Whether a label is found from a position by looking at a thing, and somewhat past it to either side."""
-        heading = np.arctan2(*(thing - position)[::-1])
-        found, labels = np.zeros((1, 1), bool), np.array([label], np.uint8)
-        for past in (0.0, _PAST, -_PAST):
-            self._find(position, heading + past, labels, found)
-            if not found.item():
+    def _is_detected(self, position: np.ndarray, target: np.ndarray, label: int) -> bool:
+        """True if a label is detected when facing the target, and when facing somewhat to either side of it."""
+        heading = np.arctan2(*(target - position)[::-1])
+        detected, labels = np.zeros((1, 1), bool), np.array([label], np.uint8)
+        for offset in (0.0, _HEADING_MARGIN, -_HEADING_MARGIN):
+            self._detect(position, heading + offset, labels, detected)
+            if not detected.item():
                 return False
         return True
 
-    def _find(self, position: np.ndarray, heading: float, labels: np.ndarray, found: np.ndarray) -> None:
-        """Writes which labels (K,) are found from a pose into `found`, bool, (1, K)."""
-        self._look(position, heading)
-        find_labels(self._semantic, self._depth, np.zeros(1, np.int64), labels, self._rule, found)
+    def _detect(self, position: np.ndarray, heading: float, labels: np.ndarray, detected: np.ndarray) -> None:
+        """Detect labels (K,) from a pose; writes `detected`, bool (1, K)."""
+        self._render(position, heading)
+        detect_labels(self._semantic, self._depth, np.zeros(1, np.int64), labels, self._rule, detected)
 
-    def _look(self, position: np.ndarray, heading: float) -> None:
-        """Draws what is seen from a pose."""
-        eye = head_camera_poses(
-            np.asarray(position, np.float64)[None], np.array([heading]), np.zeros(1), ahead=CAMERA_AHEAD, height=CAMERA_HEIGHT
-        )  # fmt: skip
-        self._renderer.render(eye, semantic=self._semantic, depth=self._depth, instance=self._instance)
+    def _render(self, position: np.ndarray, heading: float) -> None:
+        """Render the view from a pose into the images of this object."""
+        poses = head_camera_poses(
+            np.asarray(position, np.float64)[None],
+            np.array([heading]),
+            np.zeros(1),
+            ahead=CAMERA_AHEAD,
+            height=CAMERA_HEIGHT,
+        )
+        self._renderer.render(poses, semantic=self._semantic, depth=self._depth, instance=self._instance)
 
 
-def _around(home: TaskHome, thing: np.ndarray) -> np.ndarray:
-    """Cells of the map around a thing, int64, on a grid, those on the largest island that keep clear of obstacles."""
+def _cells_around(home: TaskHome, target: np.ndarray) -> np.ndarray:
+    """Cells of the map around a point, int64: on a coarse grid, on the largest island, and clear of obstacles."""
     i, j = np.divmod(np.arange(home.navmap.free.size), home.navmap.shape[1])
     on_grid = (i % _STRIDE == 0) & (j % _STRIDE == 0)
-    cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= NEAR_COSTS[-1]))
-    distance = np.hypot(*(home.navmap.points(cells) - thing).T)
-    return cells[(distance > _NEAREST) & (distance < _FARTHEST)]
+    cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= CLEARANCE_COSTS[-1]))
+    distance = np.hypot(*(home.navmap.points(cells) - target).T)
+    return cells[(distance > _MIN_DISTANCE) & (distance < _MAX_DISTANCE)]

@@ -56,7 +56,7 @@ def test_a_scan_is_a_row_that_looks_down(scene):
 
 def test_cameras_that_the_sensor_has_not():
     for size in ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64)):
-        with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) over a whole number.*got"):
+        with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) divided by an integer.*got"):
             frame_camera(size)
 
 

@@ -14,10 +14,10 @@ from memenvs.exploration.drive import (
     LEFT,
     RIGHT,
     WHEEL_RADIUS,
-    motion_sd,
+    dead_reckon,
+    motion_std,
     noisy_motions,
-    reckon,
-    seen_from,
+    relative_poses,
 )
 from memenvs.houses.navigation.arcs import arc_end, is_arc_free
 from memenvs.houses.navigation.occupancy import label_islands
@@ -47,16 +47,16 @@ def test_commands_are_the_wheel_rates_of_the_specification():
 def test_eight_turns_to_the_left_are_none():
     pose = np.array([[1.0, 2.0, 0.3]])
     for _ in range(8):
-        reckon(pose, COMMANDS[[LEFT]])
+        dead_reckon(pose, COMMANDS[[LEFT]])
     np.testing.assert_allclose(pose, [[1.0, 2.0, 0.3]], atol=1e-12)
-    reckon(pose, COMMANDS[[FORWARD]])
+    dead_reckon(pose, COMMANDS[[FORWARD]])
     np.testing.assert_allclose(pose[0, :2], [1 + 0.25 * math.cos(0.3), 2 + 0.25 * math.sin(0.3)], atol=1e-12)
 
 
 @pytest.mark.parametrize(("seconds", "way_cm", "degrees"), [(1.0, 2.30, 7.02), (0.5, 1.15, 3.51), (0.25, 0.57, 1.76)])
 def test_noise_has_the_size_of_the_specification(seconds, way_cm, degrees):
     """Section 3.4's table, and drawn motions."""
-    way_sd, turn_sd = motion_sd(0.5, seconds)
+    way_sd, turn_sd = motion_std(0.5, seconds)
     assert (100 * way_sd, math.degrees(turn_sd)) == pytest.approx((way_cm, degrees), abs=0.006)
     count = 200_000
     for action in (FORWARD, LEFT, RIGHT):
@@ -113,4 +113,4 @@ def test_no_way_leads_over_a_corner():
 
 def test_seen_from_a_pose():
     pose, origin = np.array([[2.0, 3.0, np.pi]]), np.array([[2.0, 1.0, np.pi / 2]])
-    np.testing.assert_allclose(seen_from(pose, origin), [[2.0, 0.0, np.pi / 2]], atol=1e-12)
+    np.testing.assert_allclose(relative_poses(pose, origin), [[2.0, 0.0, np.pi / 2]], atol=1e-12)

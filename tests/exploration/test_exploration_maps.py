@@ -7,7 +7,7 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.exploration.coverage import Coverage
-from memenvs.exploration.drive import FORWARD, ROBOT_RADIUS, contacts
+from memenvs.exploration.drive import FORWARD, ROBOT_RADIUS, collision_points
 from memenvs.exploration.roaming import Roaming
 from memenvs.exploration.search import Search
 from memenvs.houses.rendering.viewer import GOAL_COLOUR
@@ -52,7 +52,7 @@ def test_collisions_are_crossed_at_the_front_of_the_robot():
     env.reset(seed=0)
     up = np.pi / 2
     way = np.array([[3.0, 2.0, 0.0], [3.0, 2.0, 0.0], [3.0, 2.0, up], [3.0, 2.0, up], [3.0, 1.0, up]])
-    np.testing.assert_allclose(contacts(way), [[3.0 + ROBOT_RADIUS, 2.0], [3.0, 2.0 + ROBOT_RADIUS]])
+    np.testing.assert_allclose(collision_points(way), [[3.0 + ROBOT_RADIUS, 2.0], [3.0, 2.0 + ROBOT_RADIUS]])
     image = env.task.draw_map(0, way)
     assert is_colour(pixel(env, image, 3.28, 2.0), CROSS) and is_colour(pixel(env, image, 3.0, 2.28), CROSS)
     without = env.task.draw_map(0, way[[0, 2, 4]])
@@ -117,11 +117,11 @@ def test_ways_say_what_the_tasks_counted():
     task = env.task
     for i in range(2):
         way, home = np.stack(ways)[:, i], task.home(i)
-        assert len(contacts(way)) == info["collisions"][i]
-        entered = home.entered(way)
+        assert len(collision_points(way)) == info["collisions"][i]
+        entered = home.entered_cells(way)
         assert (entered[:, 2] == 0.5).all()
         j, k = ((entered[:, :2] - home.corner) / 0.5).astype(int).T
         counted = np.zeros((64, 64), bool)
         counted[k, j] = True
         np.testing.assert_array_equal(counted, info["visited"][i] & home.cells)
-        np.testing.assert_array_equal(task._scanner.first_found(home, way, task._targets), first[i])
+        np.testing.assert_array_equal(task._scanner.first_detections(home, way, task._targets), first[i])

@@ -10,7 +10,15 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
-from memenvs.exploration.planner import DIAGONAL, STRAIGHT, UNREACHABLE, cell_costs, spread_costs, turns_to, walk
+from memenvs.exploration.planner import (
+    DIAGONAL_COST,
+    STRAIGHT_COST,
+    UNREACHABLE,
+    best_action,
+    cell_costs,
+    costs_to_go,
+    turns_to_heading,
+)
 from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.worlds import make_house_world
 from tests.exploration.toys import ToyWorld
@@ -23,7 +31,7 @@ def graph_of(costs: np.ndarray, width: int) -> csr_matrix:
     for di, dj in itertools.product((-1, 0, 1), repeat=2):
         to = cells + di * width + dj
         goes = free[to] & free[cells + dj] & free[cells + di * width] & (to != cells)
-        step = (DIAGONAL if di and dj else STRAIGHT) + costs[to[goes]]
+        step = (DIAGONAL_COST if di and dj else STRAIGHT_COST) + costs[to[goes]]
         edges.append(np.stack([cells[goes], to[goes], step]))
     rows, columns, values = np.concatenate(edges, 1)
     return coo_matrix((values, (rows.astype(int), columns.astype(int))), shape=(len(costs), len(costs))).tocsr()
@@ -40,7 +48,7 @@ def test_costs_are_those_of_the_cheapest_ways():
         goals[rng.choice(open_cells, count, replace=False)] = True
         expected = dijkstra(graph, indices=np.flatnonzero(goals), min_only=True)
         for robot in rng.choice(open_cells, 5):
-            total = spread_costs(costs, width, goals, int(robot))
+            total = costs_to_go(costs, width, goals, int(robot))
             assert total[robot] == expected[robot]
             known = total < UNREACHABLE
             assert (total[known] >= expected[known]).all()
@@ -64,21 +72,21 @@ def test_no_way_leads_to_another_island():
     goals[navmap.cells(np.array([[2.0, 2.0]]))] = True
     for x, expected in ((1.0, True), (6.0, False)):
         robot = int(navmap.cells(np.array([[x, 2.0]]))[0])
-        costs = spread_costs(cell_costs(navmap), navmap.shape[1], goals, robot)
+        costs = costs_to_go(cell_costs(navmap), navmap.shape[1], goals, robot)
         assert bool(costs[robot] < UNREACHABLE) is expected
 
 
 def test_turns_to():
-    assert [turns_to(0.0, angle) for angle in (0.3, 0.5, -0.5, math.pi / 2, -3.0)] == [0, 1, -1, 2, -4]
-    assert turns_to(6.2, 0.1) == 0
+    assert [turns_to_heading(0.0, angle) for angle in (0.3, 0.5, -0.5, math.pi / 2, -3.0)] == [0, 1, -1, 2, -4]
+    assert turns_to_heading(6.2, 0.1) == 0
 
 
 def test_the_longest_clear_run():
     navmap = ToyWorld((8.0, 2.0)).home(0).navmap
-    assert walk(navmap, np.array([2.0, 1.0, 0.0]), None) == FORWARD
-    assert walk(navmap, np.array([7.6, 1.0, 0.0]), None) in (LEFT, RIGHT)
-    assert walk(navmap, np.array([2.0, 1.6, math.pi / 2]), None) in (LEFT, RIGHT)
-    assert walk(navmap, np.array([7.5, 1.6, math.pi / 4]), None) == LEFT  # to the far end; the right is blocked
+    assert best_action(navmap, np.array([2.0, 1.0, 0.0]), None) == FORWARD
+    assert best_action(navmap, np.array([7.6, 1.0, 0.0]), None) in (LEFT, RIGHT)
+    assert best_action(navmap, np.array([2.0, 1.6, math.pi / 2]), None) in (LEFT, RIGHT)
+    assert best_action(navmap, np.array([7.5, 1.6, math.pi / 4]), None) == LEFT  # to the far end; the right is blocked
 
 
 def test_walks_to_goals():
@@ -87,8 +95,8 @@ def test_walks_to_goals():
     goals[site.navmap.cells(np.array([[6.0, 2.0]]))] = True
     for start, action in (((2.0, 2.0, 0.0), FORWARD), ((2.0, 2.0, -1.5), LEFT), ((2.0, 2.0, 1.5), RIGHT)):
         robot = int(site.navmap.cells(np.array([start[:2]]))[0])
-        costs = spread_costs(site.costs, site.navmap.shape[1], goals, robot)
-        assert walk(site.navmap, np.array(start), costs) == action
+        costs = costs_to_go(site.costs, site.navmap.shape[1], goals, robot)
+        assert best_action(site.navmap, np.array(start), costs) == action
 
 
 def test_cells_of_the_map_that_are_left_to_cover():

@@ -13,7 +13,7 @@ from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.nyu40 import LABELS, NYU40
 from memenvs.exploration.search import Search
 from memenvs.exploration.task_home import TaskHome
-from memenvs.exploration.visibility import SEARCH_RULES, VisibilityScanner, find_labels
+from memenvs.exploration.visibility import SEARCH_RULES, VisibilityScanner, detect_labels
 from memenvs.houses.worlds import make_house_world
 from tests.exploration.toys import ToyWorld
 
@@ -28,7 +28,7 @@ def found_with(pixels: int, depth: float, rule: str = "near_pixels", far: int = 
     depths[1, order[:pixels]], depths[1, order[pixels : pixels + far]] = depth, 4.0
     found = np.zeros((2, 2), bool)
     labels = np.array([SOFA, NYU40.index("bed")], np.uint8)
-    find_labels(semantic.reshape(2, 48, 64), depths.reshape(2, 48, 64, 1), np.array([1]), labels, rule, found)
+    detect_labels(semantic.reshape(2, 48, 64), depths.reshape(2, 48, 64, 1), np.array([1]), labels, rule, found)
     assert not found[0].any() and not found[1, 1]
     return bool(found[1, 0])
 
@@ -162,12 +162,12 @@ def test_stands_are_where_things_are_found():
     home = make_house_world("suncg_style", robot_radius=0.28).home(2)
     site, scout = TaskHome.of(2, home), VisibilityScanner("near_pixels")
     label = next(NYU40.index(name) for name in ("table", "sofa") if site.has_label[NYU40.index(name)])
-    stands = scout.stands(site, label)
-    assert len(stands.cells) > 5
+    views = scout.view_poses(site, label)
+    assert len(views.cells) > 5
     world = make_house_world("suncg_style", robot_radius=0.28)
     env = TrialEnv(Search, world=world, wheel_noise=0.0, modalities=["pose"], targets=[NYU40[label]])
-    for k in range(0, len(stands.cells), max(1, len(stands.cells) // 6)):
-        (x, y), thing = site.navmap.points(stands.cells[k : k + 1])[0], stands.things[k]
+    for k in range(0, len(views.cells), max(1, len(views.cells) // 6)):
+        (x, y), thing = site.navmap.points(views.cells[k : k + 1])[0], views.targets[k]
         heading = math.atan2(thing[1] - y, thing[0] - x)
         env.reset(seed=0, options={"layout": 2, "start": (x, y, heading + math.pi / 4)})
         assert env.step(RIGHT)[4]["found"].tolist() == [True]

@@ -109,9 +109,9 @@ class BalletPrediction(PredictionModel):
         The ideal observer knows the place of each visit. The exception are memories of all visits without places where
         the question is about the next or the opposite room: there it infers places from the rules of the walk.
         """
-        task, capacity, memory = self.model.task, self.model.capacity, self.model.config.memory
-        if memory in ("t-fifo", "t-fifo+a") and task.questions[0] in ("next", "opposite") and capacity is None:
-            return {"accuracy": ideal_without_places(task, batch.episodes, moves=memory == "t-fifo+a")}
+        task, capacity, config = self.model.task, self.model.capacity, self.model.config
+        if not config.uses_place and task.questions[0] in ("next", "opposite") and capacity is None:
+            return {"accuracy": ideal_without_places(task, batch.episodes, moves=config.uses_action)}
         limit = task.visits if capacity is None else capacity
         return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, limit).accuracy}
 
@@ -184,6 +184,10 @@ class AllocatedBallet(BalletPrediction):
         SAT, section 3.3 and its release.
     """
 
+    learned: Tensor
+    held_out: Tensor
+    encoder: TextEncoder | None
+
     def __init__(self, model: BalletModel, config: AllocationConfig) -> None:
         super().__init__(model)
         self.config = config
@@ -195,10 +199,6 @@ class AllocatedBallet(BalletPrediction):
         self.register_buffer("learned", learned, persistent=False)  # (tasks, descriptions, G)
         self.register_buffer("held_out", held_out, persistent=False)
         self.allocator = AdaptiveAllocator(learned.shape[2], config.allocator)
-
-    learned: Tensor
-    held_out: Tensor
-    encoder: TextEncoder | None
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
         """Draw episodes and task vectors, and choose strategies; see `PredictionModel.sample`."""

@@ -233,7 +233,9 @@ def test_slots_by_place():
 
 
 def test_dnc_answers():
-    own = model("MVFO", memory="dnc-every", dim=8, dnc={"hidden_dim": 8, "cells": 4, "cell_dim": 4, "read_heads": 1})
+    own = model(
+        "MVFO", memory="dnc-every", every=8, dim=8, dnc={"hidden_dim": 8, "cells": 4, "cell_dim": 4, "read_heads": 1}
+    )
     logits = own(episodes("MVFO", 2))
     logits.sum().backward()
     assert logits.shape == (2, 8)

@@ -1,4 +1,4 @@
-"""One thread for tiny tensors: waiting for a second one takes longer than the work."""
+"""Run these tests on one thread: for tiny tensors a second one costs more than it saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small learners on a small Darkroom, and learners stopped at a chosen point of their first rollout."""
+"""Small learners in a small Darkroom, stopped at a chosen point of their first rollout."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ ROWS = torch.arange(N)
 
 
 def darkroom(n: int = N, *, horizon: int = 5, episodes: int = 10, seed: int | None = None) -> Any:
-    """Episodes of 5 steps, so that no segment of 8 ends with one."""
+    """A small Darkroom; episodes of 5 steps, so that no segment of 8 ends with one."""
     return make_vec_env("memenvs/Darkroom-v0", n, seed=seed, size=3, max_episode_steps=horizon, trial_episodes=episodes)
 
 
 def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings: Any) -> PartialUpdatePPO:
-    """A learner with 3 updates in a rollout; settings of the policy and of its memory are taken out of `settings`."""
+    """A learner with 3 updates in a rollout.
+
+    `settings` may have `policy_kwargs` and `memory_kwargs`; the others are of the learner.
+    """
     kwargs = MEMORIES[memory] | settings.pop("memory_kwargs", {})
     policy = {"memory": memory, "memory_kwargs": kwargs} | settings.pop("policy_kwargs", {})
     base = {
@@ -41,7 +44,7 @@ def learner(memory: str = "relic", *, env: Any = None, seed: int = 0, **settings
 
 
 def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> PartialUpdatePPO:
-    """Collects segments of the rollout; between two of them, learns or only goes on."""
+    """Collect segments of the rollout; learn between two of them if `train`."""
     _, callback = model._setup_learn(10**6)
     for i in range(segments):
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, model.config.n_steps)
@@ -51,12 +54,12 @@ def act(model: PartialUpdatePPO, segments: int = 1, *, train: bool = False) -> P
 
 
 def act_next(model: PartialUpdatePPO) -> None:
-    """Collects one more segment, after `act`."""
+    """Collect one more segment, after `act`."""
     model.collect_rollouts(model.env, model._init_callback(None), model.rollout_buffer, model.config.n_steps)
 
 
 def check_segments(model: PartialUpdatePPO) -> None:
-    """Learning sees in each segment of a rollout what acting saw, also where the past comes from the memory's state."""
+    """Compare learning with acting in each segment of a rollout."""
     steps, length = model.config.n_steps, model.config.n_steps // model.config.n_updates
     _, callback = model._setup_learn(2 * steps)
     for begin in range(0, steps, length):
@@ -66,7 +69,7 @@ def check_segments(model: PartialUpdatePPO) -> None:
 
 
 def check_rollouts(model: PartialUpdatePPO, rollouts: int = 4) -> None:
-    """Without a reset between rollouts a bounded memory holds steps of the rollout before; learning sees them too."""
+    """Compare learning with acting where a bounded memory is carried over from rollout to rollout."""
     _, callback = model._setup_learn(10**6)
     for _ in range(rollouts):
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, model.config.n_steps)
@@ -75,7 +78,7 @@ def check_rollouts(model: PartialUpdatePPO, rollouts: int = 4) -> None:
 
 
 def check_values(model: PartialUpdatePPO, begin: int, end: int) -> None:
-    """Values and probabilities at positions `begin` to `end`, computed again for learning, are those of acting."""
+    """Compare values and probabilities at positions `begin` to `end` with those of acting."""
     buffer = model.rollout_buffer
     with torch.no_grad():
         distribution, values, actions = model.evaluate(torch.arange(model.n_envs), begin, end)
@@ -84,14 +87,14 @@ def check_values(model: PartialUpdatePPO, begin: int, end: int) -> None:
 
 
 def positions(model: PartialUpdatePPO, begin: int, end: int) -> dict[str, Tensor]:
-    """What the buffer holds at positions `begin` to `end`, in their present order."""
+    """Content of the buffer at positions `begin` to `end`, in the current order."""
     buffer = model.rollout_buffer
     names = ("log_probs", "values", "rewards", "actions", "episode_start")
     return {name: buffer.ordered(getattr(buffer, name), ROWS, begin, end) for name in names}
 
 
 def double(model: PartialUpdatePPO) -> PartialUpdatePPO:
-    """Weights in float64, large enough that everything matters; for comparing gradients."""
+    """Set the weights to float64 and large values, to compare gradients."""
     generator = torch.Generator().manual_seed(1)
     policy = model.policy.double()
     policy.optimizer.state.clear()

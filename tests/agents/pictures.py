@@ -1,4 +1,4 @@
-"""Pictures without meaning, and an environment that shows small ones."""
+"""Images of noise, and settings of an environment with small images."""
 
 from __future__ import annotations
 

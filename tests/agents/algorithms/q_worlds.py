@@ -1,4 +1,4 @@
-"""Small worlds for Q-learning whose right answers are known."""
+"""Small environments for Q-learning with known optimal values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from memenvs.agents import EpisodeDQN
 
 
 class Ring(gym.Env):
-    """States 0, 1, 2 as one-hot vectors; action 1 goes on to the next, action 0 stays. The reward is `REWARDS[state][action]`.
+    """A ring of states 0, 1, 2, observed as one-hot vectors.
+
+    Action 1 goes to the next state, action 0 stays. The reward is `REWARDS[state][action]`.
 
     Args:
         length: Steps of an episode.
-        terminates: Whether nothing comes after the last step; else only the clock ends the episode.
+        terminates: If True, the last step terminates the episode; otherwise the time limit truncates it.
     """
 
     REWARDS = ((0.0, 1.0), (0.5, -1.0), (0.25, 2.0))
@@ -45,7 +47,7 @@ class Ring(gym.Env):
 
 
 class Steps(gym.Env):
-    """Four steps that cannot be influenced, seen as one-hot vectors; the reward of each is `REWARDS[step][action]`. Then all is over."""
+    """Four steps that no action changes, as one-hot vectors; the reward is `REWARDS[step][action]`."""
 
     REWARDS = ((1.0, 0.0), (0.0, 2.0), (-1.0, 0.0), (1.0, 3.0))
     observation_space = spaces.Box(0.0, 1.0, (5,), np.float32)
@@ -63,9 +65,10 @@ class Steps(gym.Env):
 
 
 class Cue(gym.Env):
-    """The first observation says which of two actions is right in the last step; the clock is seen, the cue is not seen again.
+    """A memory task: the first observation is the right action of the last step.
 
-    Reward 1 for the right last action, -1 for the wrong one, 0 in between. Episodes end after a random 5 to 7 steps, announced in the last one.
+    The reward is 1 for the right last action, -1 for the wrong one, 0 before. Episodes have 5 to 7 steps; the last step
+    is announced.
     """
 
     observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -88,10 +91,18 @@ def copies(env: Any, n: int = 4, **settings: Any) -> VecEnv:
 
 
 def q_learner(env: VecEnv, policy: dict[str, Any] | None = None, **settings: Any) -> EpisodeDQN:
-    """A learner without memory and with a linear network, so that Q of one-hot observations is a table."""
+    """A learner without memory and with a linear network: Q of one-hot observations is a table."""
     base = {
-        "learning_rate": 0.02, "capacity": 32, "episode_steps": 8, "updates_per_collect": 50, "batch_size": 16, "decisions": 4,
-        "gamma": 0.5, "n_step": 1, "target_rate": 0.1, "final_epsilon": 1.0,
-    }  # fmt: skip
+        "learning_rate": 0.02,
+        "capacity": 32,
+        "episode_steps": 8,
+        "updates_per_collect": 50,
+        "batch_size": 16,
+        "decisions": 4,
+        "gamma": 0.5,
+        "n_step": 1,
+        "target_rate": 0.1,
+        "final_epsilon": 1.0,
+    }
     kwargs = policy or {"memory": "none", "net_arch": []}
     return EpisodeDQN("MemoryPolicy", env, policy_kwargs=kwargs, seed=0, device="cpu", **(base | settings))

@@ -1,4 +1,4 @@
-"""Partial-update PPO against the acceptance tests of the method: each against something written by hand here."""
+"""Partial-update PPO: each step of the method against a version written by hand."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.agents.learners import (
 
 
 def outputs(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Log probabilities of the actions taken, values and entropies, from the memory's own step, one by one.
+    """Log probabilities of the actions taken, values and entropies, without `evaluate`.
 
-    The memory goes from an empty state over all steps; nothing of `evaluate` is used.
+    The memory runs from an empty state over all steps.
     """
     policy, buffer = model.policy, model.rollout_buffer
     s = buffer.sequences(rows, 0, end)
@@ -43,8 +43,8 @@ def outputs(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> tupl
 
 
 def loss_by_hand(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> Tensor:
-    """The loss of one optimiser step, element by element."""
-    config, held = model.config, positions(model, begin, end)
+    """The loss of one optimizer step, element by element."""
+    config, stored = model.config, positions(model, begin, end)
     advantages, returns = model.rollout_buffer.advantages(
         begin, end, model._last_values, model._episode_start, config.gamma, config.gae_lambda
     )
@@ -52,35 +52,35 @@ def loss_by_hand(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) ->
     total = torch.zeros(())
     for j, i in enumerate(rows.tolist()):
         for t in range(end - begin):
-            ratio = torch.exp(log_probs[j, t] - held["log_probs"][i, t])
+            ratio = torch.exp(log_probs[j, t] - stored["log_probs"][i, t])
             gain = ratio * advantages[i, t]
             if advantages[i, t] > 0 and ratio.item() > 1 + config.clip_range:
                 gain = (1 + config.clip_range) * advantages[i, t]
             if advantages[i, t] < 0 and ratio.item() < 1 - config.clip_range:
                 gain = (1 - config.clip_range) * advantages[i, t]
-            change = values[j, t] - held["values"][i, t]
+            change = values[j, t] - stored["values"][i, t]
             value = values[j, t]
             if config.clip_range_vf is not None and abs(change.item()) > config.clip_range_vf:
-                value = held["values"][i, t] + math.copysign(config.clip_range_vf, change.item())  # B12: no gradient
+                value = stored["values"][i, t] + math.copysign(config.clip_range_vf, change.item())  # B12: no gradient
             error = (value - returns[i, t]) ** 2
             total = total - gain + config.vf_coef * error - config.ent_coef * entropy[j, t]
     return total / (len(rows) * (end - begin))
 
 
-def unclipped(model: PartialUpdatePPO) -> None:
-    """Makes the next optimiser step leave its gradients as they are and the weights unchanged."""
+def disable_clip_and_step(model: PartialUpdatePPO) -> None:
+    """Make the next optimizer step leave its gradients unclipped and the weights unchanged."""
     model.config = PPOConfig(**{**vars(model.config), "max_grad_norm": 1e9})
     for group in model.policy.optimizer.param_groups:
         group["lr"] = 0.0
 
 
-def optimise(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> Tensor:
-    """Gradients of one optimiser step."""
-    config, held = model.config, positions(model, begin, end)
+def step_gradients(model: PartialUpdatePPO, rows: Tensor, begin: int, end: int) -> Tensor:
+    """Gradients of one optimizer step."""
+    config, stored = model.config, positions(model, begin, end)
     advantages, returns = model.rollout_buffer.advantages(
         begin, end, model._last_values, model._episode_start, config.gamma, config.gae_lambda
     )
-    targets = torch.stack([held["log_probs"], held["values"], advantages, returns], -1)
+    targets = torch.stack([stored["log_probs"], stored["values"], advantages, returns], -1)
     model._optimizer_step(rows, begin, end, targets)
     return gradients(model)
 
@@ -94,27 +94,27 @@ def test_ratio_is_one_before_the_first_step(memory: str) -> None:
     for begin in (0, SEGMENT, 2 * SEGMENT):
         act(model) if begin == 0 else act_next(model)
         end = begin + SEGMENT
-        held = positions(model, begin, end)
+        stored = positions(model, begin, end)
         distribution, values, actions = model.evaluate(ROWS, begin, end)
-        assert torch.equal(actions, held["actions"])
-        torch.testing.assert_close(distribution.log_prob(actions), held["log_probs"], atol=1e-5, rtol=0)
-        torch.testing.assert_close(values, held["values"], atol=1e-5, rtol=1e-5)
+        assert torch.equal(actions, stored["actions"])
+        torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
+        torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
         model.train()
 
 
-@pytest.mark.parametrize("clip_range_vf", [0.2, None])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_gradient_of_a_partial_update(memory: str, clip_range_vf: float | None) -> None:
-    model = double(act(learner(memory, clip_range_vf=clip_range_vf), 2, train=True))
-    unclipped(model)
-    rows = torch.tensor([3, 1, 0])
-    model.policy.set_training_mode(True)
-    got = optimise(model, rows, SEGMENT, 2 * SEGMENT)
-    model.policy.zero_grad()
-    loss_by_hand(model, rows, SEGMENT, 2 * SEGMENT).backward()
-    expected = gradients(model)
-    assert float(expected.abs().max()) > 1e-3
-    torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5)
+def test_gradient_of_a_partial_update(memory: str) -> None:
+    for clip_range_vf in (0.2, None):
+        model = double(act(learner(memory, clip_range_vf=clip_range_vf), 2, train=True))
+        disable_clip_and_step(model)
+        rows = torch.tensor([3, 1, 0])
+        model.policy.set_training_mode(True)
+        got = step_gradients(model, rows, SEGMENT, 2 * SEGMENT)
+        model.policy.zero_grad()
+        loss_by_hand(model, rows, SEGMENT, 2 * SEGMENT).backward()
+        expected = gradients(model)
+        assert float(expected.abs().max()) > 1e-3
+        torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("memory", ["lstm", "relic"])
@@ -123,26 +123,26 @@ def test_one_update_is_ordinary_sequence_ppo(memory: str) -> None:
     settings = {"n_updates": 1, "batch_size": N, "n_epochs": 2, "max_grad_norm": 0.5}
     model, other = (double(act(learner(memory, **settings))) for _ in range(2))
     model.train()
-    optimiser = torch.optim.Adam(other.policy.parameters(), lr=1e-2, eps=1e-5)
+    optimizer = torch.optim.Adam(other.policy.parameters(), lr=1e-2, eps=1e-5)
     for _ in range(2):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss_by_hand(other, ROWS, 0, STEPS).backward()
         norm = float(gradients(other).norm())
         for parameter in other.policy.parameters():
             if parameter.grad is not None and norm > 0.5:
                 parameter.grad *= 0.5 / (norm + 1e-6)
-        optimiser.step()
+        optimizer.step()
     torch.testing.assert_close(weights(model), weights(other), atol=1e-7, rtol=1e-6)
 
 
-def test_value_loss_without_clipping_pulls_from_anywhere() -> None:
-    """B12: with the clip, a value that moved too far gets no gradient; without, it does."""
+def test_clipped_value_gets_no_gradient() -> None:
+    """B12: a value that moved further than the clip gets no gradient; without a clip, it does."""
     for clip, pulls in ((0.2, False), (None, True)):
         model = act(learner("none", clip_range_vf=clip, ent_coef=0.0, vf_coef=1.0))
         with torch.no_grad():
             model.policy.critic.bias += 1.0
-        unclipped(model)
-        optimise(model, ROWS, 0, SEGMENT)
+        disable_clip_and_step(model)
+        step_gradients(model, ROWS, 0, SEGMENT)
         assert model.policy.critic.bias.grad is not None
         assert bool(model.policy.critic.bias.grad.abs() > 0) is pulls
 
@@ -150,15 +150,15 @@ def test_value_loss_without_clipping_pulls_from_anywhere() -> None:
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_micro_batches_add_up(memory: str) -> None:
     model = double(act(learner(memory), 2, train=True))
-    unclipped(model)
-    whole = optimise(model, ROWS, SEGMENT, 2 * SEGMENT)
+    disable_clip_and_step(model)
+    whole = step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT)
     for tokens in (1, 2 * SEGMENT, 3 * 2 * SEGMENT):  # 4 x 1, 4 x 1, 3 + 1
         model.config = PPOConfig(**{**vars(model.config), "micro_batch_tokens": tokens})
-        torch.testing.assert_close(optimise(model, ROWS, SEGMENT, 2 * SEGMENT), whole, atol=1e-9, rtol=1e-7)
+        torch.testing.assert_close(step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT), whole, atol=1e-9, rtol=1e-7)
 
 
 def test_sums_with_a_larger_clip_are_means_with_a_smaller_one() -> None:
-    """B5: the release adds up 10 gradients and clips at 0.2; here they are averaged and clipped at 0.02, with a smaller epsilon."""
+    """B5: the release sums 10 gradients and clips at 0.2; we average them and clip at 0.02, with a smaller epsilon."""
     generator = torch.Generator().manual_seed(0)
     gradient = (
         torch.randn(4, 10, 5, generator=generator, dtype=torch.float64)
@@ -167,12 +167,12 @@ def test_sums_with_a_larger_clip_are_means_with_a_smaller_one() -> None:
     results = []
     for reduce, clip, eps in ((torch.sum, 0.2, 1e-5), (torch.mean, 0.02, 1e-6)):
         weight = torch.nn.Parameter(torch.zeros(5, dtype=torch.float64))
-        optimiser = torch.optim.Adam([weight], lr=0.1, eps=eps)
+        optimizer = torch.optim.Adam([weight], lr=0.1, eps=eps)
         for step in gradient:
             weight.grad = reduce(step, 0)
             norm = weight.grad.norm()
             weight.grad *= min(1.0, float(clip / norm))
-            optimiser.step()
+            optimizer.step()
         results.append(weight.detach())
     torch.testing.assert_close(results[0], results[1], atol=1e-12, rtol=1e-9)
 
@@ -180,8 +180,8 @@ def test_sums_with_a_larger_clip_are_means_with_a_smaller_one() -> None:
 def test_the_critic_is_clipped_too() -> None:
     """B5: the norm is that of all gradients, and is logged."""
     model = act(learner("lstm", max_grad_norm=1e-3))
-    held = optimise(model, ROWS, 0, SEGMENT)
-    assert float(held.norm()) == pytest.approx(1e-3, rel=1e-2)
+    stored = step_gradients(model, ROWS, 0, SEGMENT)
+    assert float(stored.norm()) == pytest.approx(1e-3, rel=1e-2)
     model.train()
     assert model.logger.name_to_value["train/grad_norm"] > 1e-3  # before clipping
 
@@ -202,46 +202,36 @@ def test_normalized_advantages() -> None:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("prefix_grad", ["detach", "window"])
-def test_the_prefix_changes_gradients_but_not_outputs(memory: str, prefix_grad: str) -> None:
-    models = []
-    for settings in ({}, {"prefix_grad": prefix_grad, "prefix_window": 3}):
+def test_prefix_grad_changes_gradients_but_not_outputs(memory: str) -> None:
+    """A window as long as the prefix changes nothing at all."""
+    found = []
+    for prefix_grad, window in (("full", 1), ("detach", 1), ("window", 3), ("window", SEGMENT)):
         model = act(learner(memory), 2, train=True)
-        model.config = PPOConfig(**{**vars(model.config), **settings})
-        unclipped(model)
-        models.append(model)
-    for model in models:
+        model.config = PPOConfig(**{**vars(model.config), "prefix_grad": prefix_grad, "prefix_window": window})
+        disable_clip_and_step(model)
         model.policy.set_training_mode(True)
-    (full, full_values, _), (other, other_values, _) = (model.evaluate(ROWS, SEGMENT, 2 * SEGMENT) for model in models)
-    torch.testing.assert_close(full.log_probs, other.log_probs, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(full_values, other_values, atol=1e-5, rtol=1e-5)
-    first, second = (optimise(model, ROWS, SEGMENT, 2 * SEGMENT) for model in models)
-    if memory == "none":
-        torch.testing.assert_close(first, second, atol=1e-7, rtol=1e-5)
-    else:
-        assert float((first - second).norm() / first.norm()) > 1e-3
-
-
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_wide_window_is_the_full_prefix(memory: str) -> None:
-    gradient = []
-    for settings in ({}, {"prefix_grad": "window", "prefix_window": SEGMENT}):
-        model = act(learner(memory), 2, train=True)
-        model.config = PPOConfig(**{**vars(model.config), **settings})
-        unclipped(model)
-        gradient.append(optimise(model, ROWS, SEGMENT, 2 * SEGMENT))
-    assert torch.equal(*gradient)
+        distribution, values, _ = model.evaluate(ROWS, SEGMENT, 2 * SEGMENT)
+        found.append((distribution.log_probs, values, step_gradients(model, ROWS, SEGMENT, 2 * SEGMENT)))
+    full_log_probs, full_values, full_gradient = found[0]
+    for log_probs, values, gradient in found[1:3]:
+        torch.testing.assert_close(log_probs, full_log_probs, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(values, full_values, atol=1e-5, rtol=1e-5)
+        if memory == "none":
+            torch.testing.assert_close(gradient, full_gradient, atol=1e-7, rtol=1e-5)
+        else:
+            assert float((gradient - full_gradient).norm() / full_gradient.norm()) > 1e-3
+    assert torch.equal(found[3][2], full_gradient)
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
 def test_detach_where_a_trial_ends_inside_the_segment(memory: str) -> None:
-    """Acting on in a new trial must not spoil the past that the segment began with."""
+    """Acting in a new trial must not overwrite the memory that the segment began with."""
     env = darkroom(episodes=2)  # trials of 10 steps: one ends at step 10, within the segment 8 ... 16
     model = act(learner(memory, env=env, prefix_grad="detach"), 2, train=True)
-    held = positions(model, SEGMENT, 2 * SEGMENT)
+    stored = positions(model, SEGMENT, 2 * SEGMENT)
     distribution, values, actions = model.evaluate(ROWS, SEGMENT, 2 * SEGMENT)
-    torch.testing.assert_close(distribution.log_prob(actions), held["log_probs"], atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, held["values"], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
+    torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -252,13 +242,10 @@ def test_refresh_with_the_same_weights_changes_nothing(memory: str) -> None:
     values = model.rollout_buffer.values.clone()
     model._refresh_memory(SEGMENT, rewrite=True)
     assert model._state.keys() == before.keys()
-    seen = slice(None)
     for key, value in model._state.items():
-        if key == "cache":
-            seen = slice(0, SEGMENT + 1)  # slots beyond have not been reached
-            torch.testing.assert_close(value[:, :, :, :, seen], before[key][:, :, :, :, seen], atol=1e-6, rtol=1e-5)
-        else:
-            torch.testing.assert_close(value, before[key], atol=1e-6, rtol=1e-5)
+        used = value[:, :, :, :, : SEGMENT + 1] if key == "cache" else value  # slots beyond are not used yet
+        expected = before[key][:, :, :, :, : SEGMENT + 1] if key == "cache" else before[key]
+        torch.testing.assert_close(used, expected, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(model.rollout_buffer.values, values, atol=1e-5, rtol=1e-5)
 
 
@@ -273,31 +260,31 @@ def test_after_an_update_the_next_step_is_that_of_a_forward_pass(memory: str) ->
     assert model.rollout_buffer.shuffled
     assert not torch.equal(model.rollout_buffer.order, torch.arange(STEPS).expand(N, -1))
     act_next(model)
-    held = positions(model, SEGMENT, 2 * SEGMENT)
+    stored = positions(model, SEGMENT, 2 * SEGMENT)
     log_probs, values, _ = outputs(model, ROWS, SEGMENT, 2 * SEGMENT)
-    torch.testing.assert_close(log_probs, held["log_probs"], atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, held["values"], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(log_probs, stored["log_probs"], atol=1e-5, rtol=0)
+    torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
 
 
 def test_values_are_refreshed_before_the_full_update_and_log_probs_are_not() -> None:
-    """B6: by default the full update compares with what was recorded when acting; an option refreshes it."""
+    """B6: the full update compares with log probabilities recorded while acting, unless `refresh_log_probs`."""
     for refreshes in (False, True):
         model = learner("relic", refresh_log_probs=refreshes)
         act(model, 2, train=True)
         recorded = positions(model, 0, 2 * SEGMENT)
         slots = model.rollout_buffer.log_probs.clone()
         model.train()  # the last refresh of the rollout
-        held = positions(model, 0, 2 * SEGMENT)
+        stored = positions(model, 0, 2 * SEGMENT)
         log_probs, values, _ = outputs(model, ROWS, 0, 2 * SEGMENT)
-        torch.testing.assert_close(held["values"], values, atol=1e-5, rtol=1e-5)
-        assert not torch.allclose(held["values"], recorded["values"])
+        torch.testing.assert_close(stored["values"], values, atol=1e-5, rtol=1e-5)
+        assert not torch.allclose(stored["values"], recorded["values"])
         assert torch.equal(model.rollout_buffer.log_probs, slots) is not refreshes
-        assert torch.allclose(held["log_probs"], log_probs, atol=1e-5) is refreshes
+        assert torch.allclose(stored["log_probs"], log_probs, atol=1e-5) is refreshes
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_a_refresh_writes_into_the_memory_that_is_there(last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In parts of sequences, and for some environments at a time."""
+def test_a_refresh_writes_in_place(last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result does not depend on how many steps and environments are computed at once."""
     states, values = [], []
     for steps, tokens in ((1024, 1 << 20), (3, 1 << 20), (3, 3), (5, 10)):
         monkeypatch.setattr("memenvs.agents.algorithms.ppo.PREFILL_STEPS", steps)
@@ -308,10 +295,10 @@ def test_a_refresh_writes_into_the_memory_that_is_there(last: bool, monkeypatch:
             for parameter in model.policy.parameters():
                 parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
         model.rollout_buffer.shuffle_episodes(SEGMENT, np.random.default_rng(0))
-        held = dict(model._state)
+        stored = dict(model._state)
         model._refresh_memory(SEGMENT, rewrite=last)
-        assert all(model._state[key] is value for key, value in held.items())
-        states.append({key: value.clone() for key, value in held.items()})
+        assert all(model._state[key] is value for key, value in stored.items())
+        states.append({key: value.clone() for key, value in stored.items()})
         values.append(model.rollout_buffer.values.clone())
     for state, value in zip(states[1:], values[1:], strict=True):
         for key in state:
@@ -334,12 +321,12 @@ def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
     found = []
     for precision in ("float32", "bfloat16"):
         model = act(learner(memory, precision=precision, device=device), 2, train=False)
-        unclipped(model)
+        disable_clip_and_step(model)
         rows = ROWS.to(model.device)
         distribution, values, actions = model.evaluate(rows, SEGMENT, 2 * SEGMENT)
         log_probs = distribution.log_prob(actions)
         assert values.dtype == log_probs.dtype == torch.float32
-        found.append((values.detach(), log_probs.detach(), optimise(model, rows, SEGMENT, 2 * SEGMENT)))
+        found.append((values.detach(), log_probs.detach(), step_gradients(model, rows, SEGMENT, 2 * SEGMENT)))
         assert all(parameter.dtype == torch.float32 for parameter in model.policy.parameters())
     (values, log_probs, gradient), (narrow_values, narrow_log_probs, narrow_gradient) = found
     torch.testing.assert_close(narrow_values, values, atol=0.05, rtol=0)
@@ -351,20 +338,20 @@ def test_bfloat16_is_close_to_float32(memory: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("prefix_grad", ["full", "detach", "window"])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_bfloat16_learns_through_whole_rollouts(memory: str, prefix_grad: str, device: str) -> None:
-    model = learner(memory, precision="bfloat16", prefix_grad=prefix_grad, prefix_window=3, device=device)
-    before = weights(model).clone()
-    model.learn(2 * N * STEPS)
-    assert not torch.equal(weights(model), before)
-    assert bool(torch.isfinite(weights(model)).all())
+def test_bfloat16_learns_through_whole_rollouts(memory: str, device: str) -> None:
+    for prefix_grad in ("full", "detach", "window"):
+        model = learner(memory, precision="bfloat16", prefix_grad=prefix_grad, prefix_window=3, device=device)
+        before = weights(model).clone()
+        model.learn(2 * N * STEPS)
+        assert not torch.equal(weights(model), before)
+        assert bool(torch.isfinite(weights(model)).all())
 
 
 def test_kl_is_logged_for_each_kind_of_update_without_dropout() -> None:
-    """B6, B7: after an update that cannot move, the divergence is 0 although blocks are dropped while training."""
+    """B6, B7: after an update with no step size the divergence is 0, although blocks are dropped in training."""
     model = learner("relic", memory_kwargs={"depth_dropout": 0.5}, learning_rate=1e-30, shuffle_episodes=False)
-    model.learn(N * STEPS, log_interval=None)  # nothing is written out, so that it can be looked at
+    model.learn(N * STEPS, log_interval=None)  # nothing is written, so the logger keeps its values
     logged = dict(model.logger.name_to_value)
     assert logged["train/approx_kl_full"] == pytest.approx(0.0, abs=1e-6)
     moved = learner("relic", memory_kwargs={"depth_dropout": 0.5})
@@ -376,17 +363,17 @@ def test_kl_is_logged_for_each_kind_of_update_without_dropout() -> None:
 
 
 def test_dropout_is_on_in_the_update_only() -> None:
-    """B7, B13: acting never drops a block; learning does, by a factor of 0 or 1."""
+    """B7, B13: acting drops no block; learning does."""
     model = act(learner("relic", memory_kwargs={"depth_dropout": 0.9}))
-    held = positions(model, 0, SEGMENT)
+    stored = positions(model, 0, SEGMENT)
     model.policy.set_training_mode(True)
     dropped, _, actions = model.evaluate(ROWS, 0, SEGMENT)
     model.policy.set_training_mode(False)
     kept, _, _ = model.evaluate(ROWS, 0, SEGMENT)
-    torch.testing.assert_close(kept.log_prob(actions), held["log_probs"], atol=1e-5, rtol=0)
-    assert not torch.allclose(dropped.log_prob(actions), held["log_probs"], atol=1e-5)
-    unclipped(model)
-    optimise(model, ROWS, 0, SEGMENT)
+    torch.testing.assert_close(kept.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
+    assert not torch.allclose(dropped.log_prob(actions), stored["log_probs"], atol=1e-5)
+    disable_clip_and_step(model)
+    step_gradients(model, ROWS, 0, SEGMENT)
     assert all(parameter.grad is not None for parameter in model.policy.parameters())
 
 

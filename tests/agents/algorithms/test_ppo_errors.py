@@ -1,4 +1,4 @@
-"""What partial-update PPO refuses, and what it says."""
+"""Settings and states that partial-update PPO refuses, with the messages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from tests.agents.learners import (
 )
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_settings_out_of_range() -> None:
+    for settings, message in (
         ({"n_steps": 1}, "n_steps must be at least 2"),
         ({"n_steps": 10, "n_updates": 3}, r"n_updates must divide n_steps \(10\), got 3"),
         ({"n_epochs": 0}, "n_epochs must be at least 1"),
@@ -35,34 +34,26 @@ from tests.agents.learners import (
         ({"prefix_grad": 3}, "unknown prefix_grad 3; choose from"),
         ({"gamma": math.nan}, "gamma must be finite, got nan"),
         ({"final_learning_rate": math.inf}, "final_learning_rate must be finite, got inf"),
-    ],
-)
-def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PPOConfig(**settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            PPOConfig(**settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
+def test_settings_of_wrong_types() -> None:
+    numpy_integer: Any = np.int64(4)  # could not be written as JSON
+    for name, value, message in (
         ("n_steps", "128", "n_steps must be a whole number, got '128'"),
         ("n_steps", 128.0, "n_steps must be a whole number, got 128.0"),
         ("n_epochs", True, "n_epochs must be a whole number, got True"),
-        (
-            "n_epochs",
-            np.int64(4),
-            r"n_epochs must be a whole number, got np\.int64\(4\)",
-        ),  # could not be written as JSON
+        ("n_epochs", numpy_integer, r"n_epochs must be a whole number, got np\.int64\(4\)"),
         ("gamma", True, "gamma must be a number, got True"),
         ("clip_range", None, "clip_range must be a number, got None"),
         ("clip_range_vf", "0.2", "clip_range_vf must be a number or None, got '0.2'"),
         ("normalize_advantage", 1, "normalize_advantage must be true or false, got 1"),
         ("reset_each_rollout", 0, "reset_each_rollout must be true or false or None, got 0"),
-    ],
-)
-def test_settings_of_wrong_types(name: str, value: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        PPOConfig(**{name: value})
+    ):
+        with pytest.raises(TypeError, match=message):
+            PPOConfig(**{name: value})
 
 
 def test_whole_numbers_are_numbers() -> None:
@@ -96,7 +87,7 @@ def test_rewards_must_be_finite() -> None:
 
 
 def test_loss_and_gradient_must_be_finite() -> None:
-    """Returns whose squares are beyond float32: the update stops before it touches the weights, and says when."""
+    """Returns whose squares overflow float32: the update stops before it changes the weights."""
     model = act(learner("lstm"), 2, train=True)
     before = weights(model)
     model.rollout_buffer.rewards[:, SEGMENT] = 1e30
@@ -110,7 +101,7 @@ def test_loss_and_gradient_must_be_finite() -> None:
 
 @pytest.mark.parametrize("memory", ["lstm", "relic"])
 def test_the_observation_after_the_last_step_needs_a_position(memory: str) -> None:
-    """Episodes have 5 steps; the value of what the clock cut off is asked at a sixth."""
+    """Episodes have 5 steps; the value of the observation after a time limit needs a sixth."""
     tight = {"memory_kwargs": {"max_episode_steps": 5}} if memory == "relic" else {}
     learner(memory, **tight).learn(N * STEPS)
     if memory == "relic":

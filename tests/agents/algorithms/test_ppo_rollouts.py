@@ -1,4 +1,4 @@
-"""How partial-update PPO goes through trials: when a rollout begins one, what is credited, and the learning rate on the way."""
+"""Rollouts of partial-update PPO: starts of trials, truncated episodes, learning rate."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:
     for _ in range(4):
         assert model.collect_rollouts(env, callback, model.rollout_buffer, 8)
         distribution, values, actions = model.evaluate(ROWS, 0, 8)
-        held = positions(model, 0, 8)
-        torch.testing.assert_close(distribution.log_prob(actions), held["log_probs"], atol=1e-5, rtol=0)
-        torch.testing.assert_close(values, held["values"], atol=1e-5, rtol=1e-5)
+        stored = positions(model, 0, 8)
+        torch.testing.assert_close(distribution.log_prob(actions), stored["log_probs"], atol=1e-5, rtol=0)
+        torch.testing.assert_close(values, stored["values"], atol=1e-5, rtol=1e-5)
     assert not model.rollout_buffer.trial_start[:, 0].all()
 
 
-def test_what_cannot_go_on_for_ever_must_be_reset() -> None:
+def test_an_unbounded_memory_must_be_reset() -> None:
     with pytest.raises(
         ValueError, match="reset_each_rollout must be True with n_updates 3 and memory 'lstm', got False"
     ):
@@ -98,10 +98,10 @@ def test_trials_are_seen_through_wrappers_of_the_environment() -> None:
 
 
 def test_truncated_episodes_are_credited_by_hand() -> None:
-    """B8: by default the clock is an end like any other; with the option, gamma times the value of the last observation is added."""
+    """B8: `bootstrap_truncated` adds gamma times the value of the last observation; by default nothing is added."""
     plain, model = (learner("lstm", bootstrap_truncated=flag) for flag in (False, True))
     act(plain)
-    seen: list[float] = []
+    values_of_last: list[float] = []
     original = model._truncated_values
 
     def watch(dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
@@ -110,21 +110,21 @@ def test_truncated_episodes_are_credited_by_hand() -> None:
         for i in np.flatnonzero(dones).tolist():
             last = {key: torch.as_tensor(value)[None] for key, value in infos[i]["terminal_observation"].items()}
             row = {key: value[i : i + 1] for key, value in state.items()}
-            never = torch.zeros(1, dtype=torch.bool)
+            no_start = torch.zeros(1, dtype=torch.bool)
             with torch.no_grad():
-                seen.append(float(model.policy.step(model.policy.features(last), row, never, never)[1]))
-            assert values[i] == pytest.approx(seen[-1], abs=1e-6)
+                values_of_last.append(float(model.policy.step(model.policy.features(last), row, no_start, no_start)[1]))
+            assert values[i] == pytest.approx(values_of_last[-1], abs=1e-6)
         assert not values[~dones].any()
         return values
 
     model._truncated_values = watch  # type: ignore[method-assign]
     act(model)
-    assert len(seen) == N  # one episode of 5 steps each in a segment of 8
+    assert len(values_of_last) == N  # one episode of 5 steps each in a segment of 8
     extra = model.rollout_buffer.rewards - plain.rollout_buffer.rewards
-    np.testing.assert_allclose(extra[:, 4], 0.99 * np.array(seen), atol=1e-6)
+    np.testing.assert_allclose(extra[:, 4], 0.99 * np.array(values_of_last), atol=1e-6)
     assert not extra[:, [t for t in range(STEPS) if t != 4]].any()
-    held, expected = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
-    assert torch.equal(held, expected)  # looking at the last observation leaves no trace in the memory
+    stored, expected = (positions(each, 0, SEGMENT)["log_probs"] for each in (model, plain))
+    assert torch.equal(stored, expected)  # evaluating the last observation does not change the memory
 
 
 def test_learning_rate_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Targets and losses of `EpisodeDQN`: optimal values of small tasks, and updates worked by hand."""
+"""Targets and losses of `EpisodeDQN`: optimal values of small tasks, updates by hand."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from tests.agents.algorithms.q_worlds import Ring, Steps, copies, q_learner
 
 
 def table(model: EpisodeDQN, states: int) -> np.ndarray:
-    """What the actor gives for one-hot observations, (states, actions)."""
+    """Outputs of the actor for one-hot observations, (states, actions)."""
     policy = model.policy
     with torch.no_grad():
         return policy.actor.linear(policy.features(torch.eye(states))).numpy()
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.25])
-def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end(temperature: float) -> None:
-    """The clock ends episodes after 8 steps, but their last observation has the value of what would have come."""
-    model = q_learner(copies(Ring), temperature=temperature)
-    model.learn(32 * 8 + 640)
+def test_one_step_targets_reach_the_optimal_values_of_a_task_without_end() -> None:
+    """The time limit ends episodes after 8 steps, but their last observation gets a value."""
     optimal = np.zeros((3, 2))
     for _ in range(100):
         optimal = np.array([[Ring.REWARDS[s][a] + 0.5 * optimal[(s + a) % 3].max() for a in (0, 1)] for s in range(3)])
-    np.testing.assert_allclose(temperature * table(model, 3), optimal, atol=1e-3)
+    for temperature in (1.0, 0.25):
+        model = q_learner(copies(Ring), temperature=temperature)
+        model.learn(32 * 8 + 640)
+        np.testing.assert_allclose(temperature * table(model, 3), optimal, atol=1e-3)
 
 
 @pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (3, 0.1)])
 def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
-    """The replay has all 16 sequences of four actions, which do not influence the steps: rewards before the bootstrap are means."""
+    """The buffer has all 16 sequences of four actions, which do not change the steps.
+
+    The expected reward before the bootstrap is then a mean over actions.
+    """
     model = q_learner(copies(Steps), n_step=n, reward_scale=scale, capacity=16, batch_size=16, target_rate=0.5)
     replay, yes = model.replay, torch.ones(16, dtype=torch.bool)
     rows, reward = replay.start_episodes(16), np.array(Steps.REWARDS)
@@ -49,7 +52,7 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
 
 @pytest.mark.parametrize("low", [None, -0.5])
 def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
-    """Each of the n rewards by itself, before it is scaled; the replay keeps what there was."""
+    """Each of the n rewards is raised before it is scaled; the buffer stores the original ones."""
     model = q_learner(
         copies(Ring, 1, length=2), capacity=1, batch_size=1, decisions=2, n_step=2, gamma=1.0, reward_scale=0.5,
         min_reward=low, learning_rate=1e-12, updates_per_collect=1,
@@ -99,8 +102,8 @@ def test_a_double_q_target_worked_by_hand() -> None:
     assert norm == pytest.approx(np.sqrt(0.5**2 + 0.5**2 + 1.0))
 
 
-def test_only_steps_that_there_are_get_a_loss() -> None:
-    """Episodes of one and two steps with two decisions each: the one that is missing is made up by the first step, which must not count twice."""
+def test_padding_gets_no_loss() -> None:
+    """Episodes of one and two steps with two decisions each: the padding of the short one must not count."""
     model = q_learner(
         copies(Ring, 2), capacity=2, batch_size=2, decisions=2, gamma=0.0, learning_rate=1e-12, updates_per_collect=1
     )

@@ -1,4 +1,4 @@
-"""The replay of episodes, against episodes whose every number tells where it belongs."""
+"""The replay buffer, with episodes in which every number identifies its step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def make(capacity: int = 3, **settings: Any) -> EpisodeReplayBuffer:
 def play(
     replay: EpisodeReplayBuffer, numbers: list[int], lengths: list[int], terminated: list[bool] | None = None
 ) -> torch.Tensor:
-    """Episodes side by side. Episode e at step t is seen as 100 e + t, acts (e + t) % 2 and is paid 10 e + t."""
+    """Play episodes side by side.
+
+    Step t of episode e has the observation 100 e + t, the action (e + t) % 2 and the reward 10 e + t.
+    """
     rows, e = replay.start_episodes(len(numbers)), torch.tensor(numbers)
     length = torch.tensor(lengths)
     over = torch.tensor(terminated or [True] * len(numbers))
@@ -44,8 +47,8 @@ def play(
     return rows
 
 
-def seen(replay: EpisodeReplayBuffer, row: int) -> list[float]:
-    """Everything that is seen of the episode in a row, its last observation too."""
+def stored(replay: EpisodeReplayBuffer, row: int) -> list[float]:
+    """Observations of the episode in a row, with the last one."""
     at = torch.arange(int(replay.lengths[row]) + 1)[None]
     observations = replay.read(torch.tensor([row]), at).observations
     assert isinstance(observations, torch.Tensor)
@@ -58,11 +61,11 @@ def test_the_oldest_episodes_go_first() -> None:
     assert not replay.is_full
     assert play(replay, [3, 4], [2, 1]).tolist() == [2, 0]  # 4 takes the place of 1
     assert replay.is_full
-    assert [seen(replay, row) for row in range(3)] == [[400, 401], [200, 201, 202], [300, 301, 302]]
+    assert [stored(replay, row) for row in range(3)] == [[400, 401], [200, 201, 202], [300, 301, 302]]
     assert play(replay, [5], [1]).tolist() == [1]
 
 
-def test_forgotten_episodes_give_their_rows_back() -> None:
+def test_discarded_episodes_give_their_rows_back() -> None:
     replay = make()
     play(replay, [1, 2, 3], [1, 1, 1])
     rows = replay.start_episodes(2)
@@ -74,17 +77,17 @@ def test_forgotten_episodes_give_their_rows_back() -> None:
     assert play(replay, [4], [1]).tolist() == [0]
 
 
-def test_draws_are_uniform_and_without_replacement() -> None:
+def test_samples_are_uniform_and_without_replacement() -> None:
     replay, rng = make(4), np.random.default_rng(0)
     play(replay, [1, 2, 3, 4], [6, 6, 2, 5])
     counts, rounds = np.zeros((4, 6)), 4000
     for _ in range(rounds):
         drawn = replay.sample(2, 3, rng)
         assert len(set(drawn.rows.tolist())) == 2
-        for row, at, given in zip(drawn.rows.tolist(), drawn.steps, drawn.is_valid, strict=True):
-            steps = at[given].tolist()
+        for row, drawn_steps, is_valid in zip(drawn.rows.tolist(), drawn.steps, drawn.is_valid, strict=True):
+            steps = drawn_steps[is_valid].tolist()
             assert len(set(steps)) == len(steps) == min(3, int(replay.lengths[row]))
-            assert at[~given].tolist() == [0] * (3 - len(steps))
+            assert drawn_steps[~is_valid].tolist() == [0] * (3 - len(steps))
             counts[row, steps] += 1
     lengths = replay.lengths.numpy()
     expected = np.where(np.arange(6) < lengths[:, None], 0.5 * np.minimum(3, lengths)[:, None] / lengths[:, None], 0.0)
@@ -92,7 +95,7 @@ def test_draws_are_uniform_and_without_replacement() -> None:
     assert (counts[expected == 0] == 0).all()
 
 
-def test_what_was_done_before_a_step() -> None:
+def test_previous_actions() -> None:
     replay = make()
     play(replay, [1, 2], [4, 2])
     at = torch.tensor([[0, 1, 4], [2, 0, 1]])
@@ -106,16 +109,15 @@ def test_what_was_done_before_a_step() -> None:
     assert replay.actions(torch.tensor([0, 1]), torch.tensor([[0, 3], [0, 1]])).tolist() == [[1, 0], [0, 1]]
 
 
-@pytest.mark.parametrize("terminated", [True, False])
-def test_returns(terminated: bool) -> None:
-    """Rewards of the episode are 10, 11, 12, 13; worked by hand for n = 3 and a discount of 0.5."""
-    replay = make()
-    play(replay, [1], [4], [terminated])
-    total, then, discount = replay.n_step_returns(torch.tensor([0]), torch.tensor([[0, 1, 2, 3]]), 3, 0.5)
-    assert total.tolist() == [[10 + 5.5 + 3, 11 + 6 + 3.25, 12 + 6.5, 13]]
-    assert then.tolist() == [[3, 4, 4, 4]]
-    after = 0.0 if terminated else 1.0
-    assert discount.tolist() == [[0.125, 0.125 * after, 0.25 * after, 0.5 * after]]
+def test_n_step_returns() -> None:
+    """Rewards of the episode are 10, 11, 12, 13; by hand for n = 3 and a discount of 0.5."""
+    for terminated, after in ((True, 0.0), (False, 1.0)):
+        replay = make()
+        play(replay, [1], [4], [terminated])
+        total, bootstrap, discount = replay.n_step_returns(torch.tensor([0]), torch.tensor([[0, 1, 2, 3]]), 3, 0.5)
+        assert total.tolist() == [[10 + 5.5 + 3, 11 + 6 + 3.25, 12 + 6.5, 13]]
+        assert bootstrap.tolist() == [[3, 4, 4, 4]]
+        assert discount.tolist() == [[0.125, 0.125 * after, 0.25 * after, 0.5 * after]]
 
 
 def test_observations_in_the_types_of_their_space() -> None:

@@ -1,4 +1,4 @@
-"""The rollout buffer: shuffled episodes, advantages, what is stored and how."""
+"""The rollout buffer: shuffled episodes, advantages, stores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRIALS = [[0], [0], [0, 8]]
 
 
 def filled(episodes: list[list[int]] = EPISODES, trials: list[list[int]] = TRIALS, seed: int = 0) -> TrialRolloutBuffer:
-    """A buffer in which every step is different and knows its environment and time (first entry of the observation)."""
+    """A buffer in which the first entry of an observation is 100 times the environment plus the time."""
     buffer = TrialRolloutBuffer(N, T, BOX, MOVES, torch.device("cpu"))
     g = torch.Generator().manual_seed(seed)
     for t in range(T):
@@ -44,7 +44,7 @@ def records(buffer: TrialRolloutBuffer, end: int = T) -> Tensor:
 
 
 def times(buffer: TrialRolloutBuffer, end: int = T) -> list[list[int]]:
-    """The step that is now at each position, by what its observation says."""
+    """Time of the step at each position, read from its observation."""
     found = records(buffer, end)[..., 0] - torch.arange(N)[:, None] * 100
     return found.long().tolist()
 
@@ -52,7 +52,7 @@ def times(buffer: TrialRolloutBuffer, end: int = T) -> list[list[int]]:
 def slow_advantages(
     rewards: list[float], values: list[float], starts: list[bool], last_value: float, gamma: float, lam: float
 ) -> list[float]:
-    """Sums of discounted one-step errors up to the end of the episode, written out; `starts` has one entry more."""
+    """Sums of discounted one-step errors to the end of the episode; `starts` has one entry more."""
     steps = len(rewards)
     out = []
     for t in range(steps):
@@ -110,9 +110,9 @@ def test_shuffling_again_and_going_on() -> None:
     before = records(buffer)
     rng = np.random.default_rng(1)
     for end in (10, 16, T):  # what comes after `end` has not happened yet
-        held = times(buffer)
+        before_shuffle = times(buffer)
         buffer.shuffle_episodes(end, rng)
-        assert [row[end:] for row in times(buffer)] == [row[end:] for row in held]
+        assert [row[end:] for row in times(buffer)] == [row[end:] for row in before_shuffle]
     assert torch.equal(records(buffer).sort(1).values, before.sort(1).values)
 
 
@@ -141,7 +141,7 @@ def test_writes_go_where_the_steps_are_kept() -> None:
     assert torch.equal(buffer.values[0][buffer.order[0, :15]], values[1])
 
 
-def test_reset_forgets_the_order() -> None:
+def test_reset_restores_the_order() -> None:
     buffer = filled()
     buffer.shuffle_episodes(T, np.random.default_rng(3))
     buffer.reset()
@@ -149,19 +149,19 @@ def test_reset_forgets_the_order() -> None:
     assert times(buffer) == [list(range(T))] * N
 
 
-@pytest.mark.parametrize(("gamma", "lam"), [(0.99, 0.95), (1.0, 1.0), (0.9, 0.0), (0.0, 0.5)])
-def test_advantages_equal_a_slow_reference(gamma: float, lam: float) -> None:
+def test_advantages_equal_a_slow_reference() -> None:
     buffer = filled()
     last, last_start = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([False, True, False])
-    advantages, returns = buffer.advantages(0, T, last, last_start, gamma, lam)
-    for i in range(N):
-        starts = [*buffer.episode_start[i].tolist(), bool(last_start[i])]
-        expected = slow_advantages(
-            buffer.rewards[i].tolist(), buffer.values[i].tolist(), starts, float(last[i]), gamma, lam
-        )
-        np.testing.assert_allclose(advantages[i], expected, atol=1e-5)
-    torch.testing.assert_close(returns, advantages + buffer.values)
-    assert advantages.dtype == returns.dtype == torch.float32  # B3: not in half precision
+    for gamma, lam in ((0.99, 0.95), (1.0, 1.0), (0.9, 0.0), (0.0, 0.5)):
+        advantages, returns = buffer.advantages(0, T, last, last_start, gamma, lam)
+        for i in range(N):
+            starts = [*buffer.episode_start[i].tolist(), bool(last_start[i])]
+            expected = slow_advantages(
+                buffer.rewards[i].tolist(), buffer.values[i].tolist(), starts, float(last[i]), gamma, lam
+            )
+            np.testing.assert_allclose(advantages[i], expected, atol=1e-5)
+        torch.testing.assert_close(returns, advantages + buffer.values)
+        assert advantages.dtype == returns.dtype == torch.float32  # B3: not in half precision
 
 
 def test_a_segment_has_the_advantages_of_the_prefix() -> None:

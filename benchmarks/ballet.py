@@ -34,7 +34,7 @@ from memenvs.agents.memory.chunking import Chunks
 from memenvs.agents.memory.reader import MemoryLayer, Tokens, _Chunked
 from memenvs.agents.sat.model import BalletModel
 from memenvs.room_ballet.episodes import Episodes
-from memenvs.room_ballet.frames import frames
+from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet
 
 
@@ -42,10 +42,10 @@ def plain_logits(model: BalletModel, batch: Episodes) -> Tensor:
     """Convolve all frames, build all tokens and project them in each layer; float, (B, 8)."""
     steps, _ = model.retained_steps(batch)
     frame, place = (np.take_along_axis(each, steps, 1) for each in (batch.frame, batch.place))
-    encoded = model.encoder(torch.from_numpy(frames()[frame]).flatten(0, 1)).unflatten(0, frame.shape)
+    encoded = model.encoder(torch.from_numpy(frame_table()[frame]).flatten(0, 1)).unflatten(0, frame.shape)
     assert model.places is not None
     tokens = encoded + model.times[steps] + model.places.table()[place.astype(int)]
-    query = model.encoder(torch.from_numpy(frames()[batch.query]))
+    query = model.encoder(torch.from_numpy(frame_table()[batch.query]))
     for layer in model.reader.layers:
         assert isinstance(layer, MemoryLayer)
         query = query + layer.local_mix(layer.local_value(layer.local_norm(query)))

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from memenvs.checks import choices_for
-from memenvs.room_ballet.episodes import CELLS, DANCERS
-from memenvs.room_ballet.frames import CELL, FLOOR, WALL, sprites
+from memenvs.room_ballet.episodes import NUM_CELLS, NUM_DANCERS
+from memenvs.room_ballet.frames import CELL_PIXELS, FLOOR, WALL, sprites
 
 Initialisation = Literal["calibrated", "release"]
 
@@ -50,10 +50,10 @@ class FrameEncoder(nn.Module):
             raise ValueError(
                 f"unknown initialisation {initialisation!r}; {choices_for(initialisation, get_args(Initialisation))}"
             )
-        self.conv1 = nn.Conv2d(3, 16, CELL, CELL)
+        self.conv1 = nn.Conv2d(3, 16, CELL_PIXELS, CELL_PIXELS)
         self.conv2 = nn.Conv2d(16, 32, 3)
         self.linear = nn.Linear(288, dim)
-        empty = [np.full((CELL, CELL, 3), colour, np.uint8) for colour in (FLOOR, WALL)]
+        empty = [np.full((CELL_PIXELS, CELL_PIXELS, 3), colour, np.uint8) for colour in (FLOOR, WALL)]
         cells = torch.from_numpy(np.stack([*sprites(), *empty])).permute(0, 3, 1, 2).flatten(1)
         self.register_buffer("cells", cells, persistent=False)  # uint8, (287, 243): dancers, floor, wall
         self.register_buffer("floor", _floor_mask(), persistent=False)
@@ -75,7 +75,7 @@ class FrameEncoder(nn.Module):
         return self.linear(features.flatten(1))
 
     def table(self, rows: Tensor) -> Tensor:
-        """Encode frames by their rows in `memenvs.room_ballet.frames.frames()`.
+        """Encode frames by their rows in `memenvs.room_ballet.frames.frame_table()`.
 
         Args:
             rows: int64, (U,), 0 to 2564.
@@ -92,8 +92,8 @@ class FrameEncoder(nn.Module):
         assert self.conv2.bias is not None
         empty_room = self.floor @ (floor - wall) + (wall.sum(0) + self.conv2.bias)  # (9, 32), one row per output
         added = F.pad(contribution[:-2] - floor, (0, 0, 0, 1))  # (285, 10, 32); the tenth is "not under the kernel": 0
-        dancer = rows // CELLS
-        cell = rows % CELLS
+        dancer = rows // NUM_CELLS
+        cell = rows % NUM_CELLS
         index = dancer[:, None] * 10 + self.offset[cell]  # (U, 9), one position per output
         # the gradient of index_select is much faster than that of an embedding
         difference = added.view(-1, 32).index_select(0, index.flatten()).view(-1, 9, 32)  # (U, 9, 32)
@@ -106,7 +106,7 @@ class FrameEncoder(nn.Module):
     @torch.no_grad()
     def calibrate(self) -> None:
         """Scale and shift the last layer to mean 0 and mean square 1 over all frames."""
-        vectors = self.table(torch.arange(DANCERS * CELLS))
+        vectors = self.table(torch.arange(NUM_DANCERS * NUM_CELLS))
         scale = vectors.std(0, correction=0)
         self.linear.weight /= scale[:, None]
         self.linear.bias.copy_((self.linear.bias - vectors.mean(0)) / scale)

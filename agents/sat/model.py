@@ -23,8 +23,8 @@ from memenvs.agents.memory.reader import MemoryReader, Tokens
 from memenvs.agents.memory.sat import ChunkedMemory, PlaceChunkedMemory
 from memenvs.checks import check_fields, check_int, choices_for
 from memenvs.retention import STRATEGIES, STRATEGY_NAMES, retained, strategy_numbers
-from memenvs.room_ballet.descriptions import TASKS
-from memenvs.room_ballet.episodes import FRAMES, NO_ACTION, Episodes
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS
+from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, Episodes
 from memenvs.room_ballet.tasks import BalletTask
 
 DANCES = 8
@@ -195,11 +195,11 @@ class BalletModel(nn.Module):
                 raise ValueError(f"unknown setting {name!r} of a ballet model; {choices_for(name, known)}")
         values = {} if config is None else {name: getattr(config, name) for name in known}
         config = BalletModelConfig(**{**values, **settings})
-        if config.first >= task.stay:
-            raise ValueError(f"first must be below the steps of a visit ({task.stay}), got {config.first}")
-        if config.every > task.stay:
-            raise ValueError(f"every must be at most the steps of a visit ({task.stay}), got {config.every}")
-        if config.own_layers and not task.asks_of_rooms:
+        if config.first >= task.visit_steps:
+            raise ValueError(f"first must be below the steps of a visit ({task.visit_steps}), got {config.first}")
+        if config.every > task.visit_steps:
+            raise ValueError(f"every must be at most the steps of a visit ({task.visit_steps}), got {config.every}")
+        if config.own_layers and not task.queries_rooms:
             raise ValueError(f"own_layers must be 0 in tasks that ask about visits, got {config.own_layers}")
         self.task = task
         self.config = config
@@ -221,13 +221,13 @@ class BalletModel(nn.Module):
         self._n_times = task.steps + (task.visits - 1 if config.uses_action else 0)
         times = sinusoid(torch.arange(self._n_times).double(), config.dim).float()
         self.register_buffer("times", times, persistent=False)  # (units, D)
-        self._steps_of_visit = np.arange(config.first, task.stay, config.every)
+        self._steps_of_visit = np.arange(config.first, task.visit_steps, config.every)
 
     def _make_reader(self) -> MemoryReader | DNCReader:
         config = self.config
         if config.is_dnc:
             on: TaskOn = "first" if config.memory == "dnc-first" else "every"
-            dnc = DNCReader(config.dim, len(TASKS), on, DNCConfig(**config.dnc))
+            dnc = DNCReader(config.dim, len(STRATEGY_TASKS), on, DNCConfig(**config.dnc))
             if config.initialisation == "calibrated":
                 dnc.memory.sharpen()
             return dnc
@@ -260,7 +260,9 @@ class BalletModel(nn.Module):
                 table.index_select(0, rows.flatten()).unflatten(0, rows.shape)
                 for table, rows in zip(tokens.tables, tokens.rows, strict=True)
             )  # (B, N, D)
-            task = nn.functional.one_hot(torch.from_numpy(episodes.task).long().to(query.device), len(TASKS))
+            task = nn.functional.one_hot(
+                torch.from_numpy(episodes.task_id).long().to(query.device), len(STRATEGY_TASKS)
+            )
             return self.head(self.reader(values, query[:, 0], task.to(query.dtype))), None
         top_k = self.config.top_k
         if self.own_head is None:
@@ -286,7 +288,7 @@ class BalletModel(nn.Module):
         frames = at_steps(episodes.frame)
         places = at_steps(episodes.place)
         queries = torch.from_numpy(episodes.query.astype(np.int64)).to(device)
-        occurs = torch.zeros(FRAMES, dtype=torch.bool, device=device)
+        occurs = torch.zeros(NUM_FRAMES, dtype=torch.bool, device=device)
         occurs[frames] = occurs[queries] = True
         row_of_frame = occurs.cumsum(0) - 1
         table = self.encoder.table(occurs.nonzero()[:, 0])  # (frames that occur, D)
@@ -320,7 +322,7 @@ class BalletModel(nn.Module):
         """
         kept = self.retained_visits(episodes, strategies)  # (B, V)
         visits = np.argsort(~kept, axis=1, kind="stable")[:, : int(kept.sum(1).max())]  # kept ones first, in order
-        steps = (visits[:, :, None] * self.task.stay + self._steps_of_visit).reshape(len(visits), -1)
+        steps = (visits[:, :, None] * self.task.visit_steps + self._steps_of_visit).reshape(len(visits), -1)
         return steps, np.repeat(np.take_along_axis(kept, visits, 1), len(self._steps_of_visit), axis=1)
 
     def _strategy_numbers(self, episodes: Episodes, strategies: np.ndarray | None) -> np.ndarray:
@@ -339,7 +341,7 @@ class BalletModel(nn.Module):
         self, steps: np.ndarray, is_kept: np.ndarray, episodes: Episodes, strategies: np.ndarray | None
     ) -> Tensor:
         """Rows of the time table of some steps, int64, (B, N)."""
-        units = steps + steps // self.task.stay if self.config.uses_action else steps
+        units = steps + steps // self.task.visit_steps if self.config.uses_action else steps
         index = self._indices_of(units, is_kept)
         if self.config.time_index == "slot":
             by_place = torch.from_numpy(self._strategy_numbers(episodes, strategies) >= STRATEGIES.index("lvfo"))
@@ -373,7 +375,7 @@ class BalletModel(nn.Module):
             Table with the actions below the frames, and rows, times and mask of N frames and as many actions as visits.
         """
         assert self.actions is not None
-        stay = self.task.stay
+        stay = self.task.visit_steps
         steps_per_visit = len(self._steps_of_visit)
         visits = steps[:, ::steps_per_visit] // stay  # (B, visits in memory)
         actions = np.roll(episodes.action[:, ::stay], -1, 1).astype(np.int64)  # the action after each visit, (B, V)

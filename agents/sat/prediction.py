@@ -17,10 +17,10 @@ from memenvs.agents.sat.allocator import AdaptiveAllocator, AllocatorConfig
 from memenvs.agents.sat.model import BalletModel
 from memenvs.checks import check_fields, choices_for
 from memenvs.retention import STRATEGIES, strategy_numbers
-from memenvs.room_ballet.descriptions import TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
 from memenvs.room_ballet.episodes import Episodes
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places
-from memenvs.room_ballet.tasks import NAMES, make_ballet
+from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ class BalletPrediction(PredictionModel):
         if (episodes.query_visit >= 0).all():
             kept = self.query_is_kept(batch)
             scores |= {"kept": kept.astype(float), "accuracy_kept": scores["accuracy"][kept]}
-        if len(self.model.task.questions) > 1:
-            for number, task in enumerate(TASKS):
-                scores[f"accuracy_{task}"] = scores["accuracy"][episodes.task == number]
+        if len(self.model.task.query_rules) > 1:
+            for number, task in enumerate(STRATEGY_TASKS):
+                scores[f"accuracy_{task}"] = scores["accuracy"][episodes.task_id == number]
         return scores
 
     def query_is_kept(self, batch: BalletBatch) -> np.ndarray:
@@ -110,8 +110,8 @@ class BalletPrediction(PredictionModel):
         the question is about the next or the opposite room: there it infers places from the rules of the walk.
         """
         task, capacity, config = self.model.task, self.model.capacity, self.model.config
-        if not config.uses_place and task.questions[0] in ("next", "opposite") and capacity is None:
-            return {"accuracy": ideal_without_places(task, batch.episodes, moves=config.uses_action)}
+        if not config.uses_place and task.query_rules[0] in ("next", "opposite") and capacity is None:
+            return {"accuracy": ideal_without_places(task, batch.episodes, moves_known=config.uses_action)}
         limit = task.visits if capacity is None else capacity
         return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, limit).accuracy}
 
@@ -192,7 +192,7 @@ class AllocatedBallet(BalletPrediction):
         super().__init__(model)
         self.config = config
         self.encoder = None
-        learned = held_out = torch.eye(len(TASKS))[:, None]
+        learned = held_out = torch.eye(len(STRATEGY_TASKS))[:, None]
         if config.task_input == "text":
             self.encoder = make_text_encoder(**config.encoder)
             learned, held_out = (_vectors(self.encoder, config.split, part) for part in ("train", "held_out"))
@@ -205,7 +205,7 @@ class AllocatedBallet(BalletPrediction):
         episodes = self.model.task.sample_batch(count, rng)
         vectors = self.held_out if step is None else self.learned
         which = rng.integers(vectors.shape[1], size=count)
-        tasks = vectors[torch.from_numpy(episodes.task.astype(np.int64)), torch.from_numpy(which)]
+        tasks = vectors[torch.from_numpy(episodes.task_id.astype(np.int64)), torch.from_numpy(which)]
         epsilon = 0.0 if step is None else self.allocator.config.epsilon_at(step)
         return BalletBatch(episodes, self.allocator.choose(tasks, epsilon, rng).cpu().numpy(), tasks)
 
@@ -232,8 +232,8 @@ class AllocatedBallet(BalletPrediction):
         assert batch.tasks is not None
         scores = super().scores(batch)
         shares = self.allocator.distribution(batch.tasks).cpu().double().numpy()
-        for number, task in enumerate(TASKS):
-            of_task = batch.episodes.task == number
+        for number, task in enumerate(STRATEGY_TASKS):
+            of_task = batch.episodes.task_id == number
             scores |= {f"q_{task}_{name}": shares[of_task, i] for i, name in enumerate(STRATEGIES)}
         return scores
 
@@ -255,7 +255,7 @@ class AllocatedBallet(BalletPrediction):
 
 def _vectors(encoder: TextEncoder, split: int, part: Literal["train", "held_out"]) -> Tensor:
     """Encode the descriptions of each task; float32, (tasks, descriptions, G)."""
-    texts = load_descriptions().part(split, part)
+    texts = load_descriptions().select(split, part)
     return torch.from_numpy(np.stack([encoder(each) for each in texts]))
 
 
@@ -272,7 +272,7 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
         ValueError: The environment is not a Room Ballet, or a setting is not allowed.
         TypeError: A setting does not exist.
     """
-    ids = {f"memenvs/RoomBallet-{name}-v0": name for name in NAMES}
+    ids = {f"memenvs/RoomBallet-{name}-v0": name for name in BALLET_NAMES}
     if env not in ids:
         raise ValueError(f"env must be one that can be learned by prediction, got {env!r}; {choices_for(env, ids)}")
     own = dict(settings)
@@ -294,7 +294,7 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
         if name not in known:
             raise ValueError(f"unknown setting {name!r} of allocation; {choices_for(name, known)}")
     config = AllocationConfig(**allocation)
-    if config.only_kept and model.task.asks_of_rooms:
+    if config.only_kept and model.task.queries_rooms:
         raise ValueError("only_kept must be False in a task with questions about rooms, not visits, got True")
     return AllocatedBallet(model, config)
 

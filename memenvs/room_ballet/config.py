@@ -7,7 +7,7 @@ from typing import Literal
 
 from memenvs.checks import check_fields
 from memenvs.room_ballet.descriptions import Part
-from memenvs.room_ballet.tasks import DEALT_ROOMS, BalletTask, Visiting, make_ballet
+from memenvs.room_ballet.tasks import RELEASE_ROOMS, BalletTask, StrategySchedule, make_ballet
 
 Obs = Literal["pixels", "symbols"]
 TaskAs = Literal["one_hot", "language"]
@@ -18,7 +18,7 @@ class BalletConfig:
     """Settings of every Room Ballet.
 
     Attributes:
-        obs: "pixels": frames are images; "symbols": they are numbers of rows of `memenvs.room_ballet.frames.frames()`.
+        obs: "pixels": frames are images; "symbols": they are numbers of rows of `memenvs.room_ballet.frames.frame_table()`.
     """
 
     obs: Obs = "pixels"
@@ -26,7 +26,7 @@ class BalletConfig:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def ballet(self, name: str) -> BalletTask:
+    def make_ballet_task(self, name: str) -> BalletTask:
         """The task of this name with these settings; errors as `make_ballet`."""
         own = {"obs", "task_as", "split", "part"}
         return make_ballet(
@@ -54,7 +54,7 @@ class ScheduleConfig(BalletConfig):
             where only such visits are asked about as the strategy that solves the task has kept.
     """
 
-    schedule: Visiting = "histogram"
+    schedule: StrategySchedule = "histogram"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class RoomsConfig(ScheduleConfig):
         rooms: 4 ... 12; with `schedule="histogram"` only. R rooms are visited 16 - R, 3, 2 times and the others once.
     """
 
-    rooms: int = DEALT_ROOMS
+    rooms: int = RELEASE_ROOMS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from memenvs.room_ballet.episodes import CELLS, FRAMES
+from memenvs.room_ballet.episodes import NUM_CELLS, NUM_FRAMES
 
 #: Pixels along a cell, and cells along a frame: a wall of one cell around a floor of 3 x 3.
-CELL = 9
-BOARD = 5
-SIDE = BOARD * CELL
+CELL_PIXELS = 9
+FRAME_CELLS = 5
+FRAME_PIXELS = FRAME_CELLS * CELL_PIXELS
 WALL = (40, 40, 40)
 FLOOR = (0, 0, 0)
 
@@ -69,28 +69,28 @@ def _diagonals(i: np.ndarray, j: np.ndarray) -> np.ndarray:
 @cache
 def sprites() -> np.ndarray:
     """Dancers on a cell of floor, shape * 19 + colour; uint8, (285, 9, 9, 3), read-only."""
-    i, j = np.mgrid[:CELL, :CELL]
+    i, j = np.mgrid[:CELL_PIXELS, :CELL_PIXELS]
     masks = np.stack([mask(i, j) for mask in SHAPES.values()])
     colours = np.array(list(COLOURS.values()), np.uint8)
     made = np.where(masks[:, None, :, :, None], colours[:, None, None], np.array(FLOOR, np.uint8))
-    made = made.reshape(-1, CELL, CELL, 3)
+    made = made.reshape(-1, CELL_PIXELS, CELL_PIXELS, 3)
     made.flags.writeable = False
     return made
 
 
 def empty_room() -> np.ndarray:
     """Walls and floor without a dancer; uint8, (45, 45, 3)."""
-    room = np.full((SIDE, SIDE, 3), WALL, np.uint8)
-    room[CELL:-CELL, CELL:-CELL] = FLOOR
+    room = np.full((FRAME_PIXELS, FRAME_PIXELS, 3), WALL, np.uint8)
+    room[CELL_PIXELS:-CELL_PIXELS, CELL_PIXELS:-CELL_PIXELS] = FLOOR
     return room
 
 
 @cache
-def frames() -> np.ndarray:
+def frame_table() -> np.ndarray:
     """All frames, rendered once: dancer * 9 + cell, the cell counted row by row; uint8, (2565, 45, 45, 3), read-only."""
-    made = np.tile(empty_room(), (FRAMES, 1, 1, 1))
-    for cell in range(CELLS):
-        top, left = CELL * (1 + cell // 3), CELL * (1 + cell % 3)
-        made[cell::CELLS, top : top + CELL, left : left + CELL] = sprites()
+    made = np.tile(empty_room(), (NUM_FRAMES, 1, 1, 1))
+    for cell in range(NUM_CELLS):
+        top, left = CELL_PIXELS * (1 + cell // 3), CELL_PIXELS * (1 + cell % 3)
+        made[cell::NUM_CELLS, top : top + CELL_PIXELS, left : left + CELL_PIXELS] = sprites()
     made.flags.writeable = False
     return made

@@ -8,14 +8,14 @@ import numpy as np
 from numba import njit
 
 from memenvs.retention import Count, retained
-from memenvs.room_ballet.dances import DANCES, PERFORMANCES
-from memenvs.room_ballet.episodes import CELLS, PERFORMANCE, Episodes
-from memenvs.room_ballet.schedules import WALK
+from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
+from memenvs.room_ballet.episodes import NUM_CELLS, PERFORMANCE_STEPS, Episodes
+from memenvs.room_ballet.schedules import ROOM_STEPS
 from memenvs.room_ballet.tasks import BalletTask
 
 
 @dataclass(frozen=True, eq=False)
-class Ideal:
+class ObserverScores:
     """What an ideal observer makes of B episodes.
 
     Attributes:
@@ -34,7 +34,7 @@ def ideal_observer(
     capacity: int | None = None,
     *,
     count: Count = "occupancy",
-) -> Ideal:
+) -> ObserverScores:
     """Recalls all that memory has kept, and guesses otherwise.
 
     Of the dances that agree with the frames in memory it answers the one that fewest visits in memory show (of several any), which is the better
@@ -57,16 +57,16 @@ def ideal_observer(
     kept = retained(episodes.visit_place, strategy, capacity, count=count, n_places=task.rooms)
     possible = possible_dances(task, episodes, np.take_along_axis(kept, episodes.visit.astype(np.intp), 1))
     shown = np.zeros(possible.shape, np.int64)
-    if not task.asks_of_rooms:
+    if not task.queries_rooms:
         cell = np.arange(len(shown))[:, None] * len(DANCES) + episodes.visit_dance
         shown = np.bincount(cell[kept], minlength=shown.size).reshape(shown.shape)
     fewest = np.where(possible, shown, task.visits + 1).min(1, keepdims=True)
     guesses = possible & (shown == fewest)
     is_right = guesses[np.arange(len(guesses)), episodes.label]
-    return Ideal(retained=np.logical_not(possible.all(1)), accuracy=is_right / guesses.sum(1))
+    return ObserverScores(retained=np.logical_not(possible.all(1)), accuracy=is_right / guesses.sum(1))
 
 
-def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves: bool = False) -> np.ndarray:
+def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves_known: bool = False) -> np.ndarray:
     """What is possible where rooms are asked about and no place is known: all frames with their times, and the rules of the walk.
 
     Which dancers lived side by side, the walk has shown. All ways to lay them out in the rooms that agree with it are weighed by the chance that the
@@ -75,7 +75,7 @@ def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves: bool = 
     Args:
         task: What the episodes are of; one that asks about rooms after a walk ("Next", "Opposite").
         episodes: B of them.
-        moves: Whether it is also known which way each move went.
+        moves_known: Whether it is also known which way each move went.
 
     Returns:
         float64, (B,); chance that the best answer is right.
@@ -84,15 +84,15 @@ def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves: bool = 
         ValueError: The task is another one, or the episodes are of another one.
     """
     _check_visits(task, episodes)
-    if not task.asks_of_rooms or task.schedule not in ("grid_walk", "ring"):
+    if not task.queries_rooms or task.schedule not in ("grid_walk", "ring"):
         raise ValueError(f"task must ask about rooms after a walk, got {task}")
     cells = {tuple(position): room for room, position in enumerate(task.positions.tolist())}
     beside = np.array(
-        [[cells.get((column + right, row + down), -1) for down, right in WALK.tolist()] for column, row in cells]
+        [[cells.get((column + right, row + down), -1) for down, right in ROOM_STEPS.tolist()] for column, row in cells]
     )
-    accuracy, actions = np.zeros(len(episodes)), episodes.action[:, :: task.stay]
+    accuracy, actions = np.zeros(len(episodes)), episodes.action[:, :: task.visit_steps]
     asked, answer = episodes.query_place, task.answer_room
-    _weigh_layouts(episodes.visit_place, actions, episodes.room_dance, asked, answer, beside, moves, accuracy)
+    _weigh_layouts(episodes.visit_place, actions, episodes.room_dance, asked, answer, beside, moves_known, accuracy)
     return accuracy
 
 
@@ -122,8 +122,8 @@ def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | Non
     if kept.shape != episodes.frame.shape:
         raise ValueError(f"kept must have the shape {episodes.frame.shape}, got {kept.shape}")
     possible = np.ones((len(episodes), len(DANCES)), bool)
-    answer = task.answer_room if task.asks_of_rooms else np.zeros(0, np.int64)
-    _rule_out(episodes.frame, episodes.place, episodes.query, kept, answer, PERFORMANCES, possible)
+    answer = task.answer_room if task.queries_rooms else np.zeros(0, np.int64)
+    _rule_out(episodes.frame, episodes.place, episodes.query, kept, answer, PERFORMANCE_CELLS, possible)
     return possible
 
 
@@ -139,15 +139,15 @@ def _rule_out(
 ) -> None:  # pragma: no cover  (compiled)
     """Clears the dances that some frame in memory contradicts; `answer` is empty where a dancer is asked about and not a room."""
     for b in range(len(frame)):
-        look, room = query[b] // CELLS, -1
+        look, room = query[b] // NUM_CELLS, -1
         for t in range(frame.shape[1]):
-            if kept[b, t] and frame[b, t] // CELLS == look and len(answer):
+            if kept[b, t] and frame[b, t] // NUM_CELLS == look and len(answer):
                 room = answer[place[b, t]]
         for t in range(frame.shape[1]):
-            is_it = place[b, t] == room if len(answer) else frame[b, t] // CELLS == look
+            is_it = place[b, t] == room if len(answer) else frame[b, t] // NUM_CELLS == look
             if kept[b, t] and is_it:
                 for dance in range(len(performances)):
-                    possible[b, dance] &= performances[dance, t % PERFORMANCE] == frame[b, t] % CELLS
+                    possible[b, dance] &= performances[dance, t % PERFORMANCE_STEPS] == frame[b, t] % NUM_CELLS
 
 
 @njit(nogil=True, cache=True)
@@ -182,7 +182,7 @@ def _weigh_layouts(
                 went[last, dancer_of[here]] = actions[b, v]
         room, dancer_in = np.full(rooms, -1), np.full(rooms, -1)
         tried = np.zeros(rooms, np.int64)
-        weight = np.zeros(len(PERFORMANCES))
+        weight = np.zeros(len(PERFORMANCE_CELLS))
         depth = 0
         while depth >= 0:
             if depth == count:

@@ -11,14 +11,14 @@ import numpy as np
 from numba import njit
 
 from memenvs.random import draw_below
-from memenvs.room_ballet.episodes import COLOURS, DANCERS, NO_ACTION, PERFORMANCE, SHAPES
+from memenvs.room_ballet.episodes import NO_ACTION, NUM_COLOURS, NUM_DANCERS, NUM_SHAPES, PERFORMANCE_STEPS
 
 Schedule = Literal["histogram", "grid_walk", "short_stay", "ring", "aba"]
 #: Which of the shuffled dances each slot of the histogram shows: room A all of them, three more visits of B, two of C, five single ones.
 _DEALT = np.array([0, 1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 0, 1, 0, 2, 3, 5, 6])
 #: Row and column steps of actions: right, left, up, down where a blocked move is drawn again; up, down, left, right in Short Stay.
-WALK = np.array([[0, 1], [0, -1], [-1, 0], [1, 0]])
-_SHORT_STAY = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
+ROOM_STEPS = np.array([[0, 1], [0, -1], [-1, 0], [1, 0]])
+_SHORT_STAY_STEPS = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
 
 
 @njit(nogil=True, cache=True)
@@ -73,7 +73,7 @@ def draw_histogram(
 
 
 @njit(nogil=True, cache=True)
-def draw_walk(
+def draw_room_path(
     state: np.ndarray, size: int, is_ring: bool, place: np.ndarray, action: np.ndarray
 ) -> None:  # pragma: no cover  (compiled)
     """A walk over size x size rooms from a random one; a blocked move is drawn again.
@@ -101,7 +101,7 @@ def draw_walk(
                 if v > 0:
                     while True:
                         move = draw_below(state, b, 4)
-                        row, column = at // size + WALK[move, 0], at % size + WALK[move, 1]
+                        row, column = at // size + ROOM_STEPS[move, 0], at % size + ROOM_STEPS[move, 1]
                         if 0 <= row < size and 0 <= column < size and row * size + column != middle:
                             break
                     at, action[b, v] = row * size + column, move
@@ -131,7 +131,7 @@ def draw_short_stay(
             action[b, t] = NO_ACTION
             if t > 0:
                 move = draw_below(state, b, 4)
-                to_row, to_column = row + _SHORT_STAY[move, 0], column + _SHORT_STAY[move, 1]
+                to_row, to_column = row + _SHORT_STAY_STEPS[move, 0], column + _SHORT_STAY_STEPS[move, 1]
                 if 0 <= to_row < size and 0 <= to_column < size:
                     row, column = to_row, to_column
                 action[b, t] = move
@@ -160,12 +160,12 @@ def draw_dancers_of_rooms(
         dancer: Written: int16, (B, rooms); shape * 19 + colour.
         dance: Written: int8, (B, rooms).
     """
-    taken = np.full(DANCERS, -1, np.int64)  # the last episode with this look
+    taken = np.full(NUM_DANCERS, -1, np.int64)  # the last episode with this look
     for b in range(len(state)):
         for room in range(dancer.shape[1]):
-            look = draw_below(state, b, DANCERS)
+            look = draw_below(state, b, NUM_DANCERS)
             while taken[look] == b:
-                look = draw_below(state, b, DANCERS)
+                look = draw_below(state, b, NUM_DANCERS)
             taken[look] = b
             dancer[b, room], dance[b, room] = look, draw_below(state, b, 8)
 
@@ -183,19 +183,19 @@ def draw_dancers_of_visits(
         dancer: Written: int16, (B, 18); shape * 19 + colour.
         dance: Written: int8, (B, 18).
     """
-    shapes, colours, dances = np.zeros(SHAPES, np.int64), np.zeros(COLOURS, np.int64), np.zeros(8, np.int64)
+    shapes, colours, dances = np.zeros(NUM_SHAPES, np.int64), np.zeros(NUM_COLOURS, np.int64), np.zeros(8, np.int64)
     for b in range(len(state)):
         for values in (shapes, colours, dances):
             _count_up(values)
             _shuffle(state, b, values, 0, len(values))
         for v in range(slot.shape[1]):
             s = slot[b, v]
-            dancer[b, v] = shapes[s % SHAPES] * COLOURS + colours[s]
+            dancer[b, v] = shapes[s % NUM_SHAPES] * NUM_COLOURS + colours[s]
             dance[b, v] = dances[_DEALT[s]] if is_dealt else draw_below(state, b, 8)
 
 
 @njit(nogil=True, cache=True)
-def choose(state: np.ndarray, allowed: np.ndarray) -> np.ndarray:  # pragma: no cover  (compiled)
+def draw_index(state: np.ndarray, allowed: np.ndarray) -> np.ndarray:  # pragma: no cover  (compiled)
     """One of the allowed numbers of each episode, all as likely.
 
     Args:
@@ -221,7 +221,7 @@ def choose(state: np.ndarray, allowed: np.ndarray) -> np.ndarray:  # pragma: no 
 
 
 @njit(nogil=True, cache=True)
-def show(
+def expand_visits(
     visit_place: np.ndarray,
     visit_dancer: np.ndarray,
     visit_dance: np.ndarray,
@@ -238,6 +238,6 @@ def show(
     for b in range(len(frame)):
         for t in range(steps):
             v = t // stay
-            frame[b, t] = visit_dancer[b, v] * 9 + performances[visit_dance[b, v], t % PERFORMANCE]
+            frame[b, t] = visit_dancer[b, v] * 9 + performances[visit_dance[b, v], t % PERFORMANCE_STEPS]
             place[b, t], visit[b, t] = visit_place[b, v], v
             action[b, t] = visit_action[b, v] if t % stay == 0 else NO_ACTION

@@ -14,19 +14,19 @@ import numpy as np
 from memenvs.checks import check_int, choices_for, is_int
 from memenvs.retention import retained
 from memenvs.room_ballet import schedules
-from memenvs.room_ballet.dances import PERFORMANCES
-from memenvs.room_ballet.descriptions import TASKS
-from memenvs.room_ballet.episodes import CELLS, CENTRE, NO_ACTION, PERFORMANCE, Episodes
+from memenvs.room_ballet.dances import PERFORMANCE_CELLS
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS
+from memenvs.room_ballet.episodes import CENTRE_CELL, NO_ACTION, NUM_CELLS, PERFORMANCE_STEPS, Episodes
 
 #: What is asked: the dance of the dancer itself, of the next room clockwise, of the room opposite; or of one visit, chosen as the task says.
-Question = Literal["own", "next", "opposite", "fifo", "lifo", "lvfo", "mvfo", "initial"]
+QueryRule = Literal["own", "next", "opposite", "fifo", "lifo", "lvfo", "mvfo", "initial"]
 #: How visits come about in the tasks of the four strategies.
-Visiting = Literal["histogram", "grid_walk"]
+StrategySchedule = Literal["histogram", "grid_walk"]
 #: Rooms of the tasks of the four strategies, for which the release deals dances in a way of its own, and what else MVFO may have.
-DEALT_ROOMS = 8
-FEWEST_ROOMS, MOST_ROOMS = 4, 12
+RELEASE_ROOMS = 8
+MIN_ROOMS, MAX_ROOMS = 4, 12
 #: Rooms along a side in Short Stay.
-SIZES = (3, 4, 5)
+SHORT_STAY_SIZES = (3, 4, 5)
 #: The way around the rooms of a 3 x 3 grid, clockwise.
 _RING = (0, 1, 2, 5, 8, 7, 6, 3)
 
@@ -39,8 +39,8 @@ class BalletTask:
         schedule: How the walker goes from room to room (`memenvs.room_ballet.schedules`).
         rooms: Number of places.
         visits: Visits in an episode (V); in Short Stay, where the walker may move at every step, the number of steps.
-        stay: Steps of a visit.
-        questions: What is asked: one question, or those of the four tasks in the order of `memenvs.room_ballet.descriptions.TASKS`.
+        visit_steps: Steps of a visit.
+        query_rules: What is asked: one question, or those of the four tasks in the order of `memenvs.room_ballet.descriptions.STRATEGY_TASKS`.
         capacity: Visits that the memory has room for in the published protocol; None for all.
 
     Source:
@@ -50,28 +50,28 @@ class BalletTask:
     schedule: schedules.Schedule
     rooms: int
     visits: int
-    stay: int = PERFORMANCE
-    questions: tuple[Question, ...]
+    visit_steps: int = PERFORMANCE_STEPS
+    query_rules: tuple[QueryRule, ...]
     capacity: int | None = None
 
     @property
     def steps(self) -> int:
         """T, steps of an episode before the question."""
-        return self.visits * self.stay
+        return self.visits * self.visit_steps
 
     @property
-    def asks_of_rooms(self) -> bool:
+    def queries_rooms(self) -> bool:
         """Whether each room has its dancer, so that a question is about a room; else every visit finds a new one, and it is about a visit."""
-        return self.questions[0] in ("own", "next", "opposite")
+        return self.query_rules[0] in ("own", "next", "opposite")
 
     @cached_property
     def answer_room(self) -> np.ndarray:
         """int64, (rooms,); the room whose dance is right when its number's dancer is asked about, -1 for one that is not asked about."""
         answer = np.arange(self.rooms)
-        if self.questions[0] == "next":
+        if self.query_rules[0] == "next":
             answer[:] = -1
             answer[list(_RING)] = np.roll(_RING, -1)
-        elif self.questions[0] == "opposite":
+        elif self.query_rules[0] == "opposite":
             answer = answer[::-1].copy()
         return answer
 
@@ -80,7 +80,7 @@ class BalletTask:
         """int64, (rooms, 2); column and row of each room, for maps. Where the visits are no walk rooms only have numbers, and are put in rows."""
         cells = np.arange(self.rooms)
         if self.schedule == "ring":
-            cells += cells >= CENTRE
+            cells += cells >= CENTRE_CELL
         columns = self.side
         return np.column_stack([cells % columns, cells // columns])
 
@@ -108,12 +108,12 @@ class BalletTask:
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
         keys = rng.integers(2**63, size=batch)
-        count = len(self.questions)
+        count = len(self.query_rules)
         if count > 1:
             keys = keys - keys % count + (keys[0] % count + np.arange(batch)) % count
-        return self.make(keys)
+        return self.make_episodes(keys)
 
-    def make(self, keys: np.ndarray) -> Episodes:
+    def make_episodes(self, keys: np.ndarray) -> Episodes:
         """The episodes of these keys.
 
         Args:
@@ -127,8 +127,10 @@ class BalletTask:
             raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
         keys = keys.astype(np.int64)
         state = keys.astype(np.uint64)
-        of_question = np.array([TASKS.index(name) if name in TASKS else 0 for name in self.questions], np.int8)
-        task = of_question[keys % len(self.questions)]
+        of_question = np.array(
+            [STRATEGY_TASKS.index(name) if name in STRATEGY_TASKS else 0 for name in self.query_rules], np.int8
+        )
+        task = of_question[keys % len(self.query_rules)]
         drawn = self._draw(state, task)
         while (
             lacking := ~drawn["allowed"].any(1)
@@ -137,20 +139,20 @@ class BalletTask:
             for name, values in self._draw(again, task[lacking]).items():
                 drawn[name][lacking] = values
             state[lacking] = again
-        chosen = schedules.choose(state, drawn.pop("allowed"))
+        chosen = schedules.draw_index(state, drawn.pop("allowed"))
         shown = {name: np.zeros((len(keys), self.steps), np.int16) for name in ("frame", "place", "visit")}
         shown["action"] = np.zeros((len(keys), self.steps), np.int8)
         visited = [drawn[f"visit_{name}"] for name in ("place", "dancer", "dance")]
-        show: Callable[..., None] = schedules.show
-        show(*visited, drawn.pop("visit_action"), PERFORMANCES, *shown.values())
+        show: Callable[..., None] = schedules.expand_visits
+        show(*visited, drawn.pop("visit_action"), PERFORMANCE_CELLS, *shown.values())
 
         blank = np.zeros(len(keys), np.int16)
         unasked = Episodes(
-            **shown, **drawn, task=task, key=keys, query=blank, label=blank, query_place=blank, query_visit=blank
+            **shown, **drawn, task_id=task, key=keys, query=blank, label=blank, query_place=blank, query_visit=blank
         )
-        return self._asked(unasked, chosen)
+        return self._set_query(unasked, chosen)
 
-    def ask(self, episodes: Episodes, query: np.ndarray) -> Episodes:
+    def with_query(self, episodes: Episodes, query: np.ndarray) -> Episodes:
         """The same episodes with other questions.
 
         Args:
@@ -162,7 +164,7 @@ class BalletTask:
                 itself asks about.)
         """
         query = np.asarray(query)
-        what, count = ("room", self.rooms) if self.asks_of_rooms else ("visit", self.visits)
+        what, count = ("room", self.rooms) if self.queries_rooms else ("visit", self.visits)
         if (
             query.shape != (len(episodes),)
             or query.dtype.kind not in "iu"
@@ -172,13 +174,13 @@ class BalletTask:
             raise ValueError(
                 f"query must be the number of a {what}, 0 ... {count - 1}, for each of {len(episodes)} episodes, got {query}"
             )
-        if self.asks_of_rooms:
-            can = self._answerable(self._seen(episodes.visit_place))
+        if self.queries_rooms:
+            can = self._valid_query_rooms(self._visited_rooms(episodes.visit_place))
             for b in np.flatnonzero(~can[np.arange(len(can)), query]).tolist():
                 raise ValueError(
                     f"query must be a room that was visited and whose answer was, one of {np.flatnonzero(can[b]).tolist()}, got {query[b]}"
                 )
-        return self._asked(episodes, query)
+        return self._set_query(episodes, query)
 
     def _draw(self, state: np.ndarray, task: np.ndarray) -> dict[str, np.ndarray]:
         """Visits and dancers of `Episodes`, `visit_action`, and what may be asked: `allowed`, bool, (B, rooms) or (B, V)."""
@@ -192,19 +194,23 @@ class BalletTask:
         elif self.schedule == "aba":
             schedules.draw_aba(state, self.rooms, place)
         else:
-            schedules.draw_walk(state, self.side, self.schedule == "ring", place, action)
+            schedules.draw_room_path(state, self.side, self.schedule == "ring", place, action)
         of_rooms: dict[str, np.ndarray] = {"room_dancer": np.full((len(state), self.rooms), -1, np.int16)}
         of_rooms["room_dance"] = of_rooms["room_dancer"].astype(np.int8)
-        if self.asks_of_rooms:
+        if self.queries_rooms:
             schedules.draw_dancers_of_rooms(state, *of_rooms.values())
             dancer, dance = (np.take_along_axis(each, place.astype(np.intp), 1) for each in of_rooms.values())
             short_stay = self.schedule == "short_stay"
-            allowed = np.ones((len(state), self.rooms), bool) if short_stay else self._answerable(self._seen(place))
+            allowed = (
+                np.ones((len(state), self.rooms), bool)
+                if short_stay
+                else self._valid_query_rooms(self._visited_rooms(place))
+            )
         else:
             dancer, dance = np.zeros(place.shape, np.int16), np.zeros(place.shape, np.int8)
-            is_dealt = self.schedule == "histogram" and self.rooms == DEALT_ROOMS
+            is_dealt = self.schedule == "histogram" and self.rooms == RELEASE_ROOMS
             schedules.draw_dancers_of_visits(state, slot, is_dealt, dancer, dance)
-            allowed = self._visits_asked(state, place, task)
+            allowed = self._valid_query_visits(state, place, task)
         visits: dict[str, np.ndarray] = {
             "visit_place": place,
             "visit_action": action,
@@ -213,14 +219,14 @@ class BalletTask:
         }
         return {**visits, **of_rooms, "allowed": allowed}
 
-    def _visits_asked(self, state: np.ndarray, place: np.ndarray, task: np.ndarray) -> np.ndarray:
+    def _valid_query_visits(self, state: np.ndarray, place: np.ndarray, task: np.ndarray) -> np.ndarray:
         """bool, (B, V); which visits may be asked about."""
         number = np.arange(self.visits)
-        if self.questions == ("initial",):
+        if self.query_rules == ("initial",):
             return np.broadcast_to(number < self.rooms - 1, place.shape).copy()
         came = (place[:, :, None] == np.arange(self.rooms)).cumsum(1)  # visits of each room so far, this one included
         times = came[:, -1]
-        busiest = schedules.choose(state, times == times.max(1, keepdims=True))
+        busiest = schedules.draw_index(state, times == times.max(1, keepdims=True))
         of_room = place.astype(np.intp)
         is_last = came[np.arange(len(place))[:, None], number, of_room] == np.take_along_axis(times, of_room, 1)
         rules = {
@@ -229,25 +235,25 @@ class BalletTask:
             "lvfo": place == busiest[:, None],
             "mvfo": is_last,
         }
-        allowed = np.stack([rules[name] for name in TASKS])[task, np.arange(len(place))]
+        allowed = np.stack([rules[name] for name in STRATEGY_TASKS])[task, np.arange(len(place))]
         if self.schedule == "grid_walk":  # here the strategy that solves a task may lose some of what it could be asked
             allowed &= retained(place, task, self.capacity)
         return allowed
 
-    def _seen(self, place: np.ndarray) -> np.ndarray:
+    def _visited_rooms(self, place: np.ndarray) -> np.ndarray:
         """bool, (B, rooms); rooms that were visited."""
         seen = np.zeros((len(place), self.rooms), bool)
         seen[np.arange(len(place))[:, None], place] = True
         return seen
 
-    def _answerable(self, seen: np.ndarray) -> np.ndarray:
+    def _valid_query_rooms(self, seen: np.ndarray) -> np.ndarray:
         """bool, (B, rooms); rooms that can be asked about: the room and that of the answer were visited."""
         return (self.answer_room >= 0) & seen & seen[:, self.answer_room]
 
-    def _asked(self, episodes: Episodes, query: np.ndarray) -> Episodes:
+    def _set_query(self, episodes: Episodes, query: np.ndarray) -> Episodes:
         """The episodes with these rooms or visits asked about."""
         rows = np.arange(len(query))
-        if self.asks_of_rooms:
+        if self.queries_rooms:
             place, visit = query, np.full(len(query), -1)
             dancer, dance = episodes.room_dancer[rows, query], episodes.room_dance[rows, self.answer_room[query]]
         else:
@@ -255,7 +261,7 @@ class BalletTask:
             dancer, dance = episodes.visit_dancer[rows, query], episodes.visit_dance[rows, query]
         return replace(
             episodes,
-            query=(dancer * CELLS + CENTRE).astype(np.int16),
+            query=(dancer * NUM_CELLS + CENTRE_CELL).astype(np.int16),
             label=dance.astype(np.int8),
             query_place=place.astype(np.int16),
             query_visit=visit.astype(np.int16),
@@ -263,52 +269,54 @@ class BalletTask:
 
 
 def _next() -> BalletTask:
-    return BalletTask(schedule="grid_walk", rooms=9, visits=40, questions=("next",))
+    return BalletTask(schedule="grid_walk", rooms=9, visits=40, query_rules=("next",))
 
 
 def _short_stay(size: int = 3) -> BalletTask:
-    if not is_int(size) or size not in SIZES:
-        raise ValueError(f"size must be one of {SIZES}, got {size!r}")
-    return BalletTask(schedule="short_stay", rooms=size**2, visits=1280, stay=1, questions=("own",))
+    if not is_int(size) or size not in SHORT_STAY_SIZES:
+        raise ValueError(f"size must be one of {SHORT_STAY_SIZES}, got {size!r}")
+    return BalletTask(schedule="short_stay", rooms=size**2, visits=1280, visit_steps=1, query_rules=("own",))
 
 
 def _opposite() -> BalletTask:
-    return BalletTask(schedule="ring", rooms=8, visits=40, questions=("opposite",))
+    return BalletTask(schedule="ring", rooms=8, visits=40, query_rules=("opposite",))
 
 
 def _aba() -> BalletTask:
-    return BalletTask(schedule="aba", rooms=8, visits=18, questions=("initial",), capacity=8)
+    return BalletTask(schedule="aba", rooms=8, visits=18, query_rules=("initial",), capacity=8)
 
 
-def _of_strategies(schedule: Visiting, questions: tuple[Question, ...], rooms: int = DEALT_ROOMS) -> BalletTask:
-    if schedule not in get_args(Visiting):
-        raise ValueError(f"unknown schedule {schedule!r}; {choices_for(schedule, get_args(Visiting))}")
-    if not is_int(rooms) or not FEWEST_ROOMS <= rooms <= MOST_ROOMS:
-        raise ValueError(f"rooms must be an integer of {FEWEST_ROOMS} to {MOST_ROOMS}, got {rooms!r}")
+def _of_strategies(
+    schedule: StrategySchedule, questions: tuple[QueryRule, ...], rooms: int = RELEASE_ROOMS
+) -> BalletTask:
+    if schedule not in get_args(StrategySchedule):
+        raise ValueError(f"unknown schedule {schedule!r}; {choices_for(schedule, get_args(StrategySchedule))}")
+    if not is_int(rooms) or not MIN_ROOMS <= rooms <= MAX_ROOMS:
+        raise ValueError(f"rooms must be an integer of {MIN_ROOMS} to {MAX_ROOMS}, got {rooms!r}")
     if schedule == "grid_walk":
-        if rooms != DEALT_ROOMS:
+        if rooms != RELEASE_ROOMS:
             raise ValueError(f"rooms can be chosen with schedule 'histogram' only ('grid_walk' has 3 x 3), got {rooms}")
-        return BalletTask(schedule=schedule, rooms=9, visits=18, questions=questions, capacity=9)
-    return BalletTask(schedule=schedule, rooms=rooms, visits=18, questions=questions, capacity=rooms + 1)
+        return BalletTask(schedule=schedule, rooms=9, visits=18, query_rules=questions, capacity=9)
+    return BalletTask(schedule=schedule, rooms=rooms, visits=18, query_rules=questions, capacity=rooms + 1)
 
 
-def _fifo(schedule: Visiting = "histogram") -> BalletTask:
+def _fifo(schedule: StrategySchedule = "histogram") -> BalletTask:
     return _of_strategies(schedule, ("fifo",))
 
 
-def _lifo(schedule: Visiting = "histogram") -> BalletTask:
+def _lifo(schedule: StrategySchedule = "histogram") -> BalletTask:
     return _of_strategies(schedule, ("lifo",))
 
 
-def _lvfo(schedule: Visiting = "histogram") -> BalletTask:
+def _lvfo(schedule: StrategySchedule = "histogram") -> BalletTask:
     return _of_strategies(schedule, ("lvfo",))
 
 
-def _mvfo(schedule: Visiting = "histogram", rooms: int = DEALT_ROOMS) -> BalletTask:
+def _mvfo(schedule: StrategySchedule = "histogram", rooms: int = RELEASE_ROOMS) -> BalletTask:
     return _of_strategies(schedule, ("mvfo",), rooms)
 
 
-def _multi_task(schedule: Visiting = "histogram") -> BalletTask:
+def _multi_task(schedule: StrategySchedule = "histogram") -> BalletTask:
     return _of_strategies(schedule, ("fifo", "lifo", "lvfo", "mvfo"))
 
 
@@ -326,14 +334,14 @@ _MAKERS: Mapping[str, Callable[..., BalletTask]] = MappingProxyType(
     }
 )
 #: Names of the tasks, as in the ids.
-NAMES = tuple(_MAKERS)
+BALLET_NAMES = tuple(_MAKERS)
 
 
 def make_ballet(name: str, **settings: object) -> BalletTask:
     """The task of an id.
 
     Args:
-        name: What stands between "RoomBallet-" and the version: one of `NAMES`.
+        name: What stands between "RoomBallet-" and the version: one of `BALLET_NAMES`.
         **settings: Of "ShortStay": `size`, 3 (default), 4 or 5 rooms along a side. Of "FIFO", "LIFO", "MVFO", "LVFO" and "MultiTask": `schedule`,
             "histogram" (default, as in the release: 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits) or "grid_walk" (as in the article: a walk
             over 3 x 3 rooms; what the task's strategy has lost is not asked, and if nothing is left the walk is drawn again).
@@ -344,7 +352,7 @@ def make_ballet(name: str, **settings: object) -> BalletTask:
         TypeError: A setting is unknown to the task.
     """
     if name not in _MAKERS:
-        raise ValueError(f"unknown ballet {name!r}; {choices_for(name, NAMES)}")
+        raise ValueError(f"unknown ballet {name!r}; {choices_for(name, BALLET_NAMES)}")
     known = list(inspect.signature(_MAKERS[name]).parameters)
     for setting in settings:
         if setting not in known:

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from memenvs.retention import retained
 from memenvs.room_ballet import schedules
-from memenvs.room_ballet.dances import PERFORMANCES
-from memenvs.room_ballet.descriptions import TASKS
+from memenvs.room_ballet.dances import PERFORMANCE_CELLS
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import Episodes
-from memenvs.room_ballet.tasks import NAMES, BalletTask, make_ballet
+from memenvs.room_ballet.tasks import BALLET_NAMES, BalletTask, make_ballet
 
 RING = [0, 1, 2, 5, 8, 7, 6, 3]
 
@@ -47,19 +47,19 @@ def test_numbers_are_those_of_splitmix64():
     """The first two outputs for seed 0, as published with the generator, are 0xE220A8397B1DCDAF and 0x6E789E6AA1B965F4."""
     state = np.zeros(1, np.uint64)
     for output in (0xE220A839, 0x6E789E6A):
-        assert schedules.choose(state, np.ones((1, 1000), bool)) == output * 1000 >> 32
+        assert schedules.draw_index(state, np.ones((1, 1000), bool)) == output * 1000 >> 32
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BALLET_NAMES)
 @settings(max_examples=10, deadline=None)
 @given(batch=st.integers(1, 9), seed=st.integers(0, 2**32))
 def test_a_batch_is_as_many_episodes_made_alone(name, batch, seed):
     task = make_ballet(name)
     episodes = task.sample_batch(batch, np.random.default_rng(seed))
-    assert equal(episodes, task.make(episodes.key))
+    assert equal(episodes, task.make_episodes(episodes.key))
     for b in range(batch):
-        assert equal(rows(episodes, slice(b, b + 1)), task.make(episodes.key[b : b + 1]))
-    if len(task.questions) == 1:
+        assert equal(rows(episodes, slice(b, b + 1)), task.make_episodes(episodes.key[b : b + 1]))
+    if len(task.query_rules) == 1:
         rng = np.random.default_rng(seed)
         for b in range(batch):
             assert equal(rows(episodes, slice(b, b + 1)), task.sample_batch(1, rng))
@@ -67,8 +67,8 @@ def test_a_batch_is_as_many_episodes_made_alone(name, batch, seed):
 
 def test_tasks_follow_each_other_in_a_batch():
     task, episodes = sample("MultiTask", 32)
-    assert (np.diff(episodes.task) % 4 == 1).all()
-    starts = {int(task.sample_batch(1, np.random.default_rng(seed)).task[0]) for seed in range(40)}
+    assert (np.diff(episodes.task_id) % 4 == 1).all()
+    starts = {int(task.sample_batch(1, np.random.default_rng(seed)).task_id[0]) for seed in range(40)}
     assert starts == {0, 1, 2, 3}
 
 
@@ -77,21 +77,21 @@ def test_tasks_follow_each_other_in_a_batch():
 
 @pytest.mark.parametrize(
     ("name", "kwargs"),
-    [(name, {}) for name in NAMES]
+    [(name, {}) for name in BALLET_NAMES]
     + [("ShortStay", {"size": 5}), ("MVFO", {"rooms": 12}), ("LVFO", {"schedule": "grid_walk"})],
 )
 def test_steps_show_the_visits(name, kwargs):
     task, episodes = sample(name, 50, **kwargs)
     steps = np.arange(task.steps)
     assert task.steps == (576 if task.visits == 18 else 1280)
-    assert (episodes.visit == steps // task.stay).all()
+    assert (episodes.visit == steps // task.visit_steps).all()
     pick = np.arange(50)[:, None], episodes.visit
     np.testing.assert_array_equal(episodes.place, episodes.visit_place[pick])
-    cell = PERFORMANCES[episodes.visit_dance[pick], steps % 32]
+    cell = PERFORMANCE_CELLS[episodes.visit_dance[pick], steps % 32]
     np.testing.assert_array_equal(episodes.frame, episodes.visit_dancer[pick] * 9 + cell)
     assert (episodes.place < task.rooms).all()
     assert (episodes.query % 9 == 4).all()
-    if task.asks_of_rooms:
+    if task.queries_rooms:
         assert (episodes.query_visit == -1).all()
         np.testing.assert_array_equal(
             episodes.visit_dancer, np.take_along_axis(episodes.room_dancer, episodes.visit_place.astype(int), 1)
@@ -113,7 +113,7 @@ def test_moves_lead_from_place_to_place(name, size):
     delta = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]] if name == "ShortStay" else [[0, 1], [0, -1], [-1, 0], [1, 0]])
     place = episodes.visit_place + (name == "Opposite") * (episodes.visit_place > 3)  # as numbers of the 3 x 3 grid
     at = np.stack(np.divmod(place, size), -1)
-    action = episodes.action[:, :: task.stay]
+    action = episodes.action[:, :: task.visit_steps]
     assert (action[:, 0] == 4).all()
     wanted = at[:, :-1] + delta[action[:, 1:]]
     blocked = ((wanted < 0) | (wanted >= size)).any(-1)
@@ -182,7 +182,7 @@ def test_looks_are_dealt_as_in_the_release():
     assert all(sorted(np.bincount(each, minlength=15).tolist()) == [1] * 12 + [2] * 3 for each in shapes.tolist())
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", STRATEGY_TASKS)
 def test_what_is_asked(name):
     _, episodes = sample(name.upper(), 4000)
     place, visit = episodes.visit_place, episodes.query_visit
@@ -195,7 +195,7 @@ def test_what_is_asked(name):
     }[name]
     every = np.arange(len(place))
     assert allowed[every, visit].all()
-    assert (episodes.task == TASKS.index(name)).all()
+    assert (episodes.task_id == STRATEGY_TASKS.index(name)).all()
     share = np.bincount((allowed.cumsum(1) - 1)[every, visit]) / len(place)  # which of those allowed, in order
     np.testing.assert_allclose(share, 1 / allowed[0].sum(), atol=0.025)
     np.testing.assert_allclose(np.bincount(episodes.label, minlength=8) / len(place), 1 / 8, atol=0.03)
@@ -227,9 +227,9 @@ def test_grid_walk():
 def test_a_grid_walk_asks_only_for_what_its_strategy_keeps():
     _, episodes = sample("MultiTask", 4000, schedule="grid_walk")
     every, place, visit = np.arange(4000), episodes.visit_place, episodes.query_visit
-    assert retained(place, episodes.task, 9)[every, visit].all()
+    assert retained(place, episodes.task_id, 9)[every, visit].all()
     count = (place[:, :, None] == np.arange(9)).sum(1)
-    lvfo, mvfo = (episodes.task == TASKS.index(name) for name in ("lvfo", "mvfo"))
+    lvfo, mvfo = (episodes.task_id == STRATEGY_TASKS.index(name) for name in ("lvfo", "mvfo"))
     assert (count[every, episodes.query_place] == count.max(1))[lvfo].all()
     assert last_visits(place)[every, visit][mvfo].all()
     tied = lvfo & ((count == count.max(1, keepdims=True)).sum(1) > 1)
@@ -242,12 +242,12 @@ def test_a_grid_walk_asks_only_for_what_its_strategy_keeps():
 
 def test_other_questions_in_the_same_episodes():
     task, episodes = sample("LIFO", 18)
-    asked = task.ask(episodes, np.arange(18))
+    asked = task.with_query(episodes, np.arange(18))
     assert asked.query_visit.tolist() == list(range(18))
     np.testing.assert_array_equal(asked.label, episodes.visit_dance[np.arange(18), np.arange(18)])
     assert asked.frame is episodes.frame
     task, episodes = sample("Opposite", 8)
-    asked = task.ask(episodes, np.arange(8))
+    asked = task.with_query(episodes, np.arange(8))
     np.testing.assert_array_equal(asked.label, [episodes.room_dance[b, 7 - b] for b in range(8)])
 
 
@@ -259,14 +259,14 @@ def test_questions_that_cannot_be_asked():
     with pytest.raises(
         ValueError, match=rf"query must be a room that was visited and whose answer was, one of \[.*\], got {unvisited}"
     ):
-        task.ask(one, np.array([unvisited]))
+        task.with_query(one, np.array([unvisited]))
     with pytest.raises(ValueError, match=r"query must be a room that was visited .*, got 4"):
-        task.ask(one, np.array([4]))  # the middle has no next room
+        task.with_query(one, np.array([4]))  # the middle has no next room
     for query in ([9], [-1], [0.0], [0, 1]):
         with pytest.raises(
             ValueError, match=r"query must be the number of a room, 0 \.\.\. 8, for each of 1 episodes, got"
         ):
-            task.ask(one, np.array(query))
+            task.with_query(one, np.array(query))
 
 
 # ---------------------------------------------------------------- settings
@@ -310,4 +310,4 @@ def test_bad_batch():
 @pytest.mark.parametrize("keys", [[-1], [0.5], [[1]], np.array([2**63], np.uint64)])
 def test_bad_keys(keys):
     with pytest.raises(ValueError, match=r"keys must be integers \(B,\) in 0 \.\.\. 2\^63 - 1, got"):
-        make_ballet("FIFO").make(np.array(keys))
+        make_ballet("FIFO").make_episodes(np.array(keys))

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memenvs.room_ballet.dances import DANCES, PERFORMANCES
-from memenvs.room_ballet.frames import COLOURS, SHAPES, frames, sprites
+from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
+from memenvs.room_ballet.frames import COLOURS, SHAPES, frame_table, sprites
 
 #: Drawn by hand from the table of masks in the release.
 BY_HAND = {
@@ -102,12 +102,12 @@ def test_complements_and_turned_shapes():
 
 
 def test_all_frames_differ():
-    assert len({frame.tobytes() for frame in frames()}) == 2565
+    assert len({frame.tobytes() for frame in frame_table()}) == 2565
 
 
 def test_a_frame_is_walls_floor_and_one_dancer():
     triangle, teal, cell = 0, list(COLOURS).index("teal"), 5  # row 1, column 2
-    frame = frames()[(triangle * 19 + teal) * 9 + cell]
+    frame = frame_table()[(triangle * 19 + teal) * 9 + cell]
     assert (frame.shape, frame.dtype) == ((45, 45, 3), np.uint8)
     inner = frame[9:36, 9:36].copy()
     np.testing.assert_array_equal(inner[9:18, 18:27], sprites()[triangle * 19 + teal])
@@ -119,20 +119,20 @@ def test_a_frame_is_walls_floor_and_one_dancer():
 
 
 def test_frames_are_rendered_once_and_cannot_be_spoilt():
-    assert frames() is frames()
+    assert frame_table() is frame_table()
     with pytest.raises(ValueError, match="read-only"):
-        frames()[0, 0, 0] = 1
+        frame_table()[0, 0, 0] = 1
 
 
 def test_performances_stand_still_and_end_at_the_centre():
-    assert PERFORMANCES.shape == (8, 32)
-    assert (PERFORMANCES[:, :16] == 4).all()
-    assert (PERFORMANCES[:, 31] == 4).all()
-    assert ((PERFORMANCES >= 0) & (PERFORMANCES < 9)).all()
+    assert PERFORMANCE_CELLS.shape == (8, 32)
+    assert (PERFORMANCE_CELLS[:, :16] == 4).all()
+    assert (PERFORMANCE_CELLS[:, 31] == 4).all()
+    assert ((PERFORMANCE_CELLS >= 0) & (PERFORMANCE_CELLS < 9)).all()
 
 
 def test_dancers_move_one_cell_at_a_time_and_only_diagonal_dances_move_diagonally():
-    rows, columns = np.divmod(PERFORMANCES[:, 15:], 3)
+    rows, columns = np.divmod(PERFORMANCE_CELLS[:, 15:], 3)
     steps = np.abs(np.stack([np.diff(rows), np.diff(columns)]))
     diagonal = np.array([name.startswith("diagonal") for name in DANCES])
     assert (steps.max(0) == 1).all()
@@ -141,7 +141,7 @@ def test_dancers_move_one_cell_at_a_time_and_only_diagonal_dances_move_diagonall
 
 
 def test_where_dances_differ():
-    dance = PERFORMANCES[:, 16:]
+    dance = PERFORMANCE_CELLS[:, 16:]
     assert (dance[2:, 1::2] == 4).all()  # all but the circles are at the centre in every odd frame
     assert np.flatnonzero(dance[6] != dance[7]).tolist() == [2, 6, 10, 14]
     assert (dance[0] != dance[1]).sum() == 11
@@ -183,10 +183,10 @@ def test_every_dance_is_its_moves():
             row += move.count("S") - move.count("N")
             column += move.count("E") - move.count("W")
             cells.append(3 * row + column)
-        assert PERFORMANCES[dance, 16:].tolist() == cells
+        assert PERFORMANCE_CELLS[dance, 16:].tolist() == cells
 
 
 def test_dances_by_hand():
-    assert PERFORMANCES[0, 16:].tolist() == [1, 2, 5, 8, 7, 6, 3, 0, 1, 2, 5, 8, 7, 6, 3, 4]
-    assert PERFORMANCES[5, 16:].tolist() == [2, 4, 6, 4] * 4
-    assert PERFORMANCES[7, 16:].tolist() == [1, 4, 3, 4, 7, 4, 5, 4] * 2
+    assert PERFORMANCE_CELLS[0, 16:].tolist() == [1, 2, 5, 8, 7, 6, 3, 0, 1, 2, 5, 8, 7, 6, 3, 4]
+    assert PERFORMANCE_CELLS[5, 16:].tolist() == [2, 4, 6, 4] * 4
+    assert PERFORMANCE_CELLS[7, 16:].tolist() == [1, 4, 3, 4, 7, 4, 5, 4] * 2

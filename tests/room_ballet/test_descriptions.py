@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memenvs.retention import STRATEGIES
-from memenvs.room_ballet.descriptions import CHARACTERS, LONGEST, TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import CHARACTERS, MAX_CHARACTERS, STRATEGY_TASKS, load_descriptions
 
 EARLY = r"\b(first|opening|initial|leading|earliest)\b"
 LATE = r"\b(last|closing|final|latest|most recent|end|finished|tail end|last stretch)\b"
@@ -23,7 +23,7 @@ IMPERATIVES = (
 
 
 def texts() -> dict[str, tuple[str, ...]]:
-    return dict(zip(TASKS, load_descriptions().texts, strict=True))
+    return dict(zip(STRATEGY_TASKS, load_descriptions().texts, strict=True))
 
 
 def having(pattern: str, task: str) -> list[str]:
@@ -31,14 +31,16 @@ def having(pattern: str, task: str) -> list[str]:
 
 
 def test_tasks_are_in_the_order_of_strategies() -> None:
-    assert TASKS == STRATEGIES
+    assert STRATEGY_TASKS == STRATEGIES
 
 
 def test_eighty_in_all() -> None:
     assert [len(each) for each in load_descriptions().texts] == [20] * 4
     words = {re.sub(r"\W+", " ", text.lower()).strip() for each in load_descriptions().texts for text in each}
     assert len(words) == 80
-    assert all(len(text) <= LONGEST and set(text) <= set(CHARACTERS) for each in texts().values() for text in each)
+    assert all(
+        len(text) <= MAX_CHARACTERS and set(text) <= set(CHARACTERS) for each in texts().values() for text in each
+    )
 
 
 def test_families() -> None:
@@ -73,25 +75,25 @@ def test_three_splits() -> None:
     descriptions = load_descriptions()
     held = []
     for split in range(3):
-        train, held_out = descriptions.part(split, "train"), descriptions.part(split, "held_out")
+        train, held_out = descriptions.select(split, "train"), descriptions.select(split, "held_out")
         assert [len(each) for each in train] == [16] * 4 and [len(each) for each in held_out] == [4] * 4
         for whole, one, other in zip(descriptions.texts, train, held_out, strict=True):
             assert set(one) | set(other) == set(whole) and not set(one) & set(other)
         held.append({text for each in held_out for text in each})
-        assert descriptions.part(split, "all") == descriptions.texts
+        assert descriptions.select(split, "all") == descriptions.texts
     assert all(not one & other for one, other in combinations(held, 2))
-    assert descriptions.part(1, "held_out")[0] == tuple(descriptions.texts[0][k] for k in (1, 6, 11, 16))
+    assert descriptions.select(1, "held_out")[0] == tuple(descriptions.texts[0][k] for k in (1, 6, 11, 16))
 
 
 @pytest.mark.parametrize("split", [-1, 3, True, 1.0])
 def test_no_such_split(split: Any) -> None:
     with pytest.raises(ValueError, match=f"split must be an integer of 0 to 2, got {split}"):
-        load_descriptions().part(split, "train")
+        load_descriptions().select(split, "train")
 
 
 def test_no_such_part() -> None:
     with pytest.raises(ValueError, match=r"unknown part 'test'; choose from \['train', 'held_out', 'all'\]"):
-        load_descriptions().part(0, "test")  # type: ignore[arg-type]
+        load_descriptions().select(0, "test")  # type: ignore[arg-type]
 
 
 def content() -> dict[str, Any]:

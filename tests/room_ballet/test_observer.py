@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.retention import STRATEGIES, retained
-from memenvs.room_ballet.dances import PERFORMANCES
+from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places, possible_dances
-from memenvs.room_ballet.tasks import NAMES, make_ballet
+from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
 #: P(the visit asked about is in memory) and accuracy of the ideal observer by task and strategy, from another Monte Carlo of 30,000 episodes,
 #: which agrees with 400 episodes of the release's own generator.
@@ -43,11 +43,11 @@ def test_retention_and_ideal_accuracy(name):
 def test_each_episode_may_have_its_own_strategy():
     task = make_ballet("MultiTask")
     episodes = task.sample_batch(2000, np.random.default_rng(1))
-    assert (ideal_observer(task, episodes, episodes.task).accuracy == 1).all()
-    worst = ideal_observer(task, episodes, (episodes.task + 2) % 4)
+    assert (ideal_observer(task, episodes, episodes.task_id).accuracy == 1).all()
+    worst = ideal_observer(task, episodes, (episodes.task_id + 2) % 4)
     for number, strategy in enumerate(("lvfo", "mvfo", "fifo", "lifo")):
         expected = TABLE[("FIFO", "LIFO", "LVFO", "MVFO")[number]][strategy][0]
-        assert worst.retained[episodes.task == number].mean() == pytest.approx(expected, abs=0.06)
+        assert worst.retained[episodes.task_id == number].mean() == pytest.approx(expected, abs=0.06)
 
 
 @pytest.mark.parametrize(("size", "accuracy", "within"), [(3, 1.0, 0), (4, 0.99998, 2e-4), (5, 0.9993, 1e-3)])
@@ -85,7 +85,7 @@ def test_one_visit_more_than_rooms_is_enough_and_as_many_are_not(rooms):
     assert 100 * (last & ~kept).any(1).mean() == pytest.approx(could_be, abs=2)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BALLET_NAMES)
 def test_perfect_memory_knows_the_answer(name):
     task = make_ballet(name)
     episodes = task.sample_batch(300, np.random.default_rng(5))
@@ -95,7 +95,7 @@ def test_perfect_memory_knows_the_answer(name):
     assert (ideal_observer(task, episodes, "fifo", task.visits).accuracy == 1).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BALLET_NAMES)
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), share=st.floats(0, 1))
 def test_the_answer_is_always_possible_and_more_memory_rules_out_more(name, seed, share):
@@ -116,7 +116,7 @@ def test_a_single_frame_rules_out_the_dances_that_are_elsewhere():
     kept = np.arange(576) == 32 * episodes.query_visit[:, None] + 16 + 2
     agree = {5: [0, 6], 3: [1, 3, 7], 7: [2], 8: [4], 6: [5]}
     for b, possible in enumerate(possible_dances(task, episodes, kept)):
-        assert np.flatnonzero(possible).tolist() == agree[PERFORMANCES[episodes.label[b], 18]]
+        assert np.flatnonzero(possible).tolist() == agree[PERFORMANCE_CELLS[episodes.label[b], 18]]
 
 
 def test_the_next_room_is_found_only_if_the_dancer_was_seen():
@@ -161,7 +161,7 @@ def test_without_places_the_next_room_is_a_guess_unless_moves_are_known():
     task = make_ballet("Next")
     episodes = task.sample_batch(6000, np.random.default_rng(10))
     assert ideal_without_places(task, episodes).mean() == pytest.approx(0.585, abs=0.01)
-    assert (ideal_without_places(task, episodes, moves=True) == 1).all()
+    assert (ideal_without_places(task, episodes, moves_known=True) == 1).all()
     opposite = make_ballet("Opposite")
     assert (ideal_without_places(opposite, opposite.sample_batch(500, np.random.default_rng(11))) == 1).all()
 

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from memenvs.__main__ import main
-from memenvs.room_ballet.descriptions import TASKS, load_descriptions
+from memenvs.room_ballet.descriptions import STRATEGY_TASKS, load_descriptions
 from memenvs.room_ballet.episodes import Episodes
-from memenvs.room_ballet.frames import empty_room, frames
-from memenvs.room_ballet.tasks import NAMES, make_ballet
+from memenvs.room_ballet.frames import empty_room, frame_table
+from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 from memenvs.wrappers import PlaceWrapper
 
 
@@ -29,14 +29,14 @@ def symbols(env: gym.Env, observation: dict, info: dict) -> dict[str, list[int]]
         observation, reward, terminated, truncated, info = env.step(0)
         assert (reward, terminated, truncated) == (0.0, False, False)
     assert observation["frame"] == 2565
-    return {**seen, "query": [int(observation["query"])], "label": [info["label"]], "task": [info["task_id"]]}
+    return {**seen, "query": [int(observation["query"])], "label": [info["label"]], "task_id": [info["task_id"]]}
 
 
 def agree(seen: dict[str, list[int]], episodes: Episodes, b: int) -> bool:
     return all(np.atleast_1d(getattr(episodes, key)[b]).tolist() == value for key, value in seen.items())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BALLET_NAMES)
 def test_an_episode_is_the_batch_of_one_of_its_generator(name):
     env, task = make(name, obs="symbols", trial_episodes=2), make_ballet(name)
     for trial, episode in ((0, 0), (0, 1), (1, 0)):
@@ -53,7 +53,7 @@ def test_a_move_is_seen_once(name, stay):
     """At the first step of a visit, on the way there; a performance goes on without one, and none leads to the question."""
     env = make(name, obs="symbols")
     observation, info = env.reset(seed=3)
-    visits = make_ballet(name).make(np.array([info["key"]]))
+    visits = make_ballet(name).make_episodes(np.array([info["key"]]))
     moves, places = [], []
     while observation["phase"] == 0:
         moves.append(int(observation["move"]))
@@ -89,14 +89,14 @@ def test_vector_form_and_pixels():
     observation, info = env.reset(seed=4)
     alone = [task.sample_batch(1, np.random.default_rng([4 + i, 0, 1])) for i in range(3)]
     for t in range(task.steps):
-        np.testing.assert_array_equal(observation["rgb"], [frames()[each.frame[0, t]] for each in alone])
+        np.testing.assert_array_equal(observation["rgb"], [frame_table()[each.frame[0, t]] for each in alone])
         assert info["place"].tolist() == [each.place[0, t] for each in alone]
         assert not observation["query"].any()
         assert not observation["phase"].any()
         observation, _, _, _, info = env.step(np.zeros(3, int))
     assert (observation["phase"] == 1).all()
     np.testing.assert_array_equal(observation["rgb"], [empty_room()] * 3)
-    np.testing.assert_array_equal(observation["query"], [frames()[each.query[0]] for each in alone])
+    np.testing.assert_array_equal(observation["query"], [frame_table()[each.query[0]] for each in alone])
     right = np.array([each.label[0] for each in alone])
     np.testing.assert_array_equal(env.unwrapped.oracle_actions(), right)
     answers = (right + np.array([0, 1, 0])) % 8
@@ -124,7 +124,7 @@ def test_place_wrapper():
     env = PlaceWrapper(make("ShortStay", size=5, obs="symbols"))
     assert env.observation_space["place"].n == 25
     observation, info = env.reset(seed=2)
-    places = make_ballet("ShortStay", size=5).make(np.array([info["key"]])).place[0]
+    places = make_ballet("ShortStay", size=5).make_episodes(np.array([info["key"]])).place[0]
     for place in places[:100]:
         assert observation["place"] == place
         observation, *_ = env.step(0)
@@ -152,7 +152,7 @@ def test_task_as_one_hot():
 
 @pytest.mark.parametrize("part", ["train", "held_out"])
 def test_task_as_language(part):
-    texts = load_descriptions().part(1, part)
+    texts = load_descriptions().select(1, part)
     env = gym.make_vec(
         "memenvs/RoomBallet-MultiTask-v0", num_envs=40, task_as="language", split=1, part=part, obs="symbols",
         max_episode_steps=2, autoreset_mode="SameStep",
@@ -204,8 +204,8 @@ def test_bad_options(options, message):
 
 def test_a_room_that_was_never_visited_cannot_be_asked_about():
     task = make_ballet("Next")
-    key = next(key for key in range(99) if len(set(task.make(np.array([key])).visit_place[0].tolist())) < 8)
-    unvisited = set(range(9)) - set(task.make(np.array([key])).visit_place[0].tolist())
+    key = next(key for key in range(99) if len(set(task.make_episodes(np.array([key])).visit_place[0].tolist())) < 8)
+    unvisited = set(range(9)) - set(task.make_episodes(np.array([key])).visit_place[0].tolist())
     with pytest.raises(ValueError, match=r"query must be a room that was visited and whose answer was, one of \["):
         make("Next").reset(seed=0, options={"key": key, "query": min(unvisited)})
 
@@ -248,7 +248,7 @@ def test_rollout_and_record(capsys, tmp_path):
         assert image.n_frames > 16  # frames in which nothing changes are one
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", STRATEGY_TASKS)
 def test_pictures_before_and_at_the_question(name):
     env = make(name.upper(), render_mode="rgb_array")
     _, info = env.reset(seed=0)
@@ -258,6 +258,6 @@ def test_pictures_before_and_at_the_question(name):
     for _ in range(576):
         env.step(0)
     asked = env.render()
-    query = make_ballet(name.upper()).make(np.array([info["key"]])).query[0]
-    np.testing.assert_array_equal(asked[::8, 360:720:8], frames()[query])
+    query = make_ballet(name.upper()).make_episodes(np.array([info["key"]])).query[0]
+    np.testing.assert_array_equal(asked[::8, 360:720:8], frame_table()[query])
     assert (asked[:, 720:] == (60, 170, 90)).all(-1).any()

@@ -309,9 +309,9 @@ def test_exploration_is_for_learning_only():
     assert isinstance(model, AllocatedBallet)
     best = model.allocator.best(model.held_out[:, 0]).numpy()
     explored, late, greedy = (model.sample(4000, np.random.default_rng(1), step) for step in (0, 100, None))
-    np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task])
+    np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task_id])
     for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):
-        assert (batch.strategies == best[batch.episodes.task]).mean() == pytest.approx(share, abs=0.03)
+        assert (batch.strategies == best[batch.episodes.task_id]).mean() == pytest.approx(share, abs=0.03)
 
 
 def test_the_dancers_own_dance_is_learned_along_and_does_not_count():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from memenvs.agents.encoders.frame_encoder import FrameEncoder
-from memenvs.room_ballet.frames import frames
+from memenvs.room_ballet.frames import frame_table
 
 
 def encoder(seed: int = 0, **settings) -> FrameEncoder:
@@ -22,7 +22,7 @@ def test_published_size():
 
 def test_table_is_what_the_convolutions_give():
     """All 2565 frames in double precision, values and gradients of every weight."""
-    images = torch.from_numpy(frames().copy())
+    images = torch.from_numpy(frame_table().copy())
     towards = torch.randn(len(images), 128, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     found = []
     for fast in (False, True):
@@ -37,18 +37,18 @@ def test_table_is_what_the_convolutions_give():
 def test_table_takes_frames_in_any_order_and_twice():
     rows = torch.tensor([2564, 4, 4, 1000])
     model = encoder()
-    torch.testing.assert_close(model.table(rows), model(torch.from_numpy(frames()[rows.numpy()])))
+    torch.testing.assert_close(model.table(rows), model(torch.from_numpy(frame_table()[rows.numpy()])))
 
 
 def test_calibrated_outputs_have_mean_0_and_mean_square_1():
-    vectors = encoder()(torch.from_numpy(frames().copy())).detach().numpy()
+    vectors = encoder()(torch.from_numpy(frame_table().copy())).detach().numpy()
     np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-4)
     np.testing.assert_allclose((vectors**2).mean(0), 1, atol=1e-3)
 
 
 def test_release_weights_make_frames_hardly_differ():
     """The spread over frames is a few hundredths of that of time and place codes, so "calibrated" is the default."""
-    vectors = encoder(initialisation="release")(torch.from_numpy(frames().copy())).detach()
+    vectors = encoder(initialisation="release")(torch.from_numpy(frame_table().copy())).detach()
     assert 0 < float(vectors.std(0).norm()) < 0.08 * 8
 
 

@@ -68,8 +68,8 @@ def test_generalisation_to_held_out_descriptions() -> None:
     encoder, descriptions = make_text_encoder(), load_descriptions()
     for split in range(3):
         allocator = AdaptiveAllocator(encoder.features_dim, AllocatorConfig(epsilon_steps=200))
-        learn(allocator, [encoder(texts) for texts in descriptions.part(split, "train")], 400)
-        held_out = descriptions.part(split, "held_out")
+        learn(allocator, [encoder(texts) for texts in descriptions.select(split, "train")], 400)
+        held_out = descriptions.select(split, "held_out")
         best = [allocator.best(torch.from_numpy(encoder(texts))).tolist() for texts in held_out]
         right = sum(each.count(task) for task, each in enumerate(best))
         assert right >= 15, best

@@ -14,9 +14,9 @@ from memenvs.agents.memory.place_codes import PlaceCode, sinusoid
 from memenvs.agents.memory.reader import MemoryLayer
 from memenvs.agents.sat.model import BalletModel, slots_by_place
 from memenvs.retention import STRATEGIES, retained
-from memenvs.room_ballet.dances import PERFORMANCES
+from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.episodes import Episodes
-from memenvs.room_ballet.frames import frames
+from memenvs.room_ballet.frames import frame_table
 from memenvs.room_ballet.tasks import make_ballet
 
 
@@ -32,13 +32,13 @@ def episodes(name: str, count: int, seed: int = 0) -> Episodes:
 
 def plain_queries(own: BalletModel, batch: Episodes, strategies: np.ndarray) -> list[Tensor]:
     """Queries after each layer, where every frame is convolved and every token projected."""
-    images = torch.from_numpy(frames()[batch.frame])
+    images = torch.from_numpy(frame_table()[batch.frame])
     encoded = own.encoder(images.flatten(0, 1)).unflatten(0, batch.frame.shape)
     tokens = encoded + sinusoid(torch.arange(batch.frame.shape[1]).double(), 128)
     tokens = tokens + sinusoid(torch.arange(own.task.rooms).double(), 128)[batch.place.astype(int)]
     kept = retained(batch.visit_place, strategies, own.capacity)
     in_memory = torch.from_numpy(np.take_along_axis(kept, batch.visit.astype(int), 1))
-    queries = [own.encoder(torch.from_numpy(frames()[batch.query]))]
+    queries = [own.encoder(torch.from_numpy(frame_table()[batch.query]))]
     for layer in own.reader.layers:
         queries.append(plain_layer(layer, queries[-1], tokens, in_memory))
     return queries[1:]
@@ -59,9 +59,11 @@ def test_calibrated_attention_is_not_uniform_at_the_start():
     batch = episodes("LVFO", 8)
     for initialisation, low, high in (("calibrated", 1.3, 2.0), ("release", 0.1, 0.3)):
         own = model("LVFO", strategy="lvfo", initialisation=initialisation)
-        encoded = own.encoder(torch.from_numpy(frames()[batch.frame]).flatten(0, 1)).unflatten(0, batch.frame.shape)
+        encoded = own.encoder(torch.from_numpy(frame_table()[batch.frame]).flatten(0, 1)).unflatten(
+            0, batch.frame.shape
+        )
         tokens = encoded + sinusoid(torch.arange(576), 128) + sinusoid(torch.arange(8), 128)[batch.place.astype(int)]
-        layer, query = own.reader.layers[0], own.encoder(torch.from_numpy(frames()[batch.query]))
+        layer, query = own.reader.layers[0], own.encoder(torch.from_numpy(frame_table()[batch.query]))
         q = layer.relevance_query(layer.read_norm(query))
         scores = (layer.relevance_key(tokens) @ q[:, :, None])[..., 0] / 128**0.5
         assert low < scores.std(1).mean() < high
@@ -207,7 +209,7 @@ def test_stride_within_visits(memory):
     dnc = {"cells": 4, "cell_dim": 4, "read_heads": 1, "hidden_dim": 8, "links": False}
     small = {"dim": 8, "dnc": dnc} if memory == "dnc-every" else {}
     for first, steps_of_visit in ((0, [0, 5, 10, 15, 20, 25, 30]), (20, [20, 25, 30])):
-        assert len({tuple(positions) for positions in PERFORMANCES[:, first::5].tolist()}) == 8
+        assert len({tuple(positions) for positions in PERFORMANCE_CELLS[:, first::5].tolist()}) == 8
         own = model("Next", memory=memory, first=first, every=5, layers=1, **small)
         steps, is_kept = own.retained_steps(batch)
         read = (np.arange(40)[:, None] * 32 + steps_of_visit).ravel()

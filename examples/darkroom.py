@@ -19,8 +19,9 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
+from memenvs.agents.experiments.statistics import format_mean, mean_and_stderr
 from memenvs.agents.experiments.study_results import metric_means
-from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, run_sweep, sweep_options
+from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset, folder_name, run_names
 
@@ -53,7 +54,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     rows, curves = [], {}
     for name, folders in runs.items():
         sample = returns(folders)
-        mean, spread = over_seeds(sample)
+        mean, spread = mean_and_stderr(sample)
         curves[name] = {"mean": mean.tolist(), "stderr": spread.tolist()}
         if len(folders) > 1:
             curves |= {
@@ -61,7 +62,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
                 for folder, each in zip(folders, sample.tolist(), strict=True)
             }
         chosen = [0, min(2, len(mean) - 1), len(mean) - 1]
-        rows.append([name, len(folders), len(mean), *(mean_and_error(sample[:, e]) for e in chosen)])
+        rows.append([name, len(folders), len(mean), *(format_mean(sample[:, e]) for e in chosen)])
     add_table(
         report,
         "Return by episode of a trial, over seeds",

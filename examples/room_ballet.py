@@ -42,8 +42,9 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.report import Report, add_table, figure_png
+from memenvs.agents.experiments.statistics import format_percent
 from memenvs.agents.experiments.study_results import has_results, metric_means, read_result, write_result
-from memenvs.agents.experiments.sweep import SweepRun, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset, folder_name
 from memenvs.agents.sat.prediction import BalletPrediction
@@ -163,12 +164,14 @@ def strategies_table(report: Report, runs: dict[str, list[Path]]) -> None:
             folders = cells[task, strategy]
             drawn[i, j] = values(folders).mean() if folders else np.nan
             row.append(
-                f"{percent(values(folders))} ({100 * values(folders, who='ideal').mean():.0f})" if folders else "-"
+                f"{format_percent(values(folders))} ({100 * values(folders, who='ideal').mean():.0f})"
+                if folders
+                else "-"
             )
         for j, folders in enumerate(allocated.values(), len(STRATEGIES)):
             of_task = values(folders, f"accuracy_{task}")
             drawn[i, j] = of_task.mean()
-            row.append(percent(of_task))
+            row.append(format_percent(of_task))
         rows.append(row)
     header = ["task", *(name.upper() for name in STRATEGIES), *allocated]
     counts = sorted({len(folders) for folders in [*cells.values(), *allocated.values()] if folders})
@@ -210,7 +213,7 @@ def learned_at(folder: Path) -> tuple[str, str]:
 
 def plain_table(report: Report, title: str, runs: dict[str, list[Path]], more: Sequence[list[Any]] = ()) -> None:
     """Accuracy of each preset, and more rows."""
-    rows = [[preset, len(folders), *map(percent, _agent_and_ideal(folders))] for preset, folders in runs.items()]
+    rows = [[preset, len(folders), *map(format_percent, _agent_and_ideal(folders))] for preset, folders in runs.items()]
     add_table(report, title, ["preset", "seeds", "accuracy %", "ideal %"], [*rows, *more])
 
 
@@ -219,7 +222,7 @@ def language_table(report: Report, runs: dict[str, list[Path]]) -> None:
     seeds = [{folder.name.rpartition("-")[2]: folder for folder in folders} for folders in runs.values()]
     common = sorted(set.intersection(*(set(each) for each in seeds)))
     means = np.mean([_agent_and_ideal([each[seed] for seed in common]) for each in seeds], axis=0)
-    extra = [[f"mean of {len(runs)}", len(common), *map(percent, means)]] if len(runs) > 1 and common else []
+    extra = [[f"mean of {len(runs)}", len(common), *map(format_percent, means)]] if len(runs) > 1 and common else []
     plain_table(report, "AMA told in words, asked in others", runs, extra)
 
 
@@ -230,7 +233,7 @@ def _agent_and_ideal(folders: list[Path]) -> tuple[np.ndarray, np.ndarray]:
 
 def rooms_table(report: Report, folders: list[Path]) -> None:
     """Accuracy by number of rooms."""
-    row = [percent(values(folders, name=f"rooms_{rooms}")) for rooms in ROOMS]
+    row = [format_percent(values(folders, name=f"rooms_{rooms}")) for rooms in ROOMS]
     add_table(report, "Ballet-MVFO learned in 8 rooms, accuracy in %", [f"{rooms} rooms" for rooms in ROOMS], [row])
 
 

@@ -1,12 +1,13 @@
-"""What agents of a laptop reach in R2R and CVDN: on the real graphs, from dialogues, and from rewards alone.
+"""Laptop agents in R2R and CVDN: on real graphs, from dialogues, and from rewards alone.
 
-Trains MTVM by the teacher on R2R's real graphs, with features made up from what their houses list (MEMENVS_DATA), and on dialogues in procedural
-houses, taught by each of CVDN's three supervisions; and `PartialUpdatePPO` in procedural houses from the reward. Plays each in all instructions of
-val_unseen, beside random actions and the shortest path to the goal of the supervision. Prints a table for each task: mean and standard error over
-seeds. None of these is to be set beside the table of an article, whose agents see photographs. A stopped command goes on where it was.
+Trains MTVM by the teacher on R2R's real graphs, with features made from the lists of objects of their houses
+(MEMENVS_DATA), and on dialogues in procedural houses, taught by each of CVDN's three supervisions; and
+`PartialUpdatePPO` in procedural houses from the reward. Plays each in all instructions of val_unseen, beside random
+actions and the shortest path to the goal of the supervision. Prints a table for each task: mean and standard error over
+seeds. Published tables are of agents that see photographs; these are not comparable. A stopped command resumes.
 
-    python examples/vln_tasks.py [--agents r2r cvdn cvdn-oracle cvdn-navigator ppo] [--seeds 0 1 2] [--jobs 2] [--out runs/vln_tasks] [--show]
-        [--smoke]
+    python examples/vln_tasks.py [--agents r2r cvdn cvdn-oracle cvdn-navigator ppo] [--seeds 0 1 2] [--jobs 2]
+        [--out runs/vln_tasks] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from memenvs.agents import PPOConfig
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table
+from memenvs.agents.experiments.statistics import format_mean, format_percent
 from memenvs.agents.experiments.study_results import metric_means
-from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
 
@@ -38,15 +37,16 @@ TABLES = {
 }
 #: Metric -> its unit in a table; the others are shares, in %.
 UNITS = {"gp": " m", "ne": " m", "return": ""}
+BASELINES = {"random": "random actions", "oracle": "shortest path"}
 
 
 @dataclass(frozen=True)
 class Agent:
-    """A row: its preset, its table, its name, and CVDN's supervision, which teaches it and says which goal SR, SPL and nDTW are about."""
+    """A row: preset, table, name, and CVDN's supervision, which teaches and gives the goal of SR, SPL and nDTW."""
 
     preset: str
     table: str
-    row: str
+    name: str
     supervision: str | None = None
 
 
@@ -58,53 +58,44 @@ AGENTS = {
     "cvdn-navigator": Agent("vln-cvdn-laptop", _DIALOGUES, "MTVM", "navigator"),
     "ppo": Agent("vln-ppo", _REWARDS, "PPO"),
 }
-#: Who is played beside an agent -> its row.
-OTHERS = {"random": "random actions", "oracle": "shortest path"}
 
 
 def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset with a seed and a supervision; for seconds only if it is a smoke test."""
-    chosen = AGENTS[agent]
-    config = replace(find_preset(chosen.preset), seed=seed)
-    if chosen.supervision is not None:
-        config = with_overrides(config, [("env_kwargs.supervision", chosen.supervision)])
+    config = replace(find_preset(AGENTS[agent].preset), seed=seed)
+    if AGENTS[agent].supervision is not None:
+        config = with_overrides(config, [("env_kwargs.supervision", AGENTS[agent].supervision)])
     if not smoke:
         return config
-    small = [("n_envs", 2), ("eval_trials", 4)]
-    if isinstance(config.learner, PPOConfig):
-        return with_overrides(config, [*small, ("total_steps", 2 * config.learner.n_steps)])
-    return with_overrides(config, [*small, ("total_steps", 2), ("policy.network.dim", 16)])
+    steps = 2 * config.learner.n_steps if agent == "ppo" else 2
+    small = [("n_envs", 2), ("eval_trials", 4), ("total_steps", steps)]
+    return with_overrides(config, small if agent == "ppo" else [*small, ("policy.network.dim", 16)])
 
 
 def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
-    """One run, to its end and with its evaluation."""
+    """Train one run to its end and evaluate it beside random and oracle."""
     train_run(run, quiet=quiet)
     evaluate_and_compare(run, quiet=quiet)
 
 
-def values(folders: list[Path], who: str, metric: str) -> np.ndarray:
-    """A metric of each run's agent or of who was played beside it, float64, (seeds,)."""
-    return metric_means(folders, metric, who)[:, 0]
-
-
 def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
-    """A table for each task: `report.html`; prints them."""
+    """Write the page with a table for each task, and print them."""
     report = Report("R2R and CVDN on a laptop", out)
     for title, metrics in TABLES.items():
         rows = []
         for agent, folders in runs.items():
             if AGENTS[agent].table != title:
                 continue
-            names = {"agent": AGENTS[agent].row, **OTHERS}
-            if AGENTS[agent].supervision is not None:
-                names = {who: f"{name}, {AGENTS[agent].supervision}" for who, name in names.items()}
-            for who, name in names.items():
-                found = folders if who == "agent" else folders[:1]  # these do not learn
-                cells = [(values(found, who, metric), metric in UNITS) for metric in metrics]
-                rows.append([name, *(mean_and_error(sample) if plain else percent(sample) for sample, plain in cells)])
+            supervision = f", {AGENTS[agent].supervision}" if AGENTS[agent].supervision is not None else ""
+            for policy, name in {"agent": AGENTS[agent].name, **BASELINES}.items():
+                found = folders if policy == "agent" else folders[:1]  # baselines do not learn
+                scores = {metric: metric_means(found, metric, policy)[:, 0] for metric in metrics}
+                cells = (
+                    format_mean(each) if metric in UNITS else format_percent(each) for metric, each in scores.items()
+                )
+                rows.append([name + supervision, *cells])
         if rows:
-            header = ["agent", *(metric.upper() + UNITS.get(metric, " %") for metric in metrics)]
-            add_table(report, title, header, rows)
+            add_table(report, title, ["agent", *(metric.upper() + UNITS.get(metric, " %") for metric in metrics)], rows)
     return report.write(out / "report.html")
 
 
@@ -119,18 +110,14 @@ def main() -> int:
         print("MEMENVS_DATA is not set: no agent on the real graphs")
     if options.smoke:  # one of each table
         options.agents = list({AGENTS[agent].table: agent for agent in options.agents}.values())
-    wanted = {
-        options.out / f"{agent}-{seed}": (agent, seed)
+    runs = {
+        options.out / f"{agent}-{seed}": SweepRun(
+            settings(agent, seed, options.smoke), train_and_evaluate, ("evaluation",)
+        )
         for seed, agent in itertools.product(options.seeds, options.agents)
     }
-    sweep = {
-        folder: SweepRun(settings(*each, options.smoke), train_and_evaluate, ("evaluation",))
-        for folder, each in wanted.items()
-    }
-    runs: dict[str, list[Path]] = {agent: [] for agent in options.agents}
-    for folder in run_sweep(parser, options, sweep):
-        runs[wanted[folder][0]].append(folder)
-    print(f"report: {write_results(options.out, {agent: found for agent, found in runs.items() if found}).resolve()}")
+    found = group_seeds(run_sweep(parser, options, runs))
+    print(f"report: {write_results(options.out, found).resolve()}")
     return 0
 
 

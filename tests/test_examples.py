@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import json
 import os
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import torch
 
-from memenvs.agents.experiments.config import with_overrides
-from memenvs.agents.memory import Memory, make_memory
-from memenvs.vln.worlds.procedural.world import load_tours
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
@@ -108,31 +101,6 @@ def test_pictures_have_a_table_of_their_own(tmp_path):
     assert [line.split("|")[1].strip() for line in shown(alone) if line.startswith("|")][2:] == ["rgb"]
 
 
-@pytest.mark.parametrize("size", ["laptop", "paper-like"])
-def test_studies_of_a_memory(monkeypatch, size):
-    """Whoever shares a run shares its settings, whoever shares a file its evaluation, and memories know what is changed in them."""
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    ablations = importlib.import_module("scene_ablations")
-    runs, files, counts, lengths = {}, {}, {}, {}
-    for task, (study, (make, method, *_)) in itertools.product(ablations.COLUMNS, ablations.STUDIES.items()):
-        rows = make(ablations.settings(f"{task}-{size}:{method}", 0, False))
-        counts[study] = [row.evaluation.memory.get("n_centres") for row in rows if row.line == "window"]
-        for row in rows:
-            assert runs.setdefault((task, row.run), (row.changes, row.first)) == (row.changes, row.first)
-            assert files.setdefault((task, row.run, row.evaluation.name), row.evaluation) == row.evaluation
-            preset = ablations.settings(f"{task}-{size}:{row.method}", 0, False)
-            policy = with_overrides(preset, [*row.first, *row.changes]).policy
-            changed = {**policy["memory_kwargs"], **row.evaluation.memory}
-            assert isinstance(make_memory(policy["memory"], 8, **changed), Memory)
-            played = row.evaluation.changed(preset)
-            assert played.eval_steps == played.eval_kwargs.get("max_episode_steps", preset.eval_steps)
-            lengths.setdefault(study, set()).add(played.eval_steps / preset.eval_steps)
-    assert len(runs) == 3 * (13 if size == "laptop" else 14)  # one sense more in pictures
-    assert lengths == {study: {1.0, 2.5} if study == "causal" else {1.0} for study in ablations.STUDIES}
-    if size == "paper-like":
-        assert counts["centres"] == [25, 50, None, 200]  # the article's; trained with 100
-
-
 @pytest.mark.skipif(not os.environ.get("MEMENVS_DATA"), reason="needs MEMENVS_DATA set to a folder with vln")
 def test_the_task_on_real_graphs(tmp_path):
     """With the data it is a table like the others; without, it is said what is missing."""
@@ -143,29 +111,6 @@ def test_the_task_on_real_graphs(tmp_path):
     without = {key: value for key, value in os.environ.items() if key != "MEMENVS_DATA"}
     done = run_python(script, "--agents", "r2r", "--out", "none", folder=tmp_path, environ=without)
     assert done.returncode == 2 and "MEMENVS_DATA is not set" in done.stderr and not (tmp_path / "none").exists()
-
-
-def test_the_decision_that_memory_has_to_tell(monkeypatch, tmp_path):
-    """An agent that agrees with its teacher in the thirteenth decision alone is right where that is the one after the moves that are made again."""
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    example = importlib.import_module("vln_memory")
-
-    class Model:
-        policy = SimpleNamespace(set_training_mode=lambda mode: None)
-
-        def play(self, env, number, *, teacher_forcing, episodes):
-            rows = torch.arange(env.num_envs)
-            agreed = [torch.full((len(rows),), float(decision == 12)) for decision in range(30)]
-            return SimpleNamespace(
-                steps=[SimpleNamespace(rows=rows.flip(0), teacher_agreement=each) for each in agreed]
-            )
-
-    monkeypatch.setattr(example.ImitationA2C, "load", lambda *_: Model())
-    world = load_tours("val_unseen", 3)
-    run = SimpleNamespace(config=example.settings(tmp_path, 3, "all", 0, True), agent=lambda: None)
-    found = example.turns_right(run, world)
-    assert 0.05 < found.mean() < 0.5
-    assert found.tolist() == [world.moves_again(number)[1] == 12 for number in range(world.num_episodes)]
 
 
 def test_demo(tmp_path):

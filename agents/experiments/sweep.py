@@ -6,14 +6,12 @@ import argparse
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
 from threading import Thread
-
-import numpy as np
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
@@ -105,32 +103,16 @@ def run_sweep(parser: argparse.ArgumentParser, options: argparse.Namespace, runs
     return done
 
 
-def over_seeds(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Average over the runs of a sweep.
-
-    Args:
-        sample: float, (runs, ...), at least one run.
+def group_seeds(folders: Iterable[Path]) -> dict[str, list[Path]]:
+    """Group the folders of runs, "NAME-SEED", by name.
 
     Returns:
-        Mean and standard error, float64, (...) each; the error of a single run is 0.
+        Name -> folders, both in order.
     """
-    spread = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
-    return sample.mean(0), spread
-
-
-def mean_and_error(sample: np.ndarray) -> str:
-    """Format a mean over runs, with its standard error if there are several: "97.5 +- 0.3".
-
-    Args:
-        sample: float, (runs,).
-    """
-    mean, spread = over_seeds(sample)
-    return f"{mean:.1f}" + f" +- {spread:.1f}" * (len(sample) > 1)
-
-
-def percent(sample: np.ndarray) -> str:
-    """Format shares, float, (runs,), by `mean_and_error` in percent."""
-    return mean_and_error(100 * sample)
+    groups: dict[str, list[Path]] = {}
+    for folder in folders:
+        groups.setdefault(folder.name.rpartition("-")[0], []).append(folder)
+    return groups
 
 
 def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:

@@ -20,21 +20,43 @@ class Task:
 
     Attributes:
         env: Gymnasium id.
-        score: Metric of the table.
+        score: Metric that methods are compared by.
         dqn: Settings of Q-learning, which SMT does not give.
+        columns: Metrics of the table.
+        rewards: Metric -> reward of one unit; the return of an episode is their sum.
     """
 
     env: str
     score: str
     dqn: dict[str, Any]
+    columns: tuple[str, ...]
+    rewards: dict[str, float]
 
 
 #: Temperatures are so low that softmax(Q) follows the reward of a single step. In Search the reward of a find is far above the range
 #: in which the Huber loss is quadratic, and a collision counts as a fifth of a cell, as it does in Coverage.
 TASKS: dict[str, Task] = {
-    "roaming": Task("memenvs/Roaming-v0", "distance", {"temperature": 0.25}),
-    "coverage": Task("memenvs/Coverage-v0", "cells", {"reward_scale": 0.2, "temperature": 0.1}),
-    "search": Task("memenvs/Search-v0", "classes", {"min_reward": -0.2, "temperature": 0.1}),
+    "roaming": Task(
+        env="memenvs/Roaming-v0",
+        score="distance",
+        dqn={"temperature": 0.25},
+        columns=("return", "distance", "collisions"),
+        rewards={"forwards_ok": 1, "collisions": -1},
+    ),
+    "coverage": Task(
+        env="memenvs/Coverage-v0",
+        score="cells",
+        dqn={"reward_scale": 0.2, "temperature": 0.1},
+        columns=("return", "cells", "collisions"),
+        rewards={"cells": 5, "collisions": -1},
+    ),
+    "search": Task(
+        env="memenvs/Search-v0",
+        score="classes",
+        dqn={"min_reward": -0.2, "temperature": 0.1},
+        columns=("return", "classes", "ratio"),
+        rewards={"classes": 100, "cells": 1, "collisions": -1},
+    ),
 }
 
 
@@ -274,3 +296,18 @@ SMT_PRESETS["coverage-laptop"] = _with(
         )
     },
 )
+
+
+def smallest(config: RunConfig) -> RunConfig:
+    """Settings of a run in seconds, to see that everything runs."""
+    sizes = {"capacity": 8, "episode_steps": 20, "batch_size": 4, "decisions": 4, "updates_per_collect": 2}
+    return replace(
+        config,
+        n_envs=4,
+        total_steps=4 * 20 * 4,
+        learner=replace(config.learner, **sizes),
+        env_kwargs={**config.env_kwargs, "max_episode_steps": 20},
+        eval_steps=20,
+        eval_trials=8,
+        validation_trials=4,
+    )

@@ -11,12 +11,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
-from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.presets import find_preset
 
 ROOT = Path(__file__).parents[3]
@@ -117,7 +116,7 @@ STOPPED = """
 import argparse, signal, time
 from pathlib import Path
 from memenvs.agents.presets import find_preset
-from memenvs.agents.experiments.sweep import SweepRun, mean_and_error, over_seeds, percent, run_sweep, sweep_options
+from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 
 def work(run, quiet):
     (run.path / "began").touch()
@@ -157,10 +156,3 @@ def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
         time.sleep(0.05)
     assert find_conflict({folder: CONFIG}) is None  # nobody holds it any more
     assert list((tmp_path / "runs").iterdir()) == [folder]
-
-
-def test_mean_and_error_over_runs():
-    assert percent(np.array([0.7, 0.8, 0.9])) == "80.0 +- 5.8"  # 10 / sqrt(3)
-    assert mean_and_error(np.array([7.25])) == "7.2"
-    mean, error = over_seeds(np.array([[1.0, 2.0], [3.0, 2.0]]))
-    assert mean.tolist() == [2.0, 2.0] and error.tolist() == [1.0, 0.0]

@@ -1,4 +1,4 @@
-"""Commands and policies that a family of tasks adds to the command line, and the table of families that do."""
+"""Commands and policies that families of tasks add to the command line."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ScriptedPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class Extension:
-    """What a family adds to the command line.
+    """Commands and policies of one family.
 
     Attributes:
         family: As in the registry.

@@ -72,7 +72,10 @@ class Film:
         self._num_steps += 1
 
     def frames(self) -> list[np.ndarray]:
-        """Return the frames, uint8 (H, W, 3) each; call it at the last step, which it adds if skipped."""
+        """Return the frames, uint8 (H, W, 3) each.
+
+        Call this at the last step, which is added if it was skipped.
+        """
         if (self._num_steps - 1) % self._stride == 0:
             return self._frames
         before = self._frames[:-1] if len(self._frames) == self._max_frames else self._frames

@@ -78,7 +78,11 @@ def play_episodes(
 
 
 def mean_and_stderr(values: np.ndarray) -> dict[str, float | None]:
-    """Compute the mean and its standard error; None where a value is not finite or only one is given."""
+    """Compute the mean and its standard error, None for values that do not exist.
+
+    Args:
+        values: float, (K,). One value has no standard error; a value that is not finite leaves no mean.
+    """
     if not np.isfinite(values).all():
         return {"mean": None, "stderr": None}
     stderr = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan

@@ -1,1 +1,1 @@
-"""Tasks on grids."""
+"""Darkroom: find a hidden goal cell, and return to it in later episodes."""

@@ -16,7 +16,7 @@ class DarkroomConfig:
     """Settings of the Darkroom.
 
     Attributes:
-        split: Which goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
+        split: Goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
         size: Cells along each side; >= 2.
         max_episode_steps: Horizon, steps; >= 1.
     """
@@ -33,7 +33,7 @@ class DarkroomConfig:
 
 
 def goal_cells(split: str, size: int = 10) -> np.ndarray:
-    """Goal cells of a split, in order.
+    """List the goal cells of a split, in order.
 
     Args:
         split: "train", "test" or "all".

@@ -14,18 +14,20 @@ MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)
 
 
 class Darkroom(BatchTask):
-    """Find an unmarked goal cell once, then go straight to it in every later episode of the trial.
+    """Find a hidden goal cell once, then go straight to it in later episodes of the trial.
 
-    Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `reward` float32 (1,), reward of the previous step (0 at reset).
+    Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `reward` float32 (1,), reward of the
+    previous step (0 at reset).
     Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the board.
     Reward: 1 on every step whose resulting cell is the goal, else 0.
-    Ends: never by itself; truncated at the horizon of 100 steps. Start: always (0, 0).
+    Ends: 100 steps truncate; nothing terminates. Start: (0, 0).
     Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
-    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was reached in this episode), `return`.
+    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was reached in
+    this episode), `return`.
 
     Source:
-        ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Ceilings over all 100 goals: known goal 91.99, blind sweep in
-        the first episode 51.5, random 1.04; over the 20 test goals: 90.90 and 47.9.
+        ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Mean returns over all 100 goals: known goal 91.99,
+        blind sweep in the first episode 51.5, random 1.04; over the 20 test goals: 90.90 and 47.9.
     """
 
     option_names = ("goal", "start")
@@ -54,17 +56,20 @@ class Darkroom(BatchTask):
         self._return = np.zeros(num_envs)
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Hides the goal of this layout."""
+        """Hide the goal of this layout."""
         self._layout_goal[i] = self._goals[layout]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Puts the agent at the start."""
+        """Put the agent at the start."""
         self._goal[i] = self._cell("goal", options.get("goal"), self._layout_goal[i])
-        self._start[i] = self._position[i] = self._cell("start", options.get("start"), np.zeros(2, np.int64))
-        self._reward[i] = self._return[i] = 0.0
+        start = self._cell("start", options.get("start"), np.zeros(2, np.int64))
+        self._start[i] = start
+        self._position[i] = start
+        self._reward[i] = 0.0
+        self._return[i] = 0.0
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Moves, and pays 1 on the goal."""
+        """Move, and reward the goal cell with 1."""
         moved = np.clip(self._position + MOVES[actions], 0, self.config.size - 1)
         self._position = np.where(active[:, None], moved, self._position)
         reward = np.where(active & (self._position == self._goal).all(1), 1.0, 0.0)
@@ -72,13 +77,13 @@ class Darkroom(BatchTask):
         self._return += reward
         return reward, np.zeros(self.num_envs, bool)
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
-        """Cell and previous reward."""
-        out["position"][which] = self._position[which]
-        out["reward"][which, 0] = self._reward[which]
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write cell and previous reward."""
+        out["position"][env_mask] = self._position[env_mask]
+        out["reward"][env_mask, 0] = self._reward[env_mask]
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth; see the class."""
+        """Return the truth; see the class."""
         return {
             "pose": np.column_stack([self._position, np.zeros(self.num_envs, np.int64)]).astype(np.float32),
             "place": self._position[:, 0] * self.config.size + self._position[:, 1],
@@ -90,27 +95,28 @@ class Darkroom(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """Cells of the board."""
+        """Number of cells of the board."""
         return self.config.size**2
 
     def oracle_actions(self) -> np.ndarray:
-        """First along x, then along y, then stay."""
+        """Go along x first, then along y, then stay."""
         dx, dy = (self._goal - self._position).T
         return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [0, 1, 2, 3], 4).astype(np.int64)
 
     def render(self, i: int) -> np.ndarray:
-        """The board: goal green, agent red; 320 x 320."""
+        """Render the board: goal green, agent red; 320 x 320."""
         return self.draw_map(i, self._position[i : i + 1])
 
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """The board with the cells passed through, from blue to red; 320 x 320."""
-        return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, way)
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        """Draw the board with a path, from blue to red; 320 x 320."""
+        return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, path)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """The middles of the cells."""
+        """Convert cells to pixels of the map."""
         return grid_pixels(self.config.size, poses)
 
     def _cell(self, name: str, value: object, default: np.ndarray) -> np.ndarray:
+        """Check a cell given as option; `default` if none is given."""
         if value is None:
             return default
         cell = np.asarray(value)

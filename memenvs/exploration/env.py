@@ -1,4 +1,4 @@
-"""Base of Roaming, Coverage and Search: robot, sensors, terms of the reward, ends of episodes."""
+"""Base of Roaming, Coverage and Search: robot, sensors, reward terms, ends of episodes."""
 
 from __future__ import annotations
 

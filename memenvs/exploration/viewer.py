@@ -1,4 +1,4 @@
-"""Images of Roaming, Coverage and Search for people: the view of the robot, and the legend of maps."""
+"""Images of exploration for people: the view of the robot, and the legend of maps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEGEND_OF_CELLS: Legend = [("square", "cell entered")]
 
 
 def render_view(sim: Simulator, i: int) -> np.ndarray:
-    """Render the view of one robot in the shape of its sensor, with a border that makes it square.
+    """Render the view of one robot, with a border that makes it square.
 
     Args:
         sim: The robots.

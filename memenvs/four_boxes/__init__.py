@@ -1,1 +1,1 @@
-"""Tasks in a room with coloured boxes (FourBoxes)."""
+"""FourBoxes: find the rewarded one of four coloured boxes, and return to it later."""

@@ -15,11 +15,11 @@ class FourBoxesConfig:
     """Settings of FourBoxes.
 
     Attributes:
-        world: "builtin" (our renderer, needs nothing) or "miniworld" (the Miniworld package, extra `miniworld`; needs a display).
-        image_size: Rows and columns of the images, which are drawn with 60 x 80 pixels and made smaller; at most that.
-            Encoders made for larger images, such as Stable-Baselines3's own, need (36, 36) at least.
+        world: "builtin" (our renderer) or "miniworld" (the package Miniworld, extra `miniworld`; needs a display).
+        image_size: Rows and columns of the images, at most 60 x 80. They are rendered with 60 x 80 pixels and downsampled.
+            Encoders for larger images, such as that of Stable-Baselines3, need at least (36, 36).
         max_episode_steps: Horizon, steps; >= 1.
-        threads: Threads that draw in our world; >= 1. Results do not depend on it.
+        threads: Rendering threads of world "builtin"; >= 1. Results do not depend on it.
     """
 
     world: str = "builtin"

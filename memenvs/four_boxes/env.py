@@ -1,4 +1,4 @@
-"""FourBoxes: four coloured boxes in the corners of a room; one of them pays, the same one all trial long."""
+"""FourBoxes: a room with four coloured boxes, one of which is rewarded over a trial."""
 
 from __future__ import annotations
 
@@ -27,41 +27,44 @@ from memenvs.four_boxes.room import (
     TURN_DEG,
     VIEW_SIZE,
     BoxRoom,
-    ahead,
     is_blocked,
     make_house,
+    position_ahead,
 )
 from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
 
 if TYPE_CHECKING:
     from memenvs.four_boxes.miniworld import MiniworldRoom
 
-#: The box pays a robot that is nearer than this to its middle, m, and heads for it within so many degrees.
+#: A robot is rewarded if it is nearer than this to the middle of the box, m, ...
 NEAR = BOX_RADIUS + ROBOT_RADIUS + 1.5 * FORWARD_DISTANCE
+#: ... and if its heading differs from the direction of the box by no more than this, degrees.
 FACING_DEG = 30.0
-_TIE = 1e-6  # degrees; headings are multiples of 15 degrees, so some are off by 30 degrees but for rounding
+_TIE = 1e-6  # degrees; headings are multiples of 15 degrees, so that some differ by exactly 30 degrees but for rounding
 _MAP_SCALE = 40.0  # pixels per metre
 #: Turns in a full circle.
 _HEADINGS = round(360 / TURN_DEG)
 
 
 class FourBoxes(BatchTask):
-    """Find out which of four coloured boxes pays, then go straight to it in every later episode of the trial.
+    """Find the rewarded one of four boxes, then go straight to it in later episodes.
 
-    Observation (`Dict`): `rgb` uint8 (25, 25, 3), what the robot sees, drawn with 60 x 80 pixels and made smaller as the article does; `heading`
-    float32 (2,), cosine and sine of the heading (the article's pair is Miniworld's (x, z): the sine has the other sign); `reward`
-    float32 (1,), reward of the previous step (0 at reset). Encoders normalise the image.
-    Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the box that pays does nothing; the
-    other boxes can be walked through.
-    Reward: 1 on every step that ends within 2.016 m of the middle of the box that pays, with its direction within 30 degrees of the heading.
-    Ends: never by itself; truncated at the horizon of 50 steps. Start: the middle of the room, heading along x.
-    Layout: number of the box that pays, in the order blue, red, green, yellow. There are no others, so no split holds any out. Options:
-    `goal` (number or colour) and `start` (x m, y m, heading rad).
-    Info: `pose` (x m, y m, heading rad; the room reaches from (0, -6) to (6, 0)), `place` (number of the nearest box), `goal`
-    and `goal_id` (the box that pays), `start` (as the option), `success` (it paid in this episode), `return`.
+    Observation (`Dict`): `rgb` uint8 (25, 25, 3), the view of the robot, rendered with 60 x 80 pixels and downsampled as in
+    the paper; `heading` float32 (2,), cosine and sine of the heading (the paper's pair is Miniworld's (x, z), in which the
+    sine has the other sign); `reward` float32 (1,), reward of the previous step (0 at reset). Encoders normalise the image.
+    Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box does
+    nothing. Robots pass through the other boxes.
+    Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees of
+    the heading.
+    Ends: 50 steps truncate; nothing terminates. Start: the middle of the room, heading along x.
+    Layout: number of the goal box, in the order blue, red, green, yellow; there is no split. Options: `goal` (number or
+    colour) and `start` (x m, y m, heading rad).
+    Info: `pose` (x m, y m, heading rad; the room extends from (0, -6) to (6, 0)), `place` (number of the nearest box), `goal`
+    and `goal_id` (the goal box), `start` (as the option), `success` (it was rewarded in this episode), `return`.
 
     Source:
-        ReLIC, section on Miniworld, after Decision-Pretrained Transformer. Ceilings 39, 45, 45, 39 for blue, red, green, yellow; mean 42.
+        ReLIC, section on Miniworld, after Decision-Pretrained Transformer. Largest returns 39, 45, 45, 39 for blue, red,
+        green, yellow; mean 42.
     """
 
     option_names = ("goal", "start")
@@ -89,48 +92,49 @@ class FourBoxes(BatchTask):
         self._start = np.tile(START, (num_envs, 1))
         self._reward = np.zeros(num_envs)
         self._return = np.zeros(num_envs)
-        self._trail: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for pictures
+        self._trail: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for `render`
 
     # ------------------------------------------------------------------ rules
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Says which box pays."""
+        """Set the goal box of this layout."""
         self._layout_goal[i] = layout
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Puts the robot at the start."""
+        """Put the robot at the start."""
         goal = int(self._layout_goal[i]) if options.get("goal") is None else _check_goal(options["goal"])
         start = START if options.get("start") is None else _check_start(options["start"], goal)
         self._start[i] = start
         self._room.place(i, start, goal)
-        self._reward[i] = self._return[i] = 0.0
+        self._reward[i] = 0.0
+        self._return[i] = 0.0
         self._trail[i] = [self._room.pose[i].copy()]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Moves, and pays 1 near the right box."""
+        """Move, and reward robots near the goal box with 1."""
         self._room.move(actions, active)
-        reward = np.where(active & self._is_paid(), 1.0, 0.0)
+        reward = np.where(active & self._is_rewarded(), 1.0, 0.0)
         self._reward = np.where(active, reward, self._reward)
         self._return += reward
         for i in np.flatnonzero(active).tolist():
             self._trail[i].append(self._room.pose[i].copy())
         return reward, np.zeros(self.num_envs, bool)
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
-        """What the robot sees, where it heads, what the previous step paid."""
-        self._room.draw(self._views, which)
-        self._resize(self._views, which, out["rgb"])
-        heading = self._room.pose[which, 2]
-        out["heading"][which] = np.column_stack([np.cos(heading), np.sin(heading)])
-        out["reward"][which, 0] = self._reward[which]
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write view, heading and previous reward."""
+        self._room.render(self._views, env_mask)
+        self._resize(self._views, env_mask, out["rgb"])
+        heading = self._room.pose[env_mask, 2]
+        out["heading"][env_mask] = np.column_stack([np.cos(heading), np.sin(heading)])
+        out["reward"][env_mask, 0] = self._reward[env_mask]
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth; see the class."""
+        """Return the truth; see the class."""
         pose, goal = self._room.pose, self._room.goal
-        gaps = np.hypot(*np.moveaxis(pose[:, None, :2] - BOX_POSITIONS, -1, 0))
+        distances = np.hypot(*np.moveaxis(pose[:, None, :2] - BOX_POSITIONS, -1, 0))  # (N, 4)
         return {
             "pose": pose.astype(np.float32),
-            "place": gaps.argmin(1),
+            "place": distances.argmin(1),
             "goal": goal,
             "goal_id": goal,
             "start": self._start,
@@ -140,63 +144,67 @@ class FourBoxes(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """The quarters of the room."""
+        """Number of quarters of the room."""
         return len(COLOURS)
 
     def oracle_actions(self) -> np.ndarray:
-        """Stay where it pays; else take the free heading that is nearest to the direction of the box, and walk."""
+        """Stay where rewarded, else go along the free heading nearest to the box's direction."""
         pose = self._room.pose
-        turned = np.repeat(pose[:, None], _HEADINGS, 1)
+        turned = np.repeat(pose[:, None], _HEADINGS, 1)  # (N, 24, 3): the pose after 0, 1, ... left turns
         turned[:, :, 2] += np.radians(TURN_DEG) * np.arange(_HEADINGS)
         distance, error = self._to_goal(turned)
-        leads_nowhere = is_blocked(ahead(turned), self._goal_positions()[:, None]) & (distance >= NEAR)
-        turns = np.where(leads_nowhere, np.inf, np.round(error, 6)).argmin(1)  # rounded: a tie goes to the left
-        there = np.select([turns == 0, turns <= _HEADINGS // 2], [FORWARD, LEFT], RIGHT)
-        return np.where(self._is_paid(), STAY, there).astype(np.int64)
+        is_useless = is_blocked(position_ahead(turned), self._goal_positions()[:, None]) & (distance >= NEAR)
+        turns = np.where(is_useless, np.inf, np.round(error, 6)).argmin(1)  # rounded: a tie goes to the left
+        approach = np.select([turns == 0, turns <= _HEADINGS // 2], [FORWARD, LEFT], RIGHT)
+        return np.where(self._is_rewarded(), STAY, approach).astype(np.int64)
 
     def render(self, i: int) -> np.ndarray:
-        """What the robot sees and a map with its way and the box that pays; 384 x 768."""
+        """Render the view of the robot, and a map with its path and the goal box; 384 x 768."""
         view = np.zeros((VIEW_SIDE, VIEW_SIDE, 3), np.uint8)
         top = (VIEW_SIDE - LARGE_SIZE[0]) // 2
-        view[top : top + LARGE_SIZE[0]] = self._room.draw_large(i)
+        view[top : top + LARGE_SIZE[0]] = self._room.render_large(i)
         return draw_view_and_map(
             view, self._house, np.array(self._trail[i]), goal_overlay(self._goal_positions()[i : i + 1])
         )
 
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """The room from above with the way and the box that pays."""
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        """Draw the room from above with a path and the goal box."""
         return draw_house_map(
-            self._house, way, goal_overlay(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE
+            self._house, path, goal_overlay(self._goal_positions()[i : i + 1]), pixels_per_metre=_MAP_SCALE
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Positions on the floor plan."""
+        """Convert poses to pixels of the map."""
         return house_map_pixels(self._house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
-        """Stops the drawing threads, or closes the Miniworld environment."""
+        """Stop the rendering threads, or close the Miniworld environment."""
         self._room.close()
 
     # ------------------------------------------------------------------ private
 
     def _goal_positions(self) -> np.ndarray:
-        """float64, (N, 2); middles of the boxes that pay, m."""
+        """float64, (N, 2); middles of the goal boxes, m."""
         return BOX_POSITIONS[self._room.goal]
 
     def _to_goal(self, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Distance (m) of poses (N, K, 3) to the box that pays, and by how much they do not head for it (degrees, 0 to 180); both (N, K)."""
+        """Distance and direction of the goal box from poses (N, K, 3).
+
+        Returns:
+            Distances, (N, K), m, and angles between heading and direction, (N, K), 0 to 180 degrees.
+        """
         x, y = np.moveaxis(self._goal_positions()[:, None] - pose[..., :2], -1, 0)
         error = np.degrees(np.arctan2(y, x) - pose[..., 2])
         return np.hypot(x, y), np.abs((error + 180.0) % 360.0 - 180.0)
 
-    def _is_paid(self) -> np.ndarray:
-        """bool, (N,); where the box that pays is near and ahead."""
+    def _is_rewarded(self) -> np.ndarray:
+        """bool, (N,); True where the goal box is near and ahead."""
         distance, error = self._to_goal(self._room.pose[:, None])
         return ((distance < NEAR) & (error <= FACING_DEG + _TIE))[:, 0]
 
 
 def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoom:
-    """The room of a world.
+    """Make the room of a world.
 
     Raises:
         ImportError: Miniworld is not installed, or there is no display.
@@ -209,7 +217,7 @@ def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoo
         raise ImportError(
             "world 'miniworld' needs the package miniworld; install it with: pip install 'memenvs[miniworld]'"
         ) from error
-    except Exception as error:  # pyglet has its own error for a missing display, which cannot be imported without one
+    except Exception as error:  # pyglet's own error for a missing display cannot be imported without a display
         raise ImportError(
             f"world 'miniworld' needs a display with OpenGL ({error}); without a screen, start with: xvfb-run -a"
         ) from error
@@ -217,6 +225,7 @@ def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoo
 
 
 def _check_goal(value: object) -> int:
+    """Convert the option `goal` to the number of a box."""
     if isinstance(value, str) and value in COLOURS:
         return COLOURS.index(value)
     if is_int(value) and 0 <= value < len(COLOURS):  # type: ignore[operator]
@@ -225,6 +234,7 @@ def _check_goal(value: object) -> int:
 
 
 def _check_start(value: object, goal: int) -> tuple[float, float, float]:
+    """Check that the option `start` is free."""
     start = check_start(value)
     if is_blocked(np.array(start[:2]), BOX_POSITIONS[goal]):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The same room in the Miniworld package itself, with its physics and its pictures. Importing this opens a display."""
+"""The room in the package Miniworld. Importing this module opens a display."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from memenvs.four_boxes.room import (
 
 
 class MiniworldRoom:
-    """N robots, each alone in such a room; stands in for `memenvs.four_boxes.room.BoxRoom`.
+    """N robots, each alone in a room; has the interface of `memenvs.four_boxes.room.BoxRoom`.
 
-    One Miniworld environment serves all robots in turn: it is put into the state of a robot, moves, and is read out.
+    One Miniworld environment serves all robots in turn: it takes the state of a robot, steps, and its state is read.
 
     Args:
         num_robots: N.
 
     Attributes:
         pose: float64, (N, 3); x, y (m), heading (rad, 0 to 2 pi).
-        goal: int64, (N,); the box that is solid; the others can be walked through.
+        goal: int64, (N,); the box that is solid. Robots pass through the others.
     """
 
     def __init__(self, num_robots: int) -> None:
@@ -47,36 +47,48 @@ class MiniworldRoom:
         self._env = _open()
 
     def place(self, i: int, pose: tuple[float, float, float], goal: int) -> None:
-        """Puts robot `i` somewhere (m, m, rad), and says which box is solid for it."""
-        self.pose[i], self.goal[i] = pose, goal
+        """Set the pose (m, m, rad) of robot `i` and its goal."""
+        self.pose[i] = pose
+        self.goal[i] = goal
         self._views[i] = self._at(i).render_obs()
 
     def move(self, actions: np.ndarray, active: np.ndarray) -> None:
-        """Turns the robots of `active` (bool, (N,)), or moves them if nothing is in the way; `actions` int64, (N,)."""
+        """Turn robots, or move them forward where that is free.
+
+        Args:
+            actions: int64, (N,).
+            active: bool, (N,); the other robots stay as they are.
+        """
         for i in np.flatnonzero(active & (actions != STAY)).tolist():
             env = self._at(i)
             self._views[i] = env.step(int(actions[i]))[0]
             x, _, z = env.agent.pos
             self.pose[i] = x, -z, env.agent.dir % (2 * math.pi)
 
-    def draw(self, out: np.ndarray, which: np.ndarray) -> None:
-        """Copies what the robots of `which` (bool, (N,)) see into their rows of `out`, uint8, (N, 60, 80, 3)."""
-        out[which] = self._views[which]
+    def render(self, out: np.ndarray, env_mask: np.ndarray) -> None:
+        """Copy the views of robots.
 
-    def draw_large(self, i: int) -> np.ndarray:
-        """What robot `i` sees, for people; uint8, (288, 384, 3)."""
+        Args:
+            out: uint8, (N, 60, 80, 3); written.
+            env_mask: bool, (N,); robots whose rows are written.
+        """
+        out[env_mask] = self._views[env_mask]
+
+    def render_large(self, i: int) -> np.ndarray:
+        """Render the view of robot `i` for people; uint8, (288, 384, 3)."""
         env = self._at(i)
         return env.render_obs(env.vis_fb)
 
     def close(self) -> None:
-        """Closes the Miniworld environment."""
+        """Close the Miniworld environment."""
         self._env.close()
 
     def _at(self, i: int) -> _Env:
-        """The Miniworld environment in the state of robot `i`."""
+        """Return the Miniworld environment in the state of robot `i`."""
         env = self._env
         x, y, heading = self.pose[i].tolist()
-        env.agent.pos, env.agent.dir = np.array([x, 0.0, -y]), heading
+        env.agent.pos = np.array([x, 0.0, -y])
+        env.agent.dir = heading
         for k, box in enumerate(env.boxes):
             box.radius = BOX_RADIUS if k == self.goal[i] else -math.inf  # nothing is nearer to a box than -inf
         return env
@@ -89,7 +101,7 @@ class MiniworldRoom:
 
 
 class _Env(MiniWorldEnv):
-    """A Miniworld environment that is this room."""
+    """This room as a Miniworld environment."""
 
     def _gen_world(self) -> None:
         self.add_rect_room(min_x=0, max_x=SIZE, min_z=0, max_z=SIZE)
@@ -100,7 +112,7 @@ class _Env(MiniWorldEnv):
         self.place_agent(pos=np.array([START[0], 0.0, -START[1]]), dir=START[2])
 
     def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:
-        # All Miniworld environments of a process keep their walls in the same OpenGL list; another one may have written to it.
+        # All Miniworld environments of a process keep their walls in one OpenGL list, which another one may have overwritten.
         self._render_static()
         return super()._render_world(frame_buffer, render_agent)
 
@@ -110,8 +122,12 @@ def _open() -> _Env:
     params.set("forward_step", FORWARD_DISTANCE)
     params.set("turn_step", TURN_DEG)
     height, width = LARGE_SIZE
-    with contextlib.redirect_stdout(sys.stderr):  # it prints how smooth edges will be
+    with contextlib.redirect_stdout(sys.stderr):  # it prints the number of samples per pixel
         return _Env(
-            max_episode_steps=sys.maxsize, obs_width=VIEW_SIZE[1], obs_height=VIEW_SIZE[0], window_width=width,
-            window_height=height, params=params,
-        )  # fmt: skip
+            max_episode_steps=sys.maxsize,
+            obs_width=VIEW_SIZE[1],
+            obs_height=VIEW_SIZE[0],
+            window_width=width,
+            window_height=height,
+            params=params,
+        )

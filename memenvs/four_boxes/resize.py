@@ -1,4 +1,4 @@
-"""Making pictures smaller as scikit-image's `resize(..., anti_aliasing=True)` does, for many pictures at once."""
+"""Downsampling of a batch of images, as by scikit-image's `resize(..., anti_aliasing=True)`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,38 @@ from numba import njit
 
 
 class Resize:
-    """Makes pictures of one size into smaller ones of another.
+    """Downsamples images to a smaller size.
 
-    A Gaussian of deviation (k - 1) / 2 pixels along an axis that becomes k times shorter, mirrored at the edges and cut off at four
-    deviations, then linear interpolation at the middles of the new pixels. The new value is rounded.
+    An axis that becomes k times shorter is smoothed with a Gaussian of standard deviation (k - 1) / 2 pixels, mirrored at the
+    edges and cut off at four standard deviations. Linear interpolation at the middles of the new pixels follows. Values are
+    rounded.
 
     Args:
-        source: Rows and columns of the pictures that come in.
-        target: Rows and columns of those that go out; >= 1, not more than `source`.
+        source: Rows and columns of the input.
+        target: Rows and columns of the output; >= 1, not more than `source`.
     """
 
     def __init__(self, source: tuple[int, int], target: tuple[int, int]) -> None:
-        self._rows = _bands(source[0], target[0])
-        self._columns = _bands(source[1], target[1])
+        self._rows = _axis_weights(source[0], target[0])
+        self._columns = _axis_weights(source[1], target[1])
 
-    def __call__(self, images: np.ndarray, which: np.ndarray, out: np.ndarray) -> None:
-        """Fills the rows of `which` (bool, (N,)) in `out`, uint8, (N, h, w, 3), from `images`, uint8, (N, H, W, 3)."""
-        _resize(images, np.flatnonzero(which), *self._rows, *self._columns, out)
+    def __call__(self, images: np.ndarray, env_mask: np.ndarray, out: np.ndarray) -> None:
+        """Downsample images.
+
+        Args:
+            images: uint8, (N, H, W, 3).
+            env_mask: bool, (N,); images to downsample.
+            out: uint8, (N, h, w, 3); written in those rows.
+        """
+        _resize(images, np.flatnonzero(env_mask), *self._rows, *self._columns, out)
 
 
-def _bands(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
-    """What each new pixel of a line is made of: first old pixel, int64 (target,), and weights from there on, float32 (target, K)."""
+def _axis_weights(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of old pixels in each new pixel along one axis.
+
+    Returns:
+        The first old pixel, int64 (target,), and the weights of K pixels from there on, float32 (target, K).
+    """
     factor = source / target
     deviation = (factor - 1) / 2
     reach = int(4 * deviation + 0.5)
@@ -39,10 +50,10 @@ def _bands(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
     weights = np.zeros((target, source))
     for new in range(target):
         middle = (new + 0.5) * factor - 0.5
-        for old, share in ((math.floor(middle), 1 - middle % 1), (math.floor(middle) + 1, middle % 1)):
+        for old, fraction in ((math.floor(middle), 1 - middle % 1), (math.floor(middle) + 1, middle % 1)):
             for offset, weight in zip(offsets.tolist(), kernel.tolist(), strict=True):
                 at = abs(old + offset)
-                weights[new, min(at, 2 * (source - 1) - at)] += share * weight  # mirrored about the outermost pixels
+                weights[new, min(at, 2 * (source - 1) - at)] += fraction * weight  # mirrored about the outermost pixels
     used = [np.flatnonzero(row) for row in weights]
     length = max(int(each[-1] - each[0]) + 1 for each in used)
     first = np.array([min(int(each[0]), source - length) for each in used])
@@ -51,12 +62,18 @@ def _bands(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(nogil=True, cache=True)
 def _resize(
-    images: np.ndarray, which: np.ndarray, first_row: np.ndarray, row_weights: np.ndarray, first_column: np.ndarray,
-    column_weights: np.ndarray, out: np.ndarray,
-) -> None:  # fmt: skip
+    images: np.ndarray,
+    rows: np.ndarray,
+    first_row: np.ndarray,
+    row_weights: np.ndarray,
+    first_column: np.ndarray,
+    column_weights: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Resize the images `rows`: each new line is first summed over old rows, then over old columns."""
     width = images.shape[2]
     line = np.zeros(3 * width, np.float32)
-    for i in which:
+    for i in rows:
         for row in range(len(first_row)):
             line[:] = 0.0
             for k in range(row_weights.shape[1]):
@@ -65,7 +82,7 @@ def _resize(
                     line[at] += weight * np.float32(old[at])
             for column in range(len(first_column)):
                 for channel in range(3):
-                    total = np.float32(0.5)
+                    total = np.float32(0.5)  # rounds
                     for k in range(column_weights.shape[1]):
                         total += column_weights[column, k] * line[3 * (first_column[column] + k) + channel]
                     out[i, row, column, channel] = np.uint8(total)

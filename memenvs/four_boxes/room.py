@@ -1,6 +1,6 @@
-"""The room with four boxes: where they stand, how a robot moves among them, and what it sees in our own renderer.
+"""The room with four boxes: geometry, motion of the robots, and images from our renderer.
 
-Frame: that of the project; Miniworld's floor plan (x, z) is (x, -y) here, so the room reaches from (0, -6) to (6, 0).
+Frame: that of the project. Miniworld's (x, z) on the floor plan is (x, -y) here, so the room extends from (0, -6) to (6, 0).
 """
 
 from __future__ import annotations
@@ -17,48 +17,58 @@ from memenvs.houses.rendering.renderer import Renderer, render_frame
 from memenvs.houses.rendering.scene import Scene
 
 LEFT, RIGHT, FORWARD, STAY = range(4)
-#: Side of the room and its height, side of a box, m.
-SIZE, HEIGHT, BOX_SIDE = 6.0, 2.74, 0.8
-#: Around a box, which is solid in a circle, and around the robot, m.
-BOX_RADIUS, ROBOT_RADIUS = math.hypot(BOX_SIDE, BOX_SIDE) / 2, 0.4
-#: One step, m, and one turn, degrees.
-FORWARD_DISTANCE, TURN_DEG = 0.7, 15.0
-#: Of the camera: height above the floor, m; angle between the upper and the lower edge of its images, degrees; rows and columns.
-EYE_HEIGHT, FIELD_OF_VIEW_DEG, VIEW_SIZE = 1.5, 60.0, (60, 80)
+#: Side and height of the room, side of a box; m.
+SIZE = 6.0
+HEIGHT = 2.74
+BOX_SIDE = 0.8
+#: Radius of the circle in which a box is solid, and of the robot; m.
+BOX_RADIUS = math.hypot(BOX_SIDE, BOX_SIDE) / 2
+ROBOT_RADIUS = 0.4
+#: One step (m) and one turn (degrees).
+FORWARD_DISTANCE = 0.7
+TURN_DEG = 15.0
+#: Camera: height above the floor (m), vertical field of view (degrees), rows and columns of its images.
+EYE_HEIGHT = 1.5
+FIELD_OF_VIEW_DEG = 60.0
+VIEW_SIZE = (60, 80)
 #: x (m), y (m) and heading (rad) in the middle of the room.
 START = (SIZE / 2, -SIZE / 2, 0.0)
 
 COLOURS = ("blue", "red", "green", "yellow")
-_LOW, _HIGH = BOX_RADIUS, SIZE - BOX_RADIUS
+_LOW = BOX_RADIUS
+_HIGH = SIZE - BOX_RADIUS
 #: float64, (4, 2); middles of the boxes in the order of `COLOURS`, m.
 BOX_POSITIONS = np.array([(_LOW, -_LOW), (_HIGH, -_LOW), (_HIGH, -_HIGH), (_LOW, -_HIGH)])
 
-#: Rows and columns of pictures for people.
+#: Rows and columns of images for people.
 LARGE_SIZE = (288, 384)
-# Our checkered floor has squares of 0.4 m, Miniworld's has 0.25 m: the room is drawn larger, which no picture shows. It is also drawn
-# turned by a quarter, so that our light comes from the side that Miniworld's comes from, and one square aside, so that the same
-# squares are black.
-_DRAWN_SCALE, _DRAWN_TURN, _DRAWN_ASIDE = 1.6, math.pi / 2, 0.25
+# The room is rendered with three changes, none of which an image shows. It is larger, because our checkered floor has squares
+# of 0.4 m and Miniworld's has squares of 0.25 m. It is turned by 90 degrees, so that our light comes from the side of
+# Miniworld's light. It is shifted by one square, so that the same squares are black.
+_RENDER_SCALE = 1.6
+_RENDER_TURN = math.pi / 2
+_RENDER_SHIFT = 0.25
 _BOX_COLOURS = ((0, 0, 245), (245, 0, 0), (0, 245, 0), (245, 245, 0))
-# Greys that are as bright in our light as Miniworld's textures are in its light.
+# Two corners (x, y) and grey of each wall. The greys are as bright in our light as Miniworld's textures are in its light.
 _WALLS = (
     ((-0.1, 0.0), (SIZE + 0.1, 0.1), 146),
     ((-0.1, -SIZE - 0.1), (SIZE + 0.1, -SIZE), 137),
     ((-0.1, -SIZE), (0.0, 0.0), 151),
     ((SIZE, -SIZE), (SIZE + 0.1, 0.0), 132),
 )
-_FLOOR_GREY, _CEILING_GREY = 134, 171
+_FLOOR_GREY = 134
+_CEILING_GREY = 171
 
 
 def is_blocked(position: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Where a robot cannot stand: too near to a wall or to the box of the goal, which alone is solid.
+    """Test positions for collisions with a wall or the box of the goal, the only solid one.
 
     Args:
         position: float64, (..., 2); m, not farther than one step outside the room.
         goal: float64, (..., 2); middle of the goal's box, m.
 
     Returns:
-        bool, (...).
+        bool, (...); True where a robot cannot be.
     """
     x, y = position[..., 0], -position[..., 1]
     to_wall = np.minimum(np.minimum(x, SIZE - x), np.minimum(y, SIZE - y))
@@ -66,22 +76,34 @@ def is_blocked(position: np.ndarray, goal: np.ndarray) -> np.ndarray:
     return (to_wall < ROBOT_RADIUS) | (to_box < ROBOT_RADIUS + BOX_RADIUS)
 
 
-def ahead(pose: np.ndarray) -> np.ndarray:
-    """Where one step leads: float64 (..., 3), x, y (m), heading (rad) -> float64 (..., 2), m."""
+def position_ahead(pose: np.ndarray) -> np.ndarray:
+    """Compute the position after a step forward.
+
+    Args:
+        pose: float64, (..., 3); x, y (m) and heading (rad).
+
+    Returns:
+        float64, (..., 2); m.
+    """
     heading = pose[..., 2]
     return pose[..., :2] + FORWARD_DISTANCE * np.stack([np.cos(heading), np.sin(heading)], -1)
 
 
 def make_house() -> House:
-    """The room as a home of one room; instances 1 to 4 are the boxes in the order of `COLOURS`."""
+    """Make the room as a house; instances 1 to 4 are the boxes in the order of `COLOURS`."""
     builder = ShapeBuilder()
 
     def add(low: tuple, high: tuple, colour: tuple, name: str, material: str = "plain", instance: int = 0) -> None:
         corners = np.array([low, high])
         builder.add(
-            BOX, corners.mean(0), np.ptp(corners, 0) / 2, colour=colour,
-            semantic=CLASS_INDEX[name], material=MATERIAL_INDEX[material], instance=instance,
-        )  # fmt: skip
+            BOX,
+            corners.mean(0),
+            np.ptp(corners, 0) / 2,
+            colour=colour,
+            semantic=CLASS_INDEX[name],
+            material=MATERIAL_INDEX[material],
+            instance=instance,
+        )
 
     for low, high, grey in _WALLS:
         add((*low, 0.0), (*high, HEIGHT), (grey,) * 3, "wall", "plaster")
@@ -102,7 +124,7 @@ def make_house() -> House:
 
 
 def make_camera(height: int, width: int) -> Camera:
-    """The robot's camera at a size of its images."""
+    """Make the camera of the robot for a size of images."""
     tangent = math.tan(math.radians(FIELD_OF_VIEW_DEG) / 2) * width / height
     return Camera(height=height, width=width, hfov_deg=math.degrees(2 * math.atan(tangent)))
 
@@ -112,66 +134,78 @@ class BoxRoom:
 
     Args:
         num_robots: N.
-        threads: Threads that draw; results do not depend on it.
+        threads: Rendering threads; results do not depend on it.
 
     Attributes:
         pose: float64, (N, 3); x, y (m), heading (rad, 0 to 2 pi).
-        goal: int64, (N,); the box that is solid; the others can be walked through.
+        goal: int64, (N,); the box that is solid. Robots pass through the others.
     """
 
     def __init__(self, num_robots: int, *, threads: int = 1) -> None:
         self.pose = np.tile(START, (num_robots, 1))
         self.goal = np.zeros(num_robots, np.int64)
-        self._scene = _drawn_scene()
+        self._scene = _rendered_scene()
         self._renderer = Renderer(make_camera(*VIEW_SIZE), num_robots, threads=threads)
         for i in range(num_robots):
             self._renderer.set_scene(i, self._scene)
 
     def place(self, i: int, pose: tuple[float, float, float], goal: int) -> None:
-        """Puts robot `i` somewhere (m, m, rad), and says which box is solid for it."""
-        self.pose[i], self.goal[i] = pose, goal
+        """Set the pose (m, m, rad) of robot `i` and its goal."""
+        self.pose[i] = pose
+        self.goal[i] = goal
 
     def move(self, actions: np.ndarray, active: np.ndarray) -> None:
-        """Turns the robots of `active` (bool, (N,)), or moves them if nothing is in the way; `actions` int64, (N,)."""
+        """Turn robots, or move them forward where that is free.
+
+        Args:
+            actions: int64, (N,).
+            active: bool, (N,); the other robots stay as they are.
+        """
         turn = active * ((actions == LEFT) - 1.0 * (actions == RIGHT)) * math.radians(TURN_DEG)
-        there = ahead(self.pose)
-        moves = active & (actions == FORWARD) & ~is_blocked(there, BOX_POSITIONS[self.goal])
-        self.pose[:, :2] = np.where(moves[:, None], there, self.pose[:, :2])
+        ahead = position_ahead(self.pose)
+        moves = active & (actions == FORWARD) & ~is_blocked(ahead, BOX_POSITIONS[self.goal])
+        self.pose[:, :2] = np.where(moves[:, None], ahead, self.pose[:, :2])
         self.pose[:, 2] = (self.pose[:, 2] + turn) % (2 * math.pi)
 
-    def draw(self, out: np.ndarray, which: np.ndarray) -> None:
-        """Draws what the robots of `which` (bool, (N,)) see into their rows of `out`, uint8, (N, 60, 80, 3)."""
-        self._renderer.render(_drawn_poses(self.pose), rgb=out, env_mask=which.copy())
+    def render(self, out: np.ndarray, env_mask: np.ndarray) -> None:
+        """Render the views of robots.
 
-    def draw_large(self, i: int) -> np.ndarray:
-        """What robot `i` sees, for people; uint8, (288, 384, 3)."""
-        return render_frame(self._scene, make_camera(*LARGE_SIZE), _drawn_poses(self.pose[i : i + 1])[0].tolist()).rgb
+        Args:
+            out: uint8, (N, 60, 80, 3); written.
+            env_mask: bool, (N,); robots whose rows are written.
+        """
+        self._renderer.render(_camera_poses(self.pose), rgb=out, env_mask=env_mask.copy())
+
+    def render_large(self, i: int) -> np.ndarray:
+        """Render the view of robot `i` for people; uint8, (288, 384, 3)."""
+        return render_frame(self._scene, make_camera(*LARGE_SIZE), _camera_poses(self.pose[i : i + 1])[0].tolist()).rgb
 
     def close(self) -> None:
-        """Stops the drawing threads; they start again when needed."""
+        """Stop the rendering threads; they start again when needed."""
         self._renderer.close()
 
 
-def _drawn_scene() -> Scene:
-    """The room as it is drawn: turned and larger; see `_DRAWN_SCALE`."""
+def _rendered_scene() -> Scene:
+    """The room as it is rendered, with the changes described at `_RENDER_SCALE`."""
     house = make_house()
     shapes = house.shapes
-    centre = np.column_stack([_drawn(shapes.centre[:, :2]), _DRAWN_SCALE * shapes.centre[:, 2]])
-    half = _DRAWN_SCALE * shapes.half[:, [1, 0, 2]]
+    centre = np.column_stack([_rendered(shapes.centre[:, :2]), _RENDER_SCALE * shapes.centre[:, 2]])
+    half = _RENDER_SCALE * shapes.half[:, [1, 0, 2]]
     shapes = replace(shapes, centre=centre.astype(np.float32), half=half.astype(np.float32))
     (room,) = house.rooms
-    room = replace(room, polygon=_drawn(room.polygon))
-    return Scene.from_house(replace(house, shapes=shapes, rooms=(room,), height=house.height * _DRAWN_SCALE))
+    room = replace(room, polygon=_rendered(room.polygon))
+    return Scene.from_house(replace(house, shapes=shapes, rooms=(room,), height=house.height * _RENDER_SCALE))
 
 
-def _drawn(position: np.ndarray) -> np.ndarray:
-    """Positions (Q, 2) on the floor plan as they are drawn: turned by a quarter, moved aside, larger."""
-    return _DRAWN_SCALE * np.column_stack([_DRAWN_ASIDE - position[:, 1], position[:, 0]])
+def _rendered(position: np.ndarray) -> np.ndarray:
+    """Positions (Q, 2) of the rendered room: turned by 90 degrees, shifted and scaled."""
+    return _RENDER_SCALE * np.column_stack([_RENDER_SHIFT - position[:, 1], position[:, 0]])
 
 
-def _drawn_poses(pose: np.ndarray) -> np.ndarray:
-    """Poses (N, 3) as those of cameras in the drawn room: float64, (N, 5); x, y, z, heading, pitch."""
-    drawn = np.zeros((len(pose), 5))
-    drawn[:, :2], drawn[:, 2] = _drawn(pose[:, :2]), _DRAWN_SCALE * EYE_HEIGHT
-    drawn[:, 3] = pose[:, 2] + _DRAWN_TURN
-    return drawn
+def _camera_poses(pose: np.ndarray) -> np.ndarray:
+    """Camera poses in the rendered room for poses (N, 3): float64, (N, 5); x, y, z, heading, pitch."""
+    poses = np.zeros((len(pose), 5))
+    poses[:, :2] = _rendered(pose[:, :2])
+    poses[:, 2] = _RENDER_SCALE * EYE_HEIGHT
+    poses[:, 3] = pose[:, 2] + _RENDER_TURN
+    return poses

@@ -23,25 +23,26 @@ class ExtObjNavConfig(HomesConfig):
     """Settings of ExtObjNav, beside those of `HomesConfig`.
 
     Attributes:
-        num_objects: Fewest and most things placed before those that cannot be seen are taken out; >= 1. The article places 30 to
-            40, of which 22 stay on average; here more of them can be seen, so fewer are placed and 22 stay.
-        categories: Names or numbers of the kinds of things to place; None for all 20.
+        num_objects: Fewest and most objects to place, before invisible ones are removed; >= 1. The paper places 30 to 40, of
+            which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay.
+        categories: Names or numbers of the categories to place; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.objectnav.symbolic`).
-        sensors: Which images, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in `obs_mode="symbolic"`.
+        sensors: Images to observe, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in
+            `obs_mode="symbolic"`.
         image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None in
             `obs_mode="symbolic"`.
-        turn_deg: One turn, degrees; > 0. The article says 30; its code turns by 14.3239.
-        tilt_mode: "ladder" (as the article's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
+        turn_deg: One turn, degrees; > 0. The paper gives 30; its code turns by 14.3239.
+        tilt_mode: "ladder" (as the paper's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
         gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
-        compass: Whether `compass` is observed: cosine and sine of the robot's heading in `gps_frame`. The article's robot has none.
-        fixed_goal_per_trial: Whether all episodes of a trial have the same goal.
-        max_start_poses: Number of start poses of a trial, re-used at random, >= 1; None for a new one each episode.
+        compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
+        fixed_goal_per_trial: True gives all episodes of a trial the same goal.
+        max_start_poses: Number of start poses of a trial, used at random, >= 1; None for a new one each episode.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
         max_episode_steps: Steps after which an episode is truncated; >= 1.
-        threads: Threads that draw; >= 1. Results do not depend on it.
+        threads: Rendering threads; >= 1. Results do not depend on it.
 
     Source:
-        ReLIC, section on ExtObjNav, and its release; table of what the two say differently in `turn_deg`, `tilt_mode`, `gps_frame`.
+        ReLIC, section on ExtObjNav, and its release; they differ in `turn_deg`, `tilt_mode` and `gps_frame`.
     """
 
     num_objects: tuple[int, int] = (20, 27)
@@ -97,10 +98,10 @@ class ExtObjNavConfig(HomesConfig):
 
 
 def category_number(value: object) -> int:
-    """Number of a category given by number or name.
+    """Convert a category, given as number or name, to its number.
 
     Raises:
-        ValueError: There is none.
+        ValueError: No such category.
     """
     if isinstance(value, str) and value in YCB_CLASSES:
         return YCB_CLASSES.index(value)

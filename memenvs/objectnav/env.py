@@ -1,4 +1,4 @@
-"""ExtObjNav: find one small thing after another in the same home, and remember where the others were."""
+"""ExtObjNav: find small objects over many episodes in one home."""
 
 from __future__ import annotations
 
@@ -17,53 +17,55 @@ from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view
 from memenvs.houses.simulator import PixelCounter, Simulator
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
 from memenvs.objectnav.expert import Expert
-from memenvs.objectnav.layout import ENOUGH_PIXELS, TOO_MANY, Layout, make_layout
+from memenvs.objectnav.layout import MAX_OBJECTS, MIN_PIXELS, Layout, make_layout
 from memenvs.objectnav.robot import (
     FORWARD,
     FORWARD_DISTANCE,
     LEFT,
     RIGHT,
     STOP,
-    TILT_OF,
+    TILT_STEPS,
     WAIT,
     pitch_of,
     start_tilt,
     tilt,
 )
-from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, summarise
+from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, encode_symbolic
 
 __all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]
 
 #: A stop succeeds within this distance on the floor plan, m.
 SUCCESS_DISTANCE = 2.0
-STEP_REWARD, SUCCESS_REWARD = -0.001, 2.0
-#: Without `layout_pool` layouts have numbers below this one.
-MANY_LAYOUTS = 2**31
-_MAP_SCALE = 40.0  # pixels per metre
-#: Layouts kept ready beyond one for each environment.
+STEP_REWARD = -0.001
+SUCCESS_REWARD = 2.0
+#: Number of layouts without `layout_pool`.
+NUM_LAYOUTS = 2**31
+#: Layouts to keep in memory beyond one for each environment.
 SPARE_LAYOUTS = 16
+_MAP_SCALE = 40.0  # pixels per metre
 
 
 class ExtObjNav(BatchTask):
-    """Go to a thing of the wanted category and stop there; over a trial, remember where things are.
+    """Go to an object of the goal category and stop; remember over a trial where objects are.
 
-    Observation (`Dict`), `obs_mode="rgb"`: for each of `sensors` what the head camera sees: `rgb` uint8 (H, W, 3), `depth`
-    float32 (H, W, 1) m, `semantic` uint8 (H, W) class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal` float32 (20,),
-    one-hot; `gps` float32 (2,), the robot's (x, y), m. In a Habitat scene x is its x and y its -z; the article's sensor gives the
-    same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
+    Observation (`Dict`), `obs_mode="rgb"`: an image of the head camera for each of `sensors`: `rgb` uint8 (H, W, 3), `depth`
+    float32 (H, W, 1), m, `semantic` uint8 (H, W), class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal`
+    float32 (20,), one-hot; `gps` float32 (2,), (x, y) of the robot, m. In a Habitat scene x is its x and y its -z; the
+    paper's sensor gives the same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
     Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
-    Reward: -0.001, plus by how much the walking distance d to the nearest viewpoint of any goal thing fell, plus 2 for success.
-    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal thing within 2.0 m of the robot that has at least 10
-    pixels in a 256 x 256 image.
-    Layout: home and things; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a category
-    (number or name) that the layout has.
-    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the option), `geodesic`
-    (d), `success`, `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps), `path_failures` (steps without a
-    distance, which keep the one before).
+    Reward: -0.001, plus the decrease of the walking distance d to the nearest viewpoint of any goal object, plus 2 for
+    success.
+    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that has at least
+    10 pixels in a 256 x 256 image.
+    Layout: home and objects; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a
+    category (number or name) that the layout has.
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the
+    option), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps),
+    `path_failures` (steps without a distance, which keep the one before).
 
     Source:
-        ReLIC (Elawady et al., 2024), sections on ExtObjNav, with the defects of its release mended: a failed path query keeps d,
-        pixels are counted on stop only and in 256 x 256 images whatever the agent sees.
+        ReLIC (Elawady et al., 2024), sections on ExtObjNav, without two defects of its release: a failed path query keeps d,
+        and pixels are counted only on stop and in 256 x 256 images, whatever is observed.
     """
 
     option_names = ("goal", "start")
@@ -75,7 +77,7 @@ class ExtObjNav(BatchTask):
         self.num_envs = num_envs
         self.max_episode_steps = config.max_episode_steps
         self.goal_names = {k: YCB_CLASSES[k] for k in map(category_number, config.categories or ())}
-        self.num_layouts = MANY_LAYOUTS if config.layout_pool is None else config.layout_pool
+        self.num_layouts = NUM_LAYOUTS if config.layout_pool is None else config.layout_pool
         self.action_space = gym.spaces.Discrete(6)
         self._world = config.make_world()
         is_symbolic = config.image_size is None
@@ -104,26 +106,26 @@ class ExtObjNav(BatchTask):
         self._goal_one_hot = np.zeros((num_envs, len(YCB_CLASSES)), np.float32)
         self._trial_goal: list[int | None] = [None] * num_envs
         self._trial_starts: list[list[Pose] | None] = [None] * num_envs
-        # Goal things of each environment; fewer than TOO_MANY, the rest is -1 and infinitely far.
-        self._goal_position = np.full((num_envs, TOO_MANY, 3), np.inf)
-        self._goal_instance = np.full((num_envs, TOO_MANY), -1, np.int64)
+        # Goal objects of each environment; unused rows are inf and -1.
+        self._goal_position = np.full((num_envs, MAX_OBJECTS, 3), np.inf)
+        self._goal_instance = np.full((num_envs, MAX_OBJECTS), -1, np.int64)
         self._geodesic = np.zeros(num_envs)
         self._geodesic_start = np.zeros(num_envs)
         self._path_length = np.zeros(num_envs)
         self._collisions = np.zeros(num_envs, np.int64)
         self._path_failures = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
-        # Poses, for pictures: those after step t are row t modulo the length of an episode.
+        # Poses, for `render`: those after step t are row t modulo the number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         self._steps = 0
-        self._first_step = np.zeros(num_envs, np.int64)  # at which the episode began
+        self._first_step = np.zeros(num_envs, np.int64)  # step at which the episode began
         self._scene_id = np.zeros(num_envs, "U64")
         self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
 
     # ------------------------------------------------------------------ rules
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Moves into the home of the layout; draws what is fixed for the trial."""
+        """Move into the home of the layout; draw what is fixed for the trial."""
         self._layout[i] = found = self._find_layout(layout)
         self._sim.load(i, found.navmap, found.scene)
         self._scene_id[i] = found.house.name
@@ -133,7 +135,7 @@ class ExtObjNav(BatchTask):
         self._trial_starts[i] = None if count is None else [draw_start_pose(found.navmap, rng) for _ in range(count)]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draws goal and start; measures the distance."""
+        """Draw goal and start; measure the distance."""
         layout = self.layout(i)
         goal = int(layout.goals[rng.integers(len(layout.goals))])
         start = draw_start_pose(layout.navmap, rng)
@@ -155,20 +157,22 @@ class ExtObjNav(BatchTask):
         self._sim.place(i, start[:2], start[2], self._start_pitch)
         self._geodesic[i] = self._geodesic_start[i] = self._sim.set_goals(i, self._field(layout, goal))
         self._path_length[i] = 0.0
-        self._collisions[i] = self._path_failures[i] = 0
+        self._collisions[i] = 0
+        self._path_failures[i] = 0
         self._success[i] = False
-        self._trail[self._steps % len(self._trail), i], self._first_step[i] = start, self._steps
+        self._trail[self._steps % len(self._trail), i] = start
+        self._first_step[i] = self._steps
         self._expert.reset(i)
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Moves, turns, tilts; pays progress and success."""
+        """Move, turn and tilt; reward progress and success."""
         sim = self._sim
         actions = np.where(active, actions, WAIT)
         before = sim.position.copy()
         self._collisions += sim.forward(actions == FORWARD, FORWARD_DISTANCE)
         self._path_length += np.hypot(*(sim.position - before).T)
         sim.turn(self._turn_of[actions])
-        self._tilt = tilt(self.config.tilt_mode, self._tilt, TILT_OF[actions])
+        self._tilt = tilt(self.config.tilt_mode, self._tilt, TILT_STEPS[actions])
         sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
         self._steps += 1
         self._trail[self._steps % len(self._trail)] = sim.pose
@@ -185,24 +189,25 @@ class ExtObjNav(BatchTask):
             reward += SUCCESS_REWARD * won
         return reward, stopped
 
-    def observe(self, out: Observation, which: np.ndarray) -> None:
-        """What the robots see, want and where they are."""
+    def observe(self, out: Observation, env_mask: np.ndarray) -> None:
+        """Write images, goal and position."""
         if self._symbolic_images is not None:
             semantic, depth = self._symbolic_images
-            self._sim.render(which, {"semantic": semantic, "depth": depth})
-            summarise(semantic, depth, which, out["symbolic"])
+            self._sim.render(env_mask, {"semantic": semantic, "depth": depth})
+            encode_symbolic(semantic, depth, env_mask, out["symbolic"])
         else:
-            self._sim.render(which, {name: out[name] for name in self.config.sensors or ()})
-        np.copyto(out["goal"], self._goal_one_hot, where=which[:, None])
-        np.copyto(out["gps"], self._gps(), where=which[:, None], casting="same_kind")
+            self._sim.render(env_mask, {name: out[name] for name in self.config.sensors or ()})
+        np.copyto(out["goal"], self._goal_one_hot, where=env_mask[:, None])
+        np.copyto(out["gps"], self._gps(), where=env_mask[:, None], casting="same_kind")
         if self.config.compass:
             heading = self._sim.heading - (self._start[:, 2] if self.config.gps_frame == "episode" else 0.0)
             compass = np.column_stack([np.cos(heading), np.sin(heading)])
-            np.copyto(out["compass"], compass, where=which[:, None], casting="same_kind")
+            np.copyto(out["compass"], compass, where=env_mask[:, None], casting="same_kind")
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth and metrics; see the class."""
-        start, walked = self._geodesic_start, self._path_length
+        """Return the truth and metrics; see the class."""
+        start = self._geodesic_start
+        walked = self._path_length
         ratio = start / np.maximum(np.maximum(start, walked), 1e-5)
         spl = self._success * ratio
         at_goal = (start < 0.1) & (walked < FORWARD_DISTANCE)
@@ -224,8 +229,9 @@ class ExtObjNav(BatchTask):
         }
 
     def oracle_actions(self) -> np.ndarray:
-        """Stop if that succeeds, else what `memenvs.objectnav.expert` does."""
-        sim, sees = self._sim, self._sees_goal(np.ones(self.num_envs, bool))
+        """Stop if that succeeds, else act as `memenvs.objectnav.expert`."""
+        sim = self._sim
+        sees = self._sees_goal(np.ones(self.num_envs, bool))
         actions = np.full(self.num_envs, STOP, np.int64)
         for i in np.flatnonzero(~sees).tolist():
             actions[i] = self._expert.approach(
@@ -234,25 +240,25 @@ class ExtObjNav(BatchTask):
         return actions
 
     def render(self, i: int) -> np.ndarray:
-        """What the robot sees and a map with its way and the goals; 384 x 768."""
+        """Render the view of the robot, and a map with its path and the goals; 384 x 768."""
         view = np.zeros((self.num_envs, VIEW_SIDE, VIEW_SIDE, 3), np.uint8)
         self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=VIEW_SIDE, width=VIEW_SIDE))
         steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
-        way = self._trail[steps % len(self._trail), i]
-        return draw_view_and_map(view[i], self.layout(i).house, way, goal_overlay(self._goal_places(i)))
+        path = self._trail[steps % len(self._trail), i]
+        return draw_view_and_map(view[i], self.layout(i).house, path, goal_overlay(self._goal_points(i)))
 
-    def draw_map(self, i: int, way: np.ndarray) -> np.ndarray:
-        """The home from above with the way and the goals."""
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        """Draw the home from above with a path and the goals."""
         return draw_house_map(
-            self.layout(i).house, way, goal_overlay(self._goal_places(i)), pixels_per_metre=_MAP_SCALE
+            self.layout(i).house, path, goal_overlay(self._goal_points(i)), pixels_per_metre=_MAP_SCALE
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Positions on the floor plan."""
+        """Convert poses to pixels of the map."""
         return house_map_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
-        """Stops the threads."""
+        """Stop the threads."""
         self._sim.close()
         if self._background is not None:
             self._background.shutdown(cancel_futures=True)
@@ -265,24 +271,25 @@ class ExtObjNav(BatchTask):
 
     @property
     def num_places(self) -> int | None:
-        """Most rooms of a home of this world; None for a `HouseWorld` that does not know."""
+        """Largest number of rooms of a home of this world; None if the world has no such number."""
         return self._world.max_rooms
 
     def layout(self, i: int) -> Layout:
-        """The layout that environment `i` is in.
+        """Return the layout of environment `i`.
 
         Raises:
             RuntimeError: Before its first reset.
         """
         found = self._layout[i]
         if found is None:
-            raise RuntimeError("layout was asked for before reset")
+            raise RuntimeError("layout was called before reset")
         return found
 
     # ------------------------------------------------------------------ private
 
     def _make_space(self) -> gym.spaces.Dict:
-        box, size = gym.spaces.Box, self.config.image_size
+        box = gym.spaces.Box
+        size = self.config.image_size
         spaces: dict[str, gym.Space]
         if size is None or self.config.sensors is None:
             spaces = {"symbolic": box(0.0, 1.0, (SYMBOLIC_SIZE,), np.float32)}
@@ -300,14 +307,16 @@ class ExtObjNav(BatchTask):
         return gym.spaces.Dict(spaces)
 
     def _field(self, layout: Layout, goal: int) -> np.ndarray:
-        """Distances to a goal; in a long trial those to the other goals are made beside the steps, before they are needed."""
+        """Distances to a goal.
+
+        In a long trial those to the other goals are computed in the background, before they are needed.
+        """
         field = layout.field(goal)
-        if layout.is_used_for_long():
+        if layout.should_prefetch():
             if self._background is None:
                 self._background = ThreadPoolExecutor(1, thread_name_prefix="fields")
-            self._background.submit(
-                layout.make_fields
-            )  # what fails there fails again, and is raised, when it is needed
+            # An error there is raised again when the field is needed.
+            self._background.submit(layout.compute_fields)
         return field
 
     def _find_layout(self, number: int) -> Layout:
@@ -333,10 +342,10 @@ class ExtObjNav(BatchTask):
             raise ValueError(f"option 'goal' must be a category of this layout, one of {names}, got {value!r}")
         return goal
 
-    def _sees_goal(self, which: np.ndarray) -> np.ndarray:
-        """bool, (N,); whether a stop would succeed, of those in `which`."""
+    def _sees_goal(self, env_mask: np.ndarray) -> np.ndarray:
+        """bool, (N,); True where a stop would succeed, of the environments in `env_mask`."""
         sees = np.zeros(self.num_envs, bool)
-        rows = np.flatnonzero(which)
+        rows = np.flatnonzero(env_mask)
         near = self._sim.may_be_visible(rows, self._goal_position[rows], SUCCESS_DISTANCE)
         if not near.any():
             return sees
@@ -344,15 +353,15 @@ class ExtObjNav(BatchTask):
         if len(rows):
             sees[rows] = True
             pixels = self._sim.count_pixels(sees, self._goal_instance)
-            sees[rows] = (near & (pixels[rows] >= ENOUGH_PIXELS)).any(1)
+            sees[rows] = (near & (pixels[rows] >= MIN_PIXELS)).any(1)
         return sees
 
-    def _goal_places(self, i: int) -> np.ndarray:
-        """float64, (G, 2); of the goal things of environment `i`, m."""
+    def _goal_points(self, i: int) -> np.ndarray:
+        """float64, (G, 2); positions of the goal objects of environment `i`, m."""
         return self._goal_position[i, self._goal_instance[i] >= 0, :2]
 
     def _gps(self) -> np.ndarray:
-        """float64, (N, 2), m."""
+        """float64, (N, 2); observed positions, m."""
         position = self._sim.position
         if self.config.gps_frame == "layout":
             return position

@@ -1,4 +1,4 @@
-"""The scripted expert of ExtObjNav: walks to a thing, faces it, tilts its camera and stops."""
+"""The scripted expert of ExtObjNav: go to an object, face it, tilt the camera, stop."""
 
 from __future__ import annotations
 
@@ -10,73 +10,79 @@ from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT
 from memenvs.objectnav.layout import Layout
 from memenvs.objectnav.robot import DOWN, FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, STOP, UP, pitch_of, tilt
 
-#: A step that shortens the way by less than this is not worth making, m.
-LEAST_GAIN = 0.01
+#: A step that shortens the path by less than this is not taken, m.
+MIN_GAIN = 0.01
 
 
 class Expert:
-    """Where each of N robots is heading.
+    """Shortest-path policy for N robots.
 
-    It heads for the nearest viewpoint of any goal thing. If the thing has too few pixels from there, it goes on to a cell from which
-    it is known to have enough.
+    A robot goes to the nearest viewpoint of any goal object. If the object has too few pixels from there, it goes on to the
+    cell from which the object is known to have enough.
 
     Args:
         num_envs: N.
         turn: One turn, rad.
-        tilt_mode: How the camera tilts.
+        tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
 
     Source:
-        ReLIC's shortest-path expert, mended: it looks at the right thing, keeps its aim, and knows how far it turns.
+        ReLIC's shortest-path expert with three corrections: it faces the object that it went to, keeps that object until it
+        stops, and uses the actual angle of a turn.
     """
 
     def __init__(self, num_envs: int, *, turn: float, tilt_mode: str) -> None:
-        self._turn, self._tilt_mode = turn, tilt_mode
-        self._aim = np.full(num_envs, -1, np.int64)  # thing that it knows where to stand for; -1: any viewpoint will do
+        self._turn = turn
+        self._tilt_mode = tilt_mode
+        # Object to whose known view cell the robot goes; -1 while it goes to any viewpoint.
+        self._target = np.full(num_envs, -1, np.int64)
 
     def reset(self, i: int) -> None:
-        """Forgets where robot `i` was heading."""
-        self._aim[i] = -1
+        """Forget the target of robot `i`."""
+        self._target[i] = -1
 
     def approach(
         self, i: int, layout: Layout, category: int, position: np.ndarray, heading: float, tilt_state: float
     ) -> int:
-        """The action of robot `i` where a stop would not succeed.
+        """Choose the action of robot `i` where a stop would not succeed.
 
         Args:
-            i: Which robot.
-            layout: Where it is.
-            category: What it looks for.
+            i: Index of the robot.
+            layout: Its layout.
+            category: Category of its goal.
             position: float64, (2,); m.
             heading: rad.
             tilt_state: As in `memenvs.objectnav.robot.tilt`, degrees.
         """
-        aim = int(self._aim[i])
-        field = layout.field(category) if aim < 0 else layout.stand_field(aim)
+        target = int(self._target[i])
+        field = layout.field(category) if target < 0 else layout.view_cell_field(target)
         turns, gain = layout.navmap.steer(field, position, heading, self._turn, FORWARD_DISTANCE)
-        if gain > LEAST_GAIN:
+        if gain > MIN_GAIN:
             return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
-        thing = _nearest(layout, category, position) if aim < 0 else aim
-        x, y, z = layout.position[thing]
+        # It has arrived: face the object, ...
+        object_index = _nearest_object(layout, category, position) if target < 0 else target
+        x, y, z = layout.position[object_index]
         bearing = math.atan2(y - position[1], x - position[0])
         error = (bearing - heading + math.pi) % (2 * math.pi) - math.pi
         if abs(error) > self._turn / 2 + 1e-6:
             return LEFT if error > 0 else RIGHT
+        # ... tilt the camera to it, ...
         distance = max(math.dist((x, y), position) - CAMERA_AHEAD, 0.05)
         states = tilt(self._tilt_mode, np.full(3, tilt_state), np.array([0, 1, -1]))
-        off = np.abs(pitch_of(self._tilt_mode, states) - math.atan2(z - CAMERA_HEIGHT, distance))
-        best = int(off.argmin())  # 0, staying, is the first and wins where tilting changes nothing
+        errors = np.abs(pitch_of(self._tilt_mode, states) - math.atan2(z - CAMERA_HEIGHT, distance))
+        best = int(errors.argmin())  # of equal ones the first, which is to stay
         if best != 0:
             return UP if best == 1 else DOWN
-        if aim < 0:
-            self._aim[i] = thing
+        # ... and if that does not show enough pixels, go to the known view cell.
+        if target < 0:
+            self._target[i] = object_index
             return self.approach(i, layout, category, position, heading, tilt_state)
         return STOP
 
 
-def _nearest(layout: Layout, category: int, position: np.ndarray) -> int:
-    """The thing of a category with the viewpoint nearest to a position."""
+def _nearest_object(layout: Layout, category: int, position: np.ndarray) -> int:
+    """Object of a category with the viewpoint nearest to a position."""
 
-    def distance(thing: int) -> float:
-        return float(((layout.navmap.points(layout.viewpoints[thing]) - position) ** 2).sum(1).min())
+    def squared_distance(k: int) -> float:
+        return float(((layout.navmap.points(layout.viewpoints[k]) - position) ** 2).sum(1).min())
 
-    return min(layout.things(category).tolist(), key=distance)
+    return min(layout.objects_of(category).tolist(), key=squared_distance)

@@ -1,4 +1,4 @@
-"""Layouts of ExtObjNav: a home with small things in it, from where each can be seen, and how far it is to walk there."""
+"""Layouts of ExtObjNav: a home with small objects, their viewpoints and distances to these."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from memenvs.houses.worlds import Home, HouseWorld
 from memenvs.houses.ycb import PlacedObject
 from memenvs.objectnav.robot import pitch_of, start_tilt, tilt
 
-#: Pixels of one thing in the 256 x 256 image that count as seeing it.
-ENOUGH_PIXELS = 10
-#: A category with so many things or more is never a goal.
-TOO_MANY = 10
-#: A home is furnished anew so often if nothing in it can be a goal.
-TRIES = 20
-#: The robot is tried around a thing in so many directions, at the viewpoint nearest to this distance, m.
-DIRECTIONS, TRY_DISTANCE = 6, 1.0
-
-#: From so many different goals on, a layout is taken to be in use for long.
-FEW_FIELDS = 3
+#: An object is visible with at least this number of pixels in the 256 x 256 image.
+MIN_PIXELS = 10
+#: A category with this number of objects or more is never a goal.
+MAX_OBJECTS = 10
+#: Attempts to furnish a home until something in it can be a goal.
+MAX_ATTEMPTS = 20
+#: The robot is tried in this number of directions around an object, at the viewpoint nearest to this distance, m.
+NUM_DIRECTIONS = 6
+VIEW_DISTANCE = 1.0
+#: After this number of different goals all distance fields of a layout are computed in the background.
+PREFETCH_AFTER = 3
 
 
 class Layout:
-    """A home with small things in it that stay where they are.
+    """A home with small objects in it that stay in place.
 
     Args:
-        number: Decides home and things.
+        number: Number of the layout, which decides home and objects.
         home_index: Number of the home in its world.
-        home: The home without them.
-        house: With them.
-        objects: The things.
-        viewpoints: For each thing, int64 (V,): flat indices of cells it is seen from, V >= 1.
-        stands: int64, (M,); for each thing a cell from which the success test was met.
+        home: The home without the objects.
+        house: The house with the objects.
+        objects: The M objects.
+        viewpoints: For each object, int64 (V,), V >= 1: flat indices of the cells from which it is visible.
+        view_cells: int64, (M,); for each object a cell from which the success test was met.
 
     Attributes:
         number, home_index, house: As given.
-        navmap: Where one can go.
-        scene: The house made ready for drawing.
+        navmap: Map for navigation.
+        scene: The house prepared for rendering.
         category: int64, (M,); index into `YCB_CLASSES`.
         position: float64, (M, 3); m.
         instance: int64, (M,); instance id in images.
         viewpoints: As given.
-        goals: int64, (G,); categories that can be goals, rising; G >= 1.
-        targets: For each of these, float64 (TOO_MANY, 3) places, m, and int64 (TOO_MANY,) instances of its things; the
-            rest is infinitely far and -1.
+        goals: int64, (G,), G >= 1; categories that can be goals, ascending.
+        targets: For each of these the positions of its objects, float64 (MAX_OBJECTS, 3), m, and their instances, int64
+            (MAX_OBJECTS,); unused rows are inf and -1.
     """
 
     def __init__(
@@ -62,64 +62,77 @@ class Layout:
         house: House,
         objects: tuple[PlacedObject, ...],
         viewpoints: tuple[np.ndarray, ...],
-        stands: np.ndarray,
+        view_cells: np.ndarray,
     ) -> None:
-        self.number, self.home_index, self.house = number, home_index, house
+        self.number = number
+        self.home_index = home_index
+        self.house = house
         self.navmap = home.navmap
         self.scene = Scene.from_house(house)
-        self.category = np.array([thing.category for thing in objects], np.int64)
-        self.position = np.array([thing.position for thing in objects], np.float64).reshape(-1, 3)
-        self.instance = np.array([thing.instance for thing in objects], np.int64)
+        self.category = np.array([each.category for each in objects], np.int64)
+        self.position = np.array([each.position for each in objects], np.float64).reshape(-1, 3)
+        self.instance = np.array([each.instance for each in objects], np.int64)
         self.viewpoints = viewpoints
         self.goals = goal_categories(self.category)
         self.targets = {int(goal): self._targets(goal) for goal in self.goals}
-        self._stands = stands
+        self._view_cells = view_cells
+        # Distance fields are computed when first needed.
         self._fields: dict[int, np.ndarray] = {}
-        self._is_long = False
-        self._stand_fields: dict[int, np.ndarray] = {}
+        self._view_cell_fields: dict[int, np.ndarray] = {}
+        self._is_prefetched = False
 
-    def things(self, category: int) -> np.ndarray:
-        """Rows of the things of a category, int64."""
+    def objects_of(self, category: int) -> np.ndarray:
+        """Indices of the objects of a category, int64."""
         return np.flatnonzero(self.category == category)
 
     def field(self, category: int) -> np.ndarray:
-        """Walking distance from every cell to the nearest viewpoint of any thing of a category, float32, (H * W,), m."""
+        """Walking distances to the nearest viewpoint of a category, float32 (H * W,), m."""
         if category not in self._fields:
-            cells = np.unique(np.concatenate([self.viewpoints[k] for k in self.things(category)]))
+            cells = np.unique(np.concatenate([self.viewpoints[k] for k in self.objects_of(category)]))
             self._fields[category] = self.navmap.field(cells)
         return self._fields[category]
 
-    def is_used_for_long(self) -> bool:
-        """True once, when fields of `FEW_FIELDS` goals have been asked for: the others will be too."""
-        is_first = not self._is_long and len(self._fields) >= FEW_FIELDS
-        self._is_long |= is_first
-        return is_first
+    def should_prefetch(self) -> bool:
+        """True once, after `PREFETCH_AFTER` different goals: the other fields will be needed too."""
+        is_due = not self._is_prefetched and len(self._fields) >= PREFETCH_AFTER
+        self._is_prefetched |= is_due
+        return is_due
 
-    def make_fields(self) -> None:
-        """Makes the fields of all goals; may run in another thread."""
+    def compute_fields(self) -> None:
+        """Compute the fields of all goals; may run in another thread."""
         for category in self.goals.tolist():
             self.field(category)
 
-    def stand_field(self, thing: int) -> np.ndarray:
-        """Walking distance from every cell to one from which a thing is known to be seen well, float32, (H * W,), m."""
-        if thing not in self._stand_fields:
-            self._stand_fields[thing] = self.navmap.field(self._stands[thing : thing + 1])
-        return self._stand_fields[thing]
+    def view_cell_field(self, k: int) -> np.ndarray:
+        """Walking distances to the view cell of object `k`, float32 (H * W,), m."""
+        if k not in self._view_cell_fields:
+            self._view_cell_fields[k] = self.navmap.field(self._view_cells[k : k + 1])
+        return self._view_cell_fields[k]
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_fields": {}, "_stand_fields": {}, "_is_long": False}  # large, and soon made again
+        # Fields are large, and computed again when needed.
+        return {**self.__dict__, "_fields": {}, "_view_cell_fields": {}, "_is_prefetched": False}
 
     def _targets(self, category: int) -> tuple[np.ndarray, np.ndarray]:
-        things = self.things(category)
-        places, instances = np.full((TOO_MANY, 3), np.inf), np.full(TOO_MANY, -1, np.int64)
-        places[: len(things)], instances[: len(things)] = self.position[things], self.instance[things]
-        return places, instances
+        indices = self.objects_of(category)
+        positions = np.full((MAX_OBJECTS, 3), np.inf)
+        instances = np.full(MAX_OBJECTS, -1, np.int64)
+        positions[: len(indices)] = self.position[indices]
+        instances[: len(indices)] = self.instance[indices]
+        return positions, instances
 
 
 def goal_categories(category: np.ndarray) -> np.ndarray:
-    """Categories that can be goals: present, but fewer than `TOO_MANY` times. int64, rising."""
+    """Find the categories that can be goals: present, but fewer than `MAX_OBJECTS` times.
+
+    Args:
+        category: int64, (M,); category of each object.
+
+    Returns:
+        int64, (G,); ascending.
+    """
     counts = np.bincount(category, minlength=len(YCB_CLASSES))
-    return np.flatnonzero((counts > 0) & (counts < TOO_MANY))
+    return np.flatnonzero((counts > 0) & (counts < MAX_OBJECTS))
 
 
 def make_layout(
@@ -131,41 +144,43 @@ def make_layout(
     tilt_mode: str,
     counter: PixelCounter,
 ) -> Layout:
-    """The layout of a number.
+    """Make the layout with a number.
 
     Args:
-        world: Homes; layout n is in home n modulo their number.
+        world: The homes; layout n is in home n modulo their number.
         number: Number of the layout, >= 0.
-        count_range: Fewest and most things before those that cannot be seen are taken out.
-        categories: Which kinds of things, indices into `YCB_CLASSES`.
-        tilt_mode: How the camera tilts; see `memenvs.objectnav.robot`.
-        counter: Draws the success test.
+        count_range: Fewest and most objects before invisible ones are removed.
+        categories: Categories to place, indices into `YCB_CLASSES`.
+        tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
+        counter: Renders the success test.
 
     Raises:
-        RuntimeError: Nothing that can be seen could be placed in the home.
+        RuntimeError: No visible object could be placed in the home.
 
     Source:
-        ReLIC, building a layout: 30 to 40 things on random surfaces; a thing stays if a robot placed in front of it passes the success test.
+        ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes the
+        success test.
     """
     home_index = number % len(world)
     home = world.home(home_index)
     rng = np.random.default_rng(number)
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         house, placed = world.place_objects(home.house, rng, count_range, categories)
-        seen = [
-            find_viewpoints(home.navmap, house.shapes, np.array(thing.position), thing.instance) for thing in placed
+        viewpoints = [
+            find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance) for each in placed
         ]
-        stands = _find_stands(home, house, placed, seen, tilt_mode, counter)
-        kept = np.flatnonzero(stands >= 0)
-        objects = tuple(placed[k] for k in kept)
-        if len(goal_categories(np.array([thing.category for thing in objects], np.int64))):
-            gone = np.array([placed[k].instance for k in np.flatnonzero(stands < 0)], np.int64)
-            left = replace(house, shapes=house.shapes.take(~np.isin(house.shapes.instance, gone)))
-            return Layout(number, home_index, home, left, objects, tuple(seen[k] for k in kept), stands[kept])
-    raise RuntimeError(f"nothing that can be seen could be placed in house {home.house.name!r} in {TRIES} tries")
+        view_cells = _find_view_cells(home, house, placed, viewpoints, tilt_mode, counter)
+        visible = np.flatnonzero(view_cells >= 0)
+        objects = tuple(placed[k] for k in visible)
+        if len(goal_categories(np.array([each.category for each in objects], np.int64))):
+            removed = np.array([placed[k].instance for k in np.flatnonzero(view_cells < 0)], np.int64)
+            house = replace(house, shapes=house.shapes.take(~np.isin(house.shapes.instance, removed)))
+            visible_from = tuple(viewpoints[k] for k in visible)
+            return Layout(number, home_index, home, house, objects, visible_from, view_cells[visible])
+    raise RuntimeError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
 
 
-def _find_stands(
+def _find_view_cells(
     home: Home,
     house: House,
     placed: tuple[PlacedObject, ...],
@@ -173,48 +188,51 @@ def _find_stands(
     tilt_mode: str,
     counter: PixelCounter,
 ) -> np.ndarray:
-    """For each thing a viewpoint from which facing it shows enough pixels, int64 (M,); -1 if none was found."""
-    stands = np.full(len(placed), -1, np.int64)
+    """For each object a viewpoint from which facing it shows enough pixels, int64 (M,); -1 if none was found."""
+    view_cells = np.full(len(placed), -1, np.int64)
     candidates = [
-        _around(home, np.array(thing.position), cells) for thing, cells in zip(placed, viewpoints, strict=True)
+        _candidate_cells(home, np.array(each.position), cells) for each, cells in zip(placed, viewpoints, strict=True)
     ]
     scene = Scene.from_house(house)
     pitches = pitch_of(tilt_mode, _tilt_states(tilt_mode))
-    for turn in range(DIRECTIONS):
-        open_things = [k for k in range(len(placed)) if stands[k] < 0 and turn < len(candidates[k])]
-        if not open_things:
+    # Each attempt tries the next candidate of all objects that have no view cell yet.
+    for attempt in range(NUM_DIRECTIONS):
+        remaining = [k for k in range(len(placed)) if view_cells[k] < 0 and attempt < len(candidates[k])]
+        if not remaining:
             break
-        cells = np.array([candidates[k][turn] for k in open_things])
-        targets = np.array([placed[k].position for k in open_things], np.float64)
+        cells = np.array([candidates[k][attempt] for k in remaining])
+        targets = np.array([placed[k].position for k in remaining], np.float64)
         points = home.navmap.points(cells)
         ahead = targets[:, :2] - points
         headings = np.arctan2(ahead[:, 1], ahead[:, 0])
         poses = head_camera_poses(points, headings, np.zeros(len(points)))
         wanted = np.arctan2(targets[:, 2] - poses[:, 2], np.hypot(*(targets[:, :2] - poses[:, :2]).T))
-        poses[:, 4] = pitches[np.abs(pitches - wanted[:, None]).argmin(1)]
-        pixels = counter.count(scene, poses, np.array([placed[k].instance for k in open_things]))
-        for k, cell, count in zip(open_things, cells, pixels, strict=True):
-            if count >= ENOUGH_PIXELS:
-                stands[k] = cell
-    return stands
+        poses[:, 4] = pitches[
+            np.abs(pitches - wanted[:, None]).argmin(1)
+        ]  # the pitch of a tilt nearest to the wanted one
+        pixels = counter.count(scene, poses, np.array([placed[k].instance for k in remaining]))
+        for k, cell, count in zip(remaining, cells, pixels, strict=True):
+            if count >= MIN_PIXELS:
+                view_cells[k] = cell
+    return view_cells
 
 
-def _around(home: Home, target: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Of the viewpoints of a thing the one nearest to `TRY_DISTANCE` in each direction, the nearest to it first."""
+def _candidate_cells(home: Home, target: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """The viewpoint nearest to `VIEW_DISTANCE` in each direction from an object, the one nearest to it first."""
     offsets = home.navmap.points(cells) - target[:2]
-    off = np.abs(np.hypot(offsets[:, 0], offsets[:, 1]) - TRY_DISTANCE)
-    sector = ((np.arctan2(offsets[:, 1], offsets[:, 0]) / (2 * math.pi) % 1.0) * DIRECTIONS).astype(np.int64)
-    order = np.lexsort([cells, off])
+    errors = np.abs(np.hypot(offsets[:, 0], offsets[:, 1]) - VIEW_DISTANCE)
+    sector = ((np.arctan2(offsets[:, 1], offsets[:, 0]) / (2 * math.pi) % 1.0) * NUM_DIRECTIONS).astype(np.int64)
+    order = np.lexsort([cells, errors])
     _, first = np.unique(sector[order], return_index=True)
     return cells[order[np.sort(first)]]
 
 
 def _tilt_states(mode: str) -> np.ndarray:
-    """States of the tilt that looking only up or only down from the start leads to, float64."""
+    """States that tilting only up or only down from the start leads to, degrees, float64."""
     states = [np.array([start_tilt(mode)])]
-    for up in (1, -1):
+    for steps in (1, -1):
         state = states[0]
-        while tilt(mode, state, np.array([up])) != state:
-            state = tilt(mode, state, np.array([up]))
+        while tilt(mode, state, np.array([steps])) != state:
+            state = tilt(mode, state, np.array([steps]))
             states.append(state)
     return np.concatenate(states)

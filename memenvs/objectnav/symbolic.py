@@ -1,4 +1,4 @@
-"""What ExtObjNav's robot sees in 52 numbers, for policies without an image encoder."""
+"""The symbolic observation of ExtObjNav: 52 numbers, for policies without an image encoder."""
 
 from __future__ import annotations
 
@@ -8,51 +8,53 @@ from numba import njit
 from memenvs.houses.classes import CLASS_INDEX, FIRST_YCB_CLASS, YCB_CLASSES
 from memenvs.houses.rendering.camera import Camera
 
-#: The image that the numbers are taken from.
+#: Camera of the image that the numbers are computed from.
 SYMBOLIC_CAMERA = Camera(height=64, width=64, hfov_deg=90.0)
 NUM_RAYS = 32
 SYMBOLIC_SIZE = len(YCB_CLASSES) + NUM_RAYS
-#: Rays do not tell apart what is further, m.
+#: Largest distance of a ray, m.
 RAY_RANGE = 10.0
 _FULL_PIXELS = 256 * 256
 _NO_OBSTACLE = np.array([CLASS_INDEX[name] for name in ("outside", "floor", "ceiling")], np.uint8)
 
 
-def summarise(semantic: np.ndarray, depth: np.ndarray, which: np.ndarray, out: np.ndarray) -> None:
-    """Areas of the 20 categories and the distance of what is in the way, from images of 64 x 64.
+def encode_symbolic(semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarray, out: np.ndarray) -> None:
+    """Compute areas of the 20 categories and distances of obstacles from images of 64 x 64.
 
     Args:
         semantic: uint8, (N, 64, 64).
         depth: float32, (N, 64, 64, 1); m.
-        which: bool, (N,); rows to write.
-        out: float32, (N, 52); written. 0 ... 19: log(1 + a) / log(1 + 65536), where a is the number of pixels of the category,
-            16-fold so that it counts pixels of a 256 x 256 image. 20 ... 51: for each strip of two columns, from left to right,
-            the smallest depth of a pixel that is neither floor, ceiling nor outside, as a share of 10 m; 1 if there is none nearer.
+        env_mask: bool, (N,); rows to write.
+        out: float32, (N, 52); written. 0 ... 19: log(1 + a) / log(1 + 65536), where a is the number of pixels of the
+            category, times 16 so that it counts pixels of a 256 x 256 image. 20 ... 51: for each strip of two columns, from
+            left to right, the smallest depth of a pixel that is neither floor, ceiling nor outside, divided by 10 m; at most
+            1.
     """
-    _summarise(semantic, depth, which, _NO_OBSTACLE, out)
+    _encode_symbolic(semantic, depth, env_mask, _NO_OBSTACLE, out)
 
 
 @njit(nogil=True, cache=True)
-def _summarise(
-    semantic: np.ndarray, depth: np.ndarray, which: np.ndarray, no_obstacle: np.ndarray, out: np.ndarray
+def _encode_symbolic(
+    semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarray, no_obstacle: np.ndarray, out: np.ndarray
 ) -> None:
+    """See `encode_symbolic`; `no_obstacle` are the classes that rays pass."""
     rows, columns = semantic.shape[1:]
     first_ray = out.shape[1] - NUM_RAYS
     is_obstacle = np.ones(256, np.bool_)
     is_obstacle[no_obstacle] = False
     scale = _FULL_PIXELS / (rows * columns)
-    for n in range(len(which)):
-        if not which[n]:
+    for n in range(len(env_mask)):
+        if not env_mask[n]:
             continue
         out[n, :first_ray] = 0.0
         out[n, first_ray:] = RAY_RANGE
         for i in range(rows):
             for j in range(columns):
-                name = semantic[n, i, j]
-                if name >= FIRST_YCB_CLASS:
-                    out[n, name - FIRST_YCB_CLASS] += 1.0
+                label = semantic[n, i, j]
+                if label >= FIRST_YCB_CLASS:
+                    out[n, label - FIRST_YCB_CLASS] += 1.0
                 ray = first_ray + j * NUM_RAYS // columns
-                if is_obstacle[name] and depth[n, i, j, 0] < out[n, ray]:
+                if is_obstacle[label] and depth[n, i, j, 0] < out[n, ray]:
                     out[n, ray] = depth[n, i, j, 0]
         for k in range(first_ray):
             out[n, k] = np.log(1.0 + out[n, k] * scale) / np.log(1.0 + _FULL_PIXELS)

@@ -202,7 +202,7 @@ def test_a_box_is_seen_where_a_pinhole_camera_sees_it():
     room = BoxRoom(1)
     room.place(0, (3.0, -3.0, math.pi / 4), 1)
     view = np.zeros((1, 60, 80, 3), np.uint8)
-    room.draw(view, np.ones(1, bool))
+    room.render(view, np.ones(1, bool))
     focal = 30 / math.tan(math.radians(30))
     row = 30 + focal * 1.1 / (math.dist((3, -3), BOX_POSITIONS[1]) - 0.4)
     red = view[0, int(row), 40].astype(int)

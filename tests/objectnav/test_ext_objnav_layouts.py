@@ -7,7 +7,7 @@ import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
 from memenvs.objectnav.env import ExtObjNav
-from memenvs.objectnav.layout import TOO_MANY, goal_categories
+from memenvs.objectnav.layout import MAX_OBJECTS, goal_categories
 from memenvs.objectnav.robot import FORWARD, STOP
 from tests.exploration.tables import APPLE, BOWL, MUG, TableWorld, make_tables
 
@@ -106,7 +106,7 @@ def test_a_failed_path_query_keeps_the_distance(monkeypatch):
 
 
 def test_categories_with_ten_things_are_no_goals():
-    category = np.array([APPLE] * TOO_MANY + [MUG] * (TOO_MANY - 1) + [BOWL])
+    category = np.array([APPLE] * MAX_OBJECTS + [MUG] * (MAX_OBJECTS - 1) + [BOWL])
     assert goal_categories(category).tolist() == [BOWL, MUG]
 
 
@@ -149,7 +149,7 @@ def test_distances_are_zero_on_viewpoints_and_made_once(small):
     goal = int(layout.goals[0])
     field = layout.field(goal)
     assert layout.field(goal) is field
-    for thing in layout.things(goal):
+    for thing in layout.objects_of(goal):
         points = layout.navmap.points(layout.viewpoints[thing])
         assert layout.navmap.distances(field, points) == pytest.approx(np.zeros(len(points)), abs=1e-6)
         assert (np.hypot(*(points - layout.position[thing, :2]).T) < math.sqrt(3.9)).all()
@@ -182,5 +182,5 @@ def test_fields_of_a_long_trial_are_made_beside_it():
     assert set(layout._fields) == set(goals)
     again = task._world.home(layout.home_index).navmap
     for goal in goals:
-        cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.things(goal)]))
+        cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.objects_of(goal)]))
         np.testing.assert_array_equal(layout._fields[goal], again.field(cells))

@@ -81,14 +81,21 @@ def main() -> None:
         print(f"{name:12} {np.median(column):9.0f} steps/s (lowest {column.min():.0f}, highest {column.max():.0f})")
     print(f"ratio        {np.median(ratios):9.1f}         (lowest {ratios.min():.1f}, highest {ratios.max():.1f})")
     result = {
-        "env": args.env, "num_envs": args.num_envs, "threads": args.threads, "observed": args.observed,
+        "env": args.env,
+        "num_envs": args.num_envs,
+        "threads": args.threads,
+        "observed": args.observed,
         "turns": args.turns,
         "steps_per_second": float(np.median(speeds[:, 0])),
         "miniworld_steps_per_second": float(np.median(speeds[:, 1])),
-        "ratio": float(np.median(ratios)), **start,
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs", "python": platform.python_version(),
-        "numpy": np.__version__, "gymnasium": gym.__version__, "commit": commit(),
-    }  # fmt: skip
+        "ratio": float(np.median(ratios)),
+        **start,
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "gymnasium": gym.__version__,
+        "commit": commit(),
+    }
     print(json.dumps(result))
 
 

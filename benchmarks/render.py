@@ -139,10 +139,17 @@ def main() -> None:
     if data is not None and path.exists():
         rows["procedural over ProcTHOR"] = compare_procthor(path, args.turns, args.seconds)
     result = {
-        "shapes": len(home.shapes), "home": home.name, "rows": rows, "turns": args.turns, "seconds": args.seconds,
-        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs", "python": platform.python_version(),
-        "numpy": np.__version__, "numba": numba.__version__, "commit": commit(),
-    }  # fmt: skip
+        "shapes": len(home.shapes),
+        "home": home.name,
+        "rows": rows,
+        "turns": args.turns,
+        "seconds": args.seconds,
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "commit": commit(),
+    }
     if not args.json:
         print(f"{home.name}: {len(home.shapes)} shapes, {len(home.rooms)} rooms; one core")
         for name, row in rows.items():

@@ -57,9 +57,14 @@ def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> 
 
 @_compiled
 def _march(
-    free: np.ndarray, width: int, goals: np.ndarray, accepted: np.ndarray, tentative: np.ndarray, next_node: np.ndarray,
+    free: np.ndarray,
+    width: int,
+    goals: np.ndarray,
+    accepted: np.ndarray,
+    tentative: np.ndarray,
+    next_node: np.ndarray,
     bucket_head: np.ndarray,
-) -> None:  # fmt: skip
+) -> None:
     """Accept all cells in the order of their distance; lengths are in cells.
 
     A bucket is a linked list of nodes. Node 5 * c + 4 stands for cell c as it is seeded, node 5 * c + k for cell c as

@@ -61,9 +61,7 @@ def view_from(pose: np.ndarray, focal: float, centre_i: float, centre_j: float) 
     """
     cos_heading, sin_heading = math.cos(pose[3]), math.sin(pose[3])
     cos_pitch, sin_pitch = math.cos(pose[4]), math.sin(pose[4])
-    return View(
-        pose[0], pose[1], pose[2], cos_heading, sin_heading, cos_pitch, sin_pitch, focal, centre_i, centre_j
-    )  # fmt: skip
+    return View(pose[0], pose[1], pose[2], cos_heading, sin_heading, cos_pitch, sin_pitch, focal, centre_i, centre_j)
 
 
 @compiled
@@ -161,9 +159,14 @@ def is_occluded(low: float, high: float, nearest: float, max_slope: float, occlu
 
 @compiled
 def list_visible_shapes(
-    geometry: np.ndarray, num_shapes: int, view: View, max_slope: float, ceiling: float, occlusion: np.ndarray,
+    geometry: np.ndarray,
+    num_shapes: int,
+    view: View,
+    max_slope: float,
+    ceiling: float,
+    occlusion: np.ndarray,
     listed: np.ndarray,
-) -> int:  # fmt: skip
+) -> int:
     """List the shapes that may be seen.
 
     Each test is on the floor plan, so the pitch does not matter.

@@ -1,8 +1,8 @@
 """Rasteriser: find which primitive is seen in each pixel, and how far away it is.
 
-In: the primitives of `memenvs.houses.rendering.primitives.set_up_primitives`. Out: the z-buffer, one key per pixel that
-holds depth and primitive id, see `memenvs.houses.rendering.kernels.zbuffer`. Primitives are drawn in any order; the
-nearest one wins in each pixel.
+In: the primitives of `memenvs.houses.rendering.primitive_setup.set_up_primitives`. Out: the z-buffer, one key per pixel
+that holds depth and primitive id, see `memenvs.houses.rendering.kernels.zbuffer`. Primitives are drawn in any order;
+the nearest one wins in each pixel.
 
 Rows of the z-buffer are padded to whole blocks of pixels, and one more block follows the last row. So a step that
 writes 8 or reads 16 pixels at once may run over the end of a row.
@@ -72,7 +72,7 @@ def rasterise(
     """Draw the primitives of ids 1 to `last_id` into an empty z-buffer.
 
     Args:
-        primitives: Filled by `memenvs.houses.rendering.primitives.set_up_primitives`.
+        primitives: Filled by `memenvs.houses.rendering.primitive_setup.set_up_primitives`.
         last_id: <= `id_mask`.
         size: Of the image.
         keys: uint32, (>= height * stride + BLOCK,); filled.
@@ -91,9 +91,14 @@ def rasterise(
 
 @compiled
 def _find_polygon_spans(
-    primitives: Primitives, primitive_id: int, size: ImageSize, keys: np.ndarray, id_mask: np.uint32, spans: np.ndarray,
+    primitives: Primitives,
+    primitive_id: int,
+    size: ImageSize,
+    keys: np.ndarray,
+    id_mask: np.uint32,
+    spans: np.ndarray,
     count: int,
-) -> int:  # fmt: skip
+) -> int:
     """Append a polygon's spans to the `count` groups in `spans`; if these are full, draw them first.
 
     Returns:
@@ -101,8 +106,10 @@ def _find_polygon_spans(
     """
     int_fields, float_fields = primitives
     plane = (
-        float_fields[primitive_id, PLANE_0], float_fields[primitive_id, PLANE_I], float_fields[primitive_id, PLANE_J],
-    )  # fmt: skip
+        float_fields[primitive_id, PLANE_0],
+        float_fields[primitive_id, PLANE_I],
+        float_fields[primitive_id, PLANE_J],
+    )
     edges_at = np.uint64(primitive_id * FLOAT_FIELDS + FIRST_EDGE)
     edge_groups = np.uint64(int_fields[primitive_id, EDGE_GROUPS])
     last = int_fields[primitive_id, LAST_ROW]
@@ -113,9 +120,7 @@ def _find_polygon_spans(
         rows = min(ROWS, last - row)
         group = spans[count]
         group[SPAN_ID], group[SPAN_ROW], group[SPAN_COUNT] = primitive_id, row, rows
-        find_spans(
-            float_fields, edges_at, edge_groups, float(row), np.int32(rows), np.int32(size.width), plane, group
-        )  # fmt: skip
+        find_spans(float_fields, edges_at, edge_groups, float(row), np.int32(rows), np.int32(size.width), plane, group)
         count += 1
     return count
 

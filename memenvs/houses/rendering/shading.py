@@ -82,16 +82,24 @@ class ShadingScratch(NamedTuple):
 
 @compiled
 def shade(
-    view: View, size: ImageSize, scene: SceneArrays, primitives: Primitives, keys: np.ndarray, id_mask: np.uint32,
-    textures: np.ndarray, atlas: np.ndarray, scratch: ShadingScratch, out: np.ndarray,
-) -> None:  # fmt: skip
+    view: View,
+    size: ImageSize,
+    scene: SceneArrays,
+    primitives: Primitives,
+    keys: np.ndarray,
+    id_mask: np.uint32,
+    textures: np.ndarray,
+    atlas: np.ndarray,
+    scratch: ShadingScratch,
+    out: np.ndarray,
+) -> None:
     """Colour one image.
 
     Args:
         view: The view.
         size: Of the image.
         scene: The scene.
-        primitives: Filled by `memenvs.houses.rendering.primitives.set_up_primitives`.
+        primitives: Filled by `memenvs.houses.rendering.primitive_setup.set_up_primitives`.
         keys: uint32, (>= height * stride + BLOCK,); filled by `memenvs.houses.rendering.rasteriser.rasterise`.
         id_mask: As in `rasterise`.
         textures: float32, (textures, 5); see `memenvs.houses.rendering.materials.texture_table`.
@@ -125,9 +133,10 @@ def shade(
                     _shade_curved_run(fields, tint, row, first, last, row_keys, id_mask, texels, factors, line)
                 else:
                     plane = (
-                        float_fields[primitive_id, PLANE_0], float_fields[primitive_id, PLANE_I],
+                        float_fields[primitive_id, PLANE_0],
+                        float_fields[primitive_id, PLANE_I],
                         float_fields[primitive_id, PLANE_J],
-                    )  # fmt: skip
+                    )
                     if face < TOP:
                         _shade_vertical_run(fields, plane, tint, row, first, last, texels, factors, line)
                     else:
@@ -169,9 +178,16 @@ def _modulate_row(
 
 @compiled
 def _shade_vertical_run(
-    fields: np.ndarray, plane: tuple[float, float, float], tint: int, row: int, first: int, last: int,
-    texels: np.ndarray, factors: np.ndarray, line: int,
-) -> None:  # fmt: skip
+    fields: np.ndarray,
+    plane: tuple[float, float, float],
+    tint: int,
+    row: int,
+    first: int,
+    last: int,
+    texels: np.ndarray,
+    factors: np.ndarray,
+    line: int,
+) -> None:
     """Shade pixels of a vertical face of a box; `plane` is PLANE_0, PLANE_I and PLANE_J."""
     base, step = plane[0] + plane[2] * row, np.float32(plane[1])
     for column in range(first, last, RUN):
@@ -182,9 +198,16 @@ def _shade_vertical_run(
 
 @compiled
 def _shade_horizontal_run(
-    fields: np.ndarray, plane: tuple[float, float, float], tint: int, row: int, first: int, last: int,
-    texels: np.ndarray, factors: np.ndarray, line: int,
-) -> None:  # fmt: skip
+    fields: np.ndarray,
+    plane: tuple[float, float, float],
+    tint: int,
+    row: int,
+    first: int,
+    last: int,
+    texels: np.ndarray,
+    factors: np.ndarray,
+    line: int,
+) -> None:
     """Shade pixels of a floor, a ceiling or another horizontal face; all of it in one row is equally deep."""
     down, start, block = np.float32(row), np.float32(first), np.float32(RUN)
     z = np.float32(1.0 / (plane[0] + plane[2] * row))
@@ -204,15 +227,31 @@ def _shade_horizontal_run(
 
 @compiled
 def _shade_curved_run(
-    fields: np.ndarray, tint: int, row: int, first: int, last: int, row_keys: np.ndarray, id_mask: np.uint32,
-    texels: np.ndarray, factors: np.ndarray, line: int,
-) -> None:  # fmt: skip
+    fields: np.ndarray,
+    tint: int,
+    row: int,
+    first: int,
+    last: int,
+    row_keys: np.ndarray,
+    id_mask: np.uint32,
+    texels: np.ndarray,
+    factors: np.ndarray,
+    line: int,
+) -> None:
     """Shade pixels of the curved part of a cylinder or of an ellipsoid; `row_keys` is uint32, (>= W + BLOCK,)."""
     for column in range(first, last, RUN):
         curved_block(
-            fields, row_keys, np.uint64(column), id_mask, np.float32(row), np.float32(column), tint, texels, factors,
+            fields,
+            row_keys,
+            np.uint64(column),
+            id_mask,
+            np.float32(row),
+            np.float32(column),
+            tint,
+            texels,
+            factors,
             np.uint64(line + column),
-        )  # fmt: skip
+        )
 
 
 @compiled

@@ -94,7 +94,7 @@ def set_coefficients(
         primitive_id: Its id.
         view: The view.
         scene: The scene.
-        primitives: Filled by `memenvs.houses.rendering.primitives.set_up_primitives`.
+        primitives: Filled by `memenvs.houses.rendering.primitive_setup.set_up_primitives`.
         textures: float32, (textures, 5); see `memenvs.houses.rendering.materials.texture_table`.
         fields: float32, (SHADING_FIELDS,); filled.
 
@@ -112,9 +112,14 @@ def set_coefficients(
 
 @compiled
 def _set_vertical_coefficients(
-    fields: np.ndarray, form: np.ndarray, attributes: np.ndarray, face: int, ceiling: float, view: View,
+    fields: np.ndarray,
+    form: np.ndarray,
+    attributes: np.ndarray,
+    face: int,
+    ceiling: float,
+    view: View,
     textures: np.ndarray,
-) -> int:  # fmt: skip
+) -> int:
     """Fill the coefficients of a vertical face of a box; `ceiling` is its height in m."""
     sign = 1.0 if face in (FRONT_X, FRONT_Y) else -1.0
     if face in (FRONT_X, BACK_X):

@@ -1,4 +1,4 @@
-"""Distance fields against a plain fast marching with a heap, and interpolation against scipy."""
+"""Distance fields against plain fast marching with a heap; interpolation against scipy."""
 
 import heapq
 import math
@@ -17,7 +17,7 @@ def random_grid(seed: int, blocked: float = 0.2) -> np.ndarray:
 
 
 def plain_march(free: np.ndarray, goal: tuple[int, int]) -> np.ndarray:
-    """Second-order fast marching, cell by cell in the order of a heap; lengths in cells, float64, (H, W)."""
+    """Second-order fast marching in the order of a heap; cells, float64, (H, W)."""
     accepted, tentative = np.full(free.shape, np.inf), np.full(free.shape, np.inf)
     for i, j in np.ndindex(free.shape):
         straight = math.dist((i, j), goal)

@@ -54,7 +54,7 @@ def test_steering_tries_all_turns():
 
 
 def plain_arc_is_free(navmap: NavigationMap, pose: tuple[float, float, float], distance: float, turn: float) -> bool:
-    """Points along an arc: all are navigable, and the cells of neighbours are connected over their sides."""
+    """True if points along an arc are navigable and neighbours connected over sides of cells."""
     parts = math.ceil(abs(distance) / ARC_STEP)
     points = np.array([arc_end(*pose, distance * k / parts, turn * k / parts)[:2] for k in range(parts + 1)])
     row, column = np.divmod(navmap.cells(points), navmap.shape[1])
@@ -76,9 +76,17 @@ def test_robots_drive_arcs_that_are_free():
     free, width = navmap.free.ravel(), navmap.shape[1]
     positions, after, collided = starts.copy(), headings.copy(), np.zeros(count, bool)
     drive_many(
-        np.repeat(free[None], count, 0), np.full(count, width), np.repeat(navmap.origin[None], count, 0), navmap.cell,
-        positions, after, motions, robot_mask, turns_freely, collided,
-    )  # fmt: skip
+        np.repeat(free[None], count, 0),
+        np.full(count, width),
+        np.repeat(navmap.origin[None], count, 0),
+        navmap.cell,
+        positions,
+        after,
+        motions,
+        robot_mask,
+        turns_freely,
+        collided,
+    )
     blocked = 0
     for k in range(count):
         pose, (distance, turn) = (*starts[k], headings[k]), motions[k]

@@ -44,7 +44,7 @@ def texture_of(material: int, semantic: int, *, is_tall: bool, is_vertical: bool
 
 
 def times(metres: float, size: float, is_fitted: bool) -> float:
-    """How often a texture repeats over a length."""
+    """Repetitions of a texture over a length."""
     return max(1.0, math.floor(metres / size + 0.5)) if is_fitted else metres / size
 
 
@@ -103,9 +103,7 @@ def _shade_vertical(
     right = np.array([-normal[1], normal[0], 0.0])  # along the face
     half = abs(own_axes(float(shapes.yaw[k])) @ right) @ shapes.half[k]
     wide, tall = 2 * half, 2 * float(shapes.half[k, 2])
-    name, texture = texture_of(
-        int(shapes.material[k]), int(shapes.semantic[k]), is_tall=tall > wide, is_vertical=True
-    )  # fmt: skip
+    name, texture = texture_of(int(shapes.material[k]), int(shapes.semantic[k]), is_tall=tall > wide, is_vertical=True)
     scale_u = TILE * times(wide, texture.size[0], texture.is_fitted) / wide
     scale_v = TILE * times(tall, texture.size[1], texture.is_fitted) / tall
     is_wall = shapes.semantic[k] == CLASS_INDEX["wall"]  # its texture starts at the world's origin
@@ -122,9 +120,7 @@ def _shade_horizontal(
 ) -> np.ndarray:
     shapes = house.shapes
     wide, deep = 2 * float(shapes.half[k, 0]), 2 * float(shapes.half[k, 1])
-    name, texture = texture_of(
-        int(shapes.material[k]), int(shapes.semantic[k]), is_tall=deep > wide, is_vertical=False
-    )  # fmt: skip
+    name, texture = texture_of(int(shapes.material[k]), int(shapes.semantic[k]), is_tall=deep > wide, is_vertical=False)
     scale_u = TILE * times(wide, texture.size[0], texture.is_fitted) / wide
     scale_v = TILE * times(deep, texture.size[1], texture.is_fitted) / deep
     start = 0.0 if shapes.semantic[k] == CLASS_INDEX["wall"] else shapes.centre[k]

@@ -50,9 +50,7 @@ def spans_of(edges, groups, row, count, width, plane, spans):
 def draw(keys, spans, row, left, right, step, primitive_id):
     for column in range(left, right, SPAN):
         offset = np.float32(column - left)
-        draw_span(
-            keys, np.uint64(column), spans, np.uint64(row), np.int32(column), offset, step, primitive_id, MASK
-        )  # fmt: skip
+        draw_span(keys, np.uint64(column), spans, np.uint64(row), np.int32(column), offset, step, primitive_id, MASK)
 
 
 @compiled

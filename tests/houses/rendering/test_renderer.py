@@ -43,9 +43,15 @@ def random_house(seed: int) -> House:
             half[1] = half[0]
         centre = (*rng.uniform(0.0, 6.0, 2), half[2] + rng.uniform(0, 1.5))
         builder.add(
-            kind, centre, half, yaw=rng.uniform(-4, 4), material=int(rng.integers(len(MATERIALS))),
-            colour=rng.integers(0, 256, 3), semantic=int(rng.integers(6, len(CLASSES))), instance=instance,
-        )  # fmt: skip
+            kind,
+            centre,
+            half,
+            yaw=rng.uniform(-4, 4),
+            material=int(rng.integers(len(MATERIALS))),
+            colour=rng.integers(0, 256, 3),
+            semantic=int(rng.integers(6, len(CLASSES))),
+            instance=instance,
+        )
     return make_house(builder, L_SHAPE, np.array([(3, 3), (6, 3), (6, 6), (3, 6)], float))
 
 
@@ -181,9 +187,13 @@ def test_textures_stay_on_their_surface_when_the_camera_moves() -> None:
     for material in MATERIALS:
         builder = ShapeBuilder()
         builder.add(
-            BOX, (8, 5, 1.35), (0.5, 5, 3), material=MATERIAL_INDEX[material], colour=(150, 140, 130),
+            BOX,
+            (8, 5, 1.35),
+            (0.5, 5, 3),
+            material=MATERIAL_INDEX[material],
+            colour=(150, 140, 130),
             semantic=CLASS_INDEX["wall"],
-        )  # fmt: skip
+        )
         house = make_house(builder)
         first = render_frame(house, camera, (5, 5, 1.2, 0, 0)).rgb.astype(int)
         beside = render_frame(house, camera, (5, 5 - 8 * pixel, 1.2, 0, 0)).rgb.astype(int)
@@ -197,9 +207,13 @@ def test_textures_stay_on_their_surface_when_the_camera_moves() -> None:
 def test_textures_are_calm_from_afar() -> None:
     builder = ShapeBuilder()
     builder.add(
-        BOX, (9.6, 5, 1.35), (0.1, 60, 1.35), material=MATERIAL_INDEX["checker"], colour=(128, 128, 128),
+        BOX,
+        (9.6, 5, 1.35),
+        (0.1, 60, 1.35),
+        material=MATERIAL_INDEX["checker"],
+        colour=(128, 128, 128),
         semantic=CLASS_INDEX["wall"],
-    )  # fmt: skip
+    )
     house = make_house(builder)
     near = render_frame(house, Camera(height=24, width=24), (8.6, 5, 1.35, 0, 0)).rgb[12].astype(float)
     far = render_frame(house, Camera(height=24, width=24, hfov_deg=150), (1, 5, 1.35, 0, 0)).rgb[12].astype(float)

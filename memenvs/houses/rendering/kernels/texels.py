@@ -121,9 +121,16 @@ def _field_reader(context: Any, builder: Any, array_type: Any, coefficients: Any
 
 @intrinsic
 def vertical_block(
-    typingctx: Any, coefficients: Any, inverse_depth: Any, row: Any, column: Any, tint: Any, texels: Any, factors: Any,
+    typingctx: Any,
+    coefficients: Any,
+    inverse_depth: Any,
+    row: Any,
+    column: Any,
+    tint: Any,
+    texels: Any,
+    factors: Any,
     at: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Find texels and light factors of `RUN` consecutive pixels of a vertical face.
 
     Args:
@@ -214,9 +221,18 @@ def _turns(y: SimdVector, x: SimdVector) -> SimdVector:
 
 @intrinsic
 def curved_block(
-    typingctx: Any, coefficients: Any, keys: Any, first: Any, id_mask: Any, row: Any, column: Any, tint: Any,
-    texels: Any, factors: Any, at: Any,
-) -> Any:  # fmt: skip
+    typingctx: Any,
+    coefficients: Any,
+    keys: Any,
+    first: Any,
+    id_mask: Any,
+    row: Any,
+    column: Any,
+    tint: Any,
+    texels: Any,
+    factors: Any,
+    at: Any,
+) -> Any:
     """As `vertical_block`, for the curved part of a cylinder and for an ellipsoid.
 
     The depth of a curved surface is not an affine function of the pixel, so it is read back from the z-buffer.
@@ -236,9 +252,7 @@ def curved_block(
     """
     real = types.float32
     index = types.uint64
-    signature = types.void(
-        coefficients, keys, index, types.uint32, real, real, types.int64, texels, factors, index
-    )  # fmt: skip
+    signature = types.void(coefficients, keys, index, types.uint32, real, real, types.int64, texels, factors, index)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""

@@ -99,9 +99,17 @@ def _write_nearer(keys: Any, inverse_depth: SimdVector, primitive_id: Any, id_ma
 
 @intrinsic
 def draw_span(
-    typingctx: Any, keys: Any, at: Any, spans: Any, k: Any, column: Any, offset: Any, step: Any, primitive_id: Any,
+    typingctx: Any,
+    keys: Any,
+    at: Any,
+    spans: Any,
+    k: Any,
+    column: Any,
+    offset: Any,
+    step: Any,
+    primitive_id: Any,
     id_mask: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Draw `SPAN` consecutive pixels of one row of a flat primitive.
 
     Args:

@@ -1,4 +1,4 @@
-"""Imports point one way: benchmarks -> agents -> wrappers -> memenvs, without a circle; a run loads no other paper.
+"""Layers of imports: agents -> wrappers -> memenvs, without a circle.
 
 Imports are read from the text of the modules, those inside of functions too. Imports for type checkers do not count.
 """
@@ -31,7 +31,7 @@ def import_graph() -> dict[str, set[str]]:
 
 
 def find_imports(tree: ast.Module, modules: set[str]) -> set[str]:
-    """Modules that a file imports, among ours; a package where a name of its `__init__` is imported."""
+    """Modules that a file imports, of those given; a name of an `__init__` is its package."""
     found = set()
     skipped = {id(node) for guard in ast.walk(tree) if is_type_guard(guard) for node in ast.walk(guard)}
     for node in ast.walk(tree):

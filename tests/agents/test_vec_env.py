@@ -1,4 +1,4 @@
-"""Vector environments for Stable-Baselines3: terminal observations, validity of buffers, trials, seeds."""
+"""Vector environments for Stable-Baselines3: final observations, buffers, trials, seeds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_observations_are_not_copied_and_stay_valid_for_a_step() -> None:
     for _ in range(12):
         shown.append(env.step(rng.integers(5, size=2))[0])
         copies.append({key: value.copy() for key, value in shown[-1].items()})
-        assert same(shown[-2], copies[-2])  # the step before is still whole
+        assert same(shown[-2], copies[-2])  # the previous one is unchanged
     assert shown[0]["position"] is shown[2]["position"]
 
 
@@ -99,8 +99,8 @@ def test_attributes_belong_to_the_batch() -> None:
     assert env.get_attr("trial_episodes", indices=[1]) == [10]
     env.set_attr("trial_episodes", 4)
     assert env.get_attr("trial_episodes", 0) == [4]
-    with pytest.raises(AttributeError, match="no_such_thing"):
-        env.get_attr("no_such_thing")
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        env.get_attr("no_such_attribute")
     with pytest.raises(ValueError, match="indices must be None"):
         env.set_attr("trial_episodes", 4, indices=[0])
     env.seed(0)
@@ -108,7 +108,7 @@ def test_attributes_belong_to_the_batch() -> None:
     with pytest.raises(ValueError, match="indices must be None for 'oracle_actions'"):
         env.env_method("oracle_actions", indices=[0])
     assert len(env.env_method("oracle_actions")) == 3
-    assert env.env_is_wrapped(Monitor) == [True] * 3  # what a Monitor would record is in the info
+    assert env.env_is_wrapped(Monitor) == [True] * 3  # the record of a Monitor is in the info
     assert env.env_is_wrapped(gym.wrappers.TimeLimit, indices=0) == [False]
 
 
@@ -143,7 +143,7 @@ def test_third_party_ids() -> None:
 
 
 def test_without_a_seed_no_global_generator_is_read() -> None:
-    before = np.random.get_state()[1].copy()  # noqa: NPY002  (this is what must not change)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002  (the state that must not change)
     make_vec_env("memenvs/Darkroom-v0", 2).reset()
     make_vec_env("CartPole-v1", 2).reset()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

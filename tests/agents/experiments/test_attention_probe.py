@@ -1,4 +1,4 @@
-"""Attention of a relic memory: the weights against whole sequences in float64, the patterns on matrices made by hand, the map."""
+"""Attention of a ReLIC memory: weights against whole sequences, patterns by hand, maps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sequence() -> StepInputs:
 
 
 def by_definition(memory: RelicMemory, x: StepInputs) -> Tensor:
-    """Attention of all steps at once, (layers, heads, T, sinks + T), with a dense mask; the article's equations."""
+    """Attention (layers, heads, T, sinks + T) by the paper's equations, with a dense mask."""
     config = memory.config
     width, sinks = config.head_dim, 0 if config.sink == "none" else 1
     episode = x.episode_start[0].cumsum(0)
@@ -69,15 +69,15 @@ def by_definition(memory: RelicMemory, x: StepInputs) -> Tensor:
         episode = torch.cat([torch.zeros(1, dtype=episode.dtype), episode])
         sees = torch.nn.functional.pad(sees, (0, 0, 1, 0))  # the token sees nothing but itself
     sees = torch.nn.functional.pad(sees, (sinks, 0), value=True)
-    turn = torch.polar(
+    rotation = torch.polar(
         torch.ones(()).double(), episode[:, None] * 10_000.0 ** (-2 * torch.arange(width // 2).double() / width)
     )
-    found = []
+    attention = []
     for block in memory.blocks:
         normed = h / (h.square().mean(-1, keepdim=True) + 1e-6).sqrt() * block.attention_norm.weight
         q, k, v = (normed @ block.qkv.weight.T).view(len(h), 3, 2, width).permute(1, 2, 0, 3)
         if config.inter_episode:
-            q, k = (torch.complex(*z.chunk(2, -1)) * turn for z in (q, k))
+            q, k = (torch.complex(*z.chunk(2, -1)) * rotation for z in (q, k))
             q, k = (torch.cat([z.real, z.imag], -1) for z in (q, k))
         if sinks and config.sink != "token":
             zero = torch.zeros(2, width).double()
@@ -85,16 +85,20 @@ def by_definition(memory: RelicMemory, x: StepInputs) -> Tensor:
             k, v = (torch.cat([each[:, None], z], 1) for each, z in zip(front, (k, v), strict=True))
         scores = (q @ k.transpose(1, 2) / width**0.5).masked_fill(~sees, -torch.inf)
         weights = scores.softmax(-1)
-        found.append(weights[:, -STEPS:])
+        attention.append(weights[:, -STEPS:])
         h = h + block.attention_out((weights @ v).transpose(0, 1).flatten(1))
         h = h + block.mlp(h)
-    return torch.stack(found)
+    return torch.stack(attention)
 
 
-@pytest.mark.parametrize("inter_episode", [True, False])
-@pytest.mark.parametrize("sink", get_args(Sink))
+def test_weights_are_those_of_the_whole_sequence() -> None:
+    for sink in get_args(Sink):
+        for inter_episode in (True, False):
+            check_weights(sink, inter_episode)
+
+
 @torch.no_grad()
-def test_weights_are_those_of_the_whole_sequence(sink: str, inter_episode: bool) -> None:
+def check_weights(sink: str, inter_episode: bool) -> None:
     memory, x = relic(sink=sink, inter_episode=inter_episode), sequence()
     expected = by_definition(memory, x)
     state = memory.initial_state(1)
@@ -126,7 +130,7 @@ EPISODES = np.repeat([0, 1, 2], 4)
 
 
 def recording(*heads: Any, sinks: int = 1) -> Recording:
-    """One layer; each head is a function from the step to its attention, of which the rest goes to the sink."""
+    """One layer; each head maps a step to its attention. The rest goes to the sink."""
     weights = {}
     for t in range(12):
         rows = np.stack([head(t) for head in heads])
@@ -135,7 +139,7 @@ def recording(*heads: Any, sinks: int = 1) -> Recording:
 
 
 def on(t: int, **places: float) -> np.ndarray:
-    """Attention of step t: "s3" is step 3; steps that are not there yet get nothing."""
+    """Attention of step t; "s3" is step 3, and later steps than t get nothing."""
     row = np.zeros(t + 1)
     for place, mass in places.items():
         if int(place[1:]) <= t:
@@ -176,18 +180,18 @@ def test_each_pattern_by_hand() -> None:
     assert [head.pattern for head in heads] == patterns
     assert [(head.layer, head.head) for head in heads] == [(0, i) for i in range(7)]
     assert [head.sink_at_first for head in heads] == [False] * 5 + [True, False]
-    sink, inside, look_back, same, half, late, even = heads
+    sink, inside, earlier, same, half, late, even = heads
     assert (sink.sink, sink.sink_first, sink.sink_later) == pytest.approx((0.95,) * 3)
     assert (inside.own, inside.earlier, inside.sink) == pytest.approx((1.0, 0.0, 0.1))
-    assert (look_back.own, look_back.earlier, look_back.sink_later) == pytest.approx((0.0, 1.0, 0.2))
-    assert look_back.sink_first == pytest.approx(0.7)
-    # Of 40 pairs, the 8 with step 1 overlap by 0.75 (it does not see step 2 yet), the others wholly; step 0 sees none of the two.
+    assert (earlier.own, earlier.earlier, earlier.sink_later) == pytest.approx((0.0, 1.0, 0.2))
+    assert earlier.sink_first == pytest.approx(0.7)
+    # Of 40 pairs, the 8 with step 1 overlap by 0.75 (it does not see step 2 yet), the others by 1; step 0 sees neither.
     assert same.invariance == pytest.approx((8 * 0.75 + 32) / 40)
-    assert look_back.invariance == pytest.approx(4 / 48)  # step t of the first episode and step t + 4
+    assert earlier.invariance == pytest.approx(4 / 48)  # step t of the first episode and step t + 4
     assert (half.own, half.earlier) == pytest.approx((0.45 / 0.85, 0.4 / 0.85))
     assert (late.sink_first, late.sink_later) == pytest.approx((0.95, 0.2))
     # Step t of the later episodes has t + 1 steps: "back" is on one of them, "own" on those of its episode.
-    assert look_back.evenness == pytest.approx(np.mean([1 / (t + 1) for t in range(4, 12)]))
+    assert earlier.evenness == pytest.approx(np.mean([1 / (t + 1) for t in range(4, 12)]))
     assert inside.evenness == pytest.approx(np.mean([(t % 4 + 1) / (t + 1) for t in range(4, 12)]))
     assert even.evenness == pytest.approx(1.0)
     assert even.earlier == pytest.approx(np.mean([4 * (t // 4) / (t + 1) for t in range(4, 12)]))
@@ -206,7 +210,7 @@ def test_uniform_attention_by_hand() -> None:
 
 def test_figures_name_what_they_show() -> None:
     picture, pixels, episodes = np.zeros((8, 8, 3), np.uint8), np.zeros((3, 2)), np.array([0, 0, 1])
-    # the first head does not heed the goal, the second does with a quarter of its attention
+    # the first head does not depend on the goal, the second does with a quarter of its attention
     goals = {
         "a": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.5, 0.25, 0.25]]]),
         "b": np.array([[[1 / 3, 1 / 3, 1 / 3], [0.0, 0.75, 0.25]]]),
@@ -237,8 +241,8 @@ def test_invariance_by_hand() -> None:
 # ------------------------------------------------------------------ trials
 
 
-def test_recording_does_not_change_what_is_done() -> None:
-    ways = []
+def test_recording_does_not_change_the_actions() -> None:
+    poses = []
     for at in ((), range(17)):
         policy = learner("relic", seed=3).policy
         policy.resets_with_episode = False
@@ -248,9 +252,9 @@ def test_recording_does_not_change_what_is_done() -> None:
         for t, weights in made.weights.items():
             assert weights.shape == (2, 2, 1 + t + 1)
             np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
-        ways.append(made.poses)
-    np.testing.assert_array_equal(*ways)
-    assert len(np.unique(ways[0], axis=0)) > 2
+        poses.append(made.poses)
+    np.testing.assert_array_equal(*poses)
+    assert len(np.unique(poses[0], axis=0)) > 2
 
 
 def house() -> Any:
@@ -270,7 +274,7 @@ def test_each_goal_is_shown_after_the_trial() -> None:
 
 @pytest.mark.parametrize("make", [lambda: darkroom(1, seed=0), house])
 def test_poses_lie_where_the_map_shows_them(make: Any) -> None:
-    """The red disc of the last pose has its middle there."""
+    """The centre of the red disc of the last pose is there."""
     env = make()
     env.reset()
     for _ in range(6):
@@ -282,7 +286,7 @@ def test_poses_lie_where_the_map_shows_them(make: Any) -> None:
         assert red > 200 and max(green, blue) < 90, (red, green, blue)
 
 
-def test_what_cannot_be_recorded() -> None:
+def test_wrong_memories_and_environments() -> None:
     with pytest.raises(ValueError, match="memory must be 'relic' to have its attention recorded, got 'lstm'"):
         record_attention(learner("lstm").policy, darkroom(1), 3, [0])
     policy = learner("relic").policy

@@ -1,4 +1,4 @@
-"""Paths: a metric by step, the episodes that it is taken from, and the command that draws them."""
+"""Paths in single episodes: metrics by step, maps, and the command that draws them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACTIONS = (0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0)
 
 
 class Script:
-    """Does the same in all environments, and counts the steps in its state."""
+    """Take the same actions in all environments; the state counts the steps."""
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
@@ -42,8 +42,12 @@ def envs(id: str, count: int, seed: int = 5, **kwargs: Any) -> TrialVecEnv:
     return env
 
 
-@pytest.mark.parametrize("metric", ["cells", "distance", "return"])
-def test_values_are_those_of_stepping_by_hand(metric: str) -> None:
+def test_values_are_those_of_stepping_by_hand() -> None:
+    for metric in ("cells", "distance", "return"):
+        check_by_hand(metric)
+
+
+def check_by_hand(metric: str) -> None:
     """Five episodes in three environments: the first of trial 0 in each, then of trial 1 in two."""
     paths = play_paths(Script(), envs("memenvs/Coverage-v0", 3, **COVERAGE), 5, metric)
     assert [(path.seed, path.trial) for path in paths] == [(5, 0), (6, 0), (7, 0), (5, 1), (6, 1)]
@@ -81,18 +85,18 @@ def test_the_first_episodes_are_those_of_the_evaluation() -> None:
     assert [path.values[-1] for path in paths] == results.metrics["cells"][:, 0].tolist()
 
 
-def test_actions_are_drawn_or_the_best() -> None:
-    class Noted(Script):
-        asked: list[bool] = []  # noqa: RUF012
+def test_actions_are_drawn_or_most_likely() -> None:
+    received: list[bool] = []
 
+    class Spy(Script):
         def predict(self, *args: Any) -> tuple[np.ndarray, Any]:
-            self.asked.append(args[3])
+            received.append(args[3])
             return super().predict(*args)
 
     for deterministic in (False, True):
-        Noted.asked.clear()
-        play_paths(Noted(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
-        assert set(Noted.asked) == {deterministic}
+        received.clear()
+        play_paths(Spy(), envs("memenvs/Darkroom-v0", 2), 2, "success", deterministic=deterministic)
+        assert set(received) == {deterministic}
 
 
 def test_an_episode_that_is_over_keeps_its_value() -> None:
@@ -104,7 +108,7 @@ def test_an_episode_that_is_over_keeps_its_value() -> None:
 
 
 def test_the_map_is_that_of_the_episode() -> None:
-    """Though trials have gone on since."""
+    """Also after later trials were played."""
     path = play_paths(Script(), envs("memenvs/Coverage-v0", 2, **COVERAGE), 3, "cells")[2]
     drawn = draw_path(envs("memenvs/Coverage-v0", 1, seed=99, **COVERAGE), path)
     env = gym.make("memenvs/Coverage-v0", **COVERAGE).unwrapped
@@ -169,10 +173,10 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
     for command in ([a, b], [a], [b, a]):
         assert main(["paths", *command, *alone]) == 0
         results.append(json.loads(capsys.readouterr().out))
-    both, one, turned = results
+    both, one, reverse = results
     assert list(both["policies"]) == ["a", "b"] and list(one["policies"]) == ["agent"]
     assert both["policies"]["a"]["last"] == one["policies"]["agent"]["last"] and both["episodes"] == one["episodes"]
-    assert turned["episodes"] != both["episodes"]  # those of the first, which has one environment
+    assert reverse["episodes"] != both["episodes"]  # those of the first, which has one environment
     assert (tmp_path / "a" / "path_1_b.png").is_file()
     assert main(["paths", a, c, *alone]) == 2
     assert "c is evaluated in other episodes than a" in capsys.readouterr().err
@@ -183,28 +187,21 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
     assert "folders of runs must have different names" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--policies", "orcale"], "unknown policy 'orcale'"),
-        (["--policies", "random", "random"], "policies must be some of"),
-        (["--policies", "random", "--metric", "cels"], "unknown metric 'cels'"),
-        (["--policies", "random", "--metric", "seed"], "unknown metric 'seed'"),
-    ],
-)
-def test_bad_names(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    RunDirectory(tmp_path, replace(find_preset("coverage-smoke:encoder"), n_envs=1)).close()
-    assert main(["paths", str(tmp_path), *arguments]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "paths.json").exists()
-
-
-def test_bad_numbers(tmp_path: Path) -> None:
+def test_wrong_names_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RunDirectory(tmp_path, replace(find_preset("coverage-smoke:encoder"), n_envs=1)) as run:
+        for names, metric, message in (
+            (["orcale"], None, "unknown policy 'orcale'"),
+            (["random", "random"], None, "policies must be some of"),
+            (["random"], "cels", "unknown metric 'cels'"),
+            (["random"], "seed", "unknown metric 'seed'"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                compare_paths([run], tmp_path, policies=names, metric=metric)
         with pytest.raises(ValueError, match="episodes must be an integer of at least 1, got 0"):
             compare_paths([run], tmp_path, episodes=0)
         with pytest.raises(ValueError, match="maps must be an integer of at least 0, got -1"):
             compare_paths([run], tmp_path, maps=-1)
+        assert not (tmp_path / "paths.json").exists()
 
 
 def test_other_environments_have_no_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What progress bars say."""
+"""Texts of progress bars."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ def task(**fields: Any) -> Any:
     return SimpleNamespace(completed=3, fields=fields, speed=fields.get("speed"))
 
 
-@pytest.mark.parametrize(("speed", "said"), [(None, ""), (0.8512, "  0.85 updates/s"), (1234.5, "  1,234 updates/s")])
-def test_speed(speed: float | None, said: str) -> None:
-    assert SpeedColumn("updates").render(task(speed=speed)).plain == f"3 updates{said}"
-
-
-def test_a_score_that_is_not_known_is_not_shown() -> None:
+def test_columns() -> None:
+    for speed, text in ((None, ""), (0.8512, "  0.85 updates/s"), (1234.5, "  1,234 updates/s")):
+        assert SpeedColumn("updates").render(task(speed=speed)).plain == f"3 updates{text}"
     column = ScoreColumn("return")
-    assert (
-        column.render(task(score=float("nan"))).plain == "" and column.render(task(score=1.234)).plain == "return 1.23"
-    )
+    assert column.render(task(score=1.234)).plain == "return 1.23"
+    assert column.render(task(score=float("nan"))).plain == ""  # not known yet
 
 
 def test_a_bar_of_shares(capsys: pytest.CaptureFixture[str]) -> None:

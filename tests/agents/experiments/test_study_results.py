@@ -1,4 +1,4 @@
-"""Tables of finished runs: everything that is shown of a folder is shown of its row, and other settings are refused."""
+"""Tables of finished runs: a row shows what the folder shows; other settings are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps: what waits for what, what is not done again, and what happens when a run fails or the user stops."""
+"""Sweeps: order of the runs, runs that are done, runs that fail, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = find_preset("darkroom")
 
 
 def leave(run: RunDirectory, quiet: bool) -> None:
-    """Writes how it was called; refuses to begin before the run whose weights it begins with has ended."""
+    """Write whether it was quiet; the run whose weights it starts with must have ended."""
     source = run.config.encoder_from
     assert source is None or (Path(source) / "done.json").exists()
     time.sleep(0.2 if source is None else 0)
@@ -35,7 +35,7 @@ def fail(run: RunDirectory, quiet: bool) -> None:
     raise ValueError(f"no luck with {run.config.seed}")
 
 
-def begins_with(folder: Path) -> RunConfig:
+def starting_with(folder: Path) -> RunConfig:
     return replace(CONFIG, encoder_from=str(folder))
 
 
@@ -45,11 +45,11 @@ def sweep(runs: dict[Path, SweepRun], *arguments: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_waits_for_the_one_it_begins_with_and_is_not_done_again(tmp_path, capsys, jobs):
+def test_a_run_waits_for_the_one_it_starts_with_and_is_not_repeated(tmp_path, capsys, jobs):
     first, second, other = (tmp_path / name for name in ("first", "second", "other"))
     runs = {
         first: SweepRun(CONFIG, leave, ()),  # nothing is shown of it
-        second: SweepRun(begins_with(first), leave, ("done",)),
+        second: SweepRun(starting_with(first), leave, ("done",)),
         other: SweepRun(CONFIG, leave, ("done",)),
     }
     assert sweep(runs, "--jobs", str(jobs)) == [second, other]
@@ -76,8 +76,8 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
     bad, waits, waits_too, good = (tmp_path / name for name in ("bad", "waits", "waits_too", "good"))
     runs = {
         bad: SweepRun(replace(CONFIG, seed=7), fail, ("done",)),
-        waits: SweepRun(begins_with(bad), leave, ("done",)),
-        waits_too: SweepRun(begins_with(waits), leave, ("done",)),
+        waits: SweepRun(starting_with(bad), leave, ("done",)),
+        waits_too: SweepRun(starting_with(waits), leave, ("done",)),
         good: SweepRun(CONFIG, leave, ("done",)),
     }
     with pytest.raises(RuntimeError) as error:
@@ -93,7 +93,7 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path, capsys):
     assert not waits.exists() and sweep({good: runs[good]}, "--show") == [good]
 
 
-def test_bad_options_and_runs_of_other_settings_are_refused(tmp_path, capsys):
+def test_wrong_options_and_runs_of_other_settings_are_refused(tmp_path, capsys):
     runs = {tmp_path / "a": SweepRun(CONFIG, leave, ("done",))}
     with pytest.raises(SystemExit, match="2"):
         sweep(runs, "--jobs", "0")
@@ -126,17 +126,21 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
     parser = argparse.ArgumentParser()
     options = sweep_options(parser, "runs")
-    run_sweep(parser, options, {options.out / f"{k}": SweepRun(find_preset("darkroom"), work, ("x",)) for k in range(3)})
+    run = SweepRun(find_preset("darkroom"), work, ("x",))
+    run_sweep(parser, options, {options.out / f"{k}": run for k in range(3)})
 """
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill"])
-def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
+def test_a_stopped_command_stops_its_runs_and_starts_no_other(tmp_path, how):
     (tmp_path / "script.py").write_text(STOPPED)
     with subprocess.Popen(
-        [sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
         stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             while not (tmp_path / "runs" / "0" / "began").exists():
                 assert process.poll() is None
@@ -144,15 +148,15 @@ def test_a_stopped_command_stops_its_runs_and_begins_no_other(tmp_path, how):
             if how == "Ctrl-C":
                 os.killpg(process.pid, signal.SIGINT)  # as a terminal does
             else:
-                process.kill()  # and none of those it has begun
+                process.kill()  # but none of its children
             _, printed = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode not in (0, None) and (b"KeyboardInterrupt" in printed) == (how == "Ctrl-C")
     folder = tmp_path / "runs" / "0"
-    for _ in range(100):  # a process that is told to end takes its time
+    for _ in range(100):  # a process that is terminated takes its time
         if find_conflict({folder: CONFIG}) is None:
             break
         time.sleep(0.05)
-    assert find_conflict({folder: CONFIG}) is None  # nobody holds it any more
+    assert find_conflict({folder: CONFIG}) is None  # released
     assert list((tmp_path / "runs").iterdir()) == [folder]

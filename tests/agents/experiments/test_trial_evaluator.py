@@ -1,3 +1,5 @@
+"""In-context evaluation: trials, metrics by episode, demonstrations."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,7 +24,8 @@ def test_oracle_scores_what_the_goal_allows():
     env = darkroom()
     results = TrialEvaluator(env, 24, 16, layouts=range(16)).run(OraclePolicy(env))
     goals = goal_cells("all", 4)
-    # After |x| + |y| moves it stands on the goal and is paid on the step that arrives and all later ones; at the start it is paid at once.
+    # After |x| + |y| steps it is on the goal; the step that arrives is rewarded, and all later ones. At the start the
+    # first step is.
     expected = np.array([8 - max(0, x + y - 1) for x, y in goals])
     assert results.layouts.tolist() == list(range(16))
     assert results.metrics["return"].tolist() == np.repeat(expected[:, None], 3, 1).tolist()
@@ -33,16 +36,14 @@ def test_oracle_scores_what_the_goal_allows():
     assert curve.count.tolist() == [16] * 3
 
 
-def test_only_what_measures_an_episode_is_a_metric():
+def test_metrics_are_numbers_that_measure_an_episode():
     env = darkroom()
     assert set(TrialEvaluator(env, 8, 4).run(OraclePolicy(env)).metrics) == {"return", "length", "num_steps", "success"}
     env = make_vec_env(
         "memenvs/ExtObjNav-v0", 1, seed=0, rooms=(2, 2), num_objects=(3, 4), obs_mode="symbolic", max_episode_steps=5
     )
-    assert set(TrialEvaluator(env, 5, 1).run(RandomPolicy(env.action_space)).metrics) == {
-        "return", "length", "num_steps", "success", "geodesic", "spl", "spl_fixed", "soft_spl", "path_length", "collisions",
-        "path_failures",
-    }  # fmt: skip
+    expected = "return length num_steps success geodesic spl spl_fixed soft_spl path_length collisions path_failures"
+    assert set(TrialEvaluator(env, 5, 1).run(RandomPolicy(env.action_space)).metrics) == set(expected.split())
 
 
 def test_more_trials_than_environments_and_unfinished_episodes():
@@ -51,13 +52,14 @@ def test_more_trials_than_environments_and_unfinished_episodes():
     assert results.metrics["return"].shape == (7, 2)  # the third episode is cut after 4 of its 8 steps
 
 
-@pytest.mark.parametrize("trial_episodes", [None, 1])
-def test_progress_rises_to_one(trial_episodes):
-    """Also where a trial ends long before its steps do, and the last wave is larger than what is left to play."""
-    env, shares = darkroom(3, trial_episodes=trial_episodes), []
-    TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1), shares.append)
-    assert shares == sorted(shares) and shares[-1] == 1.0
-    assert shares[0] == pytest.approx(3 / 20 / 7)
+def test_progress_rises_to_one():
+    """Also if a trial ends long before its steps do, and if the last wave has more trials than are left to play."""
+    for trial_episodes in (None, 1):
+        shares = []
+        env = darkroom(3, trial_episodes=trial_episodes)
+        TrialEvaluator(env, 20, 7).run(RandomPolicy(env.action_space, 1), shares.append)
+        assert shares == sorted(shares) and shares[-1] == 1.0
+        assert shares[0] == pytest.approx(3 / 20 / 7)
 
 
 class Always:
@@ -70,8 +72,8 @@ class Always:
         return np.full(len(episode_start), self.action), state
 
 
-def test_which_trials_are_played_does_not_depend_on_the_policy(monkeypatch):
-    """Who drives into walls has several trials in the time that one takes who turns on the spot."""
+def test_trials_do_not_depend_on_the_policy(monkeypatch):
+    """A robot that drives into walls has several trials in the time of one that turns on the spot."""
     env = make_vec_env("memenvs/Coverage-v0", 2, seed=0, world="suncg_style", obs_mode="scan", max_episode_steps=150)
     begun: list[tuple[int, str, list[float]]] = []
     reset, shortest = env.reset, []
@@ -130,7 +132,7 @@ def house(count: int):
 
 
 @pytest.mark.parametrize("make", [darkroom, house])
-def test_demonstrations_are_what_the_oracle_does(make):
+def test_demonstrations_are_episodes_of_the_oracle(make):
     """In the home, episodes of the two environments end at different steps."""
     env = make(2)
     shown = TrialEvaluator(env, 40, 2, demonstrations=2).run(RandomPolicy(env.action_space, 0))
@@ -147,8 +149,8 @@ def test_demonstrations_are_what_the_oracle_does(make):
 
 
 @pytest.mark.parametrize("memory", ["none", "lstm", "relic"])
-def test_demonstrations_are_remembered_as_if_fed_by_hand(memory):
-    """Two demonstrations of 5 steps: what the memory holds is what its own steps give for the oracle's observations and actions."""
+def test_demonstrations_enter_the_memory(memory):
+    """Two demonstrations of 5 steps: the memory is as after its own steps with the oracle's actions."""
     model = learner(memory)
     policy = model.policy
     policy.resets_with_episode = False
@@ -171,7 +173,7 @@ def test_demonstrations_are_remembered_as_if_fed_by_hand(memory):
     observation, memory_state = env.reset(), policy.memory.initial_state(env.num_envs)
     previous = torch.zeros(env.num_envs, dtype=torch.int64)
     for t in range(10):
-        moves = env.oracle_actions()
+        actions = env.oracle_actions()
         starts = torch.full((env.num_envs, 1), t % 5 == 0)
         with torch.no_grad():
             x = policy.features({key: torch.as_tensor(value) for key, value in observation.items()})
@@ -179,8 +181,8 @@ def test_demonstrations_are_remembered_as_if_fed_by_hand(memory):
                 x = torch.cat([x, policy.previous_action.weight[torch.where(starts[:, 0], 0, previous)]], -1)
             trial = torch.full_like(starts, t == 0)
             _, memory_state = policy.memory.step(StepInputs(x[:, None], starts, trial), memory_state)
-        previous = torch.as_tensor(moves) + 1
-        observation, *_ = env.step(moves)
+        previous = torch.as_tensor(actions) + 1
+        observation, *_ = env.step(actions)
     assert len(set(previous.tolist())) > 1 or int(previous[0]) != 0
     for key, value in memory_state.items():
         assert torch.equal(states[10][key], value), key
@@ -216,16 +218,13 @@ def test_pictures_show_the_first_and_the_last_episode():
         TrialEvaluator(make_vec_env("CartPole-v1", 1), 5, 1, pictures=True)
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
+def test_wrong_settings_are_named():
+    for kwargs, message in (
         ({"n_steps": 0}, "n_steps"),
         ({"n_trials": 0}, "n_trials"),
         ({"layouts": []}, "layouts"),
         ({"demonstrations": -1}, "demonstrations must be an integer of at least 0, got -1"),
         ({"demonstrations": 1.0}, "demonstrations must be an integer of at least 0, got 1.0"),
-    ],
-)
-def test_wrong_settings_are_named(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEvaluator(darkroom(1), **{"n_steps": 5, "n_trials": 1, **kwargs})

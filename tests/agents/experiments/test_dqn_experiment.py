@@ -1,4 +1,4 @@
-"""Runs that learn from a replay: two stages, validation, and going on after a kill."""
+"""Runs that learn from a replay: two stages, validation, and the same bits after a kill."""
 
 from __future__ import annotations
 
@@ -23,11 +23,22 @@ from memenvs.agents.vec_env import TrialVecEnv
 from tests.processes import run_python
 
 SMALL = RunConfig(
-    env="memenvs/Darkroom-v0", env_kwargs={"size": 4, "max_episode_steps": 8, "trial_episodes": 1}, n_envs=8, total_steps=8 * 8 * 14,
-    threads=1, device="cpu", policy={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}, eval_steps=8, eval_trials=8,
-    checkpoint_rollouts=3, validation_trials=8, validation_kwargs={"split": "test"},
-    learner=DQNConfig(capacity=32, episode_steps=8, updates_per_collect=5, batch_size=8, decisions=4, learning_rate=0.01),
-)  # fmt: skip
+    env="memenvs/Darkroom-v0",
+    env_kwargs={"size": 4, "max_episode_steps": 8, "trial_episodes": 1},
+    n_envs=8,
+    total_steps=8 * 8 * 14,
+    threads=1,
+    device="cpu",
+    learner=DQNConfig(
+        capacity=32, episode_steps=8, updates_per_collect=5, batch_size=8, decisions=4, learning_rate=0.01
+    ),
+    policy={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
+    eval_steps=8,
+    eval_trials=8,
+    checkpoint_rollouts=3,
+    validation_kwargs={"split": "test"},
+    validation_trials=8,
+)
 
 KILLED = """
 import os, sys
@@ -46,13 +57,13 @@ with RunDirectory(sys.argv[1]) as run:
 
 
 def kill(folder: Path, step: int) -> None:
-    """Goes on with a run in another process, which is killed before it has made so many steps."""
+    """Resume a run in another process, which is killed after this environment step."""
     assert run_python("-c", KILLED, str(folder), str(step)).returncode == -9
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was not stopped."""
+    """Folder of a run that was not killed."""
     folder = tmp_path_factory.mktemp("whole")
     with RunDirectory(folder, SMALL) as run:
         model = train_run(run, quiet=True)
@@ -62,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def killed_early(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run killed while its replay was filled; to be copied."""
+    """Folder of a run that was killed while its replay was filled; to be copied."""
     folder = tmp_path_factory.mktemp("killed")
     RunDirectory(folder, SMALL).close()
     kill(folder, 4 * 64)
@@ -71,7 +82,7 @@ def killed_early(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_killed_twice_ends_with_the_same_bits(whole: Path, killed_early: Path, tmp_path: Path) -> None:
-    """Once while the replay is filled, once while it is learned from; checkpoints are every 3 iterations of 64 steps."""
+    """Once while the replay is filled, once after; checkpoints are every 3 iterations of 64 steps."""
     killed = shutil.copytree(killed_early, tmp_path / "killed")
     kill(killed, 11 * 64)
     assert [file.name for file in killed.glob("replay_*")] == ["replay_576.safetensors"]
@@ -84,8 +95,8 @@ def test_a_run_killed_twice_ends_with_the_same_bits(whole: Path, killed_early: P
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
     for name, points in expected.items():
         assert name.startswith("time/") or resumed[name] == points, name
-    assert not list(killed.glob("replay_*"))  # what is finished needs no replay
-    assert [step for step, _ in resumed[VALIDATION]] == [384, 576, 768, 896]  # when there was an update before
+    assert not list(killed.glob("replay_*"))  # a finished run needs no replay
+    assert [step for step, _ in resumed[VALIDATION]] == [384, 576, 768, 896]  # once there was an update
 
 
 def test_a_replay_that_is_missing_or_cut_short(killed_early: Path, tmp_path: Path) -> None:
@@ -168,18 +179,18 @@ def test_validation_and_evaluation_have_splits_of_their_own(tmp_path: Path, monk
 
 @pytest.mark.parametrize("learner", ["dqn", "ppo"])
 def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From softmax(Q / temperature) or PPO's own distribution, here the same in all states; it does not take the best one each time."""
+    """Actions follow softmax(Q / temperature), or PPO's distribution; here both are the same in all states."""
     config = replace(SMALL, policy={"memory": "none", "net_arch": []}, validation_trials=0, total_steps=8 * 8 * 5)
     if learner == "dqn":
         config = with_overrides(config, [("dqn.temperature", 0.5)])
     else:
         config = replace(config, learner=PPOConfig(n_steps=16, n_updates=2, n_epochs=1))
     outputs = torch.tensor([0.0, 1.0, 2.0, -1.0, 0.5])
-    moves: list[int] = []
+    actions_taken: list[int] = []
     begin_step = TrialVecEnv.step_async
 
     def watched(self: TrialVecEnv, actions: np.ndarray) -> None:
-        moves.extend(actions.tolist())
+        actions_taken.extend(actions.tolist())
         begin_step(self, actions)
 
     with RunDirectory(tmp_path, config) as run:
@@ -194,9 +205,9 @@ def test_evaluation_draws_its_actions(learner: str, tmp_path: Path, monkeypatch:
             outputs = model.q_values(model.policy, at[0], at)[0, 0].detach() / 0.5
         monkeypatch.setattr(TrialVecEnv, "step_async", watched)
         evaluate_run(run, eval_trials=64)
-    taken = np.bincount(moves, minlength=5) / len(moves)
-    assert len(moves) == 64 * 8
-    np.testing.assert_allclose(taken, outputs.softmax(-1), atol=0.08)  # 3.6 standard deviations
+    shares = np.bincount(actions_taken, minlength=5) / len(actions_taken)
+    assert len(actions_taken) == 64 * 8
+    np.testing.assert_allclose(shares, outputs.softmax(-1), atol=0.08)  # 3.6 standard deviations
 
 
 def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,8 +217,8 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["train", "coverage-smoke:encoder", "--out", str(first), *few, *short]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 600
     short = ["--total_steps", "1000", "--checkpoint_rollouts", "2"]
-    began = ["train", "coverage-smoke:smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
-    assert main(began) == 0
+    command = ["train", "coverage-smoke:smt", "--out", str(second), "--encoder_from", str(first), *few, *short]
+    assert main(command) == 0
     result = json.loads(capsys.readouterr().out)["evaluation"]
     assert {"cells", "collisions", "return"} <= set(result["agent"]["metrics"])
     assert (second / "validation.png").is_file()
@@ -217,40 +228,33 @@ def test_two_stages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
         latest = trained_policy(two, 0, CHECKPOINT).state_dict()
         assert evaluate_run(two, eval_trials=2).metrics["cells"].shape == (2, 1)
     encoder = [name for name in given if name.startswith(("features_extractor.", "previous_action."))]
-    assert len(encoder) == 7  # three layers with their biases, and the embedding of the action before
+    assert len(encoder) == 7  # three layers with their biases, and the embedding of the previous action
     for name in encoder:
         assert torch.equal(given[name], taken[name]), name
         assert torch.equal(given[name], latest[name]), name
-    assert main([*began, "--resume"]) == 0  # it is finished
+    assert main([*command, "--resume"]) == 0  # it is finished
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["--encoder_from", "null"], "encoder_from must be the run or checkpoint whose encoder is taken over where policy.freeze_fea"),
-        ([], "encoder_from must be the run or checkpoint of a first stage, there is none at runs/coverage-smoke-encoder-0; train it"),
-        (["--total_steps", "800"], "total_steps must be above 800, which filling the replay can take (16 episodes of dqn.episode"),
-        (["--n_envs", "17"], "dqn.capacity must be at least n_envs, 17, got 16"),
-        (["--ppo.n_epochs", "2"], "'ppo.n_epochs' cannot be set: this run learns with dqn"),
-        (["--dqn.n_steps", "2"], "unknown setting 'n_steps'; choose from"),
-        (["--env_kwargs.max_episode_steps", "60", "--eval_steps", "60"], "episode_steps must be at least the 60 steps of the environment's episodes"),
-        (["--policy.memory_kwargs.capacity", "0"], "capacity must be an integer of at least 1, got 0"),
-        (["--validation_kwargs.split", "validate"], "unknown split 'validate'"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_one_line(
-    changes: list[str],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_mistakes_are_one_line_and_leave_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "coverage-smoke:smt", *changes]) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
-    assert not any(tmp_path.iterdir())
+    source = "encoder_from must be the run or checkpoint"
+    for changes, message in {
+        "--encoder_from null": f"{source} whose encoder is taken over where policy.freeze_features",
+        "": f"{source} of a first stage, there is none at runs/coverage-smoke-encoder-0; train it",
+        "--total_steps 800": "total_steps must be above 800, which filling the replay can take (16 episodes of dqn.epi",
+        "--n_envs 17": "dqn.capacity must be at least n_envs, 17, got 16",
+        "--ppo.n_epochs 2": "'ppo.n_epochs' cannot be set: this run learns with dqn",
+        "--dqn.n_steps 2": "unknown setting 'n_steps'; choose from",
+        "--env_kwargs.max_episode_steps 60 --eval_steps 60": "episode_steps must be at least the 60 steps of the env",
+        "--policy.memory_kwargs.capacity 0": "capacity must be an integer of at least 1, got 0",
+        "--validation_kwargs.split validate": "unknown split 'validate'",
+    }.items():
+        assert main(["train", "coverage-smoke:smt", *changes.split()]) == 2, changes
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1, changes
+        assert not any(tmp_path.iterdir())
 
 
 def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
@@ -280,19 +284,6 @@ def test_a_second_stage_with_another_encoder(tmp_path: Path) -> None:
         ValueError, match=r"second/best.zip: must be of a learner that has learned its encoder, a first stage"
     ):
         check_config(third)
-
-
-def test_a_run_has_one_learner() -> None:
-    both = {**RunConfig().to_json(), "dqn": RunConfig(learner=DQNConfig()).to_json()["dqn"]}
-    with pytest.raises(
-        ValueError, match=r"must have the settings of one learner of \['ppo', .*\], got \['ppo', 'dqn'\]"
-    ):
-        RunConfig.from_json(both)
-    assert RunConfig().learner == PPOConfig()
-    assert RunConfig(learner=DQNConfig()).to_json()["ppo"] is None
-    with pytest.raises(ValueError, match=r"'dqn.gamma' cannot be set: this run learns with ppo"):
-        with_overrides(RunConfig(), [("dqn.gamma", 0.5)])
-    assert with_overrides(SMALL, [("dqn.gamma", 0.5)]).learner == replace(SMALL.learner, gamma=0.5)
 
 
 def test_a_checkpoint_of_another_learner(tmp_path: Path) -> None:

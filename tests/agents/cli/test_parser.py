@@ -1,0 +1,85 @@
+"""Arguments and exit codes of all commands; mistakes are found without torch where possible."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import memenvs.agents
+from memenvs.agents.__main__ import main
+
+
+def test_every_public_name_is_there() -> None:
+    for name in memenvs.agents.__all__:
+        assert getattr(memenvs.agents, name) is not None and name in dir(memenvs.agents)
+
+
+def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--help"])
+    assert end.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "total_steps counts environment steps of all copies together where a preset learns with ppo or dqn, " in text
+    assert "batches with supervised, updates with imitation" in text
+
+
+def test_mistakes_and_lists_need_no_torch() -> None:
+    code = """
+import contextlib, io, sys
+from memenvs.agents.__main__ import main
+mistakes = (
+    ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"],
+    ["evaluate", "/no/run"], ["probe", "/no/run"], ["paths", "/no/run"], ["report", "/no/run"], ["presets", "nope"],
+)
+with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+    status = [main(each) for each in mistakes] + [main(["presets"]), main(["presets", "demo"])]
+    for ended in (["nope"], ["report", "run", "--nope"], ["train", "--help"]):
+        try:
+            main(ended)
+        except SystemExit as end:
+            status.append(end.code)
+print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplotlib") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{[2] * 8 + [0, 0] + [2, 2, 0]} []"
+
+
+def test_a_reader_that_leaves_early() -> None:
+    command = f"{sys.executable} -m memenvs.agents presets | true"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_wrong_arguments_are_named_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, message in {
+        "evaluate run --trials 0": "evaluate: error: argument --trials: must be an integer of at least 1, got '0'",
+        "evaluate run --demonstrations -1": "argument --demonstrations: must be an integer of at least 0 and below",
+        "paths run --seed x": "argument --seed: must be an integer of at least 0 and below 2^62, got 'x'",
+        "probe run --count 1.5": "argument --count: must be an integer of at least 1, got '1.5'",
+        "report": "the following arguments are required: folder; see python -m memenvs.agents report --help",
+        "tarin demo": "python -m memenvs.agents: error: argument COMMAND: invalid choice: 'tarin'",
+        "report run --nope": "python -m memenvs.agents: error: unrecognized arguments: --nope",
+    }.items():
+        with pytest.raises(SystemExit) as end:
+            main(command.split())
+        assert end.value.code == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1
+
+
+def test_messages_name_the_program_that_was_called(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path, program in (
+        ("/usr/bin/memenvs-agents", "memenvs-agents"),
+        ("memenvs-agents.exe", "memenvs-agents"),
+        ("/memenvs/agents/__main__.py", "python -m memenvs.agents"),
+    ):
+        monkeypatch.setattr(sys, "argv", [path])
+        with pytest.raises(SystemExit):
+            main(["report", "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: {program} report ")
+        assert main(["presets", "nope"]) == 2
+        assert capsys.readouterr().err.startswith(f"{program} presets: error: ")

@@ -1,0 +1,139 @@
+"""`train`, `evaluate` and `report` on the command line, and their mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+
+import memenvs
+from memenvs.agents.__main__ import main
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory
+from memenvs.agents.presets import find_preset
+
+
+def test_a_run_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    command = ["train", "ci-smoke", "--out", str(folder), "--json", "--total_steps", "1024", "--eval_trials", "4"]
+    assert main(command) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["steps"] == 1024
+    assert set(result["evaluation"]) == {"agent", "random", "oracle"}
+    assert len(result["evaluation"]["agent"]["metrics"]["return"]["mean"]) == 6  # 6 episodes of 16 steps in 96 steps
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img") == 4  # learning curve, in-context curve, first and last episode
+    pictures = ("learning.png", "in_context.png", "episode_1.png", "episode_6.png")
+    for name in (*pictures, "config.json", METRICS, CHECKPOINT):
+        assert (folder / name).stat().st_size > 0, name
+    assert any((folder / "tensorboard").iterdir())
+    installed = json.loads((folder / "versions.json").read_text())
+    assert installed["torch"] == torch.__version__ and installed["gymnasium"] == gym.__version__
+    assert f"memenvs {memenvs.__version__}, gymnasium {gym.__version__}" in page
+    weights = (folder / CHECKPOINT).read_bytes()
+    check_evaluations(folder, capsys)
+    check_resuming(command, folder, capsys)
+    assert (folder / CHECKPOINT).read_bytes() == weights
+    assert main(["report", str(folder), "--json"]) == 0
+    assert "<h2>After demonstrations</h2>" in (folder / "report.html").read_text(encoding="utf-8")
+    assert json.loads(capsys.readouterr().out) == {"report": str(folder / "report.html")}
+
+
+def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run's own evaluation has its settings; others have names of their own."""
+    evaluate = ["evaluate", str(folder)]
+    short = ["--steps", "32", "--trials", "2"]
+    before = (folder / "evaluation.json").read_bytes()
+    for setting, other in (
+        ("steps", "32"),
+        ("trials", "2"),
+        ("eval_kwargs.max_episode_steps", "8"),
+        ("checkpoint", "checkpoint_512.zip"),
+    ):
+        assert main([*evaluate, f"--{setting}", other]) == 2
+        error = capsys.readouterr().err
+        assert setting in error and "choose a --name" in error
+    assert main([*evaluate, *short, "--name", "two", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
+    own = ["--steps", str(find_preset("ci-smoke").eval_steps), "--checkpoint", CHECKPOINT]
+    assert main([*evaluate, *own]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"written: {folder / 'evaluation.json'}"
+    assert main([*evaluate, *short, "--demonstrations", "1"]) == 0
+    *bars, demonstrated, played, _ = capsys.readouterr().out.splitlines()
+    assert "playing the agent" in bars[-1] and "100%" in bars[-1]
+    assert demonstrated.startswith("oracle   return by demonstration: ")
+    assert played.startswith("agent    return by episode: ")
+    assert len(json.loads((folder / "demonstrations_1.json").read_text())["agent"]["demonstrations"]["return"]) == 1
+    assert main([*evaluate, "--checkpoint", "checkpoint_512.zip", "--name", "early"]) == 2
+    assert "checkpoint_512.zip" in capsys.readouterr().err
+    assert main([*evaluate, *short, "--name", "short", "--eval_kwargs.max_episode_steps", "8"]) == 0
+    assert len(json.loads((folder / "short.json").read_text())["agent"]["metrics"]["return"]["mean"]) == 4
+    assert main([*evaluate, *short, "--demonstrations", "1", "--name", "short"]) == 0
+    assert set(json.loads((folder / "short.json").read_text())) == {"agent"}
+    capsys.readouterr()
+    assert main([*evaluate, "--steps", "1", "--trials", "2", "--name", "shorter"]) == 0  # than any episode
+    assert "agent    return by episode: none that all trials have ended within these steps" in capsys.readouterr().out
+    assert main([*evaluate, "--ppo.n_epochs", "2"]) == 2
+    assert "settings must come as --eval_kwargs.name value" in capsys.readouterr().err
+    assert (folder / "evaluation.json").read_bytes() == before
+
+
+def check_resuming(command: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the command that began a run resumes it."""
+    for changed in (["--seed", "3"], ["--total_steps", "2048"], ["--policy.memory", "gru"]):
+        assert main([*command, *changed, "--resume"]) == 2
+        error = capsys.readouterr().err
+        assert f"{changed[0][2:]} is " in error and "the command that began it" in error
+    assert main(["train", "fourboxes", "--out", str(folder), "--resume"]) == 2  # of another preset
+    assert "holds another run" in capsys.readouterr().err
+    assert main([*command, "--resume", "--no-evaluate"]) == 0  # it is finished
+    assert json.loads(capsys.readouterr().out)["steps"] == 1024
+
+
+def test_mistakes_are_one_line_and_leave_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train = {
+        "--env memenvs/Lightroom-v0": "`Lightroom` doesn't exist in namespace memenvs",
+        "--env_kwargs.split val": "unknown split 'val'",
+        "--env_kwargs.colour 1": "unknown setting 'colour'",
+        "--eval_kwargs.split val": "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'",
+        "--policy.memory lstmm": "unknown memory 'lstmm'",
+        "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; choose from ['memory',",
+        "--device gpu": "device must be 'auto', 'cpu', 'cuda' or 'cuda:0' and so on, got 'gpu'",
+        "--policy.memory_kwargs.layer 2": "unknown setting 'layer'",
+        "--ppo.n_updates 3": "n_updates must divide n_steps (128), got 3",
+        "--total_steps 1023": "total_steps must be at least 1024, one rollout (n_envs 8 x ppo.n_steps 128), got 1023",
+        "--resume": "no run in runs/ci-smoke-0",
+        "--n_envs": "settings must come as --name value",
+        "--n_envs x": "n_envs must be a whole number, got 'x'",
+    }
+    others = {
+        "train nope": "unknown preset 'nope'",
+        "report nowhere": "no run in nowhere",
+        "evaluate nowhere": "no run in nowhere",
+        "probe nowhere": "no run in nowhere",
+        "presets nope": "unknown preset 'nope'",
+    }
+    for command, message in {**{f"train ci-smoke {each}": train[each] for each in train}, **others}.items():
+        assert main(command.split()) == 2, command
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1, command
+        assert not any(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with RunDirectory(tmp_path, find_preset("ci-smoke")):
+        before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+        assert main(["train", "ci-smoke", "--out", str(tmp_path)]) == 2
+        error = capsys.readouterr().err
+        assert "already holds a run; choose another folder, or resume it with --resume (it has no checkpoint" in error
+        for command in (["train", "ci-smoke", "--resume", "--out"], ["evaluate"], ["report"]):
+            assert main([*command, str(tmp_path)]) == 2
+            assert "is in use by another process" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert "no checkpoint at" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+"""Folders of runs: who may work in them, with which settings, and their log."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memenvs.agents.experiments.config import CONFIG
+from memenvs.agents.experiments.directory import METRICS, RunDirectory, find_conflict, has_files
+from memenvs.agents.presets import find_preset
+from tests.processes import Python
+
+SMALL = find_preset("ci-smoke")
+LOCKING = """
+import sys, time
+from memenvs.agents.experiments.directory import RunDirectory
+with RunDirectory(sys.argv[1]) as run:
+    (run.path / "locked").touch()
+    time.sleep(600)
+"""
+
+
+def test_a_folder_has_one_run_for_one_process(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, SMALL), pytest.raises(RuntimeError, match="in use by another process"):
+        RunDirectory(tmp_path)
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        RunDirectory(tmp_path, SMALL)
+    with RunDirectory(tmp_path) as run:
+        assert run.config == SMALL
+    with pytest.raises(FileNotFoundError, match="no run in"):
+        RunDirectory(tmp_path / "elsewhere")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_killed_process_releases_its_folder(tmp_path: Path) -> None:
+    RunDirectory(tmp_path, SMALL).close()
+    other = Python("-c", LOCKING, str(tmp_path))
+    try:
+        for _ in range(600):
+            if (tmp_path / "locked").exists():
+                break
+            time.sleep(0.1)
+        assert "in use by another process" in (find_conflict({tmp_path: SMALL}) or "")
+    finally:
+        other.kill()
+        other.wait()
+    assert find_conflict({tmp_path: SMALL}) is None
+
+
+def test_only_a_run_of_equal_settings_is_opened(tmp_path: Path) -> None:
+    with RunDirectory.open_or_create(tmp_path, SMALL) as run:
+        assert run.config == SMALL and not has_files(run.path, "evaluation.json")
+        (tmp_path / "evaluation.json").write_text("{}")
+    with RunDirectory.open_or_create(tmp_path, SMALL) as run:
+        assert has_files(run.path, "evaluation.json", CONFIG)
+        assert not has_files(run.path, "evaluation.json", "other.json")
+    other = replace(SMALL, learner=replace(SMALL.learner, gamma=0.5))
+    with pytest.raises(ValueError, match=rf"holds another run: ppo.gamma is {SMALL.learner.gamma} there and not 0.5"):
+        RunDirectory.open_or_create(tmp_path, other)
+    with RunDirectory.open_or_create(tmp_path, SMALL):  # the failed call has released the folder
+        pass
+
+
+def test_the_folder_of_the_encoder_may_move(tmp_path: Path) -> None:
+    RunDirectory(tmp_path, replace(SMALL, encoder_from="here/first")).close()
+    RunDirectory.open_or_create(tmp_path, replace(SMALL, encoder_from="there/first")).close()
+    with pytest.raises(ValueError, match="encoder_from is 'first' there and not 'third'"):
+        RunDirectory.open_or_create(tmp_path, replace(SMALL, encoder_from="there/third"))
+
+
+def test_conflicts_are_found_before_any_work(tmp_path: Path) -> None:
+    existing, new = tmp_path / "existing", tmp_path / "new"
+    RunDirectory(existing, SMALL).close()
+    assert find_conflict({existing: SMALL, new: SMALL}) is None and not new.exists()
+    assert "seed is" in (find_conflict({new: SMALL, existing: replace(SMALL, seed=7)}) or "")
+    with RunDirectory(existing):
+        assert "in use" in (find_conflict({existing: SMALL}) or "")
+    (existing / CONFIG).write_text("{")
+    assert CONFIG in (find_conflict({existing: SMALL}) or "")
+
+
+def test_a_broken_config_is_named(tmp_path: Path) -> None:
+    for content in ("", "{", "[]", '{"ppo": {}, "nope": 1}', '{"ppo": {"nope": 1}}', "{}"):
+        (tmp_path / CONFIG).write_text(content)
+        with pytest.raises(ValueError, match=r"config\.json: not the settings of a run"):
+            RunDirectory(tmp_path)
+
+
+def test_a_broken_line_of_the_log_is_named(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, SMALL) as run:
+        (tmp_path / METRICS).write_text("step,name,value\n1,a,2.0\n2,a\n")
+        with pytest.raises(ValueError, match="line 3: must be step,name,value"):
+            run.metrics()
+
+
+def test_a_line_of_the_log_cut_by_a_kill_is_dropped(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, SMALL) as run:
+        (tmp_path / METRICS).write_text("step,name,value\n1,a,2.0\n2,a,3.0\n2,b,1")
+        assert run.metrics() == {"a": [(1, 2.0), (2, 3.0)]}
+        run.drop_metrics_after(1)
+        assert (tmp_path / METRICS).read_bytes() == b"step,name,value\n1,a,2.0\n"

@@ -1,7 +1,7 @@
 """The two Gymnasium forms of a task: seeds, clocks, trials, autoreset, info.
 
-A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is its vector form, `TrialEnv` its single form
-(N = 1).
+A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is its vector form, `TrialEnv` its single
+form (N = 1).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "
 class TrialVectorEnv(VectorEnv):
     """N environments of one task, stepped together.
 
-    A Gymnasium episode is the inner episode of a trial. A reset continues the trial, in the same layout, until the trial is
-    over.
+    A Gymnasium episode is the inner episode of a trial. A reset continues the trial, in the same layout, until the
+    trial is over.
 
-    Randomness: each environment has a seed. Trial `t` draws its layout, and everything else that is fixed for the trial,
-    from `default_rng([seed, t, 0])`. Episode `e` of the trial draws everything from `default_rng([seed, t, 1 + e])`. So an
-    episode is a function of (id, settings, seed, trial, episode index), all of which are in `info`. Environment i of a batch
-    with seed s equals the single environment with seed s + i.
+    Randomness: each environment has a seed. Trial `t` draws its layout, and everything else that is fixed for the
+    trial, from `default_rng([seed, t, 0])`. Episode `e` of the trial draws everything from
+    `default_rng([seed, t, 1 + e])`. So an episode is a function of (id, settings, seed, trial, episode index), all of
+    which are in `info`. Environment i of a batch with seed s equals the single environment with seed s + i.
 
     Args:
         task: Task class, or "module:Class".
@@ -48,11 +48,11 @@ class TrialVectorEnv(VectorEnv):
         trial_episodes: Episodes in a trial, >= 1; None for no limit.
         trial_steps: Steps in a trial, >= 1; the step that reaches the limit is `truncated`. None for no limit.
         max_episode_steps: Steps after which an episode is truncated, >= 1; None for the task's own limit.
-        autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and ignores
-            its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and `infos["final_info"]`.
-            "Disabled": call `reset(options={"reset_mask": ...})`.
-        copy: True returns fresh arrays as observations. False returns two sets of buffers in turn, so that an observation
-            stays valid until the step after the next one.
+        autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and
+            ignores its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and
+            `infos["final_info"]`. "Disabled": call `reset(options={"reset_mask": ...})`.
+        copy: True returns fresh arrays as observations. False returns two sets of buffers in turn, so that an
+            observation stays valid until the step after the next one.
         render_mode: None or "rgb_array".
         **kwargs: Settings of the task.
 
@@ -61,13 +61,13 @@ class TrialVectorEnv(VectorEnv):
         TypeError: The task has no such setting.
 
     Reset options, all optional; a sequence of N dicts gives each environment its own:
-        `new_trial` (bool): start the next trial now. `trial` (int): start the trial with this number. `episode_index` (int):
-        start this episode of the trial. These three apply to this reset only. `layout` (int) and the options of the task
-        (such as `start` and `goal`) apply to this reset and every autoreset after it, until the next explicit reset of that
-        environment. `reset_mask` (bool array, (N,)): reset only these environments.
+        `new_trial` (bool): start the next trial now. `trial` (int): start the trial with this number. `episode_index`
+        (int): start this episode of the trial. These three apply to this reset only. `layout` (int) and the options of
+        the task (such as `start` and `goal`) apply to this reset and every autoreset after it, until the next explicit
+        reset of that environment. `reset_mask` (bool array, (N,)): reset only these environments.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (Gymnasium's declaration)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (as in Gymnasium)
 
     def __init__(
         self,
@@ -319,7 +319,8 @@ class TrialVectorEnv(VectorEnv):
             values["is_success"] = truth["success"]  # the key of Stable-Baselines3
         info: dict[str, Any] = {}
         for key, value in values.items():
-            info[key], info["_" + key] = value.copy(), self._all_envs
+            info[key] = value.copy()
+            info["_" + key] = self._all_envs
         return info
 
     def _check_step(self, actions: np.ndarray) -> np.ndarray:
@@ -329,7 +330,8 @@ class TrialVectorEnv(VectorEnv):
             raise RuntimeError("step was called before reset")
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             raise RuntimeError(
-                f"step was called after the end of the episode of environment {np.flatnonzero(self._ended).tolist()}; reset first"
+                "step was called after the end of the episode of environment "
+                f"{np.flatnonzero(self._ended).tolist()}; reset first"
             )
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,):
@@ -350,12 +352,12 @@ class TrialEnv(gym.Env):
 
     Args:
         task: Task class, or "module:Class".
-        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`. `gym.make` turns `max_episode_steps`
-            into a `TimeLimit` wrapper, which can make episodes shorter but not longer. For longer ones put it into the
-            `kwargs` of `gym.spec(id)` and pass that spec to `gym.make`.
+        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`. `gym.make` turns
+            `max_episode_steps` into a `TimeLimit` wrapper, which can make episodes shorter but not longer. For longer
+            ones put it into the `kwargs` of `gym.spec(id)` and pass that spec to `gym.make`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (Gymnasium's declaration)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (as in Gymnasium)
 
     def __init__(self, task: str | type[BatchTask], **kwargs: Any) -> None:
         self._batch = TrialVectorEnv(task, 1, autoreset_mode=AutoresetMode.DISABLED, **kwargs)

@@ -17,8 +17,8 @@ T = TypeVar("T")
 def atomic_replace(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same suffix that replaces `path` at the end.
 
-    After an exception the temporary file is deleted and `path` stays as it was. Other readers see the old file or the new
-    one, never a part.
+    After an exception the temporary file is deleted and `path` stays as it was. Other readers see the old file or the
+    new one, never a part.
     """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
@@ -54,7 +54,8 @@ def cached_until_changed(
 
         @wraps(read)
         def wrapper(folder: Path, *args: P.args, **kwargs: P.kwargs) -> T:
-            return read_cached(_folder_state(folder, *subfolders), folder, *args, **kwargs)  # type: ignore[arg-type]  # lru_cache checks
+            state = _folder_state(folder, *subfolders)
+            return read_cached(state, folder, *args, **kwargs)  # type: ignore[arg-type]  # lru_cache takes hashables
 
         return wrapper
 

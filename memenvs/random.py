@@ -4,8 +4,8 @@ Number n of a stream follows from the stream's key and n alone. So the noise of 
 step, never on how many numbers were drawn before or on what is observed.
 
 Source:
-    SplitMix64 (Steele, Lea and Flood, 2014). Its state after n steps is key + n * gamma, so that any number can be reached
-    directly.
+    SplitMix64 (Steele, Lea and Flood, 2014). Its state after n steps is key + n * gamma, so that any number can be
+    reached directly.
 """
 
 from __future__ import annotations

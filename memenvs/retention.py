@@ -11,8 +11,8 @@ Visits of a place are its units in memory before the incoming one (`count="occup
 (`"lifetime"`). Only places that are in memory are compared. Of equal places the lowest number is taken.
 
 Source:
-    Spatially-Aware Transformer for Embodied Agents (2024), section 3.2. Rules, ties and the order of names are those of its
-    release, in which a full LIFO memory drops the incoming unit (the paper replaces the newest unit).
+    Spatially-Aware Transformer for Embodied Agents (2024), section 3.2. Rules, ties and the order of names are those of
+    its release, in which a full LIFO memory drops the incoming unit (the paper replaces the newest unit).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def retained(
         bool, (B, V).
 
     Raises:
-        ValueError: A strategy or count is unknown, a place is not below `n_places`, or the capacity is less than one unit
-            (with "quota": less than one unit for each place).
+        ValueError: A strategy or count is unknown, a place is not below `n_places`, or the capacity is less than one
+            unit (with "quota": less than one unit for each place).
     """
     evicted_at = eviction_times(places, strategy, capacity, count=count, n_places=n_places)
     return (evicted_at == evicted_at.shape[1]) & (np.asarray(places) >= 0)

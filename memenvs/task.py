@@ -22,13 +22,25 @@ ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 #: Reset options of every id; a task may add more (`BatchTask.option_names`).
 TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
 
-#: Keys of `info` that describe an episode and do not measure it, beside those that end in "_id" and those of reset options.
+#: Keys of `info` that describe an episode and do not measure it, beside those that end in "_id" and those of reset
+#: options.
 NON_METRIC_KEYS = frozenset(
     {
-        "seed", "trial_start", "episode_index", "place", "collision", "is_success", "label", "query_place", "query_visit",
-        "heading", "elevation", "teacher_action", "TimeLimit.truncated",
+        "seed",
+        "trial_start",
+        "episode_index",
+        "place",
+        "collision",
+        "is_success",
+        "label",
+        "query_place",
+        "query_visit",
+        "heading",
+        "elevation",
+        "teacher_action",
+        "TimeLimit.truncated",
     }
-)  # fmt: skip
+)
 
 
 class BatchTask(ABC):
@@ -43,10 +55,11 @@ class BatchTask(ABC):
         action_space: Space of one environment's action.
         max_episode_steps: Steps after which the clock truncates an episode.
         num_layouts: Number of layouts; a trial happens in layout 0 ... num_layouts - 1.
-        option_names: Reset options beside `TRIAL_OPTIONS`. `info` has each under the same name, as given or as drawn, in a
-            form that `reset` accepts.
+        option_names: Reset options beside `TRIAL_OPTIONS`. `info` has each under the same name, as given or as drawn,
+            in a form that `reset` accepts.
         action_names: Name of each action, in order; they decide the keys of `memenvs play`.
-        goal_names: Number -> name of each possible goal of an episode, where observations have a one-hot `goal`; else empty.
+        goal_names: Number -> name of each possible goal of an episode, where observations have a one-hot `goal`; else
+            empty.
         config_type: Frozen dataclass of the task's settings; None if it has none.
     """
 
@@ -113,8 +126,8 @@ class BatchTask(ABC):
         """Return the truth about every environment.
 
         Returns:
-            Key -> array, (N, ...); always the same keys, with `success` (bool) among them if episodes can succeed or fail.
-            The caller copies the arrays, so a task may return its own state.
+            Key -> array, (N, ...); always the same keys, with `success` (bool) among them if episodes can succeed or
+            fail. The caller copies the arrays, so a task may return its own state.
         """
 
     @abstractmethod

@@ -78,8 +78,8 @@ def _add_rollout_arguments(rollout: argparse.ArgumentParser) -> None:
     rollout.add_argument(
         "--exact",
         action="store_true",
-        help=f"for {families}: each episode of the split once, in exact expectation over what the policy ({exact}) draws; "
-        "takes no --episodes and no --seed",
+        help=f"for {families}: each episode of the split once, in exact expectation over what the policy ({exact}) "
+        "draws; takes no --episodes and no --seed",
     )
 
 
@@ -127,7 +127,8 @@ def _add_record_arguments(record: argparse.ArgumentParser) -> None:
         "--frames",
         type=_frame_count,
         metavar="N",
-        help="most frames to keep; longer films keep every second, fourth, ... step (default: 300 in a .gif, no limit in an .mp4)",
+        help="most frames to keep; longer films keep every second, fourth, ... step "
+        "(default: 300 in a .gif, no limit in an .mp4)",
     )
     record.add_argument(
         "--fps", type=_frame_rate, default=10.0, metavar="F", help="frames a second, 0.1 to 50 (default: %(default)s)"

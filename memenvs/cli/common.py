@@ -145,7 +145,8 @@ def check_output(argument: str, path: str, *suffixes: str) -> Path:
     """Check the path of a file to write, before any work is done for it.
 
     Raises:
-        UserError: The suffix is none of `suffixes`, the folder does not exist or is not writable, or the path is a folder.
+        UserError: The suffix is none of `suffixes`, the folder does not exist or is not writable, or the path is a
+            folder.
     """
     found = Path(path)
     if found.suffix.lower() not in suffixes:

@@ -14,7 +14,8 @@ import numpy as np
 
 from memenvs.core import TrialEnv
 
-#: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need late.
+#: "module:name" of each `Extension`. These modules are imported with the command line, so they import what they need
+#: late.
 EXTENSIONS = ("memenvs.vln.cli:EXTENSION",)
 
 #: Metric -> "mean" and "stderr"; None where there is no number.

@@ -50,9 +50,9 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
     """Count rooms, doors and furniture of a home, and measure its areas.
 
     Returns:
-        `rooms`; `reachable_rooms`: those that the largest navigable island reaches into; `doors`: between rooms or to the
-        outside; `furniture`: pieces on the floor; `objects`: everything else but the building, doors and windows; `shapes`;
-        `area_m2`: the floor; `navigable_m2`: the largest island.
+        `rooms`; `reachable_rooms`: those that the largest navigable island reaches into; `doors`: between rooms or to
+        the outside; `furniture`: pieces on the floor; `objects`: everything else but the building, doors and windows;
+        `shapes`; `area_m2`: the floor; `navigable_m2`: the largest island.
     """
     rooms = np.unique(navigation.room[navigation.island == 0])
     fixed = sum(name.partition("|")[0] in ("building", "door", "window") for name in house.instances)

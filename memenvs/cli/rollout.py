@@ -17,7 +17,8 @@ from memenvs.registry import EnvironmentSpec
 from memenvs.task import metric_values
 
 #: Episodes and seed of a rollout without --episodes and --seed.
-DEFAULT_EPISODES, DEFAULT_SEED = 10, 0
+DEFAULT_EPISODES = 10
+DEFAULT_SEED = 0
 
 
 def run(arguments: argparse.Namespace) -> None:

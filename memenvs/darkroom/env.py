@@ -22,12 +22,12 @@ class Darkroom(BatchTask):
     Reward: 1 on every step whose resulting cell is the goal, else 0.
     Ends: 100 steps truncate; nothing terminates. Start: (0, 0).
     Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
-    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was reached in
-    this episode), `return`.
+    Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was
+    reached in this episode), `return`.
 
     Source:
-        ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Mean returns over all 100 goals: known goal 91.99,
-        blind sweep in the first episode 51.5, random 1.04; over the 20 test goals: 90.90 and 47.9.
+        ReLIC, section on Darkroom, after Decision-Pretrained Transformer. Mean returns over all 100 goals: known goal
+        91.99, blind sweep in the first episode 51.5, random 1.04; over the 20 test goals: 90.90 and 47.9.
     """
 
     option_names = ("goal", "start")

@@ -1,7 +1,7 @@
 """The depth camera of the Fetch robot, a Primesense Carmine 1.09: its rays and its noise.
 
-The robot observes a subset of the sensor's 480 x 640 pixels; an image of 48 x 64 is every tenth pixel of every tenth row.
-Only those pixels are rendered.
+The robot observes a subset of the sensor's 480 x 640 pixels; an image of 48 x 64 is every tenth pixel of every tenth
+row. Only those pixels are rendered.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CAMERA_AHEAD = 0.164
 CAMERA_HEIGHT = 1.061
 #: Rows and columns that the robot observes.
 IMAGE_SIZE = (48, 64)
-#: Row of the image that a scan observes. It contains most of the targets of Search that the image shows, whereas the level
-#: row 24 passes above tables and sofas.
+#: Row of the image that a scan observes. It contains most of the targets of Search that the image shows, whereas the
+#: level row 24 passes above tables and sofas.
 SCAN_ROW = 32
 #: Largest depth that is measured, m.
 DEPTH_RANGE = 5.0

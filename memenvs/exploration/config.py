@@ -22,16 +22,16 @@ class ExplorationConfig(HomesConfig):
     """Settings of Roaming and Coverage, beside those of `HomesConfig`.
 
     Attributes:
-        world: As in `HomesConfig`, but the default is "suncg_style". A `HouseWorld` brings maps for a robot of its own size;
-            this robot's size is `memenvs.exploration.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
+        world: As in `HomesConfig`, but the default is "suncg_style". A `HouseWorld` brings maps for a robot of its own
+            size; this robot's size is `memenvs.exploration.drive.ROBOT_RADIUS` and `ROBOT_HEIGHT`.
         obs_mode: "frames" (images) or "scan" (row 32 of the 48 x 64 images alone: 64 rays, 8 degrees below level).
         modalities: Keys to observe, any of "rgb", "depth", "semantic", "pose", or in `obs_mode="scan"` of "scan",
             "scan_class", "pose"; None for all.
         image_size: Rows and columns of the images, (480, 640) divided by an integer k: every k-th row and column of the
             sensor. None for 48 x 64. None in `obs_mode="scan"`.
         wheel_noise: Standard deviation of the rate of each wheel, constant over an action, rad/s; >= 0.
-        action_seconds: Duration of an action, s; > 0. With the defaults the standard deviation of a step is 2.3 cm and that
-            of a heading 7.0 degrees (`memenvs.exploration.drive.motion_std`).
+        action_seconds: Duration of an action, s; > 0. With the defaults the standard deviation of a step is 2.3 cm and
+            that of a heading 7.0 degrees (`memenvs.exploration.drive.motion_std`).
         pose_source: Source of the observed pose: "truth", or "dead_reckoning", which integrates commanded motions.
         collision_known: True if dead reckoning knows of collisions, after which the robot stays in place.
         max_episode_steps: Steps after which an episode is truncated; >= 1.
@@ -98,11 +98,12 @@ class SearchConfig(ExplorationConfig):
     """Settings of Search, beside those of `ExplorationConfig`.
 
     Attributes:
-        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the six of
-            the paper, of which a world may lack some (ProcTHOR's homes have no bookshelf).
-        search_rule: Condition in the 48 x 64 image for a class to be found. "near_pixels": more than 4 % of the pixels have
-            its label and a true depth below 2 m. "share_and_nearest": more than 4 % have its label, and the nearest of them
-            is below 2 m. "share_and_mean": more than 4 % have its label, and their mean depth is below 2 m.
+        targets: Classes of NYU40 to find, at least one, each once; each must be in some home of the world. None for the
+            six of the paper, of which a world may lack some (ProcTHOR's homes have no bookshelf).
+        search_rule: Condition in the 48 x 64 image for a class to be found. "near_pixels": more than 4 % of the pixels
+            have its label and a true depth below 2 m. "share_and_nearest": more than 4 % have its label, and the
+            nearest of them is below 2 m. "share_and_mean": more than 4 % have its label, and their mean depth is below
+            2 m.
     """
 
     targets: tuple[str, ...] | None = None

@@ -293,7 +293,8 @@ class Exploration(BatchTask):
     def _cost_map(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
         """Costs of reaching goals, see `memenvs.exploration.planner.costs_to_go`; None if no path leads to one.
 
-        They are computed again when `key` changes, or when the robot leaves the part of the map for which they are known.
+        They are computed again when `key` changes, or when the robot leaves the part of the map for which they are
+        known.
         """
         home, cached = self.home(i), self._cost_maps[i]
         robot = int(home.navmap.cells(self._sim.position[i : i + 1])[0])

@@ -14,8 +14,9 @@ NYU40 = (
     "none",
     "wall", "floor", "cabinet", "bed", "chair", "sofa", "table", "door", "window", "bookshelf",
     "picture", "counter", "blinds", "desk", "shelves", "curtain", "dresser", "pillow", "mirror", "floor mat",
-    "clothes", "ceiling", "books", "refrigerator", "television", "paper", "towel", "shower curtain", "box", "whiteboard",
-    "person", "night stand", "toilet", "sink", "lamp", "bathtub", "bag", "other structure", "other furniture", "other prop",
+    "clothes", "ceiling", "books", "refrigerator", "television", "paper", "towel", "shower curtain", "box",
+    "whiteboard", "person", "night stand", "toilet", "sink", "lamp", "bathtub", "bag", "other structure",
+    "other furniture", "other prop",
 )  # fmt: skip
 NYU40_INDEX = {name: label for label, name in enumerate(NYU40)}
 

@@ -60,12 +60,12 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
         robot: Cell of the robot.
 
     Returns:
-        int32, (H * W,). Exact in the robot's cell; elsewhere there may be cheaper paths. `UNREACHABLE` where no path leads
-        to a goal, or only paths that cost 150 more than the robot's.
+        int32, (H * W,). Exact in the robot's cell; elsewhere there may be cheaper paths. `UNREACHABLE` where no path
+        leads to a goal, or only paths that cost 150 more than the robot's.
 
     Source:
-        Dijkstra's algorithm over eight neighbours with a queue of buckets (Dial, 1969). Paths do not cut corners of blocked
-        cells.
+        Dijkstra's algorithm over eight neighbours with a queue of buckets (Dial, 1969). Paths do not cut corners of
+        blocked cells.
     """
     total = _costs_to_go(costs, width, goals, robot, _WINDOW)
     if total[robot] <= STRAIGHT_COST * _WINDOW:  # no goal outside the window is as near
@@ -77,7 +77,8 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
 def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, window: int) -> np.ndarray:
     """See `costs_to_go`; goals more than `window` rows or columns away from the robot are left out."""
     total = np.full(len(costs), UNREACHABLE, np.int32)
-    # Each bucket is a linked list. A cell has nine nodes: one for each side from which it is reached, and one as a goal.
+    # Each bucket is a linked list. A cell has nine nodes: one for each side from which it is reached, and one as a
+    # goal.
     newest = np.full(_BUCKETS, -1, np.int32)
     next_node = np.empty(9 * len(costs), np.int32)
     waiting = 0
@@ -138,8 +139,8 @@ def best_action(navmap: NavigationMap, pose: np.ndarray, costs: np.ndarray | Non
     Args:
         navmap: Map of the home.
         pose: float64, (3,); x, y (m) and heading (rad).
-        costs: int32, (H * W,); of `costs_to_go`; the gain is by how much they fall. None: the gain is the number of steps
-            forward.
+        costs: int32, (H * W,); of `costs_to_go`; the gain is by how much they fall. None: the gain is the number of
+            steps forward.
 
     Returns:
         `FORWARD`, `LEFT` or `RIGHT`.

@@ -27,20 +27,20 @@ _MARKER_RADIUS = 0.2  # m
 class Search(Exploration):
     """Find one object of each of six classes.
 
-    A class is found by the first action after which the 48 x 64 image of the camera shows it on more than 4 % of the pixels
-    with a true depth below 2 m (`search_rule`), whatever is observed. The episode continues after all are found.
+    A class is found by the first action after which the 48 x 64 image of the camera shows it on more than 4 % of the
+    pixels with a true depth below 2 m (`search_rule`), whatever is observed. The episode continues after all are found.
 
     Observation (`Dict`): as `Roaming`.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
     Reward: 100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
     Ends: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been found.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
-    Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of classes
-    found; `ratio`, their share of those present (1 where none is).
+    Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of
+    classes found; `ratio`, their share of those present (1 where none is).
 
     Source:
-        Scene Memory Transformer (Fang et al., 2019), section 4. The paper gives the reward of a cell as 0.2 x 5 and as 0.2;
-        here it is 0.2 x 5.
+        Scene Memory Transformer (Fang et al., 2019), section 4. The paper gives the reward of a cell as 0.2 x 5 and as
+        0.2; here it is 0.2 x 5.
     """
 
     config_type = SearchConfig

@@ -34,7 +34,8 @@ class TaskHome:
         navmap: Map for navigation.
         scene: The home prepared for rendering, with labels of NYU40.
         corner: float64, (2,); (x, y) of the corner of cell [0, 0], m.
-        cells: bool, (64, 64); True for cells of 0.5 m that count, those whose middle can be reached. Row 0 has the smallest y.
+        cells: bool, (64, 64); True for cells of 0.5 m that count, those whose middle can be reached. Row 0 has the
+            smallest y.
         has_label: bool, (41,); True for labels of NYU40 that the home contains.
     """
 
@@ -64,7 +65,8 @@ class TaskHome:
         count = np.ceil((high - low) / COVER_CELL - 1e-9).astype(int)
         if count.max() > GRID:
             raise ValueError(
-                f"house {home.house.name!r} must be at most {GRID * COVER_CELL} m long to be covered, got {high - low} m"
+                f"house {home.house.name!r} must be at most {GRID * COVER_CELL} m long to be covered, "
+                f"got {high - low} m"
             )
         i, j = np.indices((GRID, GRID)).reshape(2, -1)
         middles = low + (np.stack([j, i], 1) + 0.5) * COVER_CELL

@@ -16,8 +16,8 @@ class FourBoxesConfig:
 
     Attributes:
         world: "builtin" (our renderer) or "miniworld" (the package Miniworld, extra `miniworld`; needs a display).
-        image_size: Rows and columns of the images, at most 60 x 80. They are rendered with 60 x 80 pixels and downsampled.
-            Encoders for larger images, such as that of Stable-Baselines3, need at least (36, 36).
+        image_size: Rows and columns of the images, at most 60 x 80. They are rendered with 60 x 80 pixels and
+            downsampled. Encoders for larger images, such as that of Stable-Baselines3, need at least (36, 36).
         max_episode_steps: Horizon, steps; >= 1.
         threads: Rendering threads of world "builtin"; >= 1. Results do not depend on it.
     """

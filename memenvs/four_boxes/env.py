@@ -49,22 +49,23 @@ _HEADINGS = round(360 / TURN_DEG)
 class FourBoxes(BatchTask):
     """Find the rewarded one of four boxes, then go straight to it in later episodes.
 
-    Observation (`Dict`): `rgb` uint8 (25, 25, 3), the view of the robot, rendered with 60 x 80 pixels and downsampled as in
-    the paper; `heading` float32 (2,), cosine and sine of the heading (the paper's pair is Miniworld's (x, z), in which the
-    sine has the other sign); `reward` float32 (1,), reward of the previous step (0 at reset). Encoders normalise the image.
-    Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box does
-    nothing. Robots pass through the other boxes.
-    Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees of
-    the heading.
+    Observation (`Dict`): `rgb` uint8 (25, 25, 3), the view of the robot, rendered with 60 x 80 pixels and downsampled
+    as in the paper; `heading` float32 (2,), cosine and sine of the heading (the paper's pair is Miniworld's (x, z), in
+    which the sine has the other sign); `reward` float32 (1,), reward of the previous step (0 at reset). Encoders
+    normalise the image.
+    Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box
+    does nothing. Robots pass through the other boxes.
+    Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees
+    of the heading.
     Ends: 50 steps truncate; nothing terminates. Start: the middle of the room, heading along x.
     Layout: number of the goal box, in the order blue, red, green, yellow; there is no split. Options: `goal` (number or
     colour) and `start` (x m, y m, heading rad).
-    Info: `pose` (x m, y m, heading rad; the room extends from (0, -6) to (6, 0)), `place` (number of the nearest box), `goal`
-    and `goal_id` (the goal box), `start` (as the option), `success` (it was rewarded in this episode), `return`.
+    Info: `pose` (x m, y m, heading rad; the room extends from (0, -6) to (6, 0)), `place` (number of the nearest box),
+    `goal` and `goal_id` (the goal box), `start` (as the option), `success` (it was rewarded in this episode), `return`.
 
     Source:
-        ReLIC, section on Miniworld, after Decision-Pretrained Transformer. Largest returns 39, 45, 45, 39 for blue, red,
-        green, yellow; mean 42.
+        ReLIC, section on Miniworld, after Decision-Pretrained Transformer. Largest returns 39, 45, 45, 39 for blue,
+        red, green, yellow; mean 42.
     """
 
     option_names = ("goal", "start")

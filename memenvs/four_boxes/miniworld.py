@@ -112,7 +112,8 @@ class _Env(MiniWorldEnv):
         self.place_agent(pos=np.array([START[0], 0.0, -START[1]]), dir=START[2])
 
     def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:
-        # All Miniworld environments of a process keep their walls in one OpenGL list, which another one may have overwritten.
+        # All Miniworld environments of a process keep their walls in one OpenGL list, which another one may have
+        # overwritten.
         self._render_static()
         return super()._render_world(frame_buffer, render_agent)
 

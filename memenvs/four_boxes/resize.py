@@ -11,9 +11,9 @@ from numba import njit
 class Resize:
     """Downsamples images to a smaller size.
 
-    An axis that becomes k times shorter is smoothed with a Gaussian of standard deviation (k - 1) / 2 pixels, mirrored at the
-    edges and cut off at four standard deviations. Linear interpolation at the middles of the new pixels follows. Values are
-    rounded.
+    An axis that becomes k times shorter is smoothed with a Gaussian of standard deviation (k - 1) / 2 pixels, mirrored
+    at the edges and cut off at four standard deviations. Linear interpolation at the middles of the new pixels follows.
+    Values are rounded.
 
     Args:
         source: Rows and columns of the input.

@@ -1,6 +1,7 @@
 """The room with four boxes: geometry, motion of the robots, and images from our renderer.
 
-Frame: that of the project. Miniworld's (x, z) on the floor plan is (x, -y) here, so the room extends from (0, -6) to (6, 0).
+Frame: that of the project. Miniworld's (x, z) on the floor plan is (x, -y) here, so the room extends from (0, -6) to
+(6, 0).
 """
 
 from __future__ import annotations
@@ -42,14 +43,15 @@ BOX_POSITIONS = np.array([(_LOW, -_LOW), (_HIGH, -_LOW), (_HIGH, -_HIGH), (_LOW,
 
 #: Rows and columns of images for people.
 LARGE_SIZE = (288, 384)
-# The room is rendered with three changes, none of which an image shows. It is larger, because our checkered floor has squares
-# of 0.4 m and Miniworld's has squares of 0.25 m. It is turned by 90 degrees, so that our light comes from the side of
-# Miniworld's light. It is shifted by one square, so that the same squares are black.
+# The room is rendered with three changes, none of which an image shows. It is larger, because our checkered floor has
+# squares of 0.4 m and Miniworld's has squares of 0.25 m. It is turned by 90 degrees, so that our light comes from the
+# side of Miniworld's light. It is shifted by one square, so that the same squares are black.
 _RENDER_SCALE = 1.6
 _RENDER_TURN = math.pi / 2
 _RENDER_SHIFT = 0.25
 _BOX_COLOURS = ((0, 0, 245), (245, 0, 0), (0, 245, 0), (245, 245, 0))
-# Two corners (x, y) and grey of each wall. The greys are as bright in our light as Miniworld's textures are in its light.
+# Two corners (x, y) and grey of each wall. The greys are as bright in our light as Miniworld's textures are in its
+# light.
 _WALLS = (
     ((-0.1, 0.0), (SIZE + 0.1, 0.1), 146),
     ((-0.1, -SIZE - 0.1), (SIZE + 0.1, -SIZE), 137),

@@ -23,17 +23,18 @@ class ExtObjNavConfig(HomesConfig):
     """Settings of ExtObjNav, beside those of `HomesConfig`.
 
     Attributes:
-        num_objects: Fewest and most objects to place, before invisible ones are removed; >= 1. The paper places 30 to 40, of
-            which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay.
+        num_objects: Fewest and most objects to place, before invisible ones are removed; >= 1. The paper places 30 to
+            40, of which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay.
         categories: Names or numbers of the categories to place; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.objectnav.symbolic`).
         sensors: Images to observe, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in
             `obs_mode="symbolic"`.
-        image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None in
-            `obs_mode="symbolic"`.
+        image_size: Rows and columns of the images; None for 256 x 256. The horizontal field of view is 90 degrees. None
+            in `obs_mode="symbolic"`.
         turn_deg: One turn, degrees; > 0. The paper gives 30; its code turns by 14.3239.
         tilt_mode: "ladder" (as the paper's code) or "nominal" (pitch in steps of 30 degrees within -55 to 10).
-        gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the start).
+        gps_frame: "layout" (constant over the trial) or "episode" (from the start, x ahead and y to the left of the
+            start).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
         max_start_poses: Number of start poses of a trial, used at random, >= 1; None for a new one each episode.

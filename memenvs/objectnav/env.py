@@ -48,24 +48,26 @@ _MAP_SCALE = 40.0  # pixels per metre
 class ExtObjNav(BatchTask):
     """Go to an object of the goal category and stop; remember over a trial where objects are.
 
-    Observation (`Dict`), `obs_mode="rgb"`: an image of the head camera for each of `sensors`: `rgb` uint8 (H, W, 3), `depth`
-    float32 (H, W, 1), m, `semantic` uint8 (H, W), class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both: `goal`
-    float32 (20,), one-hot; `gps` float32 (2,), (x, y) of the robot, m. In a Habitat scene x is its x and y its -z; the
-    paper's sensor gives the same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
-    Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the robot.
+    Observation (`Dict`), `obs_mode="rgb"`: an image of the head camera for each of `sensors`: `rgb` uint8 (H, W, 3),
+    `depth` float32 (H, W, 1), m, `semantic` uint8 (H, W), class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both:
+    `goal` float32 (20,), one-hot; `gps` float32 (2,), (x, y) of the robot, m. In a Habitat scene x is its x and y its
+    -z; the paper's sensor gives the same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of
+    the heading.
+    Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the
+    robot.
     Reward: -0.001, plus the decrease of the walking distance d to the nearest viewpoint of any goal object, plus 2 for
     success.
-    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that has at least
-    10 pixels in a 256 x 256 image.
-    Layout: home and objects; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island, `goal` a
-    category (number or name) that the layout has.
+    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that has at
+    least 10 pixels in a 256 x 256 image.
+    Layout: home and objects; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island,
+    `goal` a category (number or name) that the layout has.
     Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the
     option), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps),
     `path_failures` (steps without a distance, which keep the one before).
 
     Source:
-        ReLIC (Elawady et al., 2024), sections on ExtObjNav, without two defects of its release: a failed path query keeps d,
-        and pixels are counted only on stop and in 256 x 256 images, whatever is observed.
+        ReLIC (Elawady et al., 2024), sections on ExtObjNav, without two defects of its release: a failed path query
+        keeps d, and pixels are counted only on stop and in 256 x 256 images, whatever is observed.
     """
 
     option_names = ("goal", "start")

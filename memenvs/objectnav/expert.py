@@ -17,8 +17,8 @@ MIN_GAIN = 0.01
 class Expert:
     """Shortest-path policy for N robots.
 
-    A robot goes to the nearest viewpoint of any goal object. If the object has too few pixels from there, it goes on to the
-    cell from which the object is known to have enough.
+    A robot goes to the nearest viewpoint of any goal object. If the object has too few pixels from there, it goes on to
+    the cell from which the object is known to have enough.
 
     Args:
         num_envs: N.
@@ -26,8 +26,8 @@ class Expert:
         tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
 
     Source:
-        ReLIC's shortest-path expert with three corrections: it faces the object that it went to, keeps that object until it
-        stops, and uses the actual angle of a turn.
+        ReLIC's shortest-path expert with three corrections: it faces the object that it went to, keeps that object
+        until it stops, and uses the actual angle of a turn.
     """
 
     def __init__(self, num_envs: int, *, turn: float, tilt_mode: str) -> None:

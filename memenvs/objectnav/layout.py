@@ -158,8 +158,8 @@ def make_layout(
         RuntimeError: No visible object could be placed in the home.
 
     Source:
-        ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes the
-        success test.
+        ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes
+        the success test.
     """
     home_index = number % len(world)
     home = world.home(home_index)

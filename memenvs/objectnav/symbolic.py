@@ -26,9 +26,9 @@ def encode_symbolic(semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarra
         depth: float32, (N, 64, 64, 1); m.
         env_mask: bool, (N,); rows to write.
         out: float32, (N, 52); written. 0 ... 19: log(1 + a) / log(1 + 65536), where a is the number of pixels of the
-            category, times 16 so that it counts pixels of a 256 x 256 image. 20 ... 51: for each strip of two columns, from
-            left to right, the smallest depth of a pixel that is neither floor, ceiling nor outside, divided by 10 m; at most
-            1.
+            category, times 16 so that it counts pixels of a 256 x 256 image. 20 ... 51: for each strip of two columns,
+            from left to right, the smallest depth of a pixel that is neither floor, ceiling nor outside, divided by
+            10 m; at most 1.
     """
     _encode_symbolic(semantic, depth, env_mask, _NO_OBSTACLE, out)
 

@@ -1,4 +1,4 @@
-"""What VLN adds to the command line `memenvs`: the command `score`, the policy `r2r-random` and `rollout --exact`.
+"""Commands and policies of VLN on the command line: `score`, `r2r-random`, `rollout --exact`.
 
 This module is imported with the command line. Each function therefore imports what it needs when it is called.
 """
@@ -105,7 +105,7 @@ EXTENSION = Extension(
     ),
     policies={
         "r2r-random": ScriptedPolicy(
-            help="for VLN only, takes a random heading and walks straight on", make=make_random_agent
+            help="for VLN only, takes a random heading and moves straight on", make=make_random_agent
         )
     },
     exact_policies=("r2r-random", "oracle"),

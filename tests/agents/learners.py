@@ -69,7 +69,7 @@ def check_segments(model: PartialUpdatePPO) -> None:
 
 
 def check_rollouts(model: PartialUpdatePPO, rollouts: int = 4) -> None:
-    """Compare learning with acting where a bounded memory is carried over from rollout to rollout."""
+    """Compare learning with acting where a memory is carried over between rollouts."""
     _, callback = model._setup_learn(10**6)
     for _ in range(rollouts):
         assert model.collect_rollouts(model.env, callback, model.rollout_buffer, model.config.n_steps)

@@ -7,7 +7,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 
 from memenvs.agents import PartialUpdatePPO, make_vec_env
@@ -15,14 +14,6 @@ from memenvs.agents import PartialUpdatePPO, make_vec_env
 pytestmark = pytest.mark.learning
 
 SIZE, HORIZON, EPISODES = 5, 25, 5
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def darkroom(n: int, seed: int) -> Any:
@@ -39,9 +30,17 @@ def in_context(memory: str, memory_kwargs: dict[str, Any], total: int, **setting
         "features_extractor_kwargs": {"scaled": ["position"]},
     }
     model = PartialUpdatePPO(
-        "MemoryPolicy", darkroom(64, 0), n_steps=HORIZON * EPISODES, n_updates=1, batch_size=16, learning_rate=1e-3,
-        policy_kwargs=policy, seed=0, device="cpu", **settings,
-    )  # fmt: skip
+        "MemoryPolicy",
+        darkroom(64, 0),
+        n_steps=HORIZON * EPISODES,
+        n_updates=1,
+        batch_size=16,
+        learning_rate=1e-3,
+        policy_kwargs=policy,
+        seed=0,
+        device="cpu",
+        **settings,
+    )
     model.learn(total)
     env = darkroom(512, 10_000)
     observation, state, starts = env.reset(), None, np.ones(512, bool)
@@ -83,9 +82,22 @@ def cartpole(total: int, wrapper: Any = None, **settings: Any) -> float:
     """Mean return of the last 100 episodes of training."""
     env = make_sb3_vec_env("CartPole-v1", 16, seed=0, wrapper_class=wrapper)
     model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_updates=1, learning_rate=1e-3, gamma=0.98, gae_lambda=0.8, ent_coef=0.0, vf_coef=0.5,
-        max_grad_norm=0.5, clip_range_vf=None, normalize_advantage=True, n_epochs=10, seed=0, device="cpu", **settings,
-    )  # fmt: skip
+        "MemoryPolicy",
+        env,
+        n_updates=1,
+        learning_rate=1e-3,
+        gamma=0.98,
+        gae_lambda=0.8,
+        ent_coef=0.0,
+        vf_coef=0.5,
+        max_grad_norm=0.5,
+        clip_range_vf=None,
+        normalize_advantage=True,
+        n_epochs=10,
+        seed=0,
+        device="cpu",
+        **settings,
+    )
     model.learn(total)
     assert model.ep_info_buffer is not None
     return float(np.mean([episode["r"] for episode in model.ep_info_buffer]))
@@ -101,5 +113,5 @@ def test_lstm_learns_cartpole_without_velocities() -> None:
 
 
 def test_none_does_not_learn_cartpole_without_velocities() -> None:
-    """What the test above shows is memory."""
+    """Control of the test above: the task needs a memory."""
     assert cartpole(60_000, NoVelocities, n_steps=64, batch_size=4, policy_kwargs={"memory": "none"}) < 120.0

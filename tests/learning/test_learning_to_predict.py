@@ -1,4 +1,7 @@
-"""What a strategy keeps can be learned to be read, and what it has lost cannot: a fifth of the batches of the presets, a minute of a core each."""
+"""Room Ballet is learned if the strategy keeps what is needed, and not if it is evicted.
+
+A fifth of the batches of the presets, a minute of a core each.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ pytestmark = pytest.mark.learning
 
 
 @pytest.mark.parametrize(("preset", "least", "most"), [("ballet-fifo", 0.8, 1.0), ("ballet-fifo:lifo", 0.0, 0.2)])
-def test_ballet_is_learned_by_who_has_kept_it(tmp_path: Path, preset: str, least: float, most: float) -> None:
+def test_ballet_is_learned_if_it_is_kept(tmp_path: Path, preset: str, least: float, most: float) -> None:
     config = with_overrides(find_preset(preset), [("total_steps", 1000), ("supervised.warmup_steps", 200)])
     with RunDirectory(tmp_path / preset, config) as run:
         train_run(run, quiet=True)

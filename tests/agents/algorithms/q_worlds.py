@@ -47,7 +47,7 @@ class Ring(gym.Env):
 
 
 class Steps(gym.Env):
-    """Four steps that no action changes, as one-hot vectors; the reward is `REWARDS[step][action]`."""
+    """Four steps, observed as one-hot vectors; the reward is `REWARDS[step][action]`."""
 
     REWARDS = ((1.0, 0.0), (0.0, 2.0), (-1.0, 0.0), (1.0, 3.0))
     observation_space = spaces.Box(0.0, 1.0, (5,), np.float32)

@@ -1,4 +1,7 @@
-"""What each of two processes does in `test_supervised.py`: `python -m tests.agents.algorithms.supervised_processes FOLDER`, with torchrun variables."""
+"""Program of each of the two processes of `test_supervised.py`.
+
+Run as `python -m tests.agents.algorithms.supervised_processes FOLDER`, with the variables of torchrun.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ ALLOCATED = replace(
 
 
 def main(folder: Path) -> None:
-    """Everything in one launch, as most of its time goes into imports."""
+    """Run all experiments in one launch, as imports take most of the time."""
     torch.set_num_threads(1)
     processes = launched("cpu")
     learner = make_run_learner(ALLOCATED, processes)

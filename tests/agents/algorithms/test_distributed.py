@@ -1,4 +1,4 @@
-"""Two processes on the CPU against one process with all the environments, and against what happens when one of them fails."""
+"""Two processes on the CPU, against one with all environments; failures of one of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.agents.learners import gradients, learner
 from tests.processes import Python, run_python
 
 RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
-TWO = Processes(0, 2)  # for what is checked before the first message
+TWO = Processes(0, 2)  # for checks before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
 
 
@@ -38,13 +38,13 @@ def free_port() -> str:
 
 @pytest.fixture(scope="module")
 def one() -> PartialUpdatePPO:
-    """One process with four environments, after one optimiser step."""
+    """One process with four environments, after one optimizer step."""
     return one_step(4, None)
 
 
 @pytest.fixture(scope="module")
 def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two processes have left behind, the second of which killed itself at the end."""
+    """Files that two processes have written; the second killed itself at the end."""
     folder = tmp_path_factory.mktemp("two")
     save_file({key: value.contiguous() for key, value in rollout_of(one).items()}, folder / "rollout.safetensors")
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
@@ -57,7 +57,7 @@ def folder(one: PartialUpdatePPO, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="module")
 def found(folder: Path) -> list[dict[str, Any]]:
-    """What each of them has noted."""
+    """Notes of each process."""
     return [json.loads((folder / f"found.{rank}.json").read_text()) for rank in (0, 1)]
 
 
@@ -91,7 +91,7 @@ def test_a_loss_that_is_nan_in_one_process_stops_all_before_weights_change(found
 
 
 def test_a_callback_of_one_process_stops_all(found):
-    # the second one asked in its second segment; the first was through with that, 8 steps in 4 environments each
+    # the second one stops in its second segment; the first had finished it: 2 x 8 steps in 4 environments
     assert [each["stopped"] for each in found] == [64, 64]
 
 
@@ -148,7 +148,7 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, f
     assert (folder / "killed" / CHECKPOINT).read_bytes() != (folder / "whole" / CHECKPOINT).read_bytes()
     launcher = ["torch.distributed.run", "--nproc_per_node", "2", "--master_port", free_port()]
     resume = [*RESUME, "--out", str(folder / "killed"), "--no-evaluate", "--json"]
-    done = run_python("-m", *launcher, "-m", "agents", *resume, environ={**ALONE, "OMP_NUM_THREADS": "1"})
+    done = run_python("-m", *launcher, "-m", "memenvs.agents", *resume, environ={**ALONE, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"run": str(folder / "killed"), "steps": 384}  # printed by the first only
     assert (folder / "killed" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
@@ -161,7 +161,7 @@ def test_another_number_of_processes_is_refused_but_evaluates(folder, capsys):
     assert len(json.loads(capsys.readouterr().out)["agent"]["metrics"]["return"]["mean"]) == 2
 
 
-def test_what_cannot_be_split_is_named():
+def test_numbers_that_cannot_be_split_are_named():
     with pytest.raises(ValueError, match="n_envs must be divisible by the number of processes, 2, got 7"):
         check_config(replace(RUN, n_envs=7), TWO)
     with pytest.raises(ValueError, match="batch_size must be divisible by the number of processes, 2, got 3"):

@@ -1,4 +1,4 @@
-"""Q-learning from episodes: what is collected and kept, learning against acting, and what must not change."""
+"""`EpisodeDQN`: collection, learning against acting, checkpoints, refused settings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.agents.memory.test_poses import Walk
 
 
 def test_exploration() -> None:
-    """Uniform until the replay is full (4 iterations of 4 x 8 steps), then down to 0.1 over a quarter of the rest."""
-    seen: dict[int, float] = {}
+    """Epsilon is 1 until the buffer is full (4 iterations of 4 x 8 steps), then falls to 0.1."""
+    epsilons: dict[int, float] = {}
 
     class Watch(BaseCallback):
         def _on_rollout_start(self) -> None:
             assert isinstance(self.model, EpisodeDQN)
-            seen[self.num_timesteps] = self.model.epsilon
+            epsilons[self.num_timesteps] = self.model.epsilon
 
         def _on_step(self) -> bool:
             return True
@@ -35,13 +35,13 @@ def test_exploration() -> None:
     model.learn(4 * 32 + 16 * 32, Watch())
     assert model.filled_at == 4 * 32
     assert model._n_updates == 1 + 16  # the first when it was full
-    assert list(seen) == [32 * i for i in range(20)]
+    assert list(epsilons) == [32 * i for i in range(20)]
     expected = [1.0] * 5 + [1.0 - 0.9 * i / 4 for i in (1, 2, 3)] + [0.1] * 12
-    assert list(seen.values()) == pytest.approx(expected)
+    assert list(epsilons.values()) == pytest.approx(expected)
 
 
 def test_uniform_and_softmax_actions() -> None:
-    """Action 1 has a Q higher by 2: of the actions drawn from softmax(Q) 88 % are 1."""
+    """Action 1 has a Q that is higher by 2: 88 % of the actions drawn from softmax(Q) are 1."""
     for epsilon, share in ((0.0, 1 / (1 + np.exp(-2))), (1.0, 0.5), (0.5, 0.25 + 0.5 / (1 + np.exp(-2)))):
         model = q_learner(
             copies(Ring, 64),
@@ -62,8 +62,8 @@ def test_uniform_and_softmax_actions() -> None:
         assert float(taken) == pytest.approx(share, abs=0.08)  # 3.6 standard deviations
 
 
-def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the actions are uniform ones in the place of the policy's: acting and learning see what the environment was given."""
+def test_the_previous_action_is_the_one_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the actions are uniform instead of the policy's; acting and learning must use these."""
     policy = {"memory": "gru", "memory_kwargs": {"hidden_dim": 8}}
     model = q_learner(copies(Ring), policy, capacity=4, batch_size=1, final_epsilon=0.5, updates_per_collect=1)
     model.learn(4 * 8)
@@ -71,29 +71,31 @@ def test_the_action_before_is_the_one_that_was_done(monkeypatch: pytest.MonkeyPa
     _, callback = model._setup_learn(1, reset_num_timesteps=False)
     env, act = model.env, model.policy.act
     assert env is not None
-    step, given, acted = env.step, [], []
+    step = env.step
+    taken: list[Tensor] = []
+    outputs: list[PolicyOutput] = []
 
-    def watched_step(moves: np.ndarray) -> Any:
-        given.append(torch.as_tensor(moves))
-        return step(moves)
+    def watched_step(actions: np.ndarray) -> Any:
+        taken.append(torch.as_tensor(actions))
+        return step(actions)
 
     def watched_act(*args: Any) -> PolicyOutput:
-        acted.append(act(*args))
-        return acted[-1]
+        outputs.append(act(*args))
+        return outputs[-1]
 
     monkeypatch.setattr(env, "step", watched_step)
     monkeypatch.setattr(model.policy, "act", watched_act)
     assert model._collect_episodes(env, callback)
-    done = torch.stack(given, 1)
-    assert not torch.equal(torch.stack([each.actions for each in acted], 1), done)
-    before = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + done[:, :-1]], 1)
-    assert torch.equal(torch.stack([each.previous_action for each in acted], 1), before)
-    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous_action, before)
+    actions = torch.stack(taken, 1)
+    assert not torch.equal(torch.stack([each.actions for each in outputs], 1), actions)
+    expected = torch.cat([torch.zeros(4, 1, dtype=torch.int64), 1 + actions[:, :-1]], 1)
+    assert torch.equal(torch.stack([each.previous_action for each in outputs], 1), expected)
+    assert torch.equal(model.replay.read(torch.arange(4), torch.arange(8).expand(4, -1)).previous_action, expected)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_the_replay_holds_all_poses_of_an_episode(frozen: bool) -> None:
-    """That of the last observation too, which no action follows; six episodes, of which the last two took the places of the first."""
+def test_the_replay_buffer_stores_all_poses_of_an_episode(frozen: bool) -> None:
+    """Also the pose of the last observation; of six episodes the last two replace the first two."""
     shown: list[list[np.ndarray]] = []
 
     class Watched(Walk):
@@ -112,12 +114,12 @@ def test_the_replay_holds_all_poses_of_an_episode(frozen: bool) -> None:
     )
     model.learn(6 * 11)
     played = [torch.as_tensor(np.stack(poses)) for poses in shown if len(poses) == 12]
-    held = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).extra_inputs["pose"]
-    assert torch.equal(held, torch.stack([played[episode] for episode in (4, 5, 2, 3)]))
+    stored = model.replay.read(torch.arange(4), torch.arange(12).expand(4, -1)).extra_inputs["pose"]
+    assert torch.equal(stored, torch.stack([played[episode] for episode in (4, 5, 2, 3)]))
 
 
-def remembering(memory: str, **policy: Any) -> EpisodeDQN:
-    """A learner in a small Darkroom, with memory and weights that matter, that has played its episodes."""
+def darkroom_learner(memory: str, **policy: Any) -> EpisodeDQN:
+    """A learner in a small Darkroom, with large weights and a full replay buffer."""
     kwargs = {
         "memory": memory,
         "memory_kwargs": MEMORIES[memory],
@@ -130,43 +132,42 @@ def remembering(memory: str, **policy: Any) -> EpisodeDQN:
 
 
 def shake(model: EpisodeDQN) -> None:
-    """Makes every weight matter."""
+    """Make every weight large enough to matter."""
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for parameter in model.policy.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
 
 
-KINDS: dict[str, dict[str, Any]] = {
-    "full": {}, "single": {"single_steps": True}, "frozen": {"freeze_features": True}
-}  # fmt: skip
+STAGES: tuple[dict[str, Any], ...] = ({}, {"single_steps": True}, {"freeze_features": True})
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_decisions_are_learned_as_they_are_acted(memory: str, kind: str) -> None:
-    compare_with_acting(remembering(memory, **KINDS[kind]))
+def test_q_values_are_those_of_acting(memory: str) -> None:
+    for stage in STAGES:
+        compare_with_acting(darkroom_learner(memory, **stage))
 
 
 @pytest.mark.parametrize("memory", ["smt", "smt-factorized", "smt-causal", "sm-pooling", "frmqn"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_decisions_of_scene_memories_are_learned_as_they_are_acted(memory: str, kind: str) -> None:
+def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     heads = {"heads": 2} if memory.startswith("smt") else {}
-    policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | KINDS[kind]
-    model = q_learner(copies(Walk), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
-    shake(model)
-    model.learn(4 * 11 * 5)
-    assert model._n_updates == 9
-    compare_with_acting(model)
+    for stage in STAGES:
+        policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | stage
+        model = q_learner(copies(Walk), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
+        shake(model)
+        model.learn(4 * 11 * 5)
+        assert model._n_updates == 9
+        compare_with_acting(model)
 
 
 def compare_with_acting(model: EpisodeDQN) -> None:
-    """Q values of some steps, all episodes at once, against those of acting through one episode after the other."""
+    """Compare Q values of a batch with those of acting through one episode after the other."""
     policy, replay = model.policy, model.replay
     length = int(replay.lengths[0])
-    rows, at = torch.arange(12), torch.stack([torch.randperm(length + 1)[:4] for _ in range(12)])
+    rows = torch.arange(12)
+    chosen = torch.stack([torch.randperm(length + 1)[:4] for _ in range(12)])
     with torch.no_grad():
-        learned = model.q_values(policy, rows, at)
+        learned = model.q_values(policy, rows, chosen)
         for row in range(12):
             here = torch.tensor([row])
             steps = replay.read(here, torch.arange(length + 1)[None])
@@ -178,37 +179,39 @@ def compare_with_acting(model: EpisodeDQN) -> None:
                     assert isinstance(steps.observations, dict)
                     features = policy.features({key: value[:, t] for key, value in steps.observations.items()})
                 start = torch.tensor([t == 0])
-                where = {key: value[:, t] for key, value in steps.extra_inputs.items()}
-                distribution, _, state = policy.step(features, state, start, start, where)
+                extra_inputs = {key: value[:, t] for key, value in steps.extra_inputs.items()}
+                distribution, _, state = policy.step(features, state, start, start, extra_inputs)
                 acted.append(distribution.log_probs[0])  # type: ignore[attr-defined]
                 if t < length:
                     state = policy.update_previous_action(
                         state, replay.actions(here, torch.tensor([[t]]))[:, 0].numpy()
                     )
-            torch.testing.assert_close(learned[row].log_softmax(-1), torch.stack(acted)[at[row]], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(
+                learned[row].log_softmax(-1), torch.stack(acted)[chosen[row]], atol=1e-5, rtol=1e-4
+            )
 
 
 @pytest.mark.parametrize("single", [True, False])
-def test_single_steps_see_no_other_step(single: bool) -> None:
-    model = remembering("gru", single_steps=single)
-    rows, at = torch.arange(12), torch.full((12, 1), 3)
+def test_single_steps_depend_on_no_other_step(single: bool) -> None:
+    model = darkroom_learner("gru", single_steps=single)
+    rows, steps = torch.arange(12), torch.full((12, 1), 3)
     with torch.no_grad():
-        before = model.q_values(model.policy, rows, at)
+        before = model.q_values(model.policy, rows, steps)
         model.replay._stores["observation.position"][:, :3] += 1
-        same = torch.equal(model.q_values(model.policy, rows, at), before)
+        same = torch.equal(model.q_values(model.policy, rows, steps), before)
     assert same == single
     observation = model.env.reset()  # type: ignore[union-attr]
     _, state = model.predict(observation)
     noisy = {key: value + torch.randn(value.shape) if key == "hidden" else value for key, value in state.items()}
-    nowhere = np.zeros(6, bool)
+    no_start = np.zeros(6, bool)
     first, second = (
-        model.predict(observation, each, nowhere, deterministic=True)[1]["hidden"] for each in (state, noisy)
+        model.predict(observation, each, no_start, deterministic=True)[1]["hidden"] for each in (state, noisy)
     )
     assert torch.equal(first, second) == single
 
 
 def test_every_environment_plays_one_whole_episode() -> None:
-    """Episodes of 5 to 7 steps side by side; what is played while waiting for the longest is not kept."""
+    """Episodes of 5 to 7 steps side by side; steps played while waiting for the longest are not stored."""
     model = q_learner(copies(Cue, 8), capacity=24, updates_per_collect=1)
     model.learn(8 * 7 * 20)
     replay = model.replay
@@ -242,7 +245,7 @@ def test_stopping_in_the_middle_keeps_whole_episodes_only() -> None:
     assert set(model.replay.lengths.tolist()) == {8}
 
 
-def test_steps_that_do_not_fill_the_replay_are_said_to_teach_nothing(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_warning_if_the_replay_buffer_was_not_filled(recwarn: pytest.WarningsRecorder) -> None:
     model = q_learner(copies(Ring), updates_per_collect=1)  # 4 environments, 8 steps an episode, room for 32 of them
     with pytest.warns(
         UserWarning, match=r"nothing was learned: 100 steps .* has 16 of 32 episodes and needs up to 256 steps"
@@ -318,7 +321,7 @@ def encoder_of(model: EpisodeDQN) -> dict[str, Tensor]:
 
 
 def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
-    first = remembering("lstm", single_steps=True)
+    first = darkroom_learner("lstm", single_steps=True)
     first.save(tmp_path / "first.zip")
     frozen = {"freeze_features": True, "freeze_previous_action": True}
     kwargs = {
@@ -327,8 +330,13 @@ def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
         "features_extractor_kwargs": {"widths": {"position": 8}},
     }
     second = q_learner(
-        darkroom(6, horizon=6, episodes=1), kwargs | frozen, capacity=12, batch_size=6, updates_per_collect=5, final_epsilon=0.1
-    )  # fmt: skip
+        darkroom(6, horizon=6, episodes=1),
+        kwargs | frozen,
+        capacity=12,
+        batch_size=6,
+        updates_per_collect=5,
+        final_epsilon=0.1,
+    )
     second.load_features(tmp_path / "first.zip")
     given = encoder_of(first)
     assert len(given) == 3  # a layer, and the embedding of the action before
@@ -343,34 +351,33 @@ def test_the_second_stage_leaves_the_encoder_as_it_is(tmp_path: Path) -> None:
     assert second.replay._stores["embedding"].shape == (12, 9, second.policy.features_dim)
 
 
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ({"features_extractor_kwargs": {"widths": {"position": 4}}}, r"'features_extractor.*' must be .*\(4, .*got .*\(8, "),
-        ({"features_extractor_kwargs": {}}, "which has no 'features_extractor.parts.position.1.bias'"),
-        ({"previous_action_dim": 4}, r"'previous_action.weight' must be torch.float32 \(6, 4\), got .* \(6, 16\)"),
-        ({"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}}, "class must be 'CombinedExtractor', got 'DictEncoder'"),
-    ],
-)  # fmt: skip
-def test_weights_of_another_encoder_are_named(policy: dict[str, Any], message: str, tmp_path: Path) -> None:
-    remembering("gru").save(tmp_path / "first.zip")
+def test_weights_of_another_encoder_are_named(tmp_path: Path) -> None:
+    darkroom_learner("gru").save(tmp_path / "first.zip")
     kwargs = {
         "memory": "lstm",
         "memory_kwargs": MEMORIES["lstm"],
         "features_extractor_kwargs": {"widths": {"position": 8}},
     }
-    model = q_learner(darkroom(6, horizon=6, episodes=1), kwargs | policy)
-    before = weights(model).clone()  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=rf"first\.zip: weights of another encoder: .*{message}"):
-        model.load_features(tmp_path / "first.zip")
-    assert torch.equal(weights(model), before)  # type: ignore[arg-type]
-    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
-        model.load_features(tmp_path / "nowhere.zip")
+    narrow = {"features_extractor_kwargs": {"widths": {"position": 4}}}
+    combined = {"features_extractor_class": "CombinedExtractor", "features_extractor_kwargs": {}}
+    policy: dict[str, Any]
+    for policy, message in (
+        (narrow, r"'features_extractor.*' must be .*\(4, .*got .*\(8, "),
+        ({"features_extractor_kwargs": {}}, "which has no 'features_extractor.parts.position.1.bias'"),
+        ({"previous_action_dim": 4}, r"'previous_action.weight' must be torch.float32 \(6, 4\), got .* \(6, 16\)"),
+        (combined, "class must be 'CombinedExtractor', got 'DictEncoder'"),
+    ):
+        model = q_learner(darkroom(6, horizon=6, episodes=1), kwargs | policy)
+        before = weights(model).clone()  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=rf"first\.zip: weights of another encoder: .*{message}"):
+            model.load_features(tmp_path / "first.zip")
+        assert torch.equal(weights(model), before)  # type: ignore[arg-type]
+        with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+            model.load_features(tmp_path / "missing.zip")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
+def test_wrong_settings_are_named() -> None:
+    for name, value, message in (
         ("capacity", 0, "capacity must be at least 1, got 0"),
         ("decisions", 0, "decisions must be at least 1, got 0"),
         ("n_step", 0, "n_step must be at least 1, got 0"),
@@ -382,14 +389,13 @@ def test_weights_of_another_encoder_are_named(policy: dict[str, Any], message: s
         ("temperature", 0.0, "temperature must be > 0, got 0.0"),
         ("min_reward", float("-inf"), "min_reward must be finite, got -inf"),
         ("precision", "float16", "unknown precision 'float16'"),
-    ],
-)
-def test_wrong_settings_are_named(name: str, value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DQNConfig(**{name: value})
+    ):
+        settings: dict[str, Any] = {name: value}
+        with pytest.raises(ValueError, match=message):
+            DQNConfig(**settings)
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_settings_that_do_not_fit_are_named() -> None:
     with pytest.raises(TypeError, match=r"unknown setting 'n_steps'; choose from .* Did you mean 'n_step'\?"):
         q_learner(copies(Ring), n_steps=3)
     with pytest.raises(ValueError, match="capacity must be at least the number of environments, 4, got 3"):
@@ -434,9 +440,17 @@ def test_it_goes_on_in_another_environment() -> None:
 
 def test_any_gymnasium_environment_by_its_name() -> None:
     model = EpisodeDQN(
-        "MemoryPolicy", "CartPole-v1", capacity=4, episode_steps=500, batch_size=2, decisions=4, updates_per_collect=2, seed=0,
-        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}}, device="cpu",
-    )  # fmt: skip
+        "MemoryPolicy",
+        "CartPole-v1",
+        capacity=4,
+        episode_steps=500,
+        batch_size=2,
+        decisions=4,
+        updates_per_collect=2,
+        seed=0,
+        policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
+        device="cpu",
+    )
     model.learn(300)
     assert model._n_updates > 0
     action, state = model.predict(model.env.reset())  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Partial-update PPO as a Stable-Baselines3 algorithm: spaces, callbacks, evaluation, advantages."""
+"""Partial-update PPO as a Stable-Baselines3 algorithm: spaces, callbacks, evaluation."""
 
 from __future__ import annotations
 
@@ -60,20 +60,26 @@ SPACES = {
     "vector, Discrete from 5": (VECTOR, spaces.Discrete(3, start=5), {}),
     "float64": (spaces.Box(-1.0, 1.0, (3,), np.float64), spaces.Discrete(2), {}),
     "number": (spaces.Discrete(5), spaces.Discrete(2), {}),
-    "image": (IMAGE, spaces.Discrete(2), {"features_extractor_class": NatureCNN, "features_extractor_kwargs": {"features_dim": 8}}),
+    "image": (
+        IMAGE,
+        spaces.Discrete(2),
+        {"features_extractor_class": NatureCNN, "features_extractor_kwargs": {"features_dim": 8}},
+    ),
     "dict": (DICT, spaces.Discrete(2), {"features_extractor_kwargs": {"image_dim": 8, "widths": {"vector": 4}}}),
     "dict, CombinedExtractor": (DICT, spaces.MultiDiscrete([2, 2]), COMBINED),
-    "dict, frozen": (DICT, spaces.Discrete(2), {"freeze_features": True, "features_extractor_kwargs": {"image_dim": 8}}),
-}  # fmt: skip
+    "dict, frozen": (
+        DICT,
+        spaces.Discrete(2),
+        {"freeze_features": True, "features_extractor_kwargs": {"image_dim": 8}},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_spaces(name: str) -> None:
     observations, actions, policy = SPACES[name]
     env = DummyVecEnv([lambda: Noise(observations, actions)] * 2)
-    model = learner(
-        "relic", env=env, n_steps=16, n_updates=2, policy_kwargs=policy, learning_rate=1e-3
-    )  # fmt: skip
+    model = learner("relic", env=env, n_steps=16, n_updates=2, policy_kwargs=policy, learning_rate=1e-3)
     act(model)
     distribution, values, taken = model.evaluate(torch.arange(2), 0, 8)
     buffer = model.rollout_buffer
@@ -137,9 +143,11 @@ def test_learning_in_pieces_is_learning_at_once() -> None:
 def test_callbacks_of_stable_baselines(tmp_path: Any) -> None:
     model = learner("relic", n_epochs=1)
     callbacks = [
-        EvalCallback(darkroom(2), n_eval_episodes=4, eval_freq=STEPS, best_model_save_path=str(tmp_path / "best"), verbose=0),
+        EvalCallback(
+            darkroom(2), n_eval_episodes=4, eval_freq=STEPS, best_model_save_path=str(tmp_path / "best"), verbose=0
+        ),
         CheckpointCallback(STEPS, str(tmp_path / "kept")),
-    ]  # fmt: skip
+    ]
     model.learn(2 * N * STEPS, callbacks)
     assert np.isfinite(callbacks[0].last_mean_reward)  # type: ignore[attr-defined]
     PartialUpdatePPO.load(tmp_path / "best" / "best_model", device="cpu")
@@ -164,9 +172,13 @@ def test_advantages_equal_those_of_stable_baselines() -> None:
     buffer = ours.rollout_buffer
     for t in range(64):
         peer.add(
-            np.zeros((2, 4)), np.zeros((2, 1)), buffer.rewards[:, t].numpy(), buffer.episode_start[:, t].numpy(),
-            buffer.values[:, t], buffer.log_probs[:, t],
-        )  # fmt: skip
+            np.zeros((2, 4)),
+            np.zeros((2, 1)),
+            buffer.rewards[:, t].numpy(),
+            buffer.episode_start[:, t].numpy(),
+            buffer.values[:, t],
+            buffer.log_probs[:, t],
+        )
     peer.compute_returns_and_advantage(ours._last_values, ours._episode_start.numpy())
     advantages, returns = buffer.advantages(0, 64, ours._last_values, ours._episode_start, 0.99, 0.95)
     np.testing.assert_allclose(advantages, peer.advantages.T, atol=1e-4)

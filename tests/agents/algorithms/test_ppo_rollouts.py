@@ -45,9 +45,15 @@ def test_a_trial_that_just_began_is_not_thrown_away() -> None:
 def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:
     env = make_vec_env("CartPole-v1", N, seed=0)
     model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=8, n_updates=1, batch_size=2, seed=0, device="cpu",
+        "MemoryPolicy",
+        env,
+        n_steps=8,
+        n_updates=1,
+        batch_size=2,
+        seed=0,
+        device="cpu",
         policy_kwargs={"memory": "lstm", "memory_kwargs": {"hidden_dim": 8}},
-    )  # fmt: skip
+    )
     _, callback = model._setup_learn(10**6)
     for _ in range(4):
         assert model.collect_rollouts(env, callback, model.rollout_buffer, 8)
@@ -87,9 +93,14 @@ def test_trials_are_seen_through_wrappers_of_the_environment() -> None:
     env = DummyVecEnv([Pictures])
     small = {"features_extractor_class": "NatureCNN", "features_extractor_kwargs": {"features_dim": 4}}
     model = PartialUpdatePPO(
-        "MemoryPolicy", env, n_steps=12, n_updates=1, device="cpu", seed=0,
+        "MemoryPolicy",
+        env,
+        n_steps=12,
+        n_updates=1,
+        device="cpu",
+        seed=0,
         policy_kwargs={"memory": "gru", "memory_kwargs": {"hidden_dim": 4}, **small},
-    )  # fmt: skip
+    )
     assert isinstance(model.env, VecTransposeImage)
     model.learn(12)
     assert model._has_trials

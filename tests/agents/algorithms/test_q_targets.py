@@ -54,9 +54,17 @@ def test_targets_of_several_steps_and_a_true_end(n: int, scale: float) -> None:
 def test_lower_rewards_count_as_the_lowest(low: float | None) -> None:
     """Each of the n rewards is raised before it is scaled; the buffer stores the original ones."""
     model = q_learner(
-        copies(Ring, 1, length=2), capacity=1, batch_size=1, decisions=2, n_step=2, gamma=1.0, reward_scale=0.5,
-        min_reward=low, learning_rate=1e-12, updates_per_collect=1,
-    )  # fmt: skip
+        copies(Ring, 1, length=2),
+        capacity=1,
+        batch_size=1,
+        decisions=2,
+        n_step=2,
+        gamma=1.0,
+        reward_scale=0.5,
+        min_reward=low,
+        learning_rate=1e-12,
+        updates_per_collect=1,
+    )
     replay, state, yes = model.replay, torch.eye(3), torch.ones(1, dtype=torch.bool)
     rows = replay.start_episodes(1)
     for t, reward in enumerate((1.0, -1.0)):
@@ -98,7 +106,7 @@ def test_a_double_q_target_worked_by_hand() -> None:
     errors = np.array([0.5 - (1.0 + 0.5 * 5.0), 2.0 - (-1.0 + 0.5 * 8.0)])  # -3, -1
     assert loss == pytest.approx(((abs(errors[0]) - 0.5) + 0.5 * errors[1] ** 2) / 2)
     assert q == pytest.approx((0.5 + 2.0) / 2)
-    # Huber's slope is at most 1: gradients -1 / 2 and -1 / 2, each on a weight of its own and both on the bias of action 1
+    # Huber's slope is at most 1: two gradients of -1 / 2, each on a weight of its own, both on the bias of action 1
     assert norm == pytest.approx(np.sqrt(0.5**2 + 0.5**2 + 1.0))
 
 

@@ -156,7 +156,8 @@ def test_embeddings_take_the_place_of_observations() -> None:
     replay.end_episodes(rows, 1, 2 * embeddings, {}, yes)
     steps = replay.read(rows, torch.tensor([[0, 1]]))
     assert steps.observations is None
-    assert torch.equal(steps.embeddings, torch.stack([embeddings, 2 * embeddings], 1).bfloat16())  # type: ignore[arg-type]
+    expected = torch.stack([embeddings, 2 * embeddings], 1).bfloat16()
+    assert torch.equal(steps.embeddings, expected)  # type: ignore[arg-type]
     assert replay.nbytes == 3 * 7 * (2 * 2 + 8 + 4)
 
 

@@ -20,7 +20,7 @@ TRIALS = [[0], [0], [0, 8]]
 
 
 def filled(episodes: list[list[int]] = EPISODES, trials: list[list[int]] = TRIALS, seed: int = 0) -> TrialRolloutBuffer:
-    """A buffer in which the first entry of an observation is 100 times the environment plus the time."""
+    """A full buffer; the first entry of an observation is 100 * environment + time."""
     buffer = TrialRolloutBuffer(N, T, BOX, MOVES, torch.device("cpu"))
     g = torch.Generator().manual_seed(seed)
     for t in range(T):

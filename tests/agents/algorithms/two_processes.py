@@ -1,4 +1,7 @@
-"""What each of two processes does in `test_distributed.py`: `python -m tests.agents.algorithms.two_processes FOLDER`, with torchrun variables."""
+"""Program of each of the two processes of `test_distributed.py`.
+
+Run as `python -m tests.agents.algorithms.two_processes FOLDER`, with the variables of torchrun.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,21 @@ from tests.agents.learners import STEPS, act, darkroom, double, gradients, learn
 
 #: Three rollouts of 4 x 32 steps, with a checkpoint after each.
 CHANGES: list[tuple[str, Any]] = [
-    ("n_envs", 4), ("total_steps", 384), ("policy.memory_kwargs.dim", 16), ("policy.memory_kwargs.mlp_dim", 16),
-    ("ppo.n_steps", 32), ("ppo.n_updates", 2), ("ppo.n_epochs", 2), ("ppo.batch_size", 2),
-]  # fmt: skip
+    ("n_envs", 4),
+    ("total_steps", 384),
+    ("policy.memory_kwargs.dim", 16),
+    ("policy.memory_kwargs.mlp_dim", 16),
+    ("ppo.n_steps", 32),
+    ("ppo.n_updates", 2),
+    ("ppo.n_epochs", 2),
+    ("ppo.batch_size", 2),
+]
 RUN = with_overrides(find_preset("ci-smoke"), CHANGES)
 STORES = ("actions", "previous_action", "episode_start", "trial_start", "rewards", "values", "log_probs")
 
 
 def rollout_of(model: PartialUpdatePPO) -> dict[str, torch.Tensor]:
-    """Everything that an update learns from, (N, ...) each; the tensors themselves."""
+    """Tensors that an update learns from, (N, ...) each, not copied."""
     buffer = model.rollout_buffer
     assert isinstance(buffer.observations, dict)
     stores = {name: getattr(buffer, name) for name in STORES} | buffer.observations
@@ -42,7 +51,7 @@ def rollout_of(model: PartialUpdatePPO) -> dict[str, torch.Tensor]:
 
 
 def one_step(n: int, data: dict[str, torch.Tensor] | None, **more: Any) -> PartialUpdatePPO:
-    """A learner after one optimiser step on all of a rollout, its own or a given one, sequence by sequence, with active clips."""
+    """A learner after one optimizer step, with active clips, on its own or a given rollout."""
     settings = {"batch_size": 4, "n_epochs": 1, "micro_batch_tokens": STEPS, "max_grad_norm": 0.1} | more
     model = act(learner(env=darkroom(n), normalize_advantage=True, **settings), 3)
     if data is not None:
@@ -53,7 +62,7 @@ def one_step(n: int, data: dict[str, torch.Tensor] | None, **more: Any) -> Parti
 
 
 class Written(KVWriter):
-    """Keeps the last log."""
+    """A log output that keeps the last log."""
 
     def write(self, key_values: dict[str, Any], key_excluded: Any, step: int = 0) -> None:
         self.last = dict(key_values)
@@ -63,7 +72,7 @@ class Written(KVWriter):
 
 
 class StopAfter(BaseCallback):
-    """Asks to stop at a step."""
+    """Stop at a step."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
@@ -74,7 +83,7 @@ class StopAfter(BaseCallback):
 
 
 def break_rewards_after(steps: int) -> None:
-    """Rewards of this process are NaN from then on."""
+    """Make the rewards of this process NaN after a number of steps."""
     step, left = TrialVecEnv.step_wait, iter(range(steps))
 
     def broken(self: TrialVecEnv) -> Any:
@@ -85,7 +94,7 @@ def break_rewards_after(steps: int) -> None:
 
 
 def die_after(steps: int) -> None:
-    """This process is killed at the first segment after so many environment steps."""
+    """Kill this process at the first segment after `steps` environment steps."""
     begin = RunCallback._on_rollout_start
 
     def die(self: RunCallback) -> None:
@@ -97,7 +106,7 @@ def die_after(steps: int) -> None:
 
 
 def train(folder: Path, processes: Processes, *, new: bool = True) -> str:
-    """Trains a run; what went wrong, or nothing."""
+    """Train a run; return the error, or nothing."""
     try:
         with RunDirectory(folder, RUN if new else None, processes) as run:
             train_run(run, quiet=True)
@@ -107,7 +116,7 @@ def train(folder: Path, processes: Processes, *, new: bool = True) -> str:
 
 
 def main(folder: Path) -> None:
-    """Everything in one launch, as most of its time goes into imports."""
+    """Run all experiments in one launch, as imports take most of the time."""
     torch.set_num_threads(1)
     found: dict[str, Any] = {"imported": "accelerate" in sys.modules}
     processes = launched("cpu")

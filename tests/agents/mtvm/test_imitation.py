@@ -1,4 +1,4 @@
-"""Imitation and actor-critic in the house of `toys.py`: losses by hand, rows alone and together, what an update leaves."""
+"""`ImitationA2C` in the house of `tests/vln/toys.py`: losses by hand, batches, updates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def decisions(rows: list[int], rewards: list[float], **values: list[float]) -> R
 
 
 def test_returns_by_hand() -> None:
-    """Row 0 stops after its second decision, row 1 is cut after its third, where the value of what follows is 8."""
+    """Row 0 stops after its second decision; row 1 is truncated after its third, with a bootstrap value of 8."""
     steps = [decisions([0, 1], [1.0, 2.0]), decisions([0, 1], [4.0, 0.0]), decisions([1], [6.0])]
     found = discounted_returns(steps, torch.tensor([0.0, 8.0]), 0.5)
     assert found.tolist() == [1 + 0.5 * 4, 2 + 0.5 * (0 + 0.5 * 10), 4.0, 0 + 0.5 * 10, 6 + 0.5 * 8]
@@ -53,19 +53,19 @@ def test_losses_by_hand(make_learner) -> None:
     ]
     rollout = Rollout(steps, torch.tensor([0.0, 6.0]), torch.tensor([0.2, 0.4]))
     returns = [1.0, 2 + 0.5 * 7, 7.0]
-    ahead = [returns[0] - 1, returns[1], returns[2] - 2]
+    advantages = [returns[0] - 1, returns[1], returns[2] - 2]
     sampled = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=False).items()}
     assert sampled == pytest.approx(
         {
-            "actor": (1.0 * ahead[0] + 2.0 * ahead[1] + 0.5 * ahead[2]) / 3,
-            "critic": 0.5 * sum(each**2 for each in ahead) / 3,
+            "actor": (1.0 * advantages[0] + 2.0 * advantages[1] + 0.5 * advantages[2]) / 3,
+            "critic": 0.5 * sum(each**2 for each in advantages) / 3,
             "entropy": -0.01 * (0.3 + 0.6 + 0.9) / 3,
             "text_consistency": 6 * 0.3,
             "cross_consistency": 2 * 0.3,
         }
     )
-    taught = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=True).items()}
-    assert taught["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2) and set(taught) == {
+    imitation = {name: value.item() for name, value in model.losses(rollout, teacher_forcing=True).items()}
+    assert imitation["error"] == pytest.approx(0.2 * (1 + 3 + 2) / 2) and set(imitation) == {
         "error",
         "text_consistency",
         "cross_consistency",
@@ -78,8 +78,8 @@ def test_losses_by_hand(make_learner) -> None:
 # ---------------------------------------------------------------------- rollouts
 
 
-def test_a_taught_rollout_is_the_teachers(make_learner) -> None:
-    """The way a-b-c-d and a stop, or e-b and a stop; who has finished has no more decisions."""
+def test_teacher_forcing_follows_the_teacher(make_learner) -> None:
+    """The path a-b-c-d and a stop, or e-b and a stop; an episode that is over has no more decisions."""
     model = make_learner(4, env={"max_episode_steps": 5})
     rollout = model.play(model.env, 0, teacher_forcing=True)
     played = [model.env.reset_infos[i]["trial_id"] for i in range(4)]
@@ -87,23 +87,23 @@ def test_a_taught_rollout_is_the_teachers(make_learner) -> None:
     lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
     assert set(lengths) <= {2, 4} and rollout.n_decisions == sum(lengths)
     ends = {i: next(s.rewards[s.rows == i].item() for s in reversed(rollout.steps) if i in s.rows) for i in range(4)}
-    assert all(reward == pytest.approx(4.0) for reward in ends.values())  # 2 + 2 nDTW of the annotated way
+    assert all(reward == pytest.approx(4.0) for reward in ends.values())  # 2 + 2 nDTW of the annotated path
     assert not rollout.bootstrap_value.any()
 
 
-def test_episodes_that_are_asked_for(make_learner) -> None:
-    """Ways of two and of four decisions, in any order; the trial does not matter then."""
+def test_chosen_episodes(make_learner) -> None:
+    """Episodes of two and of four decisions, in any order; the number of the trial does not matter."""
     model = make_learner(4)
     world = model.env.env.task.world
     decisions = {number: len(world.episode(number).path) for number in range(world.num_episodes)}
     assert len(set(decisions.values())) > 1
-    for trial, asked in ((0, [0, 1, 2, 0]), (5, [2, 2, 1, 0])):
-        rollout = model.play(model.env, trial, teacher_forcing=True, episodes=asked)
+    for trial, numbers in ((0, [0, 1, 2, 0]), (5, [2, 2, 1, 0])):
+        rollout = model.play(model.env, trial, teacher_forcing=True, episodes=numbers)
         lengths = torch.bincount(torch.cat([step.rows for step in rollout.steps]), minlength=4).tolist()
-        assert lengths == [decisions[number] for number in asked]
+        assert lengths == [decisions[number] for number in numbers]
 
 
-def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
+def test_a_row_of_a_batch_is_the_row_alone(make_learner) -> None:
     """Losses of each episode, in a batch with longer and shorter ones and by itself."""
     model = sharpen(make_learner(4))
     rollout = model.play(model.env, 3, teacher_forcing=True)
@@ -123,7 +123,7 @@ def test_rows_learn_as_if_they_were_alone(make_learner) -> None:
     assert len(set(lengths)) > 1
 
 
-def test_a_cut_episode_goes_on_with_the_critics_value(make_learner) -> None:
+def test_a_truncated_episode_gets_a_bootstrap_value(make_learner) -> None:
     model = sharpen(make_learner(3, env={"max_episode_steps": 1}))
     rollout = model.play(model.env, 1, teacher_forcing=False)
     stopped = rollout.steps[0].rewards.abs() >= 2
@@ -131,13 +131,13 @@ def test_a_cut_episode_goes_on_with_the_critics_value(make_learner) -> None:
     assert bool((values[~stopped] != 0).all()) and not bool(values[stopped].any()) and not values.requires_grad
 
 
-def test_the_critic_remembers_what_was_before_the_cut(make_learner) -> None:
-    """The value of what follows is that of the second decision where the clock goes on."""
-    cut, whole = (sharpen(make_learner(4, env={"max_episode_steps": limit})) for limit in (1, 5))
-    ended, goes_on = (model.play(model.env, 1, teacher_forcing=False) for model in (cut, whole))
-    second = goes_on.steps[1]
+def test_the_bootstrap_value_has_the_memory_of_the_episode(make_learner) -> None:
+    """The bootstrap value is the value of the second decision in an episode with more time."""
+    short, long = (sharpen(make_learner(4, env={"max_episode_steps": limit})) for limit in (1, 5))
+    truncated, whole = (model.play(model.env, 1, teacher_forcing=False) for model in (short, long))
+    second = whole.steps[1]
     assert len(second.rows) > 0
-    torch.testing.assert_close(ended.bootstrap_value[second.rows], second.values.detach().float())
+    torch.testing.assert_close(truncated.bootstrap_value[second.rows], second.values.detach().float())
 
 
 def test_the_actors_loss_does_not_teach_the_critic(make_learner) -> None:
@@ -166,27 +166,27 @@ def test_an_update_decays_weights_and_ends_without_dropout(
     model.learn(1)
     assert not model.policy.training
     before = weights(model)
-    endless = {"error": torch.tensor(float("inf"), requires_grad=True)}
-    monkeypatch.setattr(model, "losses", lambda rollout, teacher_forcing: endless)
+    infinite = {"error": torch.tensor(float("inf"), requires_grad=True)}
+    monkeypatch.setattr(model, "losses", lambda rollout, teacher_forcing: infinite)
     with pytest.raises(ValueError, match=r"loss and gradient must be finite, got imitation_error inf, .* in update 2"):
         model.learn(2, reset_num_timesteps=False)
     assert torch.equal(before, weights(model))
 
 
-def test_nothing_is_inconsistent_where_nothing_is_dropped(make_learner) -> None:
+def test_the_inconsistency_is_0_if_no_word_is_dropped(make_learner) -> None:
     for rate, is_zero in ((0.0, True), (0.9, False)):
         model = sharpen(make_learner(3, word_drop=rate))
         torch.manual_seed(1)
         rollout = model.play(model.env, 0, teacher_forcing=True)
-        apart = torch.cat([step.inconsistency for step in rollout.steps])
+        differences = torch.cat([step.inconsistency for step in rollout.steps])
         assert bool((rollout.text_inconsistency.abs().max() < 1e-6) == is_zero) and bool(
-            (apart.abs().max() < 1e-6) == is_zero
+            (differences.abs().max() < 1e-6) == is_zero
         )
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -> None:
-    """And compares the two passes: its gradient reaches all layers and words. (A bias that all keys share moves no attention.)"""
+def test_the_consistency_loss_works_for_any_number_of_layers(make_learner, layers: int) -> None:
+    """Its gradient reaches all layers and words. (A bias that all keys share changes no attention.)"""
     model = sharpen(make_learner(2, network={"cross_layers": layers, "text_layers": 0}))
     torch.manual_seed(3)
     rollout = model.play(model.env, 0, teacher_forcing=True)
@@ -196,22 +196,23 @@ def test_consistency_works_for_any_number_of_layers(make_learner, layers: int) -
             assert (each.grad.abs().max() > 1e-9) == (not name.endswith("key.bias")), name
     moved = model.policy.network.words.weight.grad.abs().amax(1) > 1e-9
     observations = model.env.reset()
-    heard = observations["instruction"][observations["instruction_mask"] > 0]
-    assert moved[torch.as_tensor(heard, dtype=torch.int64).unique()].all()
+    tokens = observations["instruction"][observations["instruction_mask"] > 0]
+    assert moved[torch.as_tensor(tokens, dtype=torch.int64).unique()].all()
 
 
-def test_the_text_is_read_once_an_episode(make_learner) -> None:
+def test_the_text_is_encoded_once_per_episode(make_learner) -> None:
     for drops, times in ((0.0, 1), (2.0, 2)):
         model = make_learner(3, text_consistency=drops, cross_consistency=drops)
-        read, encode = [], model.policy.network.encode_text
-        model.policy.network.encode_text = lambda tokens, keys, read=read, encode=encode: (
-            read.append(len(tokens)) or encode(tokens, keys)
+        encoded: list[int] = []
+        encode = model.policy.network.encode_text
+        model.policy.network.encode_text = lambda tokens, keys, encoded=encoded, encode=encode: (
+            encoded.append(len(tokens)) or encode(tokens, keys)
         )
         assert len(model.play(model.env, 0, teacher_forcing=True).steps) > 1
-        assert read == [3] * times
+        assert encoded == [3] * times
 
 
-def test_dropped_words_are_not_looked_at_in_acting(make_learner) -> None:
+def test_acting_drops_no_words(make_learner) -> None:
     model = make_learner(2)
     model.policy.set_training_mode(False)
     before = torch.random.get_rng_state()
@@ -222,8 +223,8 @@ def test_dropped_words_are_not_looked_at_in_acting(make_learner) -> None:
 # ---------------------------------------------------------------------- updates
 
 
-def test_gradients_are_clipped_as_they_are(make_learner) -> None:
-    """Of all parameters together, the critic's too."""
+def test_all_gradients_are_clipped_together(make_learner) -> None:
+    """The norm is that of all parameters, the critic's too."""
     model = sharpen(make_learner(3, max_grad_norm=0.01))
     model.train()
     gradients = [p.grad for p in model.policy.parameters() if p.grad is not None]
@@ -231,7 +232,7 @@ def test_gradients_are_clipped_as_they_are(make_learner) -> None:
     assert sum(float(p.grad.abs().sum()) for p in model.policy.network.critic.parameters()) > 0
 
 
-def test_imitation_alone_at_first(make_learner) -> None:
+def test_the_first_updates_are_imitation_only(make_learner) -> None:
     played: list[tuple[int, bool]] = []
     model = make_learner(2, imitation_updates=2, warmup_updates=3)
     play = model.play
@@ -243,7 +244,7 @@ def test_imitation_alone_at_first(make_learner) -> None:
     assert [model.config.learning_rate_at(k, 10) for k in (0, 1, 3, 9)] == pytest.approx([2.5e-3, 5e-3, 1e-2, 1e-2])
 
 
-def test_the_step_size_falls_to_the_end_of_the_run(make_learner) -> None:
+def test_the_learning_rate_falls_to_the_end_of_the_run(make_learner) -> None:
     model = make_learner(2, imitation_updates=9, warmup_updates=1, learning_rate=1e-2, final_learning_rate=2e-3)
     rates: list[float] = []
     step = model.policy.optimizer.step
@@ -254,7 +255,7 @@ def test_the_step_size_falls_to_the_end_of_the_run(make_learner) -> None:
     assert rates[4:] == pytest.approx([6e-3, 5e-3, 4e-3, 3e-3])
 
 
-def test_it_learns_the_way_and_no_global_generator_is_touched(make_learner) -> None:
+def test_it_learns_and_changes_no_global_generator(make_learner) -> None:
     state = torch.random.get_rng_state()
     model = make_learner(
         6,
@@ -323,18 +324,18 @@ def test_wrong_settings(make_learner) -> None:
 
 
 @pytest.mark.parametrize(("changes", "needed"), [({}, 32), ({"bank": 3}, 20), ({"history": "state"}, 18)])
-def test_room_for_what_an_episode_can_remember(make_learner, changes: dict[str, Any], needed: int) -> None:
-    """15 moves and 17 actions where the clock cuts an episode and what follows is valued."""
+def test_positions_for_all_moves_of_an_episode(make_learner, changes: dict[str, Any], needed: int) -> None:
+    """15 moves and 17 actions: a truncated episode needs a position for its bootstrap value too."""
     model = make_learner(4, network=changes | {"vision_positions": needed})
     model._setup_learn(1)
     network, decide = model.policy.network, model.policy.network.decide
 
-    def decide_to_go_on(*given: Any) -> DecisionOutput:
-        output = decide(*given)
+    def decide_never_to_stop(*inputs: Any) -> DecisionOutput:
+        output = decide(*inputs)
         output.logits[:, -1] = -torch.inf
         return output
 
-    network.decide = decide_to_go_on
+    network.decide = decide_never_to_stop
     with torch.no_grad():
         assert bool((model.play(model.env, 0, teacher_forcing=False).bootstrap_value != 0).all())
     with pytest.raises(

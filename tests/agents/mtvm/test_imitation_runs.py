@@ -1,4 +1,4 @@
-"""Runs of instruction following in the house of `toys.py`: bit by bit, evaluated, drawn, and refused where they do not fit."""
+"""Runs of `ImitationA2C` in the house of `tests/vln/toys.py`: resumed, evaluated, refused."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ def test_another_environment_than_was_learned_in_is_refused(make_learner, toy_da
     others = {
         r"observation 'instruction' must be of shape \(8,\), as it was learned with, got \(9,\)": {"max_tokens": 9},
         r"observation 'candidates' must be of shape \(17, 132\), .* got \(17, 133\)": {"feature_size": 5},
-        r"vocabulary must be the one that was learned with, [0-9a-f]{16}, got [0-9a-f]{16}": {"world": "procedural", "data_dir": None},
-    }  # fmt: skip
+        r"vocabulary must be the one that was learned with, [0-9a-f]{16}, got [0-9a-f]{16}": {
+            "world": "procedural",
+            "data_dir": None,
+        },
+    }
     model.save(tmp_path / "model")
     loaded = ImitationA2C.load(tmp_path / "model", device="cpu")
     for message, changes in others.items():
@@ -51,16 +54,26 @@ def test_another_environment_than_was_learned_in_is_refused(make_learner, toy_da
 
 def config(folder: Path, **changes: Any) -> RunConfig:
     base: dict[str, Any] = {
-        "env": ENV, "env_kwargs": kwargs(folder), "n_envs": 2, "total_steps": 6, "device": "cpu", "threads": 1,
+        "env": ENV,
+        "env_kwargs": kwargs(folder),
+        "n_envs": 2,
+        "total_steps": 6,
+        "device": "cpu",
+        "threads": 1,
         "learner": ImitationConfig(learning_rate=1e-3, imitation_updates=2),
-        "policy": {"size": "tiny", "network": SIZES}, "eval_kwargs": {"split": "val_seen"}, "eval_steps": 15, "eval_trials": 3,
-        "eval_all_layouts": True, "score": "spl", "checkpoint_rollouts": 2,
-    }  # fmt: skip
+        "policy": {"size": "tiny", "network": SIZES},
+        "eval_kwargs": {"split": "val_seen"},
+        "eval_steps": 15,
+        "eval_trials": 3,
+        "eval_all_layouts": True,
+        "score": "spl",
+        "checkpoint_rollouts": 2,
+    }
     return RunConfig(**(base | changes))
 
 
 def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dropout, dropped words, drawn actions and episodes included."""
+    """With dropout, dropped words, drawn actions and episodes."""
     with RunDirectory(tmp_path / "whole", config(toy_data)) as run:
         whole = train_run(run, quiet=True)
     train, calls = ImitationA2C.train, []
@@ -82,7 +95,7 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, mo
     assert files[0] == files[1]
 
 
-def test_a_size_that_has_become_another_one(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_whose_meaning_has_changed(tmp_path: Path, toy_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of two heads and of four have the same shapes."""
     policy = {"size": "tiny", "network": {"dim": 16}}
     with RunDirectory(tmp_path / "run", config(toy_data, total_steps=1, policy=policy)) as run:
@@ -120,9 +133,17 @@ def test_evaluation_is_greedy_and_by_the_environments_metrics(tmp_path: Path, to
 def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data: Path) -> None:
     run, weights_file = tmp_path / "run", tmp_path / "none.bin"
     pairs = {
-        "env_kwargs.data_dir": toy_data, "env_kwargs.feature_size": 4, "env_kwargs.max_tokens": 8, "policy.size": "tiny", "n_envs": 2,
-        "total_steps": 2, "eval_kwargs.split": "val_seen", "eval_trials": 3, "device": "cpu", "imitation.imitation_updates": 1,
-    }  # fmt: skip
+        "env_kwargs.data_dir": toy_data,
+        "env_kwargs.feature_size": 4,
+        "env_kwargs.max_tokens": 8,
+        "policy.size": "tiny",
+        "n_envs": 2,
+        "total_steps": 2,
+        "eval_kwargs.split": "val_seen",
+        "eval_trials": 3,
+        "device": "cpu",
+        "imitation.imitation_updates": 1,
+    }
     options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
     assert main(["train", "vln-r2r-small", "--out", str(run), *options]) == 0
     assert {"checkpoint.zip", "evaluation.json", "report.html", "metrics.csv", "tensorboard"} <= {
@@ -153,7 +174,7 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     assert not (tmp_path / "other").exists()
 
 
-def test_it_begins_with_what_another_has_learned(make_learner, tmp_path: Path) -> None:
+def test_it_starts_with_the_weights_of_another_learner(make_learner, tmp_path: Path) -> None:
     first, second = make_learner(2, learning_rate=1e-2), make_learner(2, network={"bank": 0})
     first.learn(2)
     first.save(tmp_path / "first.zip")
@@ -168,26 +189,34 @@ def test_it_begins_with_what_another_has_learned(make_learner, tmp_path: Path) -
 
 
 def test_dialogues_are_learned_too(tmp_path: Path, toy_data: Path) -> None:
-    """The preset of the real graphs on the toy house; the supervision of training is a setting of the environment."""
+    """The preset of the real graphs on the toy house, with another supervision."""
     pairs = {
-        "env_kwargs.data_dir": toy_data, "env_kwargs.feature_size": 4, "env_kwargs.supervision": "oracle", "policy.size": "tiny",
-        "policy.network": '{"text_positions": 300, "vision_positions": 64}', "n_envs": 2, "total_steps": 2, "eval_kwargs.split": "val_seen",
-        "eval_trials": 2, "device": "cpu", "imitation.imitation_updates": 1,
-    }  # fmt: skip
+        "env_kwargs.data_dir": toy_data,
+        "env_kwargs.feature_size": 4,
+        "env_kwargs.supervision": "oracle",
+        "policy.size": "tiny",
+        "policy.network": '{"text_positions": 300, "vision_positions": 64}',
+        "n_envs": 2,
+        "total_steps": 2,
+        "eval_kwargs.split": "val_seen",
+        "eval_trials": 2,
+        "device": "cpu",
+        "imitation.imitation_updates": 1,
+    }
     options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
     assert main(["train", "vln-cvdn-small", "--out", str(tmp_path / "run"), *options]) == 0
     with RunDirectory(tmp_path / "run") as run:
         assert "gp" in evaluate_run(run, eval_steps=20).metrics and run.config.env_kwargs["supervision"] == "oracle"
 
 
-def test_words_are_heeded_by_who_reads(make_learner) -> None:
-    """A row of attention for each decision, over the words of the text; who does not read has none."""
+def test_word_attention(make_learner) -> None:
+    """A row of attention for each decision, over the words of the text; an agent without language has none."""
     model = make_learner(1)
     found = record_word_attention(model.policy, model.env, 2)
     assert found.id == "8_0" and found.words[-1] == "[SEP]" and found.map.shape == (512, 512, 3)
     assert found.attention.shape == (len(found.actions), len(found.words))
     np.testing.assert_allclose(found.attention.sum(1), 1.0, rtol=1e-5)
     assert set(found.actions) <= {"stop", "candidate 0", "candidate 1", "candidate 2"}
-    deaf = make_learner(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
+    without_language = make_learner(1, network={"language": False}, text_consistency=0.0, cross_consistency=0.0)
     with pytest.raises(ValueError, match="policy must read the text"):
-        record_word_attention(deaf.policy, deaf.env, 2)
+        record_word_attention(without_language.policy, without_language.env, 2)

@@ -1,4 +1,4 @@
-"""The learners of `MemoryPolicy` on graphs, where most actions are not there and one that is not there is an error."""
+"""Learners of `MemoryPolicy` on graphs, where a masked action is an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLICY: dict[str, Any] = {
 
 
 def test_ppo_weighs_actions_as_it_drew_them(toy_data: Path) -> None:
-    """Before the first step of the optimiser log probabilities of the rollout are those of acting, and gradients are finite."""
+    """Log probabilities are those of acting before the first update, and gradients are finite."""
     env = make_vec_env(ENV, 3, **kwargs(toy_data))
     model = PartialUpdatePPO(
         "MemoryPolicy",
@@ -47,31 +47,49 @@ def test_ppo_weighs_actions_as_it_drew_them(toy_data: Path) -> None:
     assert all(torch.isfinite(each.grad).all() for each in model.policy.parameters() if each.grad is not None)
 
 
-def test_episode_dqn_never_takes_what_is_not_there(toy_data: Path) -> None:
-    """Uniform, greedy and in the value of what follows."""
+def test_episode_dqn_takes_no_masked_action(toy_data: Path) -> None:
+    """In uniform and greedy actions, and in targets."""
     env = make_vec_env(ENV, 2, **kwargs(toy_data))
     model = EpisodeDQN(
-        "MemoryPolicy", env, policy_kwargs=POLICY, seed=0, device="cpu", capacity=4, episode_steps=15, updates_per_collect=2,
-        batch_size=2, decisions=4, final_epsilon=0.0, exploration=0.01,
-    ).learn(200)  # fmt: skip
+        "MemoryPolicy",
+        env,
+        policy_kwargs=POLICY,
+        seed=0,
+        device="cpu",
+        capacity=4,
+        episode_steps=15,
+        updates_per_collect=2,
+        batch_size=2,
+        decisions=4,
+        final_epsilon=0.0,
+        exploration=0.01,
+    ).learn(200)
     replay = model.replay
     assert model._n_updates > 0
     for row in range(4):
         steps = torch.arange(int(replay.lengths[row]))[None]
         masks = replay.read(torch.tensor([row]), steps).observations[ACTION_MASK]
         assert masks.gather(2, replay.actions(torch.tensor([row]), steps)[..., None]).all()
-    rows, at = torch.arange(4), torch.zeros(4, 2, dtype=torch.int64)
-    q = model.q_values(model.policy, rows, at)
-    shown = replay.read(rows, at).observations[ACTION_MASK] > 0
-    assert bool(((q > -torch.inf) == shown).all())
+    rows, steps = torch.arange(4), torch.zeros(4, 2, dtype=torch.int64)
+    q = model.q_values(model.policy, rows, steps)
+    is_available = replay.read(rows, steps).observations[ACTION_MASK] > 0
+    assert bool(((q > -torch.inf) == is_available).all())
 
 
 def test_the_preset_trains_and_is_evaluated(tmp_path: Path, toy_data: Path) -> None:
     pairs = {
-        "env_kwargs": "{}", "env_kwargs.world": "mp3d", "env_kwargs.data_dir": toy_data, "env_kwargs.features": "none",
-        "env_kwargs.max_tokens": 8, "n_envs": 2, "total_steps": 128, "eval_kwargs.split": "val_seen", "eval_trials": 3, "device": "cpu",
+        "env_kwargs": "{}",
+        "env_kwargs.world": "mp3d",
+        "env_kwargs.data_dir": toy_data,
+        "env_kwargs.features": "none",
+        "env_kwargs.max_tokens": 8,
+        "n_envs": 2,
+        "total_steps": 128,
+        "eval_kwargs.split": "val_seen",
+        "eval_trials": 3,
+        "device": "cpu",
         "ppo.batch_size": 2,
-    }  # fmt: skip
+    }
     options = [each for name, value in pairs.items() for each in (f"--{name}", str(value))]
     assert main(["train", "vln-ppo", "--out", str(tmp_path / "run"), *options]) == 0
     with RunDirectory(tmp_path / "run") as opened:

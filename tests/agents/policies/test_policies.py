@@ -1,4 +1,4 @@
-"""The policy: acting one by one, distributions, encoders."""
+"""Policies: acting step by step, distributions, encoders, action masks."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def test_one_observation_and_a_batch(memory: str) -> None:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_an_episode_empties_the_memory_unless_trials_are_known(memory: str) -> None:
+def test_an_episode_empties_the_memory_unless_there_are_trials(memory: str) -> None:
     made, shown = policy(memory), batches(4, 2)
     starts = np.zeros((8, 2), bool)
     starts[[0, 4]] = True
     twice = run(made, shown + shown, starts)
     np.testing.assert_array_equal(twice[:4], twice[4:])
-    made.resets_with_episode = False  # as a learner on an environment with trials says
+    made.resets_with_episode = False  # as a learner sets it in an environment with trials
     values = []
     for trial_starts in (False, True):
         state = None
@@ -85,7 +85,7 @@ def test_an_episode_empties_the_memory_unless_trials_are_known(memory: str) -> N
     assert torch.equal(values[0], values[1]) is (memory == "none")
 
 
-def test_the_previous_action_is_seen_and_forgotten_with_the_episode() -> None:
+def test_the_previous_action_is_an_input_within_an_episode() -> None:
     made = policy("lstm")
     state = made.initial_state(2)
     no = torch.zeros(2, dtype=torch.bool)
@@ -106,14 +106,14 @@ def test_drawn_actions_come_from_the_policy_s_generator() -> None:
     assert not np.array_equal(draws[0], made.predict(shown)[0])
 
 
-@pytest.mark.parametrize("part", ["actor", "critic"])
-def test_broken_weights_are_named(part: str) -> None:
-    made = policy("none")
-    with torch.no_grad():
-        for parameter in getattr(made, part).parameters():
-            parameter.fill_(float("nan"))
-    with pytest.raises(ValueError, match="policy's outputs must be finite, got NaN or infinity"):
-        made.predict(batches(1, 2)[0])
+def test_broken_weights_are_named() -> None:
+    for part in ("actor", "critic"):
+        made = policy("none")
+        with torch.no_grad():
+            for parameter in getattr(made, part).parameters():
+                parameter.fill_(float("nan"))
+        with pytest.raises(ValueError, match="policy's outputs must be finite, got NaN or infinity"):
+            made.predict(batches(1, 2)[0])
 
 
 def test_settings_are_checked() -> None:
@@ -238,14 +238,14 @@ def test_actions_for_the_environment() -> None:
     assert darkroom().action_space.contains(int(policy("none").environment_actions(torch.tensor([3]))[0]))
 
 
-# ---------------------------------------------------------------------- actions that there are not
+# ------------------------------------------------------------------ action masks
 
 
 MASKED = spaces.Dict({"position": spaces.Box(0.0, 2.0, (2,), np.float32), "candidate_mask": spaces.MultiBinary(4)})
 
 
 def masked(n: int) -> dict[str, np.ndarray]:
-    """Observations of which row i has the actions 0 and 3, or 2 alone."""
+    """Observations: even rows have the actions 0 and 3, odd rows the action 2."""
     masks = np.array([[1, 0, 0, 1], [0, 0, 1, 0]], np.int8)
     return {"position": np.zeros((n, 2), np.float32), "candidate_mask": masks[np.arange(n) % 2]}
 
@@ -265,7 +265,7 @@ def test_masked_actions_have_no_part_in_the_softmax() -> None:
     assert given.mode().tolist() == [0, 2]
     (given.log_prob(torch.tensor([3, 2])).sum() + given.entropy().sum()).backward()
     assert torch.isfinite(head.linear.weight.grad).all() and torch.isfinite(head.linear.bias.grad).all()
-    assert head.linear.bias.grad[1] == 0  # it was never allowed
+    assert head.linear.bias.grad[1] == 0  # it is masked
 
 
 def test_masked_actions_are_never_drawn() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 
 from memenvs.vln.config import CVDNConfig
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.worlds.base import World
-from memenvs.vln.worlds.make import make_world
+from memenvs.vln.worlds.base import GraphWorld
+from memenvs.vln.worlds.make import make_graph_world
 
 
 class CVDN(GraphNavigation):
@@ -31,9 +31,9 @@ class CVDN(GraphNavigation):
     config: CVDNConfig
     _cut = "cut_start"
 
-    def _make_world(self) -> World:
+    def _make_world(self) -> GraphWorld:
         config = self.config
-        return make_world(
+        return make_graph_world(
             config.world,
             "cvdn",
             split=config.split,
@@ -44,4 +44,4 @@ class CVDN(GraphNavigation):
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth; see the class."""
-        return super().info() | {"gp": self._walks.progress}
+        return super().info() | {"gp": self._paths.progress}

@@ -14,12 +14,12 @@ from memenvs.core import BatchTask, Observation, Options
 from memenvs.data import find_vln_folder
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
-from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, snap, wrap
-from memenvs.vln.metrics import Alignment, Plan, Walks
+from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, nearest_column, wrap_angle
+from memenvs.vln.metrics import PathMetrics, ReferencePath, TimeWarping
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.viewer import draw_map, draw_text, map_pixels
-from memenvs.vln.worlds.base import Episode, World
+from memenvs.vln.worlds.base import Episode, GraphWorld
 from memenvs.vln.worlds.make import make_features
 from memenvs.vln.worlds.mp3d import find_file
 
@@ -32,11 +32,11 @@ _VOCABULARY_TO_GET = (
 
 
 @dataclass(frozen=True, eq=False)
-class _Ready:
+class _PreparedEpisode:
     """An episode that was played before."""
 
     episode: Episode
-    plan: Plan
+    plan: ReferencePath
     tokens: np.ndarray
     hops: np.ndarray  # from the start to each node of the path, added up from the first on
     view: int  # that the camera looks along at the start
@@ -74,18 +74,18 @@ class GraphNavigation(BatchTask):
         self.action_space = gym.spaces.Discrete(len(self.action_names))
         self.observation_space = self._make_space()
         self._view_angles = view_angles()
-        self._walks = Walks(graphs, num_envs)
-        self._hops = Alignment(num_envs, 1)  # in step with the walks, if rewards ask for it
+        self._paths = PathMetrics(graphs, num_envs)
+        self._hops = TimeWarping(num_envs, 1)  # in step with the walks, if rewards ask for it
         self._view = np.zeros(num_envs, np.int64)  # that the camera looks along
         self._layout_number = np.zeros(num_envs, np.int64)
         self._number = np.zeros(num_envs, np.int64)
         self._tokens = np.zeros((num_envs, self._max_tokens), np.int64)
         self._id, self._text, self._scan = (np.full(num_envs, "", object) for _ in range(3))
-        self._trail: list[list[tuple[int, int]]] = [[] for _ in range(num_envs)]  # (node, view)
-        self._ready: dict[int, _Ready] = {}
+        self._path: list[list[tuple[int, int]]] = [[] for _ in range(num_envs)]  # (node, view)
+        self._prepared: dict[int, _PreparedEpisode] = {}
 
     @abstractmethod
-    def _make_world(self) -> World:
+    def _make_world(self) -> GraphWorld:
         """The world that the settings ask for."""
 
     @property
@@ -101,28 +101,28 @@ class GraphNavigation(BatchTask):
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Puts the agent at the start of the path."""
-        number = self._asked_number(options)
+        number = self._requested_number(options)
         number = int(self._layout_number[i]) if number is None else number
-        ready = self._get_ready(number)
+        ready = self._prepare(number)
         episode = ready.episode
-        self._walks.begin(i, ready.plan)
+        self._paths.begin(i, ready.plan)
         if self._counts_hops:
-            self._hops.widen(self._walks.reference.shape[1])
+            self._hops.widen(self._paths.reference.shape[1])
             self._hops.begin(i, ready.hops)
         self._number[i], self._view[i], self._tokens[i] = number, ready.view, ready.tokens
         self._id[i], self._text[i], self._scan[i] = episode.id, episode.text, ready.scan
-        self._trail[i] = [(int(ready.plan.path[0]), ready.view)]
+        self._path[i] = [(int(ready.plan.path[0]), ready.view)]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Walks to the chosen candidates, or stops."""
-        walks, candidates = self._walks, self.graphs.candidates
+        """PathMetrics to the chosen candidates, or stops."""
+        walks, candidates = self._paths, self.graphs.candidates
         slot = np.minimum(actions, self.stop - 1)
         chosen = candidates.node[walks.node, slot]
         stopped = active & ((actions == self.stop) | (chosen < 0))
         if self.config.invalid == "error":
-            self._refuse(active & (actions != self.stop) & (chosen < 0), actions)
+            self._check_actions(active & (actions != self.stop) & (chosen < 0), actions)
         moved = active & ~stopped
-        before, likeness = walks.remaining, self._likeness()
+        before, likeness = walks.remaining, self._path_ndtw()
         view = candidates.view[walks.node, slot]
         walks.move(chosen, moved)
         self._view = np.where(moved, view, self._view)
@@ -130,14 +130,14 @@ class GraphNavigation(BatchTask):
         if self._counts_hops:
             self._hops.extend(self.graphs.hops(walks.node[rows, None], walks.reference[rows]), rows)
         for i, node, seen in zip(rows.tolist(), walks.node[rows].tolist(), self._view[rows].tolist(), strict=True):
-            self._trail[i].append((node, seen))
-        rewards = step_rewards(stopped, walks.success, before, walks.remaining, likeness, self._likeness())
+            self._path[i].append((node, seen))
+        rewards = step_rewards(stopped, walks.success, before, walks.remaining, likeness, self._path_ndtw())
         return np.where(active, rewards, 0.0), stopped
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Text, and what can be chosen as seen from where the agent looks."""
         rows: np.ndarray | slice = slice(None) if env_mask.all() else np.flatnonzero(env_mask)  # a slice is faster
-        node, column = self._walks.node[rows], self._view[rows] % COLUMNS
+        node, column = self._paths.node[rows], self._view[rows] % COLUMNS
         out["instruction"][rows] = self._tokens[rows]
         out["instruction_mask"][rows] = self._tokens[rows] > 0
         out["candidate_mask"][rows] = self.possible_actions()[rows]
@@ -150,21 +150,23 @@ class GraphNavigation(BatchTask):
         options = out["candidates"]
         options[rows, : self.stop, self._image_size :] = np.where(is_there, angles, np.float32(0.0))
         if self._features is not None:
-            seen = self._features.look(node[:, None], own.view[node])
+            seen = self._features.view_features(node[:, None], own.view[node])
             options[rows, : self.stop, : self._image_size] = np.where(is_there, seen, np.float32(0.0))
         if self.config.panorama:
             out["panorama"][rows, :, self._image_size :] = self._view_angles[column]
             if self._features is not None:
-                out["panorama"][rows, :, : self._image_size] = self._features.look(node[:, None], np.arange(NUM_VIEWS))
+                out["panorama"][rows, :, : self._image_size] = self._features.view_features(
+                    node[:, None], np.arange(NUM_VIEWS)
+                )
 
     def info(self) -> dict[str, np.ndarray]:
         """Truth; see the subclasses."""
-        walks = self._walks
+        walks = self._paths
         heading, elevation = self._camera()
         metrics = walks.metrics()
         place = self.graphs.position[walks.node, :2]
         return {
-            "pose": np.column_stack([place, wrap(np.pi / 2 - heading)]).astype(np.float32),
+            "pose": np.column_stack([place, wrap_angle(np.pi / 2 - heading)]).astype(np.float32),
             "place": walks.node,
             "scan": self._scan,
             "viewpoint": self.graphs.viewpoints[walks.node],
@@ -188,40 +190,40 @@ class GraphNavigation(BatchTask):
     def possible_actions(self) -> np.ndarray:
         """int8, (N, actions); 1 for each candidate and to stop."""
         mask = np.ones((self.num_envs, self.stop + 1), np.int8)
-        mask[:, : self.stop] = self.graphs.candidates.node[self._walks.node] >= 0
+        mask[:, : self.stop] = self.graphs.candidates.node[self._paths.node] >= 0
         return mask
 
     def oracle_actions(self) -> np.ndarray:
         """The first edge of the shortest path to the goal (of a tour: to the end of its present leg), and to stop there."""
-        walks = self._walks
+        walks = self._paths
         return np.where(
-            walks.node == walks.target, self.stop, self.graphs.towards(walks.node, walks.target)
+            walks.node == walks.target, self.stop, self.graphs.next_candidate(walks.node, walks.target)
         )  # on a leg's end the next one is the target, so this is the goal
 
     def trajectory(self, i: int) -> list[tuple[str, float, float]]:
         """Where environment `i` has been: (viewpoint, heading, elevation), radians, as in the public files of results."""
         return [
             (str(self.graphs.viewpoints[node]), view % COLUMNS * STEP, (view // COLUMNS - 1) * STEP)
-            for node, view in self._trail[i]
+            for node, view in self._path[i]
         ]
 
     # ------------------------------------------------------------------ pictures
 
     def render(self, i: int) -> np.ndarray:
         """The graph from above with annotated path and walk, and the text; 640 x 512."""
-        way = self.graphs.position[[node for node, _ in self._trail[i]]]
+        way = self.graphs.position[[node for node, _ in self._path[i]]]
         return np.concatenate([self.draw_map(i, way), draw_text(self._text[i])])
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
         """The graph from above with annotated path, goals and a walk; 512 x 512."""
-        episode = self._ready[int(self._number[i])].episode
+        episode = self._prepared[int(self._number[i])].episode
         return draw_map(
             self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(path)
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
         """Positions on the map."""
-        return map_pixels(self.world.graphs[self._ready[int(self._number[i])].episode.house], poses)
+        return map_pixels(self.world.graphs[self._prepared[int(self._number[i])].episode.house], poses)
 
     # ------------------------------------------------------------------ private
 
@@ -245,10 +247,10 @@ class GraphNavigation(BatchTask):
             spaces["panorama"] = gym.spaces.Box(-np.inf, np.inf, (NUM_VIEWS, width), np.float32)
         return gym.spaces.Dict(spaces)
 
-    def _get_ready(self, number: int) -> _Ready:
-        if number not in self._ready:
+    def _prepare(self, number: int) -> _PreparedEpisode:
+        if number not in self._prepared:
             episode = self.world.episode(number)
-            plan = Plan.of(self.graphs, episode)
+            plan = ReferencePath.from_episode(self.graphs, episode)
             too_long = "error" if self.config.too_long == "error" else self._cut
             try:
                 tokens = self.tokenizer.encode(episode.text, self._max_tokens, too_long=too_long)
@@ -256,17 +258,17 @@ class GraphNavigation(BatchTask):
                 raise ValueError(
                     f"episode {episode.id!r}: {error}; a larger max_tokens holds it, too_long='cut' cuts it"
                 ) from None
-            self._ready[number] = _Ready(
+            self._prepared[number] = _PreparedEpisode(
                 episode,
                 plan,
                 tokens,
                 hops=np.cumsum(self.graphs.hops(plan.path[0], plan.path)) if self._counts_hops else np.zeros(0),
-                view=COLUMNS + int(snap(episode.heading)),  # level
+                view=COLUMNS + int(nearest_column(episode.heading)),  # level
                 scan=self.world.graphs[episode.house].name,
             )
-        return self._ready[number]
+        return self._prepared[number]
 
-    def _asked_number(self, options: Options) -> int | None:
+    def _requested_number(self, options: Options) -> int | None:
         """Number of the episode that options ask for; None if they ask for none."""
         number, id = options.get("episode"), options.get("instr_id")
         if number is not None and (not is_int(number) or not 0 <= number < self.num_layouts):
@@ -284,13 +286,13 @@ class GraphNavigation(BatchTask):
             raise ValueError(f"options {shown} do not agree")
         return next(iter(asked.values()), None)
 
-    def _refuse(self, wrong: np.ndarray, actions: np.ndarray) -> None:
+    def _check_actions(self, wrong: np.ndarray, actions: np.ndarray) -> None:
         if not wrong.any():
             return
         i = int(wrong.argmax())
         count = int(self.possible_actions()[i, : self.stop].sum())
         raise ValueError(
-            f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._walks.node[i]]} has candidates 0 ... {count - 1}, "
+            f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._paths.node[i]]} has candidates 0 ... {count - 1}, "
             f"and {self.stop} stops; invalid='stop' takes masked actions for it"
         )
 
@@ -298,8 +300,8 @@ class GraphNavigation(BatchTask):
         """Heading and elevation of the camera, float64, (N,), rad."""
         return self._view % COLUMNS * STEP, (self._view // COLUMNS - 1) * STEP
 
-    def _likeness(self) -> np.ndarray:
+    def _path_ndtw(self) -> np.ndarray:
         """Path likeness that the reward counts, float64, (N,)."""
         if self._counts_hops:
-            return self._hops.ndtw(self._walks.reference_nodes)
-        return self._walks.ndtw
+            return self._hops.ndtw(self._paths.reference_nodes)
+        return self._paths.ndtw

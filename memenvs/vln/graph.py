@@ -20,24 +20,24 @@ STEP = math.pi / 6
 HALF_FIELD = math.radians(40.0)
 
 
-def wrap(angle: np.ndarray) -> np.ndarray:
+def wrap_angle(angle: np.ndarray) -> np.ndarray:
     """Angles in -pi ... pi, radians."""
     return (angle + math.pi) % (2 * math.pi) - math.pi
 
 
-def snap(heading: float | np.ndarray) -> np.ndarray:
+def nearest_column(heading: float | np.ndarray) -> np.ndarray:
     """The column whose heading is nearest, 0 ... 11; of two the lower one."""
     return np.ceil(np.asarray(heading) / STEP - 0.5).astype(np.int64) % COLUMNS
 
 
-def view_of(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
+def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
     """The view that looks most nearly along directions, 0 ... 35.
 
     Source:
         MTVM's release takes, of the views within 40 degrees of the heading, the one with the smallest sqrt(dh^2 + de^2), the lower one of two.
     """
     row = np.clip(np.ceil(elevation / STEP - 0.5) + 1, 0, ROWS - 1).astype(np.int64)
-    return COLUMNS * row + snap(heading)
+    return COLUMNS * row + nearest_column(heading)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Graph:
             here = path[-1]
             total = self.adjacency[here] + self.distance[:, goal]
             total[here] = np.inf
-            path.append(first_least(total))
+            path.append(argmin_first(total))
         return tuple(path)
 
     @cached_property
@@ -154,7 +154,7 @@ class Graph:
         u, v = np.concatenate([self.edges, self.edges[:, ::-1]]).T
         x, y, z = (self.position[v] - self.position[u]).T
         heading, elevation = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
-        off = np.abs(wrap(heading[:, None] - np.arange(COLUMNS) * STEP))
+        off = np.abs(wrap_angle(heading[:, None] - np.arange(COLUMNS) * STEP))
         seen = (off <= HALF_FIELD).argmax(1)
         from_middle = np.hypot(off[np.arange(len(u)), seen], elevation + STEP)
         order = np.lexsort((v, from_middle, seen, u))
@@ -163,12 +163,12 @@ class Graph:
         found = Candidates.empty(len(self), int(degree.max(initial=0)))
         u, v = u[order], v[order]
         found.node[u, slot], found.heading[u, slot], found.elevation[u, slot] = v, heading[order], elevation[order]
-        found.view[u, slot] = view_of(heading, elevation)[order]
+        found.view[u, slot] = nearest_view(heading, elevation)[order]
         found.length[u, slot] = self.adjacency[u, v]
         return found
 
 
-def first_least(values: np.ndarray) -> int:
+def argmin_first(values: np.ndarray) -> int:
     """Index of the least value; of those equal to it but for rounding, the first."""
     return int((values <= values.min() + 1e-9).argmax())
 
@@ -251,7 +251,7 @@ class Graphs:
         """The fewest edges between nodes of the same house; the two broadcast."""
         return self._hops[self._row[u] + v]
 
-    def towards(self, u: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    def next_candidate(self, u: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """Which candidate of u a shortest path to goal begins with; of two, that with the lower node.
 
         Args:

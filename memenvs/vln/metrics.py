@@ -12,11 +12,11 @@ from memenvs.vln.worlds.base import Episode
 
 #: An agent that stops nearer than this to the goal has succeeded, m.
 RADIUS = 3.0
-#: What `Walks.metrics` gives; CVDN adds "gp".
+#: What `PathMetrics.metrics` gives; CVDN adds "gp".
 METRICS = ("ne", "sr", "osr", "spl", "tl", "ndtw", "sdtw", "cls")
 
 
-class Alignment:
+class TimeWarping:
     """Dynamic time warping of N walks that grow with a reference of up to M nodes each.
 
     Row i of the table c_ij = cost_ij + min(c_i-1,j, c_i,j-1, c_i-1,j-1), c_00 = 0, is made of row i - 1: only the newest one is kept.
@@ -55,8 +55,8 @@ class Alignment:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What of an episode is measured against; nodes are numbered through. See `Walks` for the fields it fills."""
+class ReferencePath:
+    """What of an episode is measured against; nodes are numbered through. See `PathMetrics` for the fields it fills."""
 
     path: np.ndarray
     legs: np.ndarray
@@ -70,7 +70,7 @@ class Plan:
     gap: float
 
     @classmethod
-    def of(cls, graphs: Graphs, episode: Episode) -> Plan:
+    def from_episode(cls, graphs: Graphs, episode: Episode) -> ReferencePath:
         """Of an episode in one of `graphs`.
 
         Raises:
@@ -98,7 +98,7 @@ class Plan:
         )
 
 
-class Walks:
+class PathMetrics:
     """N walks, each towards the goal of an episode, and how good they are so far.
 
     Nodes are numbered through, as in `Graphs`. A node that is the same as the one before adds nothing: agents that turn on the spot repeat it.
@@ -130,7 +130,7 @@ class Walks:
         self._num_legs = np.ones(num, np.int64)
         self._near_legs = np.zeros(num, np.int64)  # leg ends that were come near to in order
         self._regions = np.zeros((num, 1), np.int64)
-        self._alignment = Alignment(num, 1)
+        self._alignment = TimeWarping(num, 1)
         self._nearest = np.zeros((num, 1))  # from each node of the reference to the walk, m
         self._reference_length = np.zeros(num)
         self._shortest = np.zeros(num)
@@ -138,7 +138,7 @@ class Walks:
         self._closest = np.zeros(num)
         self._gap = np.zeros(num)  # from the region at the start, m
 
-    def begin(self, i: int, plan: Plan) -> None:
+    def begin(self, i: int, plan: ReferencePath) -> None:
         """Starts walk `i` at the beginning of an episode."""
         path, legs, region = plan.path, plan.legs, plan.region
         self._make_room(len(path), len(legs), len(region))
@@ -264,9 +264,9 @@ def score(graphs: Graphs, episodes: Sequence[Episode], walks: Sequence[Sequence[
     Returns:
         `METRICS` and "gp", float64, (N,) each.
     """
-    tally = Walks(graphs, len(episodes))
+    tally = PathMetrics(graphs, len(episodes))
     for i, episode in enumerate(episodes):
-        tally.begin(i, Plan.of(graphs, episode))
+        tally.begin(i, ReferencePath.from_episode(graphs, episode))
     lengths = np.array([len(walk) for walk in walks])
     nodes = np.zeros((len(walks), int(lengths.max(initial=1))), np.int64)
     for i, (episode, walk) in enumerate(zip(episodes, walks, strict=True)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memenvs.vln.config import R2RConfig
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.worlds.base import World
-from memenvs.vln.worlds.make import make_world
+from memenvs.vln.worlds.base import GraphWorld
+from memenvs.vln.worlds.make import make_graph_world
 
 
 class R2R(GraphNavigation):
@@ -35,6 +35,6 @@ class R2R(GraphNavigation):
     config: R2RConfig
     _cut = "cut_end"
 
-    def _make_world(self) -> World:
+    def _make_world(self) -> GraphWorld:
         config = self.config
-        return make_world(config.world, "r2r", split=config.split, data_dir=config.data_dir, legs=config.legs)
+        return make_graph_world(config.world, "r2r", split=config.split, data_dir=config.data_dir, legs=config.legs)

@@ -5,31 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, snap, wrap
-from memenvs.vln.metrics import Plan, Walks
+from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, nearest_column, wrap_angle
+from memenvs.vln.metrics import PathMetrics, ReferencePath
 
 #: It turns right 0 ... 11 times, walks on five times, and stops; with the turns where there is no way on it acts 30 times at most.
 MOVES, ACTIONS = 5, 30
 
 
-def ways_ahead(graphs: Graphs) -> np.ndarray:
+def nodes_ahead(graphs: Graphs) -> np.ndarray:
     """Which neighbour is straight ahead by heading: int64, (V, 12), nodes numbered through, -1 where none is in sight.
 
     Of the neighbours within 40 degrees of the heading it is the one that is nearest to the middle of the level view.
     """
     found = graphs.candidates
-    off = wrap(found.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
+    off = wrap_angle(found.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
     in_sight = (np.abs(off) <= HALF_FIELD) & (found.node >= 0)[:, None]
     from_middle = np.where(in_sight, np.hypot(off, found.elevation[:, None]), np.inf)
     nearest = from_middle.argmin(2)
     return np.where(in_sight.any(2), np.take_along_axis(found.node, nearest, 1), -1)
 
 
-def random_walks(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns: np.ndarray) -> np.ndarray:
-    """Walks of the random agent.
+def random_paths(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """PathMetrics of the random agent.
 
     Args:
-        ahead: As `ways_ahead` gives it.
+        ahead: As `nodes_ahead` gives it.
         node: int64, (Q,); starts.
         column: int64, (Q,); headings at the start in steps of 30 degrees.
         turns: int64, (Q,); how often it turns right before it walks, 0 ... 11.
@@ -65,11 +65,11 @@ def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
         same.setdefault(key, []).append(number)
     firsts = [episodes[numbers[0]] for numbers in same.values()]
     weights = np.array([len(numbers) for numbers in same.values()])
-    plans = [Plan.of(graphs, episode) for episode in firsts]
+    plans = [ReferencePath.from_episode(graphs, episode) for episode in firsts]
     start = np.repeat([plan.path[0] for plan in plans], COLUMNS)
-    column = np.repeat(snap(np.array([episode.heading for episode in firsts])), COLUMNS)
-    walks = random_walks(ways_ahead(graphs), start, column, np.tile(np.arange(COLUMNS), len(plans)))
-    tally = Walks(graphs, len(walks))
+    column = np.repeat(nearest_column(np.array([episode.heading for episode in firsts])), COLUMNS)
+    walks = random_paths(nodes_ahead(graphs), start, column, np.tile(np.arange(COLUMNS), len(plans)))
+    tally = PathMetrics(graphs, len(walks))
     for i, plan in enumerate(np.repeat(np.array(plans, object), COLUMNS)):
         tally.begin(i, plan)
     for nodes in walks.T[1 : 1 + task.max_episode_steps]:
@@ -94,14 +94,14 @@ class RandomAgent:
 
     def __init__(self, task: GraphNavigation, rng: np.random.Generator) -> None:
         self._task, self._rng = task, rng
-        self._ahead = ways_ahead(task.graphs)
+        self._ahead = nodes_ahead(task.graphs)
         self._to_come: list[int] = []
 
     def begin(self) -> None:
         """After each reset."""
         info = self._task.info()
-        column = snap(info["heading"][:1])
-        walk = random_walks(self._ahead, info["place"][:1], column, self._rng.integers(COLUMNS, size=1))[0].tolist()
+        column = nearest_column(info["heading"][:1])
+        walk = random_paths(self._ahead, info["place"][:1], column, self._rng.integers(COLUMNS, size=1))[0].tolist()
         self._to_come = [node for node, before in zip(walk[1:], walk, strict=False) if node != before]
 
     def action(self) -> int:

@@ -16,7 +16,7 @@ from memenvs.data import find_vln_folder
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS, score
-from memenvs.vln.worlds.base import Episode, World
+from memenvs.vln.worlds.base import Episode, GraphWorld
 from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, load_cvdn, load_r2r
 
 #: By task, the key of an entry's id and the metrics of the score.
@@ -51,16 +51,16 @@ def score_file(
     return score_walks(task, path, load_world(task, split, data_dir))
 
 
-def load_world(task: str, split: str, data_dir: str | os.PathLike[str] | None = None) -> World:
+def load_world(task: str, split: str, data_dir: str | os.PathLike[str] | None = None) -> GraphWorld:
     """The houses and episodes that results are scored against; args and errors as in `score_file`."""
     folder = find_vln_folder(data_dir)
     return load_r2r(folder, split) if _task_name(task) == "r2r" else load_cvdn(folder, split, "mixed", "all")
 
 
-def score_walks(task: str, path: str | os.PathLike[str], world: World) -> dict[str, float]:
+def score_walks(task: str, path: str | os.PathLike[str], world: GraphWorld) -> dict[str, float]:
     """`score_file` with a world from `load_world`."""
     key, metrics = TASKS[_task_name(task)]
-    walks = read_walks(Path(path), world, key)
+    walks = read_paths(Path(path), world, key)
     episodes = [world.episode(number) for number in range(world.num_episodes)]
     found = score(Graphs(world.graphs), episodes, walks)
     return {name: float(np.mean(found[name])) for name in metrics}
@@ -73,7 +73,7 @@ def _task_name(task: str) -> str:
     return task
 
 
-def read_walks(path: Path, world: World, key: str) -> list[list[int]]:
+def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
     """The walk of each episode of a world, as nodes of its house, in the order of the episodes.
 
     Raises:
@@ -92,7 +92,7 @@ def read_walks(path: Path, world: World, key: str) -> list[list[int]]:
         if number in walks:
             raise ValueError(f"{entry.source}: {entry.path}: {key} {id.value!r} is there twice")
         episode = world.episode(number)
-        walks[number] = _read_walk(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
+        walks[number] = _read_path(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
     missing = [number for number in range(world.num_episodes) if number not in walks]
     if missing:
         raise ValueError(
@@ -101,7 +101,7 @@ def read_walks(path: Path, world: World, key: str) -> list[list[int]]:
     return [walks[number] for number in range(world.num_episodes)]
 
 
-def _read_walk(entry: Field, name: str, episode: Episode, graph: Graph) -> list[int]:
+def _read_path(entry: Field, name: str, episode: Episode, graph: Graph) -> list[int]:
     places = entry["trajectory"].items()
     if not places:
         raise ValueError(f"{entry.source}: {entry.path} ({name}): the trajectory is empty")

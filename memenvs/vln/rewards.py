@@ -14,8 +14,8 @@ def step_rewards(
     success: np.ndarray,
     before: np.ndarray,
     after: np.ndarray,
-    likeness_before: np.ndarray,
-    likeness_after: np.ndarray,
+    ndtw_before: np.ndarray,
+    ndtw_after: np.ndarray,
 ) -> np.ndarray:
     """Rewards of one step of N agents.
 
@@ -24,8 +24,8 @@ def step_rewards(
         success: bool, (N,); whether stopping here is a success.
         before: float64, (N,); distance to the goal before the step, m.
         after: float64, (N,); distance to the goal after it, m.
-        likeness_before: float64, (N,); nDTW of the path before the step.
-        likeness_after: float64, (N,); nDTW of the path after it.
+        ndtw_before: float64, (N,); nDTW of the path before the step.
+        ndtw_after: float64, (N,); nDTW of the path after it.
 
     Returns:
         float64, (N,): stopping pays 2 + 2 nDTW or -2; a move pays the sign of what it came nearer plus what nDTW gained; going away from
@@ -36,5 +36,5 @@ def step_rewards(
     """
     nearer = np.where(np.abs(before - after) > _SAME, np.sign(before - after), 0.0)
     missed = np.where((before <= CLOSE) & (nearer < 0.0), 2.0 * (1.0 - before), 0.0)
-    moved = nearer + (likeness_after - likeness_before) - missed
-    return np.where(stopped, np.where(success, 2.0 + 2.0 * likeness_after, -2.0), moved)
+    moved = nearer + (ndtw_after - ndtw_before) - missed
+    return np.where(stopped, np.where(success, 2.0 + 2.0 * ndtw_after, -2.0), moved)

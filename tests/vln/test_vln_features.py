@@ -18,7 +18,7 @@ import memenvs  # noqa: F401  (registers)
 from memenvs.vln.features.files import FileFeatures, convert_features
 from memenvs.vln.features.synthetic import SyntheticFeatures, render_views
 from memenvs.vln.graph import Graph, Graphs
-from memenvs.vln.worlds.base import Sights
+from memenvs.vln.worlds.base import ViewpointContent
 from memenvs.vln.worlds.mp3d import load_r2r
 from memenvs.vln.worlds.procedural.world import load_tours
 from tests.vln.toys import write_data, write_json
@@ -71,12 +71,12 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
     features = FileFeatures(WRITERS[name](tmp_path / name, more), graphs, None)
     assert features.size == WIDTH
     nodes, seen = np.arange(5)[:, None], np.array([0, 7, 35])
-    found = features.look(nodes, seen)
+    found = features.view_features(nodes, seen)
     assert found.dtype == np.float32
     for k, key in enumerate("abcde"):
         np.testing.assert_array_equal(found[k], views[f"toy_{key}"][seen])
     first = FileFeatures(tmp_path / name, graphs, 2)
-    np.testing.assert_array_equal(first.look(nodes, seen), found[:, :, :2])
+    np.testing.assert_array_equal(first.view_features(nodes, seen), found[:, :, :2])
     with pytest.raises(ValueError, match=rf"{name}: features have 5 numbers, feature_size asks for 6"):
         FileFeatures(tmp_path / name, graphs, 6)
 
@@ -192,9 +192,9 @@ def test_views_show_what_lies_there():
     """Views of a, in weights: b at 0 degrees has exp(-2 / 4), c at 90 degrees exp(-3 / 4), and a itself 1; rows above and below have cos(30)^8."""
     names: tuple[tuple[str, ...], ...] = ((), ("piano",), ("stove",), ("bed",))
     size = 20_000
-    found = render_views(toy_graph(), Sights(names, seen()), size)[0]
+    found = render_views(toy_graph(), ViewpointContent(names, seen()), size)[0]
     codes = {
-        name: render_views(toy_graph(), Sights(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[0, 30]
+        name: render_views(toy_graph(), ViewpointContent(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[0, 30]
         for name in ("piano", "stove", "bed")
     }
     np.testing.assert_allclose((found**2).mean(1), 1)
@@ -218,30 +218,32 @@ def test_views_show_what_lies_there():
 def test_names_look_alike_in_all_houses_and_places_do_not():
     names: tuple[tuple[str, ...], ...] = (("piano", "red"), (), (), ())
     here, other = toy_graph(), Graph("elsewhere", tuple("abcd"), toy_graph().position, toy_graph().edges)
-    one, two = (render_views(graph, Sights(names, seen()), 4096)[0, 5] for graph in (here, other))
-    empty = [render_views(graph, Sights(((),) * 4, seen()), 4096)[0, 5] for graph in (here, other)]
+    one, two = (render_views(graph, ViewpointContent(names, seen()), 4096)[0, 5] for graph in (here, other))
+    empty = [render_views(graph, ViewpointContent(((),) * 4, seen()), 4096)[0, 5] for graph in (here, other)]
     assert 0.9 < like(one, two) < 0.99
     assert abs(like(*empty)) < 0.1
 
 
 def test_geometry_is_told_where_heights_are_known():
     names = ((),) * 4
-    plain, told = (render_views(toy_graph(), Sights(names, seen(), height), 512) for height in (None, np.full(4, 1.5)))
+    plain, told = (
+        render_views(toy_graph(), ViewpointContent(names, seen(), height), 512) for height in (None, np.full(4, 1.5))
+    )
     assert not np.allclose(plain, told)
     far = Graph(
         "house", tuple("abcd"), toy_graph().position * [[1, 1, 1], [1, 3, 1], [1, 1, 1], [1, 1, 1]], toy_graph().edges
     )
-    moved = render_views(far, Sights(names, seen(), np.full(4, 1.5)), 512)
+    moved = render_views(far, ViewpointContent(names, seen(), np.full(4, 1.5)), 512)
     assert not np.allclose(told[0, 12], moved[0, 12])  # b is farther away
     np.testing.assert_allclose(told[0, 15], moved[0, 15])  # c is where it was
 
 
 def test_regions_and_things_of_real_houses(tmp_path):
     folder = write_data(tmp_path)
-    assert load_r2r(folder, "train").sights(0).names == ((),) * 5
+    assert load_r2r(folder, "train").viewpoint_content(0).names == ((),) * 5
     (folder / "regions.json").unlink()
     with pytest.warns(UserWarning, match=r"no regions.json in .*: synthetic features show geometry alone"):
-        assert load_r2r(folder, "train").sights(0).names == ((),) * 5
+        assert load_r2r(folder, "train").viewpoint_content(0).names == ((),) * 5
     other = write_data(tmp_path / "other")
     regions = {
         "toy": {
@@ -250,9 +252,15 @@ def test_regions_and_things_of_real_houses(tmp_path):
         }
     }
     write_json(other / "regions.json", regions)
-    sights = load_r2r(other, "train").sights(0)
-    assert sights.names == (("region toy 0", "lamp"), ("region toy 0", "lamp"), ("region toy 1", "lamp", "bed"), (), ())
-    assert sights.height is not None
+    content = load_r2r(other, "train").viewpoint_content(0)
+    assert content.names == (
+        ("region toy 0", "lamp"),
+        ("region toy 0", "lamp"),
+        ("region toy 1", "lamp", "bed"),
+        (),
+        (),
+    )
+    assert content.height is not None
 
 
 def test_features_are_made_once_and_are_the_same_in_another_process():
@@ -260,7 +268,7 @@ def test_features_are_made_once_and_are_the_same_in_another_process():
         "import hashlib, numpy as np\n"
         "from memenvs.vln.graph import Graphs\nfrom memenvs.vln.worlds.procedural.world import load_tours\nfrom memenvs.vln.features.synthetic import SyntheticFeatures\n"
         "world = load_tours('val_unseen', 1)\nfeatures = SyntheticFeatures(world, Graphs(world.graphs), 16)\n"
-        "print(hashlib.sha256(features.look(np.arange(0, 900, 50)[:, None], np.arange(36)).tobytes()).hexdigest())"
+        "print(hashlib.sha256(features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36)).tobytes()).hexdigest())"
     )
     there = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -269,7 +277,7 @@ def test_features_are_made_once_and_are_the_same_in_another_process():
     assert there[0] == there[1]
     world = load_tours("val_unseen", 1)
     features = SyntheticFeatures(world, Graphs(world.graphs), 16)
-    one = features.look(np.array([3]), np.array([0]))
-    features.look(np.array([800, 3]), np.array([1, 2]))
-    np.testing.assert_array_equal(features.look(np.array([3]), np.array([0])), one)
+    one = features.view_features(np.array([3]), np.array([0]))
+    features.view_features(np.array([800, 3]), np.array([1, 2]))
+    np.testing.assert_array_equal(features.view_features(np.array([3]), np.array([0])), one)
     assert one.dtype == np.float32

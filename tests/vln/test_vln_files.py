@@ -13,11 +13,11 @@ import pytest
 from memenvs.data import find_vln_folder
 from memenvs.json_records import read_json
 from memenvs.vln.cvdn import CVDN
-from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap
+from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap_angle
 from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
-from memenvs.vln.worlds.make import make_world
+from memenvs.vln.worlds.make import make_graph_world
 from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r, read_scans
 from tests.vln.toys import NDH, PLACES, connectivity, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
@@ -186,7 +186,7 @@ def changed(records: list[Any], number: int, key: str, value: Any) -> list[Any]:
 def test_broken_files(tmp_path, name, document, message):
     write_json(write_data(tmp_path) / name, document, zipped=name.endswith(".gz"))
     with pytest.raises(ValueError, match=message):
-        make_world("mp3d", "cvdn" if "ndh" in name else "r2r", split="train", data_dir=str(tmp_path))
+        make_graph_world("mp3d", "cvdn" if "ndh" in name else "r2r", split="train", data_dir=str(tmp_path))
 
 
 def test_files_that_are_not_what_they_are_called(tmp_path):
@@ -250,7 +250,7 @@ def test_real_graphs():
     assert is_there.sum(1).max() == 13
     assert (~is_there.any(1)).sum() == 8
     assert is_there.sum() == 42_936
-    off = np.abs(wrap(own.heading[is_there][:, None] - np.arange(36) % 12 * STEP))
+    off = np.abs(wrap_angle(own.heading[is_there][:, None] - np.arange(36) % 12 * STEP))
     tilt = own.elevation[is_there][:, None] - (np.arange(36) // 12 - 1) * STEP
     cost = np.where(off <= HALF_FIELD, np.hypot(off, tilt), np.inf)
     assert (cost.argmin(1) == own.view[is_there]).all()
@@ -265,7 +265,7 @@ def test_real_graphs():
     ("split", "instructions", "houses"), [("train", 14_039, 61), ("val_seen", 1_021, 56), ("val_unseen", 2_349, 11)]
 )
 def test_real_shortest_paths(split, instructions, houses):
-    world = make_world("mp3d", "r2r", split=split, data_dir=None)
+    world = make_graph_world("mp3d", "r2r", split=split, data_dir=None)
     assert (world.num_episodes, len(world.graphs)) == (instructions, houses)
     episodes = [world.episode(k) for k in range(world.num_episodes)]
     table = Graphs(world.graphs)
@@ -298,7 +298,7 @@ def test_real_texts_in_word_pieces():
     assert len(pieces.tokens) == 30_522 + 3
     lengths = {}
     for task in ("r2r", "cvdn"):
-        world = make_world("mp3d", task, split="val_unseen", data_dir=None)
+        world = make_graph_world("mp3d", task, split="val_unseen", data_dir=None)
         lengths[task] = np.array([len(pieces.pieces(world.episode(k).text)) for k in range(world.num_episodes)])
     assert lengths["r2r"].mean() == pytest.approx(30, abs=1.5)
     assert 0.003 < (lengths["r2r"] > 79).mean() < 0.01
@@ -308,7 +308,7 @@ def test_real_texts_in_word_pieces():
 @needs_data
 @pytest.mark.parametrize(("supervision", "progress"), [("oracle", 8.36), ("navigator", 7.99), ("mixed", 9.58)])
 def test_real_goal_progress_of_the_shortest_path(supervision, progress):
-    world = make_world("mp3d", "cvdn", split="val_unseen", data_dir=None, supervision=supervision)
+    world = make_graph_world("mp3d", "cvdn", split="val_unseen", data_dir=None, supervision=supervision)
     episodes = [world.episode(k) for k in range(world.num_episodes)]
     ways = [world.graphs[each.house].shortest_path(each.path[0], each.path[-1]) for each in episodes]
     found = score(Graphs(world.graphs), episodes, ways)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.vln.features.base import angle_features, view_angles
-from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, snap, view_of, wrap
+from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, nearest_column, nearest_view, wrap_angle
 from tests.vln.toys import dijkstra, turn
 
 VIEWS = [(view % 12 * STEP, (view // 12 - 1) * STEP) for view in range(36)]
@@ -83,7 +83,7 @@ def test_ways_in_a_table_of_several_houses(one, other):
                 assert table.distance(np.array(first + u), np.array(first + goal)) == far
                 if u == goal or not math.isfinite(far):
                     continue
-                k = int(table.towards(np.array([first + u]), np.array([first + goal]))[0])
+                k = int(table.next_candidate(np.array([first + u]), np.array([first + goal]))[0])
                 step = int(table.candidates.node[first + u, k]) - first
                 assert graph.adjacency[u, step] + dijkstra(graph, goal)[step] == pytest.approx(far)
                 path = graph.shortest_path(u, goal)
@@ -101,13 +101,13 @@ def test_hops_count_edges():
 @given(st.floats(-10, 10), st.floats(-1.5, 1.5))
 def test_the_view_of_a_direction_is_the_nearest(heading, elevation):
     costs = [math.hypot(turn(heading, ahead), elevation - up) for ahead, up in VIEWS]
-    view = int(view_of(np.array(heading), np.array(elevation)))
+    view = int(nearest_view(np.array(heading), np.array(elevation)))
     assert costs[view] == pytest.approx(min(costs))
     assert turn(heading, *VIEWS[view][:1]) <= HALF_FIELD
 
 
 def test_of_two_columns_the_lower():
-    assert snap(np.array([0.0, STEP / 2, 1.5 * STEP, 11.4 * STEP, -0.4 * STEP])).tolist() == [0, 0, 1, 11, 0]
+    assert nearest_column(np.array([0.0, STEP / 2, 1.5 * STEP, 11.4 * STEP, -0.4 * STEP])).tolist() == [0, 0, 1, 11, 0]
 
 
 def test_coincident_viewpoints_have_finite_directions():
@@ -125,7 +125,7 @@ def test_angle_features_repeat_and_are_periodic():
     assert table.shape == (12, 36, 128)
     np.testing.assert_allclose(table[3, 12 + 3, :4], [0, 1, 0, 1], atol=1e-7)  # ahead, level
     np.testing.assert_allclose(table[3, 4, :2], [0.5, math.sqrt(0.75)], rtol=1e-6)  # a column to the right
-    assert wrap(np.array(4.0)) == pytest.approx(4.0 - 2 * math.pi)
+    assert wrap_angle(np.array(4.0)) == pytest.approx(4.0 - 2 * math.pi)
 
 
 @pytest.mark.parametrize(

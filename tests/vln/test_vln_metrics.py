@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.vln.graph import Graph, Graphs
-from memenvs.vln.metrics import Plan, Walks, score
+from memenvs.vln.metrics import PathMetrics, ReferencePath, score
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.worlds.base import Episode
 from tests.vln.toys import EDGES, PLACES, plain_metrics
@@ -105,8 +105,8 @@ def test_a_tour_needs_its_leg_ends_in_order():
 
 def test_the_way_that_remains_on_a_tour():
     graphs = Graphs([TOY])
-    walks = Walks(graphs, 1)
-    walks.begin(0, Plan.of(graphs, episode("dcbabc", legs="ac")))
+    walks = PathMetrics(graphs, 1)
+    walks.begin(0, ReferencePath.from_episode(graphs, episode("dcbabc", legs="ac")))
     seen = [(walks.remaining[0], NAMES[walks.target[0]])]
     for name in "cbabc":
         walks.move(np.array(nodes(name)), np.ones(1, bool))

@@ -13,7 +13,7 @@ from memenvs.__main__ import main
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
-from memenvs.vln.random_agent import exact_expectation, random_walks, ways_ahead
+from memenvs.vln.random_agent import exact_expectation, nodes_ahead, random_paths
 from memenvs.vln.results import score_file
 from tests.vln.toys import plain_metrics, turn, write_json
 
@@ -153,9 +153,9 @@ def test_random_walks_are_those_of_the_literal_agent():
     pairs = np.array([(u, v) for u in range(8) for v in range(u + 1, 8)])
     for _ in range(4):
         graph = Graph("any", tuple("abcdefgh"), rng.normal(0, 3, (8, 3)), pairs[rng.random(len(pairs)) < 0.25])
-        ahead = ways_ahead(Graphs([graph]))
+        ahead = nodes_ahead(Graphs([graph]))
         node, column, turns = (np.array(each) for each in np.meshgrid(range(8), (0, 5), (0, 1, 4, 11)))
-        walks = random_walks(ahead, node.ravel(), column.ravel(), turns.ravel())
+        walks = random_paths(ahead, node.ravel(), column.ravel(), turns.ravel())
         for way, *start in zip(walks.tolist(), node.ravel(), column.ravel(), turns.ravel(), strict=True):
             literal = literal_walk(graph, *map(int, start))
             assert way == literal + literal[-1:] * (6 - len(literal))

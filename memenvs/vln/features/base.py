@@ -25,7 +25,7 @@ class Features(ABC):
     size: int
 
     @abstractmethod
-    def look(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
+    def view_features(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
         """Features of views.
 
         Args:

@@ -58,7 +58,7 @@ class FileFeatures(Features):
         self.size = width if size is None else size
         self._check(path, keys)
 
-    def look(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
+    def view_features(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
         """Features of views; see `Features`."""
         return self._table[self._row[node], view, : self.size].astype(np.float32)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from memenvs.vln.features.base import Features
 from memenvs.vln.graph import COLUMNS, HALF_FIELD, NUM_VIEWS, STEP, Graph, Graphs
-from memenvs.vln.worlds.base import Sights, World
+from memenvs.vln.worlds.base import GraphWorld, ViewpointContent
 
 #: Changes whenever features do: codes of another version have nothing in common with these.
 _VERSION = "1"
@@ -22,7 +22,7 @@ _NEAR = 5.0  # m; and viewpoints: the unit of what geometry tells
 
 
 class SyntheticFeatures(Features):
-    """Features of 36 views made from `World.sights`, each of root mean square 1.
+    """Features of 36 views made from `GraphWorld.viewpoint_content`, each of root mean square 1.
 
     A view in direction b from v is the sum over the viewpoints u seen from v (v among them, with weight 1) of
     max(0, cos(b, u))^8 exp(-distance / 4 m) times the codes of what is at u; plus 0.3 times a code of v itself, plus a little noise that belongs to v
@@ -37,7 +37,7 @@ class SyntheticFeatures(Features):
         size: D.
     """
 
-    def __init__(self, world: World, graphs: Graphs, size: int) -> None:
+    def __init__(self, world: GraphWorld, graphs: Graphs, size: int) -> None:
         self.size = size
         self._world, self._graphs = world, graphs
         self._house = np.repeat(np.arange(len(graphs.graphs)), np.diff(graphs.offset))
@@ -47,29 +47,29 @@ class SyntheticFeatures(Features):
     def __reduce__(self) -> tuple[Any, ...]:
         return SyntheticFeatures, (self._world, self._graphs, self.size)  # a copy makes its own
 
-    def look(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
+    def view_features(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
         """Features of views; see `Features`."""
         houses = self._house[node]
         for house in np.unique(houses[~self._is_made[houses]]).tolist():
             rows = slice(self._graphs.offset[house], self._graphs.offset[house + 1])
-            self._table[rows] = render_views(self._world.graphs[house], self._world.sights(house), self.size)
+            self._table[rows] = render_views(self._world.graphs[house], self._world.viewpoint_content(house), self.size)
             self._is_made[house] = True
         return self._table[node, view].astype(np.float32)
 
 
-def render_views(graph: Graph, sights: Sights, size: int) -> np.ndarray:
+def render_views(graph: Graph, content: ViewpointContent, size: int) -> np.ndarray:
     """Features of all views of a house, float64, (V, 36, D); see `SyntheticFeatures`."""
     offset = graph.position - graph.position[:, None]  # [v, u]: from v to u
     distance = np.linalg.norm(offset, axis=2)
     direction = np.divide(offset, distance[:, :, None], out=np.zeros_like(offset), where=distance[:, :, None] > 0)
     cosine = np.einsum("vuk,bk->vbu", direction, _view_directions())
-    weight = np.where(sights.seen, np.exp(-distance / _REACH), 0.0)[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS
+    weight = np.where(content.seen, np.exp(-distance / _REACH), 0.0)[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS
     here = np.arange(len(graph))
     weight[here, :, here] = 1.0
-    content = np.stack([_sum_of_codes(names, size) for names in sights.names])
-    views = weight @ content
-    if sights.height is not None:
-        views += _geometry(cosine, distance, sights.seen, sights.height) @ np.stack(
+    codes = np.stack([_sum_of_codes(names, size) for names in content.names])
+    views = weight @ codes
+    if content.height is not None:
+        views += _geometry(cosine, distance, content.seen, content.height) @ np.stack(
             [_code(f"geometry {name}", size) for name in ("count", "mean", "least", "height")]
         )
     views += _PLACE * np.stack([_code(f"viewpoint {graph.name} {name}", size) for name in graph.viewpoints])[:, None]

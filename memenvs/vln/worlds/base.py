@@ -22,7 +22,7 @@ class Episode:
 
     Attributes:
         id: Its name, such as R2R's "6939_2"; no other episode of the world has it.
-        house: Number of its graph in `World.graphs`.
+        house: Number of its graph in `GraphWorld.graphs`.
         text: What the agent is told.
         path: Annotated path: the first node is the start, the last one the goal; at least one, each a neighbour of the one before.
         heading: At the start, radians clockwise from +y; it is snapped to the nearest 30 degrees.
@@ -45,7 +45,7 @@ class Dialogue:
 
     Attributes:
         id: Its name, such as "5".
-        house: Number of its graph in `World.graphs`.
+        house: Number of its graph in `GraphWorld.graphs`.
         target: Name of the thing to find.
         turns: (NAVIGATOR or ORACLE, what was said), oldest first; may be empty.
         heading: At the start, radians clockwise from +y.
@@ -102,7 +102,7 @@ class Dialogue:
 
 
 @dataclass(frozen=True, eq=False)
-class Sights:
+class ViewpointContent:
     """What the viewpoints of a house look like, for features that are made and not measured.
 
     Attributes:
@@ -117,7 +117,7 @@ class Sights:
     height: np.ndarray | None = None
 
 
-class World(ABC):
+class GraphWorld(ABC):
     """Houses and the episodes of one split in them: all that the two tasks know of where these come from.
 
     What is the same for the same settings must be equal bit by bit on every machine. A world draws nothing when asked.
@@ -145,7 +145,7 @@ class World(ABC):
         """One of them; may be made when it is asked for, and is always the same."""
 
     @abstractmethod
-    def sights(self, house: int) -> Sights:
+    def viewpoint_content(self, house: int) -> ViewpointContent:
         """What the viewpoints of one of `graphs` look like."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ from memenvs.vln.features.base import DEFAULT_SIZE, Features
 from memenvs.vln.features.files import FileFeatures
 from memenvs.vln.features.synthetic import SyntheticFeatures
 from memenvs.vln.graph import Graphs
-from memenvs.vln.worlds.base import World
+from memenvs.vln.worlds.base import GraphWorld
 from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
 from memenvs.vln.worlds.procedural.world import load_tours
@@ -16,7 +16,7 @@ from memenvs.vln.worlds.procedural.world import load_tours
 WORLDS = ("procedural", "mp3d")
 
 
-def make_world(
+def make_graph_world(
     name: str,
     task: str,
     *,
@@ -25,7 +25,7 @@ def make_world(
     legs: int = 1,
     supervision: str = "mixed",
     history: str = "all",
-) -> World:
+) -> GraphWorld:
     """The world of this name.
 
     Args:
@@ -49,7 +49,7 @@ def make_world(
     return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)
 
 
-def make_features(name: str, world: World, graphs: Graphs, size: int | None) -> Features | None:
+def make_features(name: str, world: GraphWorld, graphs: Graphs, size: int | None) -> Features | None:
     """The features of this name; None for "none", whose image part is all zeros.
 
     Args:

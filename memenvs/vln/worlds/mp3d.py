@@ -17,7 +17,7 @@ from memenvs.files import cached_until_changed
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokens import frequent_words
-from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, Sights, World
+from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, GraphWorld, ViewpointContent
 
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
 CVDN_SPLITS = ("train", "val_seen", "val_unseen")
@@ -205,14 +205,14 @@ def _keys(field: Field) -> list[str]:
 # ---------------------------------------------------------------------- episodes
 
 
-class Mp3dWorld(World):
+class Mp3dGraphWorld(GraphWorld):
     """Real houses with the episodes of a split.
 
     Args:
         folder: Folder of the files.
         scans: The houses that the episodes are in.
         episodes: All of them.
-        max_tokens: As `World`.
+        max_tokens: As `GraphWorld`.
         training_texts: Gives the texts that the vocabulary is made of.
     """
 
@@ -245,11 +245,11 @@ class Mp3dWorld(World):
             raise ValueError(f"no episode {id!r} in this split; ids look like {self._episodes[0].id!r}")
         return self._number[id]
 
-    def sights(self, house: int) -> Sights:
+    def viewpoint_content(self, house: int) -> ViewpointContent:
         """Regions, things and geometry; without `regions.json` geometry alone."""
         scan = self.scans[house]
         names = read_regions(self.folder).get(scan.graph.name, {})
-        return Sights(tuple(names.get(each, ()) for each in scan.graph.viewpoints), scan.visible, scan.height)
+        return ViewpointContent(tuple(names.get(each, ()) for each in scan.graph.viewpoints), scan.visible, scan.height)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ class Mp3dWorld(World):
 
 
 @cached_until_changed(8, _GRAPHS)
-def load_r2r(folder: Path, split: str) -> Mp3dWorld:
+def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
     """R2R's instructions; the id of one is `PATH_INDEX`, such as "6939_2".
 
     Args:
@@ -298,11 +298,11 @@ def load_r2r(folder: Path, split: str) -> Mp3dWorld:
                 )
             )
     _check_ids(episodes, records[0].source)
-    return Mp3dWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
+    return Mp3dGraphWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
 
 
 @cached_until_changed(8, _GRAPHS)
-def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dWorld:
+def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dGraphWorld:
     """CVDN's instances of navigation from dialogue history (NDH); the id of one is its `inst_idx`.
 
     Args:
@@ -321,7 +321,7 @@ def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dW
     houses = _Houses(folder, records)
     episodes = [_dialogue(record, *houses.of(record)).episode(supervision, history) for record in records]
     _check_ids(episodes, records[0].source)
-    return Mp3dWorld(folder, houses.scans, episodes, 300, cvdn_training_texts)
+    return Mp3dGraphWorld(folder, houses.scans, episodes, 300, cvdn_training_texts)
 
 
 def r2r_training_texts(folder: Path) -> list[str]:

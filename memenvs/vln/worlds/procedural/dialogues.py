@@ -11,7 +11,7 @@ from memenvs.vln.graph import COLUMNS, STEP
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse, Spot
 from memenvs.vln.worlds.procedural.texts import answer, arrival_column, ask, compile_clauses
-from memenvs.vln.worlds.procedural.world import ProceduralWorld
+from memenvs.vln.worlds.procedural.world import ProceduralGraphWorld
 
 #: Instances in each house; val_seen has other ones in the houses of train. About as many as CVDN has.
 INSTANCES = {"train": range(78), "val_seen": range(78, 84), "val_unseen": range(82)}
@@ -28,14 +28,14 @@ _STARTS, _TRIES = 120, 20
 _TOKENS = 300
 
 
-class Dialogues(ProceduralWorld):
+class Dialogues(ProceduralGraphWorld):
     """Instances of navigation from dialogue history (NDH). The id of one is `HOUSE-INSTANCE`, such as "1003-12".
 
     The target is the nearest thing of a name; the viewpoints of its room are the goal region. Before each exchange somebody walks. The answer tells
     the next 5 edges at most of the shortest way; 80 % of the steps after it go that way.
 
     Args:
-        split: As `ProceduralWorld`.
+        split: As `ProceduralGraphWorld`.
         supervision: See `Dialogue.supervised_path`.
         history: See `Dialogue.text`.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from memenvs.houses.procedural.bsp_plan import draw_doorways, snap_to_grid, split_rectangle
 from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_wall_segments
-from memenvs.vln.graph import Graph, first_least
+from memenvs.vln.graph import Graph, argmin_first
 
 #: The room with the most doors is the hallway, the others are any of these.
 ROOM_TYPES = (
@@ -162,7 +162,7 @@ def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.ran
         ]
         members = [k for k, door in enumerate(doors) if number in door.rooms]
         for place in _draw_viewpoints(rng, room, [places[k] for k in members]):
-            nearest = own[first_least(np.array([np.hypot(*(thing.position - place)) for thing in own]))]
+            nearest = own[argmin_first(np.array([np.hypot(*(thing.position - place)) for thing in own]))]
             members.append(len(places))
             places.append(place)
             rooms.append((number, number))

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from memenvs.vln.graph import COLUMNS, STEP, wrap
+from memenvs.vln.graph import COLUMNS, STEP, wrap_angle
 from memenvs.vln.tokens import split_words
 from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ROOM_TYPES, THINGS, ProceduralHouse, Spot
 
@@ -118,7 +118,7 @@ def _seen_from(house: ProceduralHouse, node: int, column: int) -> dict[int, tupl
     """Each neighbour's direction as seen by the camera, rad, to the right, and the camera's heading after the move there."""
     own = house.graph.candidates
     count = int((own.node[node] >= 0).sum())
-    off = wrap(own.heading[node, :count] - column * STEP)
+    off = wrap_angle(own.heading[node, :count] - column * STEP)
     columns = own.view[node, :count] % COLUMNS
     return dict(zip(own.node[node, :count].tolist(), zip(off.tolist(), columns.tolist(), strict=True), strict=True))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from memenvs.checks import choices_for
 from memenvs.vln.graph import COLUMNS, STEP
-from memenvs.vln.worlds.base import Episode, Sights, World
+from memenvs.vln.worlds.base import Episode, GraphWorld, ViewpointContent
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse, make_house
 from memenvs.vln.worlds.procedural.texts import Clause, all_words, compile_clauses, tell
 
@@ -35,7 +35,7 @@ _TRIES = 8
 Path = tuple[int, ...]
 
 
-class ProceduralWorld(World):
+class ProceduralGraphWorld(GraphWorld):
     """Houses of a split, each with the same number of episodes; subclasses make these.
 
     Args:
@@ -88,22 +88,22 @@ class ProceduralWorld(World):
                 return (self._seeds.index(seed) * len(self._slots) + self._slots.index(slot)) * self._texts + text
         raise ValueError(f"no episode {id!r} in this split; ids look like {self.episode(0).id!r}")
 
-    def sights(self, house: int) -> Sights:
+    def viewpoint_content(self, house: int) -> ViewpointContent:
         """Rooms and things, seen within a room and from its doors."""
         found = self.houses[house]
         names = tuple((*spot.rooms, *(spot.thing or ("door",))) for spot in found.spots)
-        return Sights(names, found.seen)
+        return ViewpointContent(names, found.seen)
 
     @abstractmethod
     def _make(self, house: int, slot: int, text: int) -> Episode:
         """The episode of a house, a way and a text."""
 
 
-class Tours(ProceduralWorld):
+class Tours(ProceduralGraphWorld):
     """R2R in procedural houses: one, two or three shortest paths end to end, told by clauses. The id of one is `HOUSE-WAY_TEXT`, such as "1003-12_2".
 
     Args:
-        split: As `ProceduralWorld`.
+        split: As `ProceduralGraphWorld`.
         legs: Shortest paths in a way, 1 to 3, each of 4 to 6 edges and at least 5 m. The last of two crosses the first, so that what to do at a place
             depends on when one is there, or on whence one has come. The last of three makes moves again that were made before, one after the other,
             and then does something else, so that what is seen does not tell what to do there: one to three of them in half of the ways, where the

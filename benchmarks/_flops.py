@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-
-from memenvs.agents.memory.kernels import attention_cpu
 
 aten = torch.ops.aten
 
@@ -35,16 +33,6 @@ class Flops(TorchDispatchMode):
         self.skip = skip
         self.total = self.largest = 0
 
-    def __enter__(self) -> Self:
-        self._over_threads = attention_cpu._over_threads
-        attention_cpu._over_threads = self._narrow
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        attention_cpu._over_threads = self._over_threads
-
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         entry = OPERATIONS.get(func)
@@ -58,19 +46,6 @@ class Flops(TorchDispatchMode):
             if isinstance(each, Tensor):
                 self.largest = max(self.largest, each.untyped_storage().nbytes())
         return out
-
-    def _narrow(self, run: Callable[..., None], arrays: list[Any], count: int) -> None:
-        """Count in place of the compiled loops of narrow heads, then run them unless `skip`."""
-        backward = run is attention_cpu._backward
-        if backward or run is attention_cpu._forward:
-            q, _, _, first, last, sinks = arrays[:6]
-            pairs = int((last - first + 1 + sinks).sum()) * (q.shape[0] // first.shape[0])
-            self.total += (10 if backward else 4) * q.shape[1] * q.shape[3] * pairs
-            if self.skip:
-                for written in arrays[-3:] if backward else arrays[-2:]:
-                    written[...] = 0
-                return
-        self._over_threads(run, arrays, count)
 
 
 def _product(a: Tensor, b: Tensor, **_: Any) -> int:

@@ -31,7 +31,8 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
 from memenvs.agents.memory.chunking import Chunks
-from memenvs.agents.memory.reader import MemoryLayer, Tokens, _Chunked
+from memenvs.agents.memory.reader import MemoryLayer
+from memenvs.agents.memory.tokens import ChunkedTokens, Tokens
 from memenvs.agents.sat.model import BalletModel
 from memenvs.room_ballet.episodes import Episodes
 from memenvs.room_ballet.frames import frame_table
@@ -174,7 +175,7 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
     query = torch.randn(batch_size, queries, 128, requires_grad=True)
 
     def ours() -> Tensor:
-        return layer._read_chunks(layer.read_norm(query), tokens, _Chunked.of(tokens, chunks), 4)[0]
+        return layer.read_chunks(layer.read_norm(query), tokens, ChunkedTokens.of(tokens, chunks), 4)[0]
 
     def gather() -> Tensor:
         values = tokens.built().values
@@ -185,7 +186,7 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
     runs: dict[str, Callable[[], object]] = {
         "ours": lambda: ours().sum().backward(),
         "gather": lambda: gather().sum().backward(),
-        "flat": lambda: layer._read_flat(layer.read_norm(query).flatten(0, 1), tokens)[0].sum().backward(),
+        "flat": lambda: layer.read_all(layer.read_norm(query).flatten(0, 1), tokens)[0].sum().backward(),
     }
     seconds = in_turn(runs, dict.fromkeys(runs, turns))
     return {

@@ -21,7 +21,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -34,7 +34,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.algorithms.ppo import PREFILL_STEPS
 from memenvs.agents.memory import relic
-from memenvs.agents.memory.attention import ROWS_AT_ONCE
+from memenvs.agents.memory.attention import QUERY_BLOCK
 
 if __package__:
     from benchmarks._flops import Flops
@@ -96,22 +96,14 @@ SIZES = {
 
 # ------------------------------------------------------------------ closed forms
 
-#: Pairs of queries and keys that attention goes through: (queries, keys) -> pairs.
-Pairs = Callable[[int, int], float]
 
-
-def causal_pairs(queries: int, keys: int) -> float:
-    """What causal attention has to go through, aligned to the lower right."""
-    return queries * (keys - queries) + queries * (queries + 1) / 2
-
-
-def masked_pairs(queries: int, keys: int) -> float:
-    """What it goes through on a CPU, where queries are taken in blocks and a block's mask is a rectangle."""
+def attention_pairs(queries: int, keys: int) -> float:
+    """Query-key pairs that causal attention computes on a CPU, in blocks of queries with a rectangular mask."""
     if queries == 1:
         return keys
     if keys - queries <= 1:  # a dummy query makes it square
         return keys * (keys + 1) / 2
-    blocks = [(begin, min(queries, begin + ROWS_AT_ONCE)) for begin in range(0, queries, ROWS_AT_ONCE)]
+    blocks = [(begin, min(queries, begin + QUERY_BLOCK)) for begin in range(0, queries, QUERY_BLOCK)]
     return sum((end - begin) * (keys - queries + end) for begin, end in blocks)
 
 
@@ -121,12 +113,10 @@ class Cost:
 
     Attributes:
         size: Of the network.
-        pairs: How attention is counted.
         sinks: Keys besides the steps.
     """
 
     size: Size
-    pairs: Pairs = causal_pairs
     sinks: int = 1
 
     def forward(self, steps: int, past: int, last: int) -> tuple[float, float]:
@@ -134,7 +124,7 @@ class Cost:
         size, keys = self.size, self.sinks + past + steps
         matrices = size.token * steps + size.block * (size.layers - 1) * steps
         matrices += size.key_value * steps + (size.block - size.key_value) * last + size.heads_out * last
-        pairs = (size.layers - 1) * self.pairs(steps, keys) + self.pairs(last, keys)
+        pairs = (size.layers - 1) * attention_pairs(steps, keys) + attention_pairs(last, keys)
         return matrices, 4 * size.dim * pairs
 
     def step(self, past: int) -> float:
@@ -341,8 +331,8 @@ def count_step(size: Size, steps: int, past: int) -> int:
 def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str, Any]:
     """Updates counted at four positions of a rollout, over their closed forms, and the closed forms of the whole rollout."""
     size = SIZES[name]
-    narrow = size.dim // size.heads == 8  # such heads have compiled loops, which compute nothing in vain
-    cost, segment = Cost(size, causal_pairs if narrow else masked_pairs), steps // updates
+    cost = Cost(size)
+    segment = steps // updates
     ratios = {}
     for n in sorted({1, updates // 2, updates - 1, updates}):
         counted, end = count_update(size, steps, updates, scheme, n), n * segment

@@ -59,7 +59,7 @@ def attention_weights(memory: RelicMemory, x: StepInputs, state: State) -> Tenso
     clock = StepClock.read(x.episode_start, x.trial_start, state)
     past = int(-clock.trial_first[0, 0].clamp(max=0))
     filled = memory.sinks + past
-    rotation = memory._rotation(clock.episode_index) if memory.config.inter_episode else None
+    rotation = memory.rotation(clock.episode_index) if memory.config.inter_episode else None
     unseen = 0 if memory.config.inter_episode else past + int(clock.episode_first[0, 0])  # steps of earlier episodes
     h = memory.input(x.embedding) + F.embedding(1 + clock.episode_step, memory.positions)
     layers = []

@@ -1,4 +1,4 @@
-"""Memories by name: one table from a name to the class and its settings, each imported when first used."""
+"""Table of memories: name, class and settings, imported when first used."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def make_memory(name: str, input_dim: int, **kwargs: Any) -> Memory:
 
 
 def required_inputs(name: str, **kwargs: Any) -> tuple[str, ...]:
-    """Return `Memory.required_inputs` of the memory of that name with these settings, without making it.
+    """Return `Memory.required_inputs` of a memory with these settings, without making it.
 
     Raises:
         ValueError: As `make_memory`.

@@ -1,4 +1,8 @@
-"""Attention for every memory: one function that picks an exact and fast way for the device, the shapes and the mask."""
+"""Exact softmax attention for every memory: one function that suits device, shapes and mask.
+
+No path keeps anything of the size T x M. Causal attention needs no mask where queries and keys are square; elsewhere,
+a block of queries at a time shares one mask.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,20 @@ from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
 from torch.utils.checkpoint import checkpoint
 
-ROWS_AT_ONCE = 512
-"""Queries for which a mask may exist at one time."""
-NARROW_KEYS = {8: 1 << 62, 16: 768}
-"""Up to how many keys causal attention with heads of this width is faster in compiled loops than in matrix products, on a CPU."""
-
-
+QUERY_BLOCK = 512
+"""Queries for which a mask exists at one time."""
 FLEX_WIDTH = 16
-"""Heads of at least this width have kernels for windows on a GPU."""
+"""Least width of a head for which FlexAttention has kernels on a GPU."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A mask in which each query sees the sinks at the front and one run of keys.
+    """Mask in which each query attends to the sinks at the front and to one run of keys.
 
     Attributes:
         first: int64, (B, T); index of the first key of the run, counted with the sinks.
         last: int64, (B, T); index of its last key.
-        sinks: Keys at the front that every query sees; >= 0.
+        sinks: Keys at the front that every query attends to; >= 0.
     """
 
     first: Tensor
@@ -38,17 +38,17 @@ class Window:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Window | None = None) -> Tensor:
-    """Softmax attention with scale 1 / sqrt(head width).
+    """Compute softmax attention with scale 1 / sqrt(head width).
 
-    Causal means lower-right alignment: the last query sees every key, the one before it all but the last key, and so on. Sinks are
-    extra keys and values at the front and need no mask for it.
+    Causal attention is aligned to the lower right: the last query attends to every key, the one before it to all but
+    the last key, and so on. So sinks, which are extra keys and values at the front, need no mask.
 
     Args:
         q: float, (B, heads, T, width).
         k: float, (B, heads, M, width); M >= T if `causal`.
         v: float, (B, heads, M, width).
-        causal: Queries are the last T of the M steps and see nothing later.
-        mask: What a query sees: bool (B or 1, heads or 1, T, M), True where it sees, or a `Window`; instead of `causal`, not on top of it.
+        causal: Whether the queries are the last T of the M steps and attend to nothing later.
+        mask: bool (B or 1, heads or 1, T, M), True where a query attends, or a `Window`; not together with `causal`.
 
     Returns:
         float, (B, heads, T, width).
@@ -64,96 +64,104 @@ def attend(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, mask: Tensor | Wind
             f"causal attention needs at least as many keys as queries, got {queries} queries and {keys} keys"
         )
     if isinstance(mask, Window):
-        if _is_flexible(q):
+        if _has_flex_kernel(q):
             from memenvs.agents.memory.kernels.attention_gpu import flex_windows
 
             return flex_windows(q, k, v, mask.first, mask.last, mask.sinks)
-        return _narrow(q, k, v, mask) if _is_narrow(q, mask.sinks) else _windowed(q, k, v, mask)
-    if causal and queries > 1 and keys <= NARROW_KEYS.get(q.shape[-1], 0) and _is_narrow(q, 0):
-        last = torch.arange(keys - queries, keys)[None]
-        return _narrow(q, k, v, Window(torch.zeros_like(last), last))
+        return _attend_windows(q, k, v, mask)
     if not causal or queries == 1:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     if queries == keys:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    if queries == keys - 1:  # one dummy query in front makes it square
+    if queries == keys - 1:  # one dummy query in front makes it square, as with one sink
         return F.scaled_dot_product_attention(F.pad(q, (0, 0, 1, 0)), k, v, is_causal=True)[..., 1:, :]
     if q.is_cuda:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(queries, keys))
-    return _lower_right(q, k, v)
+    return _attend_lower_right(q, k, v)
 
 
-def _is_flexible(q: Tensor) -> bool:
-    """Whether FlexAttention can do it; for a single query a mask is small."""
+def _has_flex_kernel(q: Tensor) -> bool:
+    """True if FlexAttention can compute windows; for a single query a mask is small and serves."""
     return q.is_cuda and q.shape[-2] > 1 and q.shape[-1] >= FLEX_WIDTH and q.dtype != torch.float64
 
 
-def _is_narrow(q: Tensor, sinks: int) -> bool:
-    """Whether the compiled loops can do it."""
-    if q.device.type != "cpu" or q.dtype != torch.float32 or q.shape[-1] % 8 or sinks > 64:
-        return False
-    return not torch.is_autocast_enabled("cpu")
+def _query_blocks(queries: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of each block of at most `QUERY_BLOCK` queries."""
+    for begin in range(0, queries, QUERY_BLOCK):
+        yield begin, min(queries, begin + QUERY_BLOCK)
 
 
-def _narrow(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
-    """Attention in windows by compiled loops, which take seconds to compile when they are first used on a machine."""
-    from memenvs.agents.memory.kernels.attention_cpu import narrow_attention
-
-    return narrow_attention(q, k, v, window.first, window.last, window.sinks)
-
-
-def _row_blocks(rows: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of each block of at most `ROWS_AT_ONCE` rows."""
-    for begin in range(0, rows, ROWS_AT_ONCE):
-        yield begin, min(rows, begin + ROWS_AT_ONCE)
-
-
-def _lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _attend_lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention of the last T of M steps, a block of queries at a time.
 
-    All blocks take their mask from one, which autograd then keeps once: a mask for each would add up to T x M.
+    All blocks slice their mask from one, which autograd then keeps once: a mask per block would add up to T x M.
     """
     queries, keys = q.shape[-2], k.shape[-2]
-    rows = min(queries, ROWS_AT_ONCE)
+    rows = min(queries, QUERY_BLOCK)
     hidden = q.new_full((rows, keys), -torch.inf).triu(keys - rows + 1)  # of a block that ends with the last key
     parts = []
-    for begin, end in _row_blocks(queries):
-        seen = keys - queries + end  # keys that the last query of the block sees
-        mask = hidden[rows - (end - begin) :, keys - seen :]
-        parts.append(
-            F.scaled_dot_product_attention(q[..., begin:end, :], k[..., :seen, :], v[..., :seen, :], attn_mask=mask)
-        )
+    for begin, end in _query_blocks(queries):
+        visible = keys - queries + end  # keys that the last query of the block attends to
+        mask = hidden[rows - (end - begin) :, keys - visible :]
+        k_block, v_block = k[..., :visible, :], v[..., :visible, :]
+        parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], k_block, v_block, attn_mask=mask))
     return torch.cat(parts, dim=-2)
 
 
-def _windowed(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+def _attend_windows(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
     """Attention in windows, a block of queries at a time, whose mask is made again in the backward pass."""
     parts = []
-    for begin, end in _row_blocks(q.shape[-2]):
-        part = Window(window.first[:, begin:end], window.last[:, begin:end], window.sinks)
-        parts.append(checkpointed(_in_reach, q[..., begin:end, :], k, v, part))
+    for begin, end in _query_blocks(q.shape[-2]):
+        block = Window(window.first[:, begin:end], window.last[:, begin:end], window.sinks)
+        parts.append(checkpointed(_attend_block, q[..., begin:end, :], k, v, block))
     return torch.cat(parts, dim=-2)
 
 
-def _in_reach(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
-    """Attention of some queries to the keys that one of them can reach."""
-    sinks, low, high = window.sinks, int(window.first.min()), int(window.last.max()) + 1
+def _attend_block(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
+    """Attention of a block of queries to the keys that one of them can reach."""
+    sinks = window.sinks
+    low, high = int(window.first.min()), int(window.last.max()) + 1
     reach = torch.arange(low, high, device=q.device)
-    mask = (reach >= window.first[..., None]) & (reach <= window.last[..., None])  # (B, rows, reach)
-    mask = F.pad(mask, (sinks, 0), value=True)[:, None]
+    mask = (reach >= window.first[..., None]) & (reach <= window.last[..., None])  # (B, queries, reach)
+    mask = F.pad(mask, (sinks, 0), value=True)[:, None]  # (B, 1, queries, sinks + reach)
     k, v = (torch.cat([x[..., :sinks, :], x[..., low:high, :]], dim=-2) for x in (k, v))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def checkpointed(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function returns; for the backward pass only its arguments are kept and the rest is computed again."""
-    if not torch.is_grad_enabled():
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the last axis, of the scores that the mask lets through.
+
+    A row without any score is 0, not NaN.
+
+    Args:
+        scores: float, (..., M).
+        mask: bool, broadcast to `scores`; True where a score takes part; None for all.
+
+    Returns:
+        float, (..., M); exactly 0 where the mask is False.
+    """
+    if mask is None:
+        return scores.softmax(-1)
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
+
+
+def checkpointed(function: Callable[..., Any], *args: Any, when: bool = True) -> Any:
+    """Call a function and keep only its arguments for the backward pass.
+
+    The backward pass computes the rest again.
+
+    Args:
+        function: Anything without random numbers.
+        *args: Its arguments.
+        when: False calls it plainly.
+    """
+    if not when or not torch.is_grad_enabled():
         return function(*args)
     return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair (x[i], x[i + width / 2]) of every head by its angle.
+    """Rotate each pair (x[i], x[i + width / 2]) of every head by its angle.
 
     Args:
         x: float, (B, T, parts, heads, width).
@@ -166,11 +174,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     Source:
         Su et al., "RoFormer", 2021, in the half-split form.
     """
-    if x.device.type == "cpu" and x.dtype == cos.dtype == torch.float32:
-        from memenvs.agents.memory.kernels.attention_cpu import RotaryEmbedding
-
-        turned: Tensor = RotaryEmbedding.apply(x, cos, sin)
-        return turned
-    cos, sin = cos[:, :, None, None].to(x.dtype), sin[:, :, None, None].to(x.dtype)
+    cos = cos[:, :, None, None].to(x.dtype)  # (B, T, 1, 1, width / 2)
+    sin = sin[:, :, None, None].to(x.dtype)
     low, high = x.chunk(2, dim=-1)
     return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)

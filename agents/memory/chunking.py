@@ -1,4 +1,4 @@
-"""Chunks of memory tokens for hierarchical reading: tokens of one stretch of time, or of one place."""
+"""Chunks of memory tokens for hierarchical reading: of one stretch of time or one place."""
 
 from __future__ import annotations
 
@@ -13,67 +13,72 @@ from memenvs.checks import check_int
 
 @dataclass(frozen=True)
 class Chunks:
-    """Which tokens belong together; each is in one chunk at most.
+    """Tokens that belong together; each is in one chunk at most.
 
     Attributes:
         index: int64, (B, C, n); tokens of each chunk, 0 where a chunk has fewer.
-        mask: bool, (B, C, n); whether there is a token.
+        mask: bool, (B, C, n); True where there is a token.
     """
 
     index: Tensor
     mask: Tensor
 
 
-def chunks_by_time(held: Tensor, size: int) -> Chunks:
-    """The tokens in memory in their order, cut into runs of `size`, the last of which may be shorter.
+def chunks_by_time(in_memory: Tensor, size: int) -> Chunks:
+    """Cut the tokens in memory into chunks of `size`; the last may be shorter.
 
     Args:
-        held: bool, (B, N); which tokens are in memory.
+        in_memory: bool, (B, N).
         size: n, >= 1.
     """
     check_int("chunk", size)
-    return chunks_by_key((held.cumsum(1) - 1) // size, held, size)
+    return chunks_by_key((in_memory.cumsum(1) - 1) // size, in_memory, size)
 
 
-def chunks_by_place(places: Tensor, held: Tensor, size: int) -> Chunks:
-    """The tokens of each place in their order, cut into runs of `size`, the last of each place may be shorter.
+def chunks_by_place(places: Tensor, in_memory: Tensor, size: int) -> Chunks:
+    """Cut the tokens of each place into chunks of `size`; the last may be shorter.
 
     Args:
         places: int, (B, N).
-        held: bool, (B, N); which tokens are in memory.
+        in_memory: bool, (B, N).
         size: n, >= 1.
     """
     check_int("chunk", size)
-    key = places.long() * held.shape[1] + ranks_within(places, held) // size
-    return chunks_by_key(key, held, size)
+    key = places.long() * in_memory.shape[1] + ranks_within(places, in_memory) // size
+    return chunks_by_key(key, in_memory, size)
 
 
-def chunks_by_key(keys: Tensor, held: Tensor, size: int) -> Chunks:
-    """Tokens with the same key, in the order of keys.
+def chunks_by_key(keys: Tensor, in_memory: Tensor, size: int) -> Chunks:
+    """Group tokens with the same key; chunks are in the order of keys.
 
     Args:
         keys: int64, (B, N); at most `size` tokens in memory share one.
-        held: bool, (B, N); which tokens are in memory.
+        in_memory: bool, (B, N).
         size: n.
     """
     batch, tokens = keys.shape
-    keys = keys.masked_fill(~held, torch.iinfo(keys.dtype).max)
+    keys = keys.masked_fill(~in_memory, torch.iinfo(keys.dtype).max)  # tokens that are not in memory go last
     keys, order = keys.sort(dim=1, stable=True)
-    there = held.gather(1, order)
-    number = F.pad((keys[:, 1:] != keys[:, :-1]).cumsum(1), (1, 0))
-    slot = torch.arange(tokens, device=keys.device)
-    begins = torch.where(F.pad(keys[:, 1:] != keys[:, :-1], (1, 0), value=True), slot, 0).cummax(1).values
-    count = max(1, int((number.masked_fill(~there, -1)).max()) + 1) if tokens else 1
-    target = torch.where(there, number * size + slot - begins, count * size)
-    room = order.new_zeros(batch, count * size + 1).scatter(1, target, order)[:, :-1]
-    mask = there.new_zeros(batch, count * size + 1).scatter(1, target, True)[:, :-1]
-    return Chunks(room.unflatten(1, (count, size)), mask.unflatten(1, (count, size)))
+    exists = in_memory.gather(1, order)
+    chunk = F.pad((keys[:, 1:] != keys[:, :-1]).cumsum(1), (1, 0))  # (B, N): number of the chunk of each sorted token
+    rank = torch.arange(tokens, device=keys.device) - _first_of_run(keys)  # place within the chunk
+    count = max(1, int(chunk.masked_fill(~exists, -1).max()) + 1) if tokens else 1
+    slot = torch.where(exists, chunk * size + rank, count * size)  # one slot more for what is not in memory
+    index = order.new_zeros(batch, count * size + 1).scatter(1, slot, order)[:, :-1]
+    mask = exists.new_zeros(batch, count * size + 1).scatter(1, slot, True)[:, :-1]
+    return Chunks(index.unflatten(1, (count, size)), mask.unflatten(1, (count, size)))
 
 
-def ranks_within(keys: Tensor, held: Tensor) -> Tensor:
-    """How many tokens in memory with the same key come before each, int64 (B, N); args as in `chunks_by_key`."""
-    keys = keys.long().masked_fill(~held, -1)
+def ranks_within(keys: Tensor, in_memory: Tensor) -> Tensor:
+    """Count the earlier tokens with the same key, int64 (B, N); args as in `chunks_by_key`."""
+    keys = keys.long().masked_fill(~in_memory, -1)
     ordered, order = keys.sort(dim=1, stable=True)
-    slot = torch.arange(keys.shape[1], device=keys.device).expand_as(keys)
-    begins = torch.where(F.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True), slot, 0).cummax(1).values
-    return torch.empty_like(order).scatter_(1, order, slot - begins)
+    position = torch.arange(keys.shape[1], device=keys.device).expand_as(keys)
+    return torch.empty_like(order).scatter_(1, order, position - _first_of_run(ordered))
+
+
+def _first_of_run(ordered: Tensor) -> Tensor:
+    """Position at which the run of equal keys around each sorted key begins, int64 (B, N)."""
+    position = torch.arange(ordered.shape[1], device=ordered.device)
+    is_first = F.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0), value=True)
+    return torch.where(is_first, position, 0).cummax(1).values

@@ -1,4 +1,4 @@
-"""Which trial, episode and step of an episode each step of a batch of sequences is."""
+"""Trial, episode and step of an episode of each step of a batch of sequences."""
 
 from __future__ import annotations
 
@@ -10,14 +10,30 @@ from torch import Tensor
 from memenvs.agents.memory.base import State
 
 
+def last_reset(resets: Tensor, past: Tensor) -> Tensor:
+    """Index of the newest reset up to and with each step.
+
+    Args:
+        resets: bool, (B, T).
+        past: int64, (B,); steps since the last reset before the first of the T steps.
+
+    Returns:
+        int64, (B, T); counted from the first of the T steps, so -`past` where none of them has reset yet.
+    """
+    now = torch.arange(resets.shape[1], device=resets.device)
+    index = torch.where(resets, now, -1).cummax(1).values
+    return torch.where(index >= 0, index, -past[:, None])
+
+
 @dataclass(frozen=True)
 class StepClock:
-    """Where T steps of B sequences lie, given what came before them.
+    """Counters of T steps of B sequences, given what came before them.
 
     Attributes:
         episode_index: int64, (B, T); 1 in the first episode of a trial.
         episode_step: int64, (B, T); steps since the start of the episode; 0 at its first step.
-        trial_first: int64, (B, T); the step at which the trial began, counted from the first of the T steps; negative if earlier.
+        trial_first: int64, (B, T); step at which the trial began, counted from the first of the T steps; negative if
+            earlier.
         episode_first: int64, (B, T); the same for the episode.
     """
 
@@ -28,34 +44,35 @@ class StepClock:
 
     @staticmethod
     def read(episode_start: Tensor, trial_start: Tensor, before: State | None = None) -> StepClock:
-        """The clock of T steps.
+        """Count T steps.
 
         Args:
             episode_start: bool, (B, T).
             trial_start: bool, (B, T); the start of a trial is also one of an episode.
-            before: Counters as `after` gives them; None, or a length of 0, is a trial that starts with the first step.
+            before: Counters from `after`; None, or a length of 0, is a trial that starts with the first step.
         """
         batch, steps = trial_start.shape
         if before is None:
             before = StepClock.zeros(batch, trial_start.device)
-        length = before["length"][:, None]
-        trial_start = torch.cat([trial_start[:, :1] | (length == 0), trial_start[:, 1:]], dim=1)
+        length = before["length"]
+        trial_start = torch.cat([trial_start[:, :1] | (length[:, None] == 0), trial_start[:, 1:]], dim=1)
         episode_start = episode_start | trial_start
+        trial_first = last_reset(trial_start, length)
+        episode_first = last_reset(episode_start, before["episode_step"])
         now = torch.arange(steps, device=trial_start.device)
-        trial = torch.where(trial_start, now, -1).cummax(1).values
-        episode = torch.where(episode_start, now, -1).cummax(1).values
-        episode_first = torch.where(episode >= 0, episode, -before["episode_step"][:, None])
-        count = episode_start.cumsum(1)
-        before_trial = torch.where(
-            trial >= 0, count.gather(1, trial.clamp(min=0)) - 1, -before["episode_index"][:, None]
+        episodes = episode_start.cumsum(1)
+        # episodes of the T steps that belong to an earlier trial; negative: episodes of this trial before the T steps
+        earlier = torch.where(
+            trial_first >= 0, episodes.gather(1, trial_first.clamp(min=0)) - 1, -before["episode_index"][:, None]
         )
-        return StepClock(
-            count - before_trial, now - episode_first, torch.where(trial >= 0, trial, -length), episode_first
-        )
+        return StepClock(episodes - earlier, now - episode_first, trial_first, episode_first)
 
     @staticmethod
     def zeros(batch: int, device: torch.device) -> State:
-        """Counters before the first step, int64 (B,) each: steps of the trial, index of the episode, steps of the episode."""
+        """Counters before the first step, int64 (B,) each.
+
+        `length` counts steps of the trial, `episode_index` its episodes, `episode_step` steps of the episode.
+        """
         return {
             name: torch.zeros(batch, dtype=torch.long, device=device)
             for name in ("length", "episode_index", "episode_step")

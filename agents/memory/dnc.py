@@ -1,4 +1,4 @@
-"""A differentiable neural computer: a recurrent network that writes to cells of its own and reads them by content and in the order of writing."""
+"""Differentiable neural computer: an LSTM that writes to memory cells and reads them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch.linalg import vecdot
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
-from memenvs.agents.memory.kernels.dnc_cpu import SMALL, DNCSequence
-from memenvs.agents.memory.recurrent import ResetOn, stretches
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
 from memenvs.checks import check_fields, check_int, choices_for
 
 TaskOn = Literal["first", "every"]
+SMALL = 1e-6
+"""Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +25,16 @@ class DNCConfig:
     """Settings of a differentiable neural computer.
 
     Attributes:
-        hidden_dim: Width of the controller's hidden state; >= 1.
+        hidden_dim: Width H of the controller's hidden state; >= 1.
         cells: Cells of the memory, N; >= 1.
-        cell_dim: Width of a cell, W; >= 1.
-        read_heads: Reads of a step, R; >= 1. There is one write.
-        links: Whether it keeps in which order cells were written, N x N numbers a sequence: the most costly part. Without, reads are by
+        cell_dim: Width W of a cell; >= 1.
+        read_heads: Read heads, R; >= 1. There is one write head.
+        links: Whether temporal links are kept: N x N numbers per sequence, the most costly part. Without, reads are by
             content alone.
-        checkpoint: While learning, only the state before every so many steps is kept, and what is between is computed again in the backward
-            pass: of T steps T / `checkpoint` states and `checkpoint` whole steps are in memory at a time; >= 1; None keeps all steps.
-        reset_on: What empties the memory: the start of a trial or of an episode.
+        checkpoint: Stride of the states that are kept while learning; steps between them are computed again in the
+            backward pass. Of T steps, T / `checkpoint` states and `checkpoint` whole steps are in memory at a time;
+            >= 1; None keeps all steps.
+        reset_on: Start that empties the memory: of a trial or of an episode.
     """
 
     hidden_dim: int = 128
@@ -52,7 +53,10 @@ class DNCConfig:
 
     @property
     def interface_parts(self) -> dict[str, int]:
-        """Numbers of each part of the interface vector, in order: R W + 3 W + 5 R + 3 in all; without links there are no read modes, 3 R fewer."""
+        """Width of each part of the interface vector, in order.
+
+        R W + 3 W + 5 R + 3 in all, 3 R fewer without links.
+        """
         heads, width = self.read_heads, self.cell_dim
         parts = {
             "read_keys": heads * width,
@@ -69,18 +73,27 @@ class DNCConfig:
 
 
 class DNCMemory(Memory):
-    """An LSTM with cells beside it, which hears what was read at the step before; features are its hidden state and the reads.
+    """DNC: h_t = LSTM([x_t; r_{t-1}]), interface W h_t, one write, R reads; features [h_t; r_t].
 
-    At each step the hidden state makes an interface vector: what to write, where (the cell that is most like a key, or one that is free),
-    what to erase, which cells that were read are free again, and for each read head whether it goes to the cells most like a key, or to those
-    written just before or just after the ones it read last. Everything is zero at the start.
+    It reads by content and by order of writing. With write weights w, erase vector e, write vector v, usage u, read
+    weights a_i and free gates f_i:
+
+        u_t = (u + w - u w) prod_i (1 - f_i a_i)                         usage, of the write before
+        w_t = g_w (g_a alloc(u_t) + (1 - g_a) content(M, k_w))           a free cell, or the one most like a key
+        M_t = M (1 - w_t e^T) + w_t v^T                                  erase and write
+        L_t[i, j] = (1 - w_t[i] - w_t[j]) L[i, j] + w_t[i] p[j]          i was written right after j; p: precedence
+        a_i = m_1 L_t^T a_i + m_2 content(M_t, k_i) + m_3 L_t a_i        backward, by content, forward
+        r_i = M_t^T a_i                                                  read vectors
+
+    Everything is zero at the start.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, links or none, how much is kept while learning.
+        config: Sizes, links or none, states kept while learning.
 
     Source:
-        Graves et al., "Hybrid computing using a neural network with dynamic external memory", 2016, methods; sizes of the SAT article, D.6.
+        Graves et al., "Hybrid computing using a neural network with dynamic external memory", 2016, methods; sizes of
+        the SAT paper, D.6.
     """
 
     def __init__(self, input_dim: int, config: DNCConfig) -> None:
@@ -93,24 +106,28 @@ class DNCMemory(Memory):
 
     @torch.no_grad()
     def sharpen(self) -> None:
-        """Lets each step be written to a free cell, and what is most like it be read, from the start.
+        """Start with writes to free cells and with reads of what is most like the input.
 
-        With PyTorch's initial weights writes go half to all cells and reads are the mean of all of them, so that there is nothing to tell apart, and
-        what is worth writing is learned late or not at all. Here keys are made by the weights that make what is written.
+        With PyTorch's initial weights, writes go half to all cells and reads are the mean of all of them. Nothing can
+        be distinguished then, and what is worth writing is learned late or not at all. Here, keys start with the
+        weights that make the write vector.
         """
-        parts = self._parts(torch.arange(self.interface.out_features))
+        parts = self._split(torch.arange(self.interface.out_features))
         weight, bias = self.interface.weight, self.interface.bias
         for keys in (parts["write_key"], *parts["read_keys"].chunk(self.config.read_heads)):
-            weight[keys], bias[keys] = weight[parts["write_vector"]], bias[parts["write_vector"]]
+            weight[keys] = weight[parts["write_vector"]]
+            bias[keys] = bias[parts["write_vector"]]
         for name in ("read_strengths", "write_strength"):
             bias[parts[name]] += 8.0  # a cosine of 1 then weighs e^9 times as much as one of 0
         for name in ("write_gate", "allocation_gate"):
             bias[parts[name]] += 3.0  # a sigmoid of 0.95
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Zeros: `hidden`, `cell` (B, H), `memory` (B, N, W), `usage`, `written` (B, N), `read` (B, R, N), `reads` (B, R W).
+        """Return zeros; see `Memory.initial_state`.
 
-        With links also `precedence` (B, N) and `link` (B, N, N).
+        `hidden`, `cell` (B, H), `memory` (B, N, W), `usage`, `written` (B, N), `read` (B, R, N), `reads` (B, R W);
+        `written` and `read` are weights of the last write and reads. With links also `precedence` (B, N) and `link`
+        (B, N, N).
         """
         config, like = self.config, self.interface.weight
         cells, heads = config.cells, config.read_heads
@@ -129,21 +146,22 @@ class DNCMemory(Memory):
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """One step of every sequence, without gradient; see `Memory.step`."""
+        """Act: one step of every sequence, without gradient; see `Memory.step`."""
         features, after = self(x, state)
         return features[:, 0], after
 
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        """T steps, one after the other, in the precision of the weights; see `Memory.forward`."""
+        """Learn: T steps in turn, in the precision of the weights; see `Memory.forward`."""
         batch, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
-        resets = x.trial_start if self.config.reset_on == "trial" else x.trial_start | x.episode_start
+        resets = x.resets(self.config.reset_on)
+        stride = self.config.checkpoint if torch.is_grad_enabled() else None
         features = []
         with torch.autocast(x.embedding.device.type, enabled=False):
             embedding = x.embedding.to(self.interface.weight.dtype)
-            for begin, end in stretches(steps, self.config.checkpoint if torch.is_grad_enabled() else None):
+            for begin, end in step_ranges(steps, stride):
                 part = embedding[:, begin:end], resets[:, begin:end], state
                 if end - begin < steps:
                     new, state = checkpoint(self._run, *part, use_reentrant=False, preserve_rng_state=False)
@@ -153,63 +171,49 @@ class DNCMemory(Memory):
         return torch.cat(features, 1)[:, steps - kept :], state
 
     def _run(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
-        """Some steps: embedding (B, T, D_in), resets bool (B, T); features (B, T, D), and the state after them."""
-        is_compiled = embedding.device.type == "cpu" and embedding.dtype == torch.float32 and not self.config.links
-        if is_compiled and not bool(resets[:, 1:].any()):
-            return self._scan(embedding, state if not bool(resets.any()) else _emptied(state, resets[:, 0]))
+        """Run some steps: embedding (B, T, D_in), resets bool (B, T); features (B, T, D), and the state after them."""
         features = []
         for t, any_reset in enumerate(resets.any(0).tolist()):
             if any_reset:
-                state = _emptied(state, resets[:, t])
+                keep = ~resets[:, t]
+                state = {name: value * keep.view(-1, *[1] * (value.dim() - 1)) for name, value in state.items()}
             state = self._advance(embedding[:, t], state)
             features.append(torch.cat([state["hidden"], state["reads"]], -1))
         return torch.stack(features, 1), state
 
-    def _scan(self, embedding: Tensor, state: State) -> tuple[Tensor, State]:
-        """The same in compiled passes, without links and resets."""
-        names, hidden = ("cell", "memory", "usage", "written", "read"), self.config.hidden_dim
-        controller, told = self.controller, torch.cat([state["hidden"], state["reads"]], -1)
-        weights = controller.weight_ih, controller.weight_hh, controller.bias_ih, controller.bias_hh
-        features, *after = DNCSequence.apply(
-            embedding, told, *(state[name] for name in names), *weights, self.interface.weight, self.interface.bias
-        )
-        last = {"hidden": features[:, -1, :hidden], "reads": features[:, -1, hidden:]}
-        return features, dict(zip(names, after, strict=True)) | last
-
     def _advance(self, x: Tensor, state: State) -> State:
-        """The state after a step that brings x, float (B, D_in)."""
+        """Return the state after one step; x is float, (B, D_in)."""
         config, memory, read = self.config, state["memory"], state["read"]
         hidden, cell = self.controller(torch.cat([x, state["reads"]], -1), (state["hidden"], state["cell"]))
-        part = self._parts(self.interface(hidden))
+        part = self._split(self.interface(hidden))
 
-        freed = (part["free_gates"].sigmoid()[..., None] * read).neg().add(1.0).prod(1)
-        usage = (state["usage"] + state["written"] - state["usage"] * state["written"]) * freed
+        # usage: up by the write before, down where a free gate releases cells that were read
+        retention = (part["free_gates"].sigmoid()[..., None] * read).neg().add(1.0).prod(1)  # (B, N)
+        usage = (state["usage"] + state["written"] - state["usage"] * state["written"]) * retention
+
+        # write
         by_content = content_addressing(memory, part["write_key"][:, None], oneplus(part["write_strength"]))[:, 0]
         to_free = part["allocation_gate"].sigmoid()
-        written = part["write_gate"].sigmoid() * (to_free * allocation(usage) + (1.0 - to_free) * by_content)
+        written = part["write_gate"].sigmoid() * (to_free * allocation(usage) + (1.0 - to_free) * by_content)  # (B, N)
         memory = MemoryWrite.apply(memory, written, part["erase"].sigmoid(), part["write_vector"])
         after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "written": written}
 
-        keys = part["read_keys"].unflatten(-1, (config.read_heads, config.cell_dim))
-        new_read = content_addressing(memory, keys, oneplus(part["read_strengths"]))
+        # read
+        keys = part["read_keys"].unflatten(-1, (config.read_heads, config.cell_dim))  # (B, R, W)
+        new_read = content_addressing(memory, keys, oneplus(part["read_strengths"]))  # (B, R, N)
         if config.links:
             precedence = state["precedence"]
             link = TemporalLink.apply(state["link"], precedence, written)
             after |= {"link": link, "precedence": precedence * (1.0 - written.sum(-1, keepdim=True)) + written}
             modes = part["read_modes"].unflatten(-1, (config.read_heads, 3)).softmax(-1)
-            backward, content, forward = modes[..., None].unbind(2)
+            backward, content, forward = modes[..., None].unbind(2)  # (B, R, 1) each
             new_read = backward * (read @ link) + content * new_read + forward * (read @ link.transpose(1, 2))
         return after | {"read": new_read, "reads": (new_read @ memory).flatten(1)}
 
-    def _parts(self, interface: Tensor) -> dict[str, Tensor]:
-        """Numbers of each part of an interface vector (..., I), by name."""
+    def _split(self, interface: Tensor) -> dict[str, Tensor]:
+        """Split an interface vector (..., I) into its parts, by name."""
         sizes = self.config.interface_parts
         return dict(zip(sizes, interface.split(list(sizes.values()), -1), strict=True))
-
-
-def _emptied(state: State, resets: Tensor) -> State:
-    """The state with zeros where it is reset, bool (B,)."""
-    return {name: value * ~resets.view(-1, *[1] * (value.dim() - 1)) for name, value in state.items()}
 
 
 def oneplus(x: Tensor) -> Tensor:
@@ -218,7 +222,7 @@ def oneplus(x: Tensor) -> Tensor:
 
 
 def content_addressing(memory: Tensor, keys: Tensor, strengths: Tensor) -> Tensor:
-    """Weights of cells by how much they are like a key: softmax over cells of strength x cosine.
+    """Weigh cells by similarity to a key: softmax over cells of strength x cosine.
 
     Args:
         memory: float, (B, N, W).
@@ -233,9 +237,10 @@ def content_addressing(memory: Tensor, keys: Tensor, strengths: Tensor) -> Tenso
 
 
 def allocation(usage: Tensor) -> Tensor:
-    """Weights of cells by how free they are: (1 - u) of the least used, and of each other one that times the usages of all less used ones.
+    """Weigh cells by how free they are.
 
-    Of cells that are used equally the first comes first.
+    a[phi_j] = (1 - u[phi_j]) prod_{i < j} u[phi_i], with phi sorted by usage. Of cells that are used equally, the
+    first comes first.
 
     Args:
         usage: float, (B, N), 0 ... 1.
@@ -249,99 +254,101 @@ def allocation(usage: Tensor) -> Tensor:
 
 
 class MemoryWrite(torch.autograd.Function):
-    """The cells after a write, M <- M (1 - w e') + w v'.
+    """Write to the cells, M <- M (1 - w e^T) + w v^T.
 
-    By hand, as `TemporalLink`: the backward pass needs M alone, and not the factor before it, which is as large.
+    The backward pass is by hand, as in `TemporalLink`: it needs M alone, and not the factor before it, which is as
+    large.
     """
 
     @staticmethod
     def forward(ctx: Any, memory: Tensor, written: Tensor, erase: Tensor, vector: Tensor) -> Tensor:
-        """The new cells.
+        """Return the new cells.
 
         Args:
             ctx: Of autograd.
-            memory: float, (B, N, W); before the write.
-            written: float, (B, N); weights of the write.
-            erase: float, (B, W), 0 ... 1; how much is taken from each part of a cell.
-            vector: float, (B, W); what is added.
+            memory: float, (B, N, W); M, before the write.
+            written: float, (B, N); w, weights of the write.
+            erase: float, (B, W), 0 ... 1; e.
+            vector: float, (B, W); v.
 
         Returns:
             float, (B, N, W).
         """
         ctx.save_for_backward(memory, written, erase, vector)
-        return _left(written, erase).mul_(memory).addcmul_(written[..., None], vector[:, None])
+        return _erase_factor(written, erase).mul_(memory).addcmul_(written[..., None], vector[:, None])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Gradients of cells, weights, what is erased and what is added."""
+        """Return the gradients of M, w, e and v."""
         memory, written, erase, vector = ctx.saved_tensors
-        of_factor = gradient * memory
-        of_written = vecdot(gradient, vector[:, None]) - vecdot(of_factor, erase[:, None])
-        of_erase, of_vector = -(written[:, None] @ of_factor)[:, 0], (written[:, None] @ gradient)[:, 0]
-        return _left(written, erase).mul_(gradient), of_written, of_erase, of_vector
+        grad_factor = gradient * memory  # of the erase factor, (B, N, W)
+        grad_written = vecdot(gradient, vector[:, None]) - vecdot(grad_factor, erase[:, None])
+        grad_erase = -(written[:, None] @ grad_factor)[:, 0]
+        grad_vector = (written[:, None] @ gradient)[:, 0]
+        return _erase_factor(written, erase).mul_(gradient), grad_written, grad_erase, grad_vector
 
 
-def _left(written: Tensor, erase: Tensor) -> Tensor:
-    """1 - w e', float (B, N, W): how much of each number a write leaves."""
+def _erase_factor(written: Tensor, erase: Tensor) -> Tensor:
+    """1 - w e^T, float (B, N, W): the share of each number that a write leaves."""
     return (written[..., None] * erase[:, None]).neg_().add_(1.0)
 
 
 class TemporalLink(torch.autograd.Function):
-    """How much each cell i was written right after each cell j, after one more write; zero on the diagonal.
+    """Update the links, L[i, j] <- (1 - w[i] - w[j]) L[i, j] + w[i] p[j], zero on the diagonal.
 
-    L[i, j] <- (1 - w[i] - w[j]) L[i, j] + w[i] p[j]. By hand because L is most of the state: the backward pass needs L alone, and not the
-    factor before it, which is as large.
+    L is most of the state. The backward pass is by hand because it needs L alone, and not the factor before it, which
+    is as large.
     """
 
     @staticmethod
     def forward(ctx: Any, link: Tensor, precedence: Tensor, written: Tensor) -> Tensor:
-        """The new links.
+        """Return the new links.
 
         Args:
             ctx: Of autograd.
-            link: float, (B, N, N); before the write.
-            precedence: float, (B, N); how much each cell was the last one written to before it.
-            written: float, (B, N); weights of the write.
+            link: float, (B, N, N); L, before the write.
+            precedence: float, (B, N); p, how much each cell was the last one written to.
+            written: float, (B, N); w, weights of the write.
 
         Returns:
             float, (B, N, N).
         """
         ctx.save_for_backward(link, precedence, written)
-        new = _kept(written).mul_(link).addcmul_(written[:, :, None], precedence[:, None])
+        new = _link_factor(written).mul_(link).addcmul_(written[:, :, None], precedence[:, None])
         new.diagonal(dim1=1, dim2=2).zero_()
         return new
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of links, precedence and written."""
+        """Return the gradients of L, p and w."""
         link, precedence, written = ctx.saved_tensors
         gradient = gradient.clone()
         gradient.diagonal(dim1=1, dim2=2).zero_()
-        of_factor = gradient * link
-        of_written = vecdot(gradient, precedence[:, None]) - of_factor.sum(1) - of_factor.sum(2)
-        of_precedence = (written[:, None] @ gradient)[:, 0]
-        return gradient.mul_(_kept(written)), of_precedence, of_written
+        grad_factor = gradient * link  # of 1 - w[i] - w[j], (B, N, N)
+        grad_written = vecdot(gradient, precedence[:, None]) - grad_factor.sum(1) - grad_factor.sum(2)
+        grad_precedence = (written[:, None] @ gradient)[:, 0]
+        return gradient.mul_(_link_factor(written)), grad_precedence, grad_written
 
 
-def _kept(written: Tensor) -> Tensor:
-    """1 - w[i] - w[j], float (B, N, N): how much of a link a write leaves."""
+def _link_factor(written: Tensor) -> Tensor:
+    """1 - w[i] - w[j], float (B, N, N): the share of a link that a write leaves."""
     return (1.0 - written)[:, :, None] - written[:, None]
 
 
 class DNCReader(nn.Module):
-    """A DNC that reads the frames of an episode one after the other and then the query; it hears of the task at the start or at every step.
+    """A DNC over the frames of an episode and then the query, given the task.
 
     Args:
-        dim: Width of frame tokens and queries, D.
-        task_dim: Width of the task vector, G.
-        task: "first": the task vector, mapped to width D, comes before the frames as one step more; "every": it is appended to every frame and to the
-            query.
+        dim: Width D of frame tokens and queries.
+        task_dim: Width G of the task vector.
+        task: "first": the task vector, mapped to width D, is one more step before the frames; "every": it is appended
+            to every frame and to the query.
         config: Of the DNC.
 
     Attributes:
-        output_dim: Width of what it gives.
+        output_dim: Width of its output.
 
     Raises:
         ValueError: `task` is none of these.
@@ -359,7 +366,7 @@ class DNCReader(nn.Module):
         self.output_dim = self.memory.output_dim
 
     def forward(self, tokens: Tensor, query: Tensor, task: Tensor) -> Tensor:
-        """What the DNC holds after the query.
+        """Return the features of the DNC after the query.
 
         Args:
             tokens: float, (B, T, D); frames in order of time.

@@ -1,17 +1,17 @@
-"""A recurrent network that reads from the newest steps by attention: the Feedback Recurrent Memory Q-Network."""
+"""Feedback Recurrent Memory Q-Network (FRMQN): an LSTM that reads the newest steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.attention import masked_softmax
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
+from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
-from memenvs.agents.memory.recurrent import ResetOn, stretches
 from memenvs.agents.memory.step_log import append, empty_log, view_log
 from memenvs.checks import check_fields, check_int
 
@@ -23,10 +23,11 @@ class FRMQNConfig:
     """Settings of FRMQN.
 
     Attributes:
-        dim: Width of keys, values, hidden state and features; even, >= 2.
-        capacity: How many of the newest steps before the present one are read; >= 1.
-        reset_on: What empties the memory: the start of a trial or of an episode.
-        bptt: Steps after which gradients through the recurrent network stop, counted from the first step that is learned from; >= 1; None never.
+        dim: Width D of keys, values, hidden state and features; even, >= 2.
+        capacity: Newest steps before the present one that are read; >= 1.
+        reset_on: Start that empties the memory: of a trial or of an episode.
+        bptt: Steps after which gradients through the recurrent network stop, counted from the first step that is
+            learned from; >= 1; None never.
     """
 
     dim: int = 128
@@ -43,19 +44,39 @@ class FRMQNConfig:
         check_int("bptt", self.bptt, or_none=True)
 
 
-class FRMQNMemory(Memory):
-    """An LSTM that hears what it read at the step before, and reads keys and values of the newest steps before the present one.
+class _Bank(NamedTuple):
+    """Keys and values of earlier steps and of the T steps, and the slots that each of the T steps reads.
 
-    h_t = LSTM(psi_t, [h_{t-1}; o_{t-1}]), o_t = softmax(h_t K') V without a scale, zero while there is nothing to read; features are
-    W h_t + o_t, the second half of them rectified. psi = FC(embedding); keys and values are linear maps of it. It begins as an LSTM whose
-    hidden state are the features: what is read is 0 (weights of values), W is 1.
+    Attributes:
+        keys: float, (B, M, D).
+        values: float, (B, M, D).
+        past: Slots of earlier steps, M - T.
+        first: int64, (B, T); first slot that a step reads; it reads up to the slot before its own.
+    """
+
+    keys: Tensor
+    values: Tensor
+    past: int
+    first: Tensor
+
+
+class FRMQNMemory(Memory):
+    """LSTM whose input includes what it read at the step before, by attention to earlier steps.
+
+        psi_t = W_p x_t,  k_t = W_k psi_t,  v_t = W_v psi_t
+        h_t = LSTM([psi_t; o_{t-1}], h_{t-1})
+        o_t = softmax(h_t K^T) V     over the steps before t, without a scale; 0 while there are none
+        features = W h_t + o_t       with a ReLU on the second half
+
+    It starts as an LSTM whose hidden state are the features: W_v = 0, W = 1.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, reach, how far gradients flow.
+        config: Sizes, capacity, reach of gradients.
 
     Source:
-        Oh et al., "Control of Memory, Active Perception, and Action in Minecraft", 2016, section 4, with the sizes of Fang et al., 2019.
+        Oh et al., "Control of Memory, Active Perception, and Action in Minecraft", 2016, section 4, with the sizes of
+        Fang et al., 2019.
     """
 
     def __init__(self, input_dim: int, config: FRMQNConfig) -> None:
@@ -71,172 +92,108 @@ class FRMQNMemory(Memory):
             self.output.weight.copy_(torch.eye(config.dim))
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Zeros for the recurrent network, float (B, D) each, and an empty log of keys and values; see `Memory.initial_state`."""
+        """Return zeros for the LSTM and an empty log; see `Memory.initial_state`.
+
+        `hidden`, `cell`, `read`, float (B, D) each, and keys and values of earlier steps.
+        """
         config, like = self.config, self.fusion.weight
         recurrent = {name: like.new_zeros(batch_size, config.dim) for name in RECURRENT}
         return recurrent | empty_log(batch_size, config.capacity, {"memory": (2 * config.dim,)}, like)
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """One step of every sequence, without gradient; see `Memory.step`."""
+        """Act: one step of every sequence, without gradient; see `Memory.step`."""
         features, after = self(x, state)
         return features[:, 0], after
 
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """T steps, one after the other; see `Memory.forward`. Without a state None is returned for it."""
+        """Learn: T steps in turn; see `Memory.forward`. Without a state None is returned for it."""
         batch, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
         config = self.config
-        log = None if state is None else {name: value for name, value in state.items() if name not in RECURRENT}
-        if state is None or log is None:
+        if state is None:
+            log = None
             recurrent = [x.embedding.new_zeros(batch, config.dim) for _ in RECURRENT]
-            past, live = (
-                x.embedding.new_zeros(batch, 0, 2 * config.dim),
-                x.trial_start.new_zeros(batch, dtype=torch.int64),
-            )
+            past = x.embedding.new_zeros(batch, 0, 2 * config.dim)
+            live = x.trial_start.new_zeros(batch, dtype=torch.int64)
         else:
+            log = {name: value for name, value in state.items() if name not in RECURRENT}
             recurrent = [state[name] for name in RECURRENT]
-            seen, live = view_log(log, config.capacity)
-            past = seen["memory"]
-        before = past.shape[1]
-        resets = x.trial_start if config.reset_on == "trial" else x.trial_start | x.episode_start
+            view, live = view_log(log, config.capacity)
+            past = view["memory"]  # (B, P, 2 D)
+        resets = x.resets(config.reset_on)
         now = torch.arange(steps, device=resets.device)
-        began = torch.where(resets, now, -1).cummax(1).values  # -1: before the first of these steps
-        first = before + torch.maximum(torch.where(began >= 0, began, -live[:, None]), now - config.capacity)
+        first = past.shape[1] + torch.maximum(last_reset(resets, live), now - config.capacity)
         psi = self.fusion(x.embedding)
-        memory = self.memory(psi)
-        read_from = past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)
-        keys, values = read_from.chunk(2, -1)
+        memory = self.memory(psi)  # (B, T, 2 D)
+        # a step does not read itself, so that a single one needs the past only
+        keys, values = (past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)).chunk(2, -1)
+        bank = _Bank(keys, values, past.shape[1], first)
         if steps > 1 and all(each.is_cpu and each.dtype == torch.float32 for each in (psi, memory)):
-            heard, cell = FRMQNSequence.apply(
-                psi,
-                keys,
-                values,
-                torch.cat([recurrent[0], recurrent[2]], 1),
-                recurrent[1],
-                first,
-                resets,
-                frozenset(begin for begin, _ in stretches(steps, config.bptt) if begin > 0),
-                *self.network.parameters(),
-            )
-            hidden, reads = heard.chunk(2, -1)
+            hidden, reads, cell = self._run_kernel(psi, bank, recurrent, resets)
         else:
-            hidden, reads, cell = self._step_by_step(psi, keys, values, recurrent, first, resets, before)
-        g = self.output(hidden[:, -kept:]) + reads[:, -kept:]
-        linear, rectified = g.chunk(2, -1)
+            hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)
+        linear, rectified = (self.output(hidden[:, -kept:]) + reads[:, -kept:]).chunk(2, -1)
         features = torch.cat([linear, rectified.relu()], -1)
         if log is None:
             return features, None
         log = append(log, {"memory": memory}, resets, config.capacity)
         return features, log | dict(zip(RECURRENT, (hidden[:, -1], cell, reads[:, -1]), strict=True))
 
-    def _step_by_step(
-        self,
-        psi: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        recurrent: list[Tensor],
-        first: Tensor,
-        resets: Tensor,
-        before: int,
+    def _run_kernel(
+        self, psi: Tensor, bank: _Bank, recurrent: list[Tensor], resets: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states and reads, float (B, T, D), and the cell state after the last step; args as in `frmqn_cpu.FRMQNSequence`, slots of the past."""
+        """`_run_steps` in float32 on a CPU."""
+        hidden, cell, read = recurrent
+        detached = frozenset(begin for begin, _ in step_ranges(psi.shape[1], self.config.bptt) if begin > 0)
+        output, cell = FRMQNSequence.apply(
+            psi, bank.keys, bank.values, torch.cat([hidden, read], 1), cell, bank.first, resets, detached,
+            *self.network.parameters(),
+        )  # fmt: skip
+        hidden, reads = output.chunk(2, -1)
+        return hidden, reads, cell
+
+    def _run_steps(
+        self, psi: Tensor, bank: _Bank, recurrent: list[Tensor], resets: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run the recurrent network step by step.
+
+        Args:
+            psi: float, (B, T, D).
+            bank: Keys and values.
+            recurrent: Hidden state, cell state and read vector before the first step, float (B, D) each.
+            resets: bool, (B, T).
+
+        Returns:
+            Hidden states and read vectors, float (B, T, D), and the cell state after the last step, float (B, D).
+        """
         steps = psi.shape[1]
-        starts, lows = resets.any(0).tolist(), first.amin(0).tolist()
-        hidden, reads = [], []
-        bank = _Bank(keys.detach(), values.detach(), steps)
-        token = _Token.apply(keys, values, bank)
-        for begin, end in stretches(steps, self.config.bptt):
+        has_reset = resets.any(0).tolist()
+        lowest = bank.first.amin(0).tolist()
+        hiddens, reads = [], []
+        for begin, end in step_ranges(steps, self.config.bptt):
             if begin > 0:
                 recurrent = [value.detach() for value in recurrent]
             for t in range(begin, end):
-                if starts[t]:
+                if has_reset[t]:
                     recurrent = [value * ~resets[:, t, None] for value in recurrent]
-                h, cell, read = recurrent
-                h, cell = self.network(torch.cat([psi[:, t], read], -1), (h, cell))
-                read = _Read.apply(h, token, first[:, t], slice(lows[t], before + t), t, bank)
-                recurrent = [h, cell, read]
-                hidden.append(h)
+                hidden, cell, read = recurrent
+                hidden, cell = self.network(torch.cat([psi[:, t], read], -1), (hidden, cell))
+                read = self._read(hidden, bank, bank.first[:, t], lowest[t], bank.past + t)
+                recurrent = [hidden, cell, read]
+                hiddens.append(hidden)
                 reads.append(read)
-        return torch.stack(hidden, 1), torch.stack(reads, 1), recurrent[1]
-
-
-class _Bank:
-    """Keys and values of all steps, and what the reads of T steps give back to them.
-
-    Were each read to give its gradient of all keys and values, that would be T times as much as there is. It leaves its part
-    here instead, as one row of four matrices, and two products give the sums when all reads are through.
-    """
-
-    def __init__(self, keys: Tensor, values: Tensor, steps: int) -> None:
-        self.keys, self.values, self.steps = keys, values, steps
-        self.rows: list[Tensor] = []  # of scores, float (B, T, M); hidden states; weights, (B, T, M); reads
-
-    def give_back(self, t: int, run: slice, *rows: Tensor) -> None:
-        """Leaves gradients of scores (B, L), hidden state (B, D), weights (B, L) and the gradient of the read (B, D) of step t."""
-        if not self.rows:
-            shapes = [(self.steps, self.keys.shape[1]), (self.steps, self.keys.shape[2])] * 2
-            self.rows = [self.keys.new_zeros(len(self.keys), *shape) for shape in shapes]
-        for store, row, part in zip(self.rows, rows, (run, slice(None)) * 2, strict=True):
-            store[:, t, part] = row
-
-
-class _Token(torch.autograd.Function):
-    """A number that every read takes in, so that its gradient is asked for when all reads have left theirs in the bank."""
+        return torch.stack(hiddens, 1), torch.stack(reads, 1), recurrent[1]
 
     @staticmethod
-    def forward(ctx: Any, keys: Tensor, values: Tensor, bank: _Bank) -> Tensor:
-        """Zero, ()."""
-        ctx.bank = bank
-        return keys.new_zeros(())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Gradients of keys and values, float (B, M, D)."""
-        scores, hidden, weights, reads = ctx.bank.rows
-        ctx.bank.rows = []  # another backward pass begins anew
-        return scores.transpose(1, 2) @ hidden, weights.transpose(1, 2) @ reads, None
-
-
-class _Read(torch.autograd.Function):
-    """What a step reads: softmax(h K') V over a run of the bank, zero where a row sees nothing of it."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, token: Tensor, first: Tensor, run: slice, t: int, bank: _Bank) -> Tensor:
-        """Reads.
-
-        Args:
-            ctx: Of autograd.
-            h: float, (B, D).
-            token: From `_Token`.
-            first: int64, (B,); the first slot that a row sees; the end of the run where it sees none.
-            run: Slots that some row sees.
-            t: Which step it is.
-            bank: Keys and values.
-
-        Returns:
-            float, (B, D).
-        """
-        h = h.to(bank.keys.dtype)
-        scores = (bank.keys[:, run] @ h[..., None])[..., 0]
-        if bool((first > run.start).any()):
-            outside = torch.arange(run.start, run.stop, device=h.device) < first[:, None]
-            weights = scores.masked_fill(outside, -torch.inf).softmax(-1).masked_fill(outside, 0.0)
-        else:
-            weights = scores.softmax(-1)
-        ctx.save_for_backward(h, weights)
-        ctx.run, ctx.t, ctx.bank = run, t, bank
-        return (weights[:, None] @ bank.values[:, run])[:, 0]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradient of h; those of keys and values go to the bank."""
-        (h, weights), run, bank = ctx.saved_tensors, ctx.run, ctx.bank
-        of_weights = (bank.values[:, run] @ gradient[..., None])[..., 0]
-        of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
-        bank.give_back(ctx.t, run, of_scores, h, weights, gradient)
-        return (of_scores[:, None] @ bank.keys[:, run])[:, 0], gradient.new_zeros(()), None, None, None, None
+    def _read(hidden: Tensor, bank: _Bank, first: Tensor, low: int, end: int) -> Tensor:
+        """Read softmax(h K^T) V over the slots from `first`, int64 (B,), up to `end`; none begins before `low`."""
+        query = hidden.to(bank.keys.dtype)
+        scores = (bank.keys[:, low:end] @ query[..., None])[..., 0]  # (B, slots)
+        mask = None
+        if bool((first > low).any()):
+            mask = torch.arange(low, end, device=first.device) >= first[:, None]
+        weights = masked_softmax(scores, mask)
+        return (weights[:, None] @ bank.values[:, low:end])[:, 0]  # (B, D)

@@ -1,4 +1,4 @@
-"""No memory: what a policy sees is the present."""
+"""No memory: a policy observes the present only."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, 
 
 @dataclass(frozen=True, kw_only=True)
 class NoMemoryConfig:
-    """Nothing to set."""
+    """No settings."""
 
 
 class NoMemory(Memory):
-    """Passes the embedding through; the reference that every memory has to beat.
+    """Return the embedding as it is; the reference that every memory has to beat.
 
     Args:
         input_dim: Width of the embedding, and of the features.
-        config: Nothing to set.
+        config: No settings.
     """
 
     def __init__(self, input_dim: int, config: NoMemoryConfig) -> None:
@@ -28,17 +28,17 @@ class NoMemory(Memory):
         self.input_dim = self.output_dim = input_dim
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """The empty state."""
+        """The empty state; see `Memory.initial_state`."""
         return {}
 
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """The embedding of the step, float (B, D)."""
+        """Return the embedding of the step, float (B, D)."""
         check_inputs(x, self.input_dim)
         return x.embedding[:, 0], state
 
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """The embeddings of the steps, float (B, `last` or T, D)."""
+        """Return the embeddings of the last steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
         return x.embedding[:, steps - last_steps(steps, last) :], state

@@ -1,4 +1,4 @@
-"""Codes of time and place: what is added to a memory token so that it is known when and where it was seen."""
+"""Codes of time and place that are added to memory tokens."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from memenvs.checks import check_int, choices_for
 
 TimeIndex = Literal["step", "age", "slot", "mod32"]
 PlaceCodeKind = Literal["sine1d", "sine2d", "learned1d", "learned2d"]
-CLOCK = 32
+TIME_MODULUS = 32
 """Steps after which "mod32" starts again: the frames of a visit."""
 
 
 def sinusoid(index: Tensor, dim: int) -> Tensor:
-    """Codes of whole numbers: [sin(n w_0), ... sin(n w_{D/2-1}), cos(n w_0), ...] with w_j = 10000^(-2j / D).
+    """Encode numbers as [sin(n w_0), ..., cos(n w_0), ...] with w_j = 10000^(-2j / D).
 
     Args:
         index: int or float, (...).
@@ -29,7 +29,7 @@ def sinusoid(index: Tensor, dim: int) -> Tensor:
         ValueError: The width is odd.
 
     Source:
-        Vaswani et al., 2017, in two halves as in the release of the Spatially-Aware Transformer.
+        Vaswani et al., 2017, sines before cosines as in the release of the Spatially-Aware Transformer.
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even for a sinusoid, got {dim}")
@@ -43,8 +43,8 @@ def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Ten
     """Compute the row of the time table that each memory token adds.
 
     Args:
-        kind: "step" counts from the last reset, "age" counts back from the newest step, "slot" counts the tokens in memory
-            that are newer (so true times are lost), "mod32" is the step modulo 32.
+        kind: "step" counts from the last reset, "age" counts back from the newest step, "slot" counts the tokens in
+            memory that are newer (so true times are lost), "mod32" is the step modulo 32.
         number: int64, (B, N); step of each token, counted from the last reset, in ascending order; negative for none.
         newest: int64, (B, Q); step at which each query reads.
         in_memory: bool, (B, Q, N); tokens that each query reads. Only "slot" depends on it.
@@ -63,7 +63,7 @@ def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Ten
     if kind == "step":
         return number
     if kind == "mod32":
-        return number % CLOCK
+        return number % TIME_MODULUS
     if kind == "age":
         return (newest[..., None] - number[:, None]).clamp(min=0)
     if kind == "slot":
@@ -72,33 +72,44 @@ def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Ten
 
 
 def query_time_indices(kind: TimeIndex, now: Tensor) -> Tensor:
-    """Compute the row of the time table that a query adds; int64, (B, Q) as `now`, the step at which it reads."""
+    """Compute the row of the time table that a query adds.
+
+    Args:
+        kind: As in `time_indices`.
+        now: int64, (B, Q); step at which each query reads.
+
+    Returns:
+        int64, (B, Q).
+    """
     if kind == "step":
         return now
-    return now % CLOCK if kind == "mod32" else torch.zeros_like(now)
+    return now % TIME_MODULUS if kind == "mod32" else torch.zeros_like(now)
 
 
 class PlaceCode(nn.Module):
     """One vector for each place.
 
     Args:
-        kind: "sine1d" (a sinusoid of the place's number), "sine2d" (of its row and its column), "learned1d" (a vector for each place) or
-            "learned2d" (one for each row and each column). Two codes are averaged.
+        kind: "sine1d" (a sinusoid of the place's number), "sine2d" (of its row and its column), "learned1d" (a vector
+            for each place) or "learned2d" (one for each row and each column). Two codes are averaged.
         n_places: P.
         dim: Width D.
-        columns: Columns of the grid that the places make, numbered row by row; divides P; None for one dimension.
+        columns: Columns of the grid of places, which are numbered row by row; divides P; None for one dimension.
 
     Raises:
         ValueError: The kind is unknown, or the columns do not fit it.
 
     Source:
-        Spatially-Aware Transformer, section 3.1 and appendix on place embeddings; numbers go forward, so that codes stay when P grows.
+        Spatially-Aware Transformer, section 3.1 and appendix on place embeddings; numbers go forward, so that codes
+        stay when P grows.
     """
 
     def __init__(self, kind: PlaceCodeKind, n_places: int, dim: int, columns: int | None = None) -> None:
         super().__init__()
         check_place_code(kind, n_places, columns)
-        self.kind, self.n_places, self.columns = kind, n_places, columns
+        self.kind = kind
+        self.n_places = n_places
+        self.columns = columns
         entries = n_places if columns is None else columns + n_places // columns
         self.codes: Tensor
         if kind.startswith("learned"):
@@ -107,7 +118,7 @@ class PlaceCode(nn.Module):
             self.register_buffer("codes", sinusoid(torch.arange(entries).double(), dim).float(), persistent=False)
 
     def table(self) -> Tensor:
-        """float, (P, D); the code of each place."""
+        """Code of each place, float (P, D)."""
         if self.columns is None:
             return self.codes
         place = torch.arange(self.n_places, device=self.codes.device)
@@ -115,7 +126,7 @@ class PlaceCode(nn.Module):
 
 
 def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
-    """Raises a ValueError unless such a code can be made; args as in `PlaceCode`."""
+    """Raise a ValueError unless such a code can be made; args as in `PlaceCode`."""
     if kind not in get_args(PlaceCodeKind):
         raise ValueError(f"unknown place_code {kind!r}; {choices_for(kind, get_args(PlaceCodeKind))}")
     check_int("n_places", n_places)
@@ -127,7 +138,7 @@ def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
 
 
 def check_places(places: Tensor, n_places: int) -> None:
-    """Raises a ValueError if a place is outside the table of `n_places`."""
+    """Raise a ValueError if a place is outside the table of `n_places`."""
     low, high = (int(places.min()), int(places.max())) if places.numel() else (0, 0)
     if low < 0 or high >= n_places:
         wrong = low if low < 0 else high

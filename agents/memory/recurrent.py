@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
 from memenvs.checks import check_fields, check_int
 
-ResetOn = Literal["trial", "episode"]
-SHUT = 1e4
-"""Input to a gate that closes it (negative) or opens it (positive) for good: the sigmoid is then 0 or 1 in any precision."""
+SATURATED = 1e4
+"""Gate input that closes (negative) or opens (positive) a gate exactly: its sigmoid is 0 or 1 in any precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +20,9 @@ class RecurrentConfig:
     """Settings of a recurrent memory.
 
     Attributes:
-        hidden_dim: Width of the hidden state, and of the features; >= 1.
+        hidden_dim: Width H of the hidden state, and of the features; >= 1.
         layers: Recurrent layers on top of each other; >= 1.
-        reset_on: What empties the state: the start of a trial (the memory spans episodes) or of an episode.
+        reset_on: Start that empties the state: of a trial (the memory spans episodes) or of an episode.
         bptt: Steps after which gradients stop, counted from the first step that is learned from; >= 1; None never.
     """
 
@@ -40,25 +38,20 @@ class RecurrentConfig:
         check_int("bptt", self.bptt, or_none=True)
 
 
-def stretches(steps: int, length: int | None) -> list[tuple[int, int]]:
-    """Begin and end of each stretch of `length` steps; all in one if that is None."""
-    length = length or steps
-    return [(begin, min(begin + length, steps)) for begin in range(0, steps, length)]
-
-
 class RecurrentMemory(Memory):
     """An LSTM or GRU over the steps, emptied at each start.
 
-    Sequences with starts inside are cut there, and the pieces run as one packed batch: as many steps in a row as the longest piece has,
-    and no step for padding.
+    Sequences with starts inside are cut there, and the pieces run as one packed batch: as many steps in a row as the
+    longest piece has, and no step for padding.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, and what empties the state.
+        config: Sizes, and the start that empties the state.
+        network: The recurrent layers.
     """
 
     parts: tuple[str, ...]
-    """Names of the state's tensors, each (B, layers, hidden_dim)."""
+    """Names of the state's tensors, each (B, layers, H)."""
 
     def __init__(self, input_dim: int, config: RecurrentConfig, network: nn.GRU | nn.LSTM) -> None:
         super().__init__()
@@ -68,52 +61,48 @@ class RecurrentMemory(Memory):
         self.network = network
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Zeros, (B, layers, hidden_dim) each."""
+        """Zeros, (B, layers, H) each; see `Memory.initial_state`."""
         weight = next(self.network.parameters())
         return {part: weight.new_zeros(batch_size, self.config.layers, self.config.hidden_dim) for part in self.parts}
 
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """One step of every sequence; see `Memory.step`."""
+        """Act: one step of every sequence; see `Memory.step`."""
         check_inputs(x, self.input_dim)
-        kept = ~self._resets(x)[:, 0]
-        features, state = self._run(x.embedding, {part: value * kept[:, None, None] for part, value in state.items()})
+        keep = ~x.resets(self.config.reset_on)[:, :1, None]  # (B, 1, 1)
+        features, state = self._run(x.embedding, {part: value * keep for part, value in state.items()})
         return features[:, 0], state
 
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        """T steps at once; see `Memory.forward`. The state after the last step is returned in any case."""
+        """Learn: T steps at once; see `Memory.forward`. A state is returned in any case."""
         batch, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
         parts = []
-        for begin, end in stretches(steps, self.config.bptt):
+        for begin, end in step_ranges(steps, self.config.bptt):
             if begin > 0:
                 state = {part: value.detach() for part, value in state.items()}
-            features, state = self._run_stretch(x.steps(begin, end), state)
+            features, state = self._run_with_resets(x.steps(begin, end), state)
             parts.append(features)
         return torch.cat(parts, 1)[:, steps - kept :], state
 
-    def _run_stretch(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Steps through all of which gradients flow; features of all, and the state after them."""
-        resets = self._resets(x)
+    def _run_with_resets(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
+        """Run steps with gradients through all of them; features of all, and the state after them."""
+        resets = x.resets(self.config.reset_on)
         if resets[:, 1:].any():
             return self._run_pieces(x.embedding, resets, state)
         return self._run(x.embedding, {part: value * ~resets[:, :1, None] for part, value in state.items()})
 
-    def _resets(self, x: StepInputs) -> Tensor:
-        """Bool (B, T): the state is emptied before this step."""
-        return x.trial_start if self.config.reset_on == "trial" else x.trial_start | x.episode_start
-
     def _run(self, data: Tensor | PackedSequence, state: State) -> tuple[Tensor, State]:
-        """The network over equally long sequences, or over a packed batch."""
-        hidden = [state[part].transpose(0, 1).contiguous() for part in self.parts]  # (layers, B, hidden_dim)
+        """Run the network over equally long sequences, or over a packed batch."""
+        hidden = [state[part].transpose(0, 1).contiguous() for part in self.parts]  # (layers, B, H) each
         out, new = self.network(data, tuple(hidden) if len(hidden) > 1 else hidden[0])
         new = new if isinstance(new, tuple) else (new,)
         features = out.data if isinstance(out, PackedSequence) else out
         return features, {part: value.transpose(0, 1) for part, value in zip(self.parts, new, strict=True)}
 
     def _run_pieces(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
-        """The network over sequences that are cut at their resets.
+        """Run the network over sequences that are cut at their resets.
 
         Args:
             embedding: float, (B, T, D_in).
@@ -121,33 +110,36 @@ class RecurrentMemory(Memory):
             state: Before the first step.
 
         Returns:
-            float (B, T, D) features, and the state after the last step.
+            float (B, T, H) features, and the state after the last step.
         """
         batch, steps = resets.shape
-        first = resets.clone()
-        first[:, 0] = True
-        row, begin = first.nonzero(as_tuple=True)  # (P,) each, in reading order
-        piece = first.flatten().cumsum(0) - 1  # (B*T,) the piece that a step belongs to
-        length = torch.bincount(piece, minlength=len(row))
+        is_first = resets.clone()
+        is_first[:, 0] = True
+        row, begin = is_first.nonzero(as_tuple=True)  # (P,) each: sequence and first step of each piece
+        piece = is_first.flatten().cumsum(0) - 1  # (B T,): piece of each step
+        length = torch.bincount(piece, minlength=len(row))  # (P,)
         longest_first = torch.argsort(length, descending=True, stable=True)
         rank = torch.argsort(longest_first)  # (P,)
-        since = (
-            torch.arange(batch * steps, device=piece.device) - (row * steps + begin)[piece]
-        )  # (B*T,) steps since the piece began
+        # (B T,): steps since the piece began
+        since = torch.arange(batch * steps, device=piece.device) - (row * steps + begin)[piece]
         packing = torch.argsort(since * len(row) + rank[piece])  # all first steps, then all second steps, ...
         batch_sizes = torch.bincount(since).cpu()
         packed = PackedSequence(embedding.flatten(0, 1).index_select(0, packing), batch_sizes)
 
-        carried = (~resets[row, begin])[longest_first, None, None]
-        state = {part: value[row[longest_first]] * carried for part, value in state.items()}
+        is_carried = (~resets[row, begin])[longest_first, None, None]  # pieces that go on from the given state
+        state = {part: value[row[longest_first]] * is_carried for part, value in state.items()}
         features, state = self._run(packed, state)
         features = features.index_select(0, torch.argsort(packing)).view(batch, steps, -1)
-        final = rank[piece.view(batch, steps)[:, -1]]
+        final = rank[piece.view(batch, steps)[:, -1]]  # (B,): last piece of each sequence
         return features, {part: value[final] for part, value in state.items()}
 
 
 class GRUMemory(RecurrentMemory):
-    """A gated recurrent unit (Cho et al., 2014); see `RecurrentMemory`."""
+    """Gated recurrent unit: h_t = (1 - z_t) n_t + z_t h_{t-1}, update gate z_t, candidate n_t.
+
+    Source:
+        Cho et al., 2014, in the form of `torch.nn.GRU`.
+    """
 
     parts = ("hidden",)
 
@@ -156,12 +148,17 @@ class GRUMemory(RecurrentMemory):
 
 
 class LSTMMemory(RecurrentMemory):
-    """A long short-term memory (Hochreiter and Schmidhuber, 1997); see `RecurrentMemory`.
+    """Long short-term memory: c_t = f_t c_{t-1} + i_t g_t, h_t = o_t tanh(c_t).
 
-    On a CPU sequences are not cut, because only equally long ones run in one compiled kernel: each start is preceded by a step that closes
-    the gates of input and memory, which leaves exactly nothing of what was before, neither forwards nor for gradients. Steps that keep
-    the memory as it is fill up the sequences with fewer starts. There it runs in the precision of its weights also under autocast: not every
-    CPU has this kernel in bfloat16.
+    On a CPU, sequences are not cut at their starts, because only equally long ones run in one compiled kernel. A step
+    before each start closes input and forget gates, i = f = 0, which leaves exactly nothing of the past, neither
+    forwards nor for gradients. Sequences with fewer starts are filled up by steps with i = 0 and f = 1, which keep
+    the memory as it is. `benchmarks/kernels.py` measures the gain over a packed batch of pieces.
+
+    On a CPU it also runs in the precision of its weights under autocast: not every CPU has this kernel in bfloat16.
+
+    Source:
+        Hochreiter and Schmidhuber, 1997, in the form of `torch.nn.LSTM`.
     """
 
     parts = ("hidden", "cell")
@@ -170,41 +167,60 @@ class LSTMMemory(RecurrentMemory):
     def __init__(self, input_dim: int, config: RecurrentConfig) -> None:
         super().__init__(input_dim, config, nn.LSTM(input_dim, config.hidden_dim, config.layers, batch_first=True))
 
-    def _run_stretch(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """See `RecurrentMemory._run_stretch`."""
+    def _run_with_resets(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
+        """See `RecurrentMemory._run_with_resets`."""
         if x.embedding.device.type != "cpu":
-            return super()._run_stretch(x, state)
+            return super()._run_with_resets(x, state)
         with torch.autocast("cpu", enabled=False):
-            return super()._run_stretch(replace(x, embedding=x.embedding.to(next(self.parameters()).dtype)), state)
+            embedding = x.embedding.to(next(self.parameters()).dtype)
+            return super()._run_with_resets(replace(x, embedding=embedding), state)
 
     def _run_pieces(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
-        """The network over sequences with starts inside; see `RecurrentMemory._run_pieces`."""
+        """Run the network over sequences with starts inside; see `RecurrentMemory._run_pieces`."""
         if embedding.device.type != "cpu":
             return super()._run_pieces(embedding, resets, state)
-        batch, steps = resets.shape
-        later = torch.cat([torch.zeros_like(resets[:, :1]), resets[:, 1:]], 1)  # those that need a step of their own
-        before = later.cumsum(1)
-        length = steps + int(before[:, -1].max())
-        place = torch.arange(batch)[:, None] * length + torch.arange(steps) + before  # (B, T) of B * length
-        forget, keep = torch.zeros(batch * length, 1), torch.ones(batch * length, 1)
-        keep[place] = 0.0
-        forget[place[later] - 1], keep[place[later] - 1] = 1.0, 0.0
-        flags = torch.cat([forget, keep], 1).to(embedding).view(batch, length, 2)
-        gates = flags.new_tensor([[-SHUT, -SHUT], [-SHUT, SHUT], [0.0, 0.0], [0.0, 0.0]])  # input, memory, new, output
-        gates = gates.repeat_interleave(self.config.hidden_dim, 0)
+        inserted = resets.clone()  # resets that need a step before them; at the first step the state is emptied instead
+        inserted[:, 0] = False
+        padded, slots = _with_gate_steps(embedding, inserted)
+        # input of the two flags to the gates (input, forget, candidate, output): flag 0 empties, flag 1 keeps
+        gates = embedding.new_tensor([[-SATURATED, -SATURATED], [-SATURATED, SATURATED], [0.0, 0.0], [0.0, 0.0]])
+        gates = gates.repeat_interleave(self.config.hidden_dim, 0)  # (4 H, 2)
         width = embedding.shape[-1]
-        h = embedding.new_zeros(batch * length, width).index_copy(0, place.flatten(), embedding.flatten(0, 1))
-        h = h.view(batch, length, width)
+        h, flags = padded[..., :width], padded[..., width:]
         after: dict[str, list[Tensor]] = {part: [] for part in self.parts}
         for layer in range(self.config.layers):
             names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
             weight, *others = (getattr(self.network, f"{name}_l{layer}") for name in names)
-            initial = [(state[part][:, layer] * ~resets[:, :1])[None] for part in self.parts]
+            initial = [(state[part][:, layer] * ~resets[:, :1])[None] for part in self.parts]  # (1, B, H) each
+            has_biases, num_layers, dropout, bidirectional, batch_first = True, 1, 0.0, False, True
             h, _, cell = torch.lstm(
                 torch.cat([h, flags], -1), initial, [torch.cat([weight, gates], 1), *others],
-                True, 1, 0.0, self.training, False, True,
+                has_biases, num_layers, dropout, self.training, bidirectional, batch_first,
             )  # fmt: skip
-            features = h.flatten(0, 1)[place]  # (B, T, hidden_dim)
+            features = h.flatten(0, 1)[slots]  # (B, T, H)
             after["hidden"].append(features[:, -1])
             after["cell"].append(cell[0])
         return features, {part: torch.stack(values, 1) for part, values in after.items()}
+
+
+def _with_gate_steps(embedding: Tensor, inserted: Tensor) -> tuple[Tensor, Tensor]:
+    """Insert steps that empty the memory, and fill up each sequence with steps that keep it.
+
+    Args:
+        embedding: float, (B, T, D_in).
+        inserted: bool, (B, T); True where an emptying step goes before this one.
+
+    Returns:
+        float, (B, L, D_in + 2): zeros at the new steps, and two flags, (1, 0) where the memory is emptied and (0, 1)
+        where it is kept; and the index of each of the T steps among all B L, int64 (B, T).
+    """
+    batch, steps, width = embedding.shape
+    before = inserted.cumsum(1)  # new steps up to each step
+    length = steps + int(before[:, -1].max())
+    slots = torch.arange(batch)[:, None] * length + torch.arange(steps) + before
+    padded = embedding.new_zeros(batch * length, width).index_copy(0, slots.flatten(), embedding.flatten(0, 1))
+    flags = embedding.new_zeros(batch * length, 2)
+    flags[:, 1] = 1.0
+    flags[slots] = 0.0
+    flags[slots[inserted] - 1] = flags.new_tensor([1.0, 0.0])
+    return torch.cat([padded, flags], -1).view(batch, length, width + 2), slots

@@ -1,10 +1,9 @@
-"""ReLIC's memory: a transformer over every step of a trial, with learnable sinks in its keys and values."""
+"""ReLIC's memory: a transformer over every step of a trial, with learnable sinks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -13,27 +12,30 @@ from torch import Tensor, nn
 from memenvs.agents.memory.attention import Window, attend, checkpointed
 from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
 from memenvs.agents.memory.clock import StepClock
-from memenvs.agents.memory.transformer import Block, Rotation, TransformerConfig
+from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
 LONG_STEPS = 16_384
-"""Passes over more steps than this keep what attention needs for the backward pass and compute projections and MLPs again: a seventh of the
-memory, for little time where most of it goes into attention."""
-FIRST_ROOM = 256
-"""Steps that a new cache has room for when nobody says how many."""
+"""Steps of a pass above which projections and MLPs are computed again in the backward pass.
+
+That keeps a seventh of the memory, for little time where most of it goes into attention.
+"""
+INITIAL_STEPS = 256
+"""Steps for which a new cache has room if their number is not given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelicConfig(TransformerConfig):
-    """Settings of ReLIC's memory; the defaults are the article's main network.
+    """Settings of ReLIC's memory; the defaults are the paper's main network.
 
     Attributes:
         layers, heads, dim, mlp_dim: See `TransformerConfig`.
-        sink: What every query can attend to besides the past: nothing, a learned token, or a key and a value per layer and head of which
-            K and V are learned and K0 and V0 are zero.
-        inter_episode: Attend to earlier episodes of the trial. Without it each episode stands alone and there is no episode rotation.
-        max_episode_steps: Steps that an episode may have; the position table has one row more, for the sink; >= 1.
-        depth_dropout: Chance that a sequence skips a block while training; in [0, 1).
+        sink: Slot that every query can attend to besides the past: none, a learned token, or a key and a value per
+            layer and head of which K and V are learned and K0 and V0 are zero.
+        inter_episode: Whether steps attend to earlier episodes of the trial. Without it each episode stands alone and
+            there is no rotation by episode.
+        max_episode_steps: Most steps of an episode; the position table has one row more, for the sink; >= 1.
+        depth_dropout: Probability that a sequence skips a block while training; in [0, 1).
         rope_base: Base of the rotation by episode index; > 1.
         cache_dtype: Of keys and values kept while acting.
     """
@@ -60,8 +62,8 @@ class RelicConfig(TransformerConfig):
             raise ValueError(f"unknown cache_dtype {self.cache_dtype!r}; choose from {choices}")
 
 
-class SinkBlock(Block):
-    """A block with a sink: a key and a value that every query can attend to.
+class SinkBlock(TransformerBlock):
+    """Block with a sink: a key and a value that every query can attend to.
 
     Args:
         config: Sizes, and whether the sink's key and value are learned.
@@ -73,15 +75,15 @@ class SinkBlock(Block):
         self.sink_key = nn.Parameter(torch.zeros(shape)) if config.sink in ("kv", "kv0") else None
         self.sink_value = nn.Parameter(torch.zeros(shape)) if config.sink in ("kv", "k0v") else None
 
-    def finish(self, x: Tensor, heard: Tensor, keep: Tensor | None) -> Tensor:
-        """The residual stream after attention and MLP.
+    def finish(self, x: Tensor, attended: Tensor, keep: Tensor | None) -> Tensor:
+        """Return the residual stream after attention and MLP.
 
         Args:
             x: float, (B, T, D).
-            heard: float, (B, heads, T, width); what attention gave.
+            attended: float, (B, heads, T, width); output of attention.
             keep: float, (B, 1, 1); 0 where the sequence skips this block; None keeps all.
         """
-        added = self.mix(heard)
+        added = self.project_heads(attended)
         x = x + (added if keep is None else keep * added)
         added = self.mlp(x)
         return x + (added if keep is None else keep * added)
@@ -95,40 +97,58 @@ class SinkBlock(Block):
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """Where the keys of a forward pass lie and who may see them; the same in every layer.
+class _CacheLayout:
+    """Slots of the keys of a forward pass, and the keys that each step attends to; the same in every layer.
 
     Attributes:
         past: int64, (B,); steps of the trial that are in the cache and still count.
-        room: Slots in use after the pass, with the sink.
-        even: All rows have the same past, so that new keys lie side by side.
-        first: int64, (B, T); first slot that a step sees besides the sink; None where that is the whole past of an even batch.
+        end: Slots in use after the pass, with the sink.
+        is_even: Whether all rows have the same past, so that new keys lie side by side.
+        first: int64, (B, T); first slot that a step attends to besides the sink; None where that is the whole past of
+            an even batch.
         slots: int64, (B, T); slot of each new step.
     """
 
     past: Tensor
-    room: int
-    even: bool
+    end: int
+    is_even: bool
     first: Tensor | None
     slots: Tensor
 
+    @classmethod
+    def of(cls, clock: StepClock, sinks: int, inter_episode: bool) -> _CacheLayout:
+        """Lay out the steps of a pass behind `sinks` slots."""
+        past = -clock.trial_first[:, 0].clamp(max=0)
+        reach = clock.trial_first if inter_episode else clock.episode_first
+        steps = reach.shape[1]
+        is_even = bool((past == past[0]).all())
+        is_whole = is_even and bool((reach == -past[:, None]).all())
+        slots = sinks + past[:, None] + torch.arange(steps, device=past.device)
+        first = None if is_whole else sinks + past[:, None] + reach
+        return cls(past, sinks + int(past.max()) + steps, is_even, first, slots)
+
 
 class RelicMemory(Memory):
-    """A causal transformer over the steps of a trial; episode index by rotation, step within the episode by a learned table.
+    """Causal transformer over the steps of a trial.
 
-    The state holds `cache`, (B, layers, 2, heads, M, width) of keys (after rotation) and values, slot 0 for the sink if there is one,
-    and the counters `length`, `episode_index` and `episode_step`, int64 (B,). The cache is written in place, so a state is used up by
-    the call that it is passed to. Slot 0 follows the weights in `initial_state`, `forward` and `prefill`, not in `step`: after an
-    optimiser step, refresh the state with `prefill` (all of the cache is stale then) before acting on.
+    The episode index enters by rotation of keys and queries, the step of the episode by a learned table.
 
-    Depth dropout is drawn from `generator`, once per layer and sequence of each `forward` in training mode, without rescaling.
+    The state holds `cache`, (B, layers, 2, heads, M, width), of keys (after rotation) and values, slot 0 for the sink
+    if there is one, and the counters `length`, `episode_index` and `episode_step`, int64 (B,). The cache is written
+    in place, so a state is used up by the call that takes it. Slot 0 follows the weights in `initial_state`,
+    `forward` and `prefill`, not in `step`: after an optimiser step all of the cache is stale, so `prefill` again
+    before acting.
+
+    Depth dropout is drawn from `generator`, once per layer and sequence of each `forward` in training mode, without
+    rescaling.
 
     Args:
         input_dim: Width of the embedding.
         config: Sizes, kind of sink, reach.
 
     Source:
-        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", sections 3 and A.
+        Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", sections
+        3, A.
     """
 
     bounded = False
@@ -147,11 +167,13 @@ class RelicMemory(Memory):
         nn.init.normal_(self.positions, std=0.02)
         self.generator = torch.Generator()
 
+    # ------------------------------------------------------------------ contract
+
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Counters at zero and a cache that holds only the sink of the present weights; see `Memory.initial_state`."""
+        """Return counters at zero and a cache with the present sink; see `Memory.initial_state`."""
         config, weight = self.config, self.positions
-        room = self.sinks + (FIRST_ROOM if max_steps is None else max_steps)
-        shape = (batch_size, config.layers, 2, config.heads, room, config.head_dim)
+        slots = self.sinks + (INITIAL_STEPS if max_steps is None else max_steps)
+        shape = (batch_size, config.layers, 2, config.heads, slots, config.head_dim)
         state = StepClock.zeros(batch_size, weight.device)
         state["cache"] = torch.zeros(shape, dtype=getattr(torch, config.cache_dtype), device=weight.device)
         self._write_sinks(state["cache"])
@@ -159,17 +181,17 @@ class RelicMemory(Memory):
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """One step of every sequence, without gradient and without dropout; see `Memory.step`."""
+        """Act: one step of every sequence, without gradient and without dropout; see `Memory.step`."""
         features, state = self._continue(x, state, None, None)
         return features[:, 0], state
 
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
-        """`forward` without gradient and without dropout: fills a cache with the past.
+        """Fill a cache with the past: `forward` without gradient and without dropout.
 
         Args:
-            x: T steps; a past that replaces what the cache holds begins with `trial_start`.
-            state: What came before; changed in place.
+            x: T steps; a past that replaces the content of the cache begins with `trial_start`.
+            state: From before the first step; changed in place.
             last: As in `forward`.
 
         Returns:
@@ -181,36 +203,47 @@ class RelicMemory(Memory):
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """T steps at once; see `Memory.forward`.
+        """Learn: T steps at once; see `Memory.forward`.
 
-        With a state, the steps go on after the cached past, through which no gradient flows, and are added to the cache. Without one,
-        gradients flow through all steps, and None is returned for the state.
+        With a state, the steps go on after the cached past, through which no gradient flows, and are added to the
+        cache. Without one, gradients flow through all steps, and None is returned for the state.
         """
         keep = self._draw_depth(x.embedding.shape[0]) if self.training and self.config.depth_dropout > 0 else None
         if state is not None:
             self._write_sinks(state["cache"])
             return self._continue(x, state, keep, last)
         clock = StepClock.read(x.episode_start, x.trial_start)
-        return self._layers(x, clock, self._plan(clock), keep, None, last), None
+        return self._run_layers(x, clock, self._layout(clock), keep, None, last), None
+
+    # ------------------------------------------------------------------ layers and cache
 
     def _continue(self, x: StepInputs, state: State, keep: Tensor | None, last: int | None) -> tuple[Tensor, State]:
         """Run steps after a cached past and add them to it."""
+        steps = x.embedding.shape[1]
         clock = StepClock.read(x.episode_start, x.trial_start, state)
-        plan = self._plan(clock)
-        cache = _grown(state["cache"], plan.room)
-        features = self._layers(x, clock, plan, keep, cache, last)
-        for row in (
-            (clock.trial_first[:, -1] > 0).nonzero()[:, 0].tolist()
-        ):  # a trial began on the way: forget what came before it
-            kept = x.embedding.shape[1] - int(clock.trial_first[row, -1])
-            end = self.sinks + int(plan.past[row]) + x.embedding.shape[1]
+        layout = self._layout(clock)
+        cache = _grown(state["cache"], layout.end)
+        features = self._run_layers(x, clock, layout, keep, cache, last)
+        trial_first = clock.trial_first[:, -1]
+        for row in (trial_first > 0).nonzero()[:, 0].tolist():  # of a new trial: drop earlier steps
+            kept = steps - int(trial_first[row])
+            end = self.sinks + int(layout.past[row]) + steps
             cache[row, ..., self.sinks : self.sinks + kept, :] = cache[row, ..., end - kept : end, :].clone()
         return features, {**clock.after(), "cache": cache}
 
-    def _layers(
-        self, x: StepInputs, clock: StepClock, plan: _Plan, keep: Tensor | None, cache: Tensor | None, last: int | None
+    def _layout(self, clock: StepClock) -> _CacheLayout:
+        return _CacheLayout.of(clock, self.sinks, self.config.inter_episode)
+
+    def _run_layers(
+        self,
+        x: StepInputs,
+        clock: StepClock,
+        layout: _CacheLayout,
+        keep: Tensor | None,
+        cache: Tensor | None,
+        last: int | None,
     ) -> Tensor:
-        """Features of the last steps, float (B, `last` or T, D)."""
+        """Return features of the last steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
         longest = int(clock.episode_step.max()) + 1
@@ -219,41 +252,36 @@ class RelicMemory(Memory):
                 f"an episode has at most max_episode_steps ({self.config.max_episode_steps}) steps, got {longest}"
             )
         h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)
-        rotation = self._rotation(clock.episode_index) if self.config.inter_episode else None
+        rotation = self.rotation(clock.episode_index) if self.config.inter_episode else None
         sinks = self._sinks(keep)
-        run = checkpointed if steps > LONG_STEPS else _plainly
+        is_long = steps > LONG_STEPS
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
-            asking = kept if i == self.config.layers - 1 else steps
-            q, new = run(block.project, h, rotation, asking)
-            keys, values = self._context(i, new, sinks[i] if sinks else None, plan, cache).unbind(1)
+            queries = kept if i == self.config.layers - 1 else steps  # the last layer computes wanted features only
+            q, new = checkpointed(block.project, h, rotation, queries, when=is_long)
+            keys, values = self._context(i, new, sinks[i] if sinks else None, layout, cache).unbind(1)
             mask = None
-            if plan.first is not None:
-                mask = Window(plan.first[:, steps - asking :], plan.slots[:, steps - asking :], self.sinks)
-            heard = attend(q, keys, values, causal=mask is None, mask=mask)
-            h = run(block.finish, h[:, steps - asking :], heard, None if keep is None else keep[i])
+            if layout.first is not None:
+                mask = Window(layout.first[:, steps - queries :], layout.slots[:, steps - queries :], self.sinks)
+            attended = attend(q, keys, values, causal=mask is None, mask=mask)
+            keep_block = None if keep is None else keep[i]
+            h = checkpointed(block.finish, h[:, steps - queries :], attended, keep_block, when=is_long)
         return self.output(self.norm(h))
 
-    def _plan(self, clock: StepClock) -> _Plan:
-        """Slots and reach of the steps of a pass."""
-        past = -clock.trial_first[:, 0].clamp(max=0)
-        reach = clock.trial_first if self.config.inter_episode else clock.episode_first
-        steps = reach.shape[1]
-        even = bool((past == past[0]).all())
-        whole = even and bool((reach == -past[:, None]).all())
-        slots = self.sinks + past[:, None] + torch.arange(steps, device=past.device)
-        first = None if whole else self.sinks + past[:, None] + reach
-        return _Plan(past, self.sinks + int(past.max()) + steps, even, first, slots)
-
-    def _context(self, layer: int, new: Tensor, sink: Tensor | None, plan: _Plan, cache: Tensor | None) -> Tensor:
-        """Keys and values of sink, past and present, float (B, 2, heads, M, width); the present is written to the cache.
+    def _context(
+        self, layer: int, new: Tensor, sink: Tensor | None, layout: _CacheLayout, cache: Tensor | None
+    ) -> Tensor:
+        """Return keys and values of sink, past and present, and write the present to the cache.
 
         Args:
-            layer: Which layer.
+            layer: Index of the layer.
             new: float, (B, 2, heads, T, width); of the T steps.
             sink: float, (B or 1, 2, heads, 1, width).
-            plan: Slots.
+            layout: Slots.
             cache: All layers' cache; None where there is no past.
+
+        Returns:
+            float, (B, 2, heads, M, width).
         """
         front = [] if sink is None else [sink.to(new.dtype).expand(new.shape[0], -1, -1, -1, -1)]
         if cache is None:
@@ -261,20 +289,21 @@ class RelicMemory(Memory):
         steps, here = new.shape[3], cache[:, layer]
         rows = torch.arange(new.shape[0], device=new.device)[:, None]
         by_step = new.permute(0, 3, 1, 2, 4)  # (B, T, 2, heads, width), as indexing by row and slot gives it
-        if plan.even:
-            here[:, :, :, plan.room - steps : plan.room] = new.detach()
+        if layout.is_even:
+            here[:, :, :, layout.end - steps : layout.end] = new.detach()
         else:
-            here[rows, :, :, plan.slots] = by_step.detach().to(here.dtype)
+            here[rows, :, :, layout.slots] = by_step.detach().to(here.dtype)
         if not new.requires_grad:
-            return here[:, :, :, : plan.room].to(new.dtype)
-        if plan.even:
-            return torch.cat([*front, here[:, :, :, self.sinks : plan.room - steps].to(new.dtype), new], dim=3)
-        past = here[:, :, :, self.sinks : plan.room].to(new.dtype, copy=True).permute(0, 3, 1, 2, 4)
-        filled = past.index_put((rows, plan.slots - self.sinks), by_step)
+            return here[:, :, :, : layout.end].to(new.dtype)
+        if layout.is_even:
+            past = here[:, :, :, self.sinks : layout.end - steps].to(new.dtype)
+            return torch.cat([*front, past, new], dim=3)
+        past = here[:, :, :, self.sinks : layout.end].to(new.dtype, copy=True).permute(0, 3, 1, 2, 4)
+        filled = past.index_put((rows, layout.slots - self.sinks), by_step)
         return torch.cat([*front, filled.permute(0, 2, 3, 1, 4)], dim=3)
 
-    def _rotation(self, episode: Tensor) -> Rotation:
-        """Rotation by the episode index.
+    def rotation(self, episode: Tensor) -> Rotation:
+        """Cosine and sine of the rotation by the episode index.
 
         Args:
             episode: int64, (B, T); 1 in the first episode.
@@ -282,47 +311,44 @@ class RelicMemory(Memory):
         width, dtype = self.config.head_dim, self.positions.dtype
         exact = torch.float64 if dtype == torch.float64 else torch.float32
         exponent = torch.arange(0, width, 2, device=episode.device, dtype=exact) / width
-        angle = episode[..., None].to(exact) * self.config.rope_base**-exponent
+        angle = episode[..., None].to(exact) * self.config.rope_base**-exponent  # (B, T, width / 2)
         return angle.cos().to(dtype), angle.sin().to(dtype)
+
+    # ------------------------------------------------------------------ sinks
 
     def _sinks(self, keep: Tensor | None) -> list[Tensor] | None:
         """Key and value of the sink of each layer, float (B or 1, 2, heads, 1, width); None without sinks.
 
         Args:
-            keep: float, (layers, B, 1, 1); as drawn for the sequences, which a sink token goes along with.
+            keep: float, (layers, B, 1, 1); as drawn for the sequences, with which a sink token runs.
         """
         if self.sink_token is None:
             return [block.sink() for block in self.blocks if isinstance(block, SinkBlock)] if self.sinks else None
-        h = (self.sink_token + self.positions[0])[None, None]  # (1, 1, D); index 0 turns by nothing
+        h = (self.sink_token + self.positions[0])[None, None]  # (1, 1, D); index 0 rotates by nothing
         sinks = []
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
             _, kv = block.project(h, None, 1)
             sinks.append(kv)
-            h = block.finish(h, kv[:, 1], None if keep is None else keep[i])  # alone, it hears its own value
+            h = block.finish(h, kv[:, 1], None if keep is None else keep[i])  # alone, it attends to its own value
         return sinks
 
     @torch.no_grad()
     def _write_sinks(self, cache: Tensor) -> None:
-        """Put the sinks of the present weights into slot 0."""
+        """Write the sinks of the present weights to slot 0."""
         for i, sink in enumerate(self._sinks(None) or []):
             cache[:, i, :, :, :1] = sink
 
     def _draw_depth(self, batch: int) -> Tensor:
-        """Which sequence runs through which block, float (layers, B, 1, 1) of 0 and 1."""
+        """Draw the blocks that each sequence runs through, float (layers, B, 1, 1) of 0 and 1."""
         draw = torch.rand(self.config.layers, batch, 1, 1, generator=self.generator)
         return (draw >= self.config.depth_dropout).to(self.positions)
 
 
-def _plainly(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function returns."""
-    return function(*args)
-
-
-def _grown(cache: Tensor, room: int) -> Tensor:
-    """The cache, or a copy at least twice as long where it has fewer than `room` slots."""
-    if cache.shape[4] >= room:
+def _grown(cache: Tensor, slots: int) -> Tensor:
+    """Return the cache, or a copy at least twice as long where it has fewer than `slots` slots."""
+    if cache.shape[4] >= slots:
         return cache
-    longer = cache.new_zeros(*cache.shape[:4], max(room, 2 * cache.shape[4]), cache.shape[5])
+    longer = cache.new_zeros(*cache.shape[:4], max(slots, 2 * cache.shape[4]), cache.shape[5])
     longer[..., : cache.shape[4], :] = cache
     return longer

@@ -1,4 +1,4 @@
-"""The Spatially-Aware Transformer, and the memory of moves that it is compared with."""
+"""The Spatially-Aware Transformer, and a baseline of it with action tokens."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from memenvs.agents.memory.base import State, StepInputs
 from memenvs.agents.memory.chunking import Chunks, chunks_by_key
 from memenvs.agents.memory.place_codes import PlaceCode, PlaceCodeKind, check_place_code, check_places
-from memenvs.agents.memory.reader import Tokens
 from memenvs.agents.memory.token_memory import Timeline, TokenConfig, TokenMemory
+from memenvs.agents.memory.tokens import Tokens
 from memenvs.checks import check_int
 from memenvs.retention import Strategy, place_quota, strategy_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveConfig(TokenConfig):
-    """Settings of a memory that has moves as tokens.
+    """Settings of a memory with action tokens.
 
     Attributes:
-        moves: How many moves there are; the number after the last says that there was none.
+        moves: Number of actions; the number after the last stands for none.
     """
 
     moves: int = 4
@@ -36,9 +36,9 @@ class SpatialConfig(TokenConfig):
     """Settings of a memory that knows places.
 
     Attributes:
-        strategy: Which step is dropped when the memory is full; see `memenvs.retention`.
-        n_places: Places in all; >= 1.
-        place_code: How places are encoded; see `PlaceCode`.
+        strategy: Eviction strategy of a full memory; see `memenvs.retention`.
+        n_places: Number of places; >= 1.
+        place_code: Code of a place; see `PlaceCode`.
         columns: Columns of the grid of places, for "sine2d" and "learned2d".
     """
 
@@ -58,7 +58,7 @@ class ChunkConfig(SpatialConfig):
     """Settings of a memory that is read in chunks.
 
     Attributes:
-        chunk: Tokens in one; >= 1.
+        chunk: Tokens in a chunk; >= 1.
         top_k: Chunks that are read; >= 1.
     """
 
@@ -86,11 +86,11 @@ class PlaceChunkConfig(ChunkConfig):
 
 
 class MoveMemory(TokenMemory):
-    """A memory without places that has the moves between steps as tokens too ("t-fifo+a").
+    """A token memory with one more token for the action before each step ("t-fifo+a").
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, room, codes, number of moves.
+        config: Sizes, capacity, codes, number of actions.
 
     Source:
         Spatially-Aware Transformer, appendix on baselines (T-FIFO+A).
@@ -103,7 +103,7 @@ class MoveMemory(TokenMemory):
         super().__init__(input_dim, config)
         self.move = nn.Embedding(config.moves, config.dim)
 
-    def _numbers(self) -> tuple[str, ...]:
+    def _log_fields(self) -> tuple[str, ...]:
         return ("number", "move")
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
@@ -116,23 +116,29 @@ class MoveMemory(TokenMemory):
             )
         return shape
 
-    def _placed(self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, seen: State) -> tuple[Tensor, Tokens]:
-        """As many tokens again, of the moves that led to the steps."""
-        move = seen["move"]
-        there = (move >= 0) & (move < self.config.moves)
+    def _extend(
+        self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
+    ) -> tuple[Tensor, Tokens]:
+        """Append a token for the action that led to each step, with the time of the step."""
+        move = steps["move"]
+        exists = (move >= 0) & (move < self.config.moves)
         assert tokens.values is not None and tokens.mask is not None
-        values = torch.cat([tokens.values, self.move(move * there)], 1)
-        mask = torch.cat([tokens.mask, tokens.mask & there[:, None]], -1)
+        values = torch.cat([tokens.values, self.move(move * exists)], 1)  # (B, 2 n, D)
+        mask = torch.cat([tokens.mask, tokens.mask & exists[:, None]], -1)  # (B, S, 2 n)
         rows = tuple(torch.cat([each, each], -1) for each in tokens.rows)
         return query, Tokens(values, tokens.tables, rows, mask)
 
 
 class SpatialMemory(TokenMemory):
-    """A memory whose tokens have codes of their places too, and whose strategy may depend on places ("sat-fifo", "sat-pm").
+    """A token memory whose tokens have codes of places too ("sat-fifo", "sat-pm").
+
+        m_i = W x_i + code(time_i) + code(place_i)
+
+    Its eviction strategy may depend on places.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, room and strategy, codes.
+        config: Sizes, capacity and strategy, codes.
 
     Source:
         Spatially-Aware Transformer, sections 3.1 (SAT-FIFO) and 3.2 (place memory and other strategies).
@@ -148,10 +154,10 @@ class SpatialMemory(TokenMemory):
     def _strategy(self) -> str:
         return self.config.strategy
 
-    def _places(self) -> int:
+    def _n_places(self) -> int:
         return self.config.n_places
 
-    def _numbers(self) -> tuple[str, ...]:
+    def _log_fields(self) -> tuple[str, ...]:
         return ("number", "place")
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
@@ -160,23 +166,26 @@ class SpatialMemory(TokenMemory):
         check_places(x.place, self.config.n_places)
         return shape
 
-    def _placed(self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, seen: State) -> tuple[Tensor, Tokens]:
-        """Codes of places are added to tokens and, if it has codes, to the query."""
+    def _extend(
+        self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
+    ) -> tuple[Tensor, Tokens]:
+        """Add the code of its place to each token and, with `query_codes`, to the query."""
         table = self.place_code.table().to(query.dtype)
         if self.config.query_codes:
             query = query + table[line.steps["place"].gather(1, now)]
-        rows = seen["place"].clamp(min=0)
+        rows = steps["place"].clamp(min=0)
         return query, Tokens(tokens.values, (*tokens.tables, table), (*tokens.rows, rows), tokens.mask)
 
 
 class ChunkedMemory(SpatialMemory):
-    """A spatial memory that is read in chunks of consecutive steps ("sat-fifo-th"): the most relevant chunks are chosen, then their tokens are read.
+    """A spatial memory that is read in chunks of consecutive steps ("sat-fifo-th").
 
-    Which chunk a step belongs to is fixed when it arrives: chunks do not shift as older steps leave.
+    The most relevant chunks are chosen, then their tokens are read. The chunk of a step is fixed when it arrives:
+    chunks do not shift as older steps leave.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, room and strategy, codes, chunks.
+        config: Sizes, capacity and strategy, codes, chunks.
 
     Source:
         Spatially-Aware Transformer, section 3.1 (time-centric hierarchical attention).
@@ -184,14 +193,14 @@ class ChunkedMemory(SpatialMemory):
 
     config: ChunkConfig
 
-    def _chunks(self, line: Timeline, seen: State, begin: int, end: int) -> Chunks:
-        key = self._chunk_numbers(seen)
+    def _chunks(self, line: Timeline, steps: State, begin: int, end: int) -> Chunks:
+        key = self._chunk_numbers(steps)
         key = key + line.trial[:, begin:end] * (int(key.max()) + 1)
-        return chunks_by_key(key, seen["number"] >= 0, self.config.chunk)
+        return chunks_by_key(key, steps["number"] >= 0, self.config.chunk)
 
-    def _chunk_numbers(self, seen: State) -> Tensor:
-        """Which of a trial's chunks each step is in, int64 (B, N)."""
-        return seen["number"] // self.config.chunk
+    def _chunk_numbers(self, steps: State) -> Tensor:
+        """Number of each step's chunk within its trial, int64 (B, n)."""
+        return steps["number"] // self.config.chunk
 
     def _top_k(self) -> int:
         return self.config.top_k
@@ -205,14 +214,14 @@ class PlaceChunkedMemory(ChunkedMemory):
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, room and strategy, codes, chunks.
+        config: Sizes, capacity and strategy, codes, chunks.
 
     Source:
         Spatially-Aware Transformer, section 3.1 (place-centric hierarchical attention).
     """
 
-    def _numbers(self) -> tuple[str, ...]:
+    def _log_fields(self) -> tuple[str, ...]:
         return ("number", "place", "nth")
 
-    def _chunk_numbers(self, seen: State) -> Tensor:
-        return seen["nth"] // self.config.chunk * self.config.n_places + seen["place"]
+    def _chunk_numbers(self, steps: State) -> Tensor:
+        return steps["nth"] // self.config.chunk * self.config.n_places + steps["place"]

@@ -1,4 +1,4 @@
-"""What the transformers among the memories share: sizes, and a pre-norm block of attention and a gated MLP."""
+"""Sizes and the pre-norm block that the transformers among the memories share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from memenvs.agents.memory.attention import rotate
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosine and sine, float (B, T, width / 2)."""
+"""Cosine and sine, float (B, T, width / 2) each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class TransformerConfig:
     Attributes:
         layers: Transformer blocks; >= 1.
         heads: Attention heads; divides `dim` into even widths.
-        dim: Width of a token and of the features; >= 2.
+        dim: Width D of a token and of the features; >= 2.
         mlp_dim: Inner width of the gated MLP; >= 1.
     """
 
@@ -43,8 +43,11 @@ class TransformerConfig:
         return self.dim // self.heads
 
 
-class Block(nn.Module):
-    """One pre-norm transformer block without biases: attention, then a gated MLP.
+class TransformerBlock(nn.Module):
+    """Pre-norm block of attention and a gated MLP, without biases.
+
+        x <- x + W_o attention(norm(x))
+        x <- x + W_d (GELU(g) * u),  [g, u] = W norm(x)
 
     Args:
         config: Sizes.
@@ -55,7 +58,8 @@ class Block(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.heads, self.head_dim = config.heads, config.head_dim
+        self.heads = config.heads
+        self.head_dim = config.head_dim
         dim, mlp_dim = config.dim, config.mlp_dim
         self.attention_norm = nn.RMSNorm(dim, eps=1e-6)
         self.qkv = nn.Linear(dim, 3 * dim, bias=False)
@@ -67,12 +71,12 @@ class Block(nn.Module):
             nn.init.normal_(layer.weight, std=0.02)
 
     def project(self, x: Tensor, rotation: Rotation | None, queries: int) -> tuple[Tensor, Tensor]:
-        """Queries of the last steps; keys and values of all.
+        """Project to queries of the last steps, and to keys and values of all.
 
         Args:
             x: float, (B, T, D); the residual stream.
-            rotation: Of the T steps' episodes; None leaves keys and queries as they are.
-            queries: How many last steps ask.
+            rotation: Of the T steps; None leaves keys and queries as they are.
+            queries: Number of last steps that attend.
 
         Returns:
             float (B, heads, `queries`, width), and float (B, 2, heads, T, width).
@@ -85,8 +89,8 @@ class Block(nn.Module):
             qk, v = qkv[:, :, :2], qkv[:, :, 2]
             if rotation is not None:
                 qk = rotate(qk, *rotation)
-            q, k = qk.unbind(2)
-        else:
+            q, k = qk.unbind(2)  # (B, T, heads, width) each
+        else:  # no query for the other steps
             q = F.linear(h[:, steps - queries :], self.qkv.weight[:dim]).view(batch, queries, 1, heads, width)
             k, v = F.linear(h, self.qkv.weight[dim:]).view(batch, steps, 2, heads, width).split(1, dim=2)
             if rotation is not None:
@@ -96,18 +100,11 @@ class Block(nn.Module):
             q, k, v = q[:, :, 0], k[:, :, 0], v[:, :, 0]
         return q.transpose(1, 2), torch.stack([k, v], dim=1).transpose(2, 3)
 
-    def mix(self, heard: Tensor) -> Tensor:
-        """What attention adds to the residual stream.
-
-        Args:
-            heard: float, (B, heads, T, width); what each head heard.
-
-        Returns:
-            float, (B, T, D).
-        """
-        return self.attention_out(heard.transpose(1, 2).flatten(2))
+    def project_heads(self, attended: Tensor) -> Tensor:
+        """Project the output of the heads, (B, heads, T, width), to the residual stream, (B, T, D)."""
+        return self.attention_out(attended.transpose(1, 2).flatten(2))
 
     def mlp(self, x: Tensor) -> Tensor:
-        """What the gated MLP adds to the residual stream, float (B, T, D)."""
+        """Apply norm and gated MLP, float (B, T, D)."""
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
         return self.down(F.gelu(gate, approximate="tanh") * up)

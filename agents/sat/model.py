@@ -18,8 +18,9 @@ from memenvs.agents.encoders.frame_encoder import FrameEncoder
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
 from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskOn
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid, time_indices
-from memenvs.agents.memory.reader import MemoryReader, Tokens
+from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.sat import ChunkedMemory, PlaceChunkedMemory
+from memenvs.agents.memory.tokens import Tokens
 from memenvs.agents.sat.config import BalletModelConfig
 from memenvs.checks import choices_for
 from memenvs.retention import STRATEGIES, retained, strategy_numbers

@@ -1,1 +1,4 @@
-"""Compiled or hand-differentiated versions of memory operations."""
+"""Kernels for memory operations that are slow in plain PyTorch.
+
+Each is tested against its plain form.
+"""

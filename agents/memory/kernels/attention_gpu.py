@@ -1,4 +1,4 @@
-"""Attention in windows on a GPU: FlexAttention, told which blocks of keys a block of queries can reach, so that no mask is made."""
+"""Attention in windows on a GPU by FlexAttention, from blocks of keys and without a mask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK = 128
 
 
 def flex_windows(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, sinks: int) -> Tensor:
-    """Softmax attention with scale 1 / sqrt(width), each query over the sinks and one run of keys.
+    """Attend from each query to the sinks and to one run of keys, with scale 1 / sqrt(width).
 
     Args:
         q: float, (B, heads, T, width), on a GPU; the width is 16 or more.
@@ -23,7 +23,7 @@ def flex_windows(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, s
         v: float, (B, heads, M, width).
         first: int64, (B or 1, T); first key of the run, counted with the sinks.
         last: int64, (B or 1, T); last key of the run.
-        sinks: Keys at the front that every query sees.
+        sinks: Keys at the front that every query attends to.
 
     Returns:
         float, (B, heads, T, width).
@@ -33,9 +33,13 @@ def flex_windows(q: Tensor, k: Tensor, v: Tensor, first: Tensor, last: Tensor, s
 
 
 def window_blocks(first: Tensor, last: Tensor, sinks: int, keys: int) -> BlockMask:
-    """Which blocks of keys each block of queries reaches, and what is seen in them; without a matrix of queries by keys.
+    """Make the block mask of windows, without a matrix of queries by keys.
 
-    Args as in `flex_windows`; `keys` is M.
+    Args:
+        first: As in `flex_windows`.
+        last: As there.
+        sinks: As there.
+        keys: M.
     """
     steps = first.shape[1]
     rest = -steps % BLOCK
@@ -46,16 +50,16 @@ def window_blocks(first: Tensor, last: Tensor, sinks: int, keys: int) -> BlockMa
     count = reached.sum(-1, dtype=torch.int32)
     reached_first = reached.int().argsort(dim=-1, descending=True, stable=True).int()
 
-    def sees(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    def attends(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = b if first.shape[0] > 1 else 0
         return (j < sinks) | ((j >= first[row, i]) & (j <= last[row, i]))
 
     return BlockMask.from_kv_blocks(
-        count[:, None], reached_first[:, None], BLOCK_SIZE=BLOCK, mask_mod=sees, seq_lengths=(steps, keys)
+        count[:, None], reached_first[:, None], BLOCK_SIZE=BLOCK, mask_mod=attends, seq_lengths=(steps, keys)
     )
 
 
 @cache
 def _compiled() -> Any:
-    """FlexAttention as a kernel; compiled when first used."""
+    """Compile FlexAttention when it is first used."""
     return torch.compile(flex_attention, dynamic=True)

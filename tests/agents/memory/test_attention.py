@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from memenvs.agents.memory.attention import ROWS_AT_ONCE, Window, attend, rotate
+from memenvs.agents.memory.attention import QUERY_BLOCK, Window, attend, rotate
 
 CASES = [(torch.float64, 6), (torch.float32, 4), (torch.float32, 8), (torch.float32, 16), (torch.float32, 32)]
 
@@ -50,7 +50,7 @@ def test_causal_is_aligned_to_the_lower_right(queries: int, keys: int, dtype: to
 
 @pytest.mark.parametrize("width", [6, 8])
 def test_blocks_of_queries(width: int) -> None:
-    queries, keys = 2 * ROWS_AT_ONCE + 3, 2 * ROWS_AT_ONCE + 40
+    queries, keys = 2 * QUERY_BLOCK + 3, 2 * QUERY_BLOCK + 40
     seen = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
     check(tensors(queries, keys, width, torch.float32), seen[None, None], True, None)
 

@@ -68,11 +68,9 @@ def test_counted_operations_are_the_closed_forms(
     monkeypatch.setattr("memenvs.agents.algorithms.ppo.PREFILL_STEPS", 600)
     row = benchmark.count_rollout(size, 1536, 3, scheme)
     assert row["counted_over_closed_form"] == {1: 1.0, 2: 1.0, 3: 1.0}
-    narrow = benchmark.causal_pairs if size == "tiny" else benchmark.masked_pairs
     for past in (0, 700):
-        assert benchmark.count_step(benchmark.SIZES[size], 1536, past) == benchmark.Cost(
-            benchmark.SIZES[size], narrow
-        ).step(past)
+        size_of_it = benchmark.SIZES[size]
+        assert benchmark.count_step(size_of_it, 1536, past) == benchmark.Cost(size_of_it).step(past)
 
 
 def test_the_prefix_gives_only_keys_and_values_to_the_last_layer(flops: Any) -> None:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory.chunking import Chunks, chunks_by_key, chunks_by_place, chunks_by_time
-from memenvs.agents.memory.reader import MemoryLayer, MemoryReader, Tokens
+from memenvs.agents.memory.reader import MemoryLayer, MemoryReader
+from memenvs.agents.memory.tokens import Tokens
 
 B, N, D, HEADS, K = 3, 14, 8, 2, (11, 14, 4)
 
@@ -169,7 +170,7 @@ def test_queries_alone_learn_as_one_by_one() -> None:
     mask = torch.rand(B, queries, N, generator=generator) < 0.5
     mask[0, 1] = False  # nothing in memory
     rows = (tokens.rows[0], torch.randint(K[1], (B, queries, N), generator=generator), tokens.rows[2])
-    got = made(query, Tokens(tables=tokens.tables, rows=rows, mask=mask), alone=True)
+    got = made(query, Tokens(tables=tokens.tables, rows=rows, mask=mask), independent=True)
     one_by_one = [
         made(
             query[:, q : q + 1],
@@ -190,7 +191,7 @@ def test_masks_and_rows_of_a_query_are_its_own() -> None:
     values = torch.randn(B, N, D, generator=generator, dtype=torch.float64)
     everything = torch.ones(B, N, dtype=torch.bool)
     for chunks in (None, chunks_by_time(everything, 4)):
-        got = made(query, Tokens(values, tokens.tables, rows, mask), chunks, 2, alone=True)
+        got = made(query, Tokens(values, tokens.tables, rows, mask), chunks, 2, independent=True)
         for q in range(queries):
             own = (*rows[:2], rows[2][:, q])
             expected = made(query[:, q : q + 1], Tokens(values, tokens.tables, own, mask[:, q]), chunks, 2)
@@ -226,11 +227,11 @@ def test_attention_can_be_read_out() -> None:
         assert chunks is None or ((seen > 0).sum(-1) <= 6).all()
     layer = made.layers[0]  # a layer hears what its weights say: the values' and the output's maps of the weighted mean
     flat = query.flatten(0, 1)
-    x = layer.read_norm(flat + layer._local(layer.local_norm(flat), (B, 2), alone=False))
+    x = layer.read_norm(flat + layer.attend_to_queries(layer.local_norm(flat), (B, 2), independent=False))
     values = dense(tokens).values
     assert values is not None
     expected = layer.mix(layer.value(made.attention(query, tokens)[0] @ values))
-    torch.testing.assert_close(layer._read_flat(x, tokens)[0].unflatten(0, (B, 2)), expected)
+    torch.testing.assert_close(layer.read_all(x, tokens)[0].unflatten(0, (B, 2)), expected)
 
 
 @pytest.mark.parametrize("alike", [False, True])
@@ -244,7 +245,7 @@ def test_sharpened_relevances_by_their_equation(alike: bool) -> None:
     for k, layer in enumerate(made.layers):
         key = before[f"layers.{k}.relevance_{'query' if alike else 'key'}.weight"]
         expected = layer.relevance_query(query) @ (3.0 * key @ token) / math.sqrt(D)
-        torch.testing.assert_close(layer._asking(query) @ token, expected)
+        torch.testing.assert_close(layer.folded_query(query) @ token, expected)
     changed = [name for name, value in made.state_dict().items() if not torch.equal(value, before[name])]
     assert changed == [f"layers.{k}.relevance_key.weight" for k in range(2)]
 

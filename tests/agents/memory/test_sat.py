@@ -13,9 +13,9 @@ from torch import Tensor
 from memenvs.agents.memory import Memory, StepInputs, make_memory, place_codes, token_memory
 from memenvs.agents.memory.chunking import chunks_by_place, chunks_by_time
 from memenvs.agents.memory.place_codes import PlaceCode, check_places, sinusoid, time_indices
-from memenvs.agents.memory.reader import Tokens
 from memenvs.agents.memory.sat import ChunkedMemory, MoveMemory, SpatialMemory
 from memenvs.agents.memory.token_memory import TokenMemory
+from memenvs.agents.memory.tokens import Tokens
 from memenvs.retention import retained
 
 B, T, D = 2, 26, 6
@@ -63,7 +63,7 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
             numbers = np.flatnonzero(held).tolist()
 
             def when(number: int, numbers: list[int] = numbers, newest: int = now - begin) -> Tensor:
-                kinds = {"step": number, "age": newest - number, "mod32": number % place_codes.CLOCK}
+                kinds = {"step": number, "age": newest - number, "mod32": number % place_codes.TIME_MODULUS}
                 return code(kinds.get(config.time_index, sum(other > number for other in numbers)))
 
             def where(number: int, places: Tensor | None = places) -> Tensor:
@@ -116,7 +116,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
 def test_equals_a_loop_over_decisions(name: str, kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place_codes, "CLOCK", 7)  # it starts again within the T steps
+    monkeypatch.setattr(place_codes, "TIME_MODULUS", 7)  # it starts again within the T steps
     memory, x = make(name, **kwargs), inputs()
     x.embedding.requires_grad_()
     got, expected = memory(x)[0], plainly(memory, x)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
 from memenvs.agents.memory.scene_memory import relative_poses
-from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock, frames, places
+from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock, pose_features, query_frames
 
 T, D, DIM, HEADS, BASE = 13, 5, 8, 2, 50.0
 
@@ -73,7 +73,7 @@ def test_features_equal_the_equations(capacity: int, dtype: torch.dtype, atol: f
 def test_a_frame_sees_a_place_as_the_relative_pose() -> None:
     generator = torch.Generator().manual_seed(0)
     pose, now = 5.0 * torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
-    seen = (frames(now) @ places(pose)[..., None])[..., 0]
+    seen = (query_frames(now) @ pose_features(pose)[..., None])[..., 0]
     torch.testing.assert_close(seen[..., :4], relative_poses(pose, now), atol=1e-12, rtol=0)
     distance = (pose - now)[..., :2].square().sum(-1) / 25.0
     torch.testing.assert_close(seen[..., 4], distance, atol=1e-12, rtol=0)
@@ -96,7 +96,7 @@ def test_a_head_hears_what_was_near_its_point() -> None:
     turn = torch.ones(1, 4, DIM // HEADS // 2), torch.zeros(1, 4, DIM // HEADS // 2)
     heard: list[Tensor] = []
     block.finish = lambda x, each: heard.append(each) or x  # type: ignore[method-assign, func-returns-value]
-    block.listen(x, block.keep(x, places(pose), turn), frames(pose), turn, None)
+    block.attend_relative(x, block.project(x, pose_features(pose), turn), query_frames(pose), turn, None)
     first, second = heard[0][0, 3].chunk(2)
     torch.testing.assert_close(first, torch.tensor([0.0, 1.0, 0.0, 0.0]), atol=1e-5, rtol=0)
     torch.testing.assert_close(second, torch.tensor([0.0, 0.0, 1.0, 0.0]), atol=1e-5, rtol=0)

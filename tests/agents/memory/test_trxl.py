@@ -88,7 +88,7 @@ def test_features_follow_the_definition(memory_length: int, monkeypatch: pytest.
         acted.append(feature)
     torch.testing.assert_close(torch.stack(acted, 1), expected, atol=1e-10, rtol=0)
     monkeypatch.setattr(
-        "memenvs.agents.memory.trxl.ROWS_AT_ONCE", 5
+        "memenvs.agents.memory.trxl.QUERY_BLOCK", 5
     )  # a long sequence, some rows of its scores at a time
     torch.testing.assert_close(memory(x)[0], expected, atol=1e-10, rtol=0)
     torch.testing.assert_close(memory(x, last=7)[0], expected[:, -7:], atol=1e-10, rtol=0)

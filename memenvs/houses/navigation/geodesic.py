@@ -49,7 +49,8 @@ def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> 
     """
     accepted = np.full(len(free), np.inf, np.float32)
     tentative = np.where(free, np.float32(np.inf), np.float32(-1))
-    next_node, bucket_head = np.empty(5 * len(free), np.int32), np.full(BUCKETS, -1, np.int32)
+    next_node = np.empty(5 * len(free), np.int32)
+    bucket_head = np.full(BUCKETS, -1, np.int32)
     _march(free, width, goals, accepted, tentative, next_node, bucket_head)
     accepted *= np.float32(cell)
     return accepted

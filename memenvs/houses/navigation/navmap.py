@@ -215,7 +215,8 @@ class NavigationMap:
             means that the end is reached.
         """
         count = math.floor(math.pi / turn + 1e-6)
-        free, width = self.free.ravel(), self.shape[1]
+        free = self.free.ravel()
+        width = self.shape[1]
         position = np.asarray(position)
         return choose_turns(free, field, width, self.origin, self.cell, position, heading, turn, count, distance)
 

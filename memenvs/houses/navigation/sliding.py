@@ -122,7 +122,9 @@ def choose_turns(
     """
     x, y = position[0], position[1]
     here = interpolate_field(field, width, (x - origin[0]) / cell, (y - origin[1]) / cell)
-    best, best_turns, best_gain = -np.inf, 0, 0.0
+    best = -np.inf
+    best_turns = 0
+    best_gain = 0.0
     for k in range(2 * count + 1):
         turns = (k + 1) // 2 if k % 2 else -(k // 2)  # 0, 1, -1, 2, -2, ...
         angle = heading + turns * turn

@@ -109,7 +109,9 @@ def _hide_behind(view: View, max_slope: float, occluder: np.ndarray, occlusion: 
     if af < _OCCLUDER_NEAR and bf < _OCCLUDER_NEAR:
         return
     along, across = bf - af, br - ar
-    squared_length, area, thickness = along * along + across * across, af * br - ar * bf, occluder[4] + 1e-5
+    squared_length = along * along + across * across
+    area = af * br - ar * bf
+    thickness = occluder[4] + 1e-5
     is_between = af * along + ar * across < 0 < bf * along + br * across  # the eye projects between both ends
     if area * area <= thickness * thickness * squared_length and is_between:
         return  # the eye is inside the wall: a box is not seen from within
@@ -129,7 +131,8 @@ def _hide_behind(view: View, max_slope: float, occluder: np.ndarray, occlusion: 
     if first >= last:
         return
     slope = (b_inverse - a_inverse) / (b_wedge - a_wedge)
-    start, lower = a_inverse + slope * (first - a_wedge), min(0.0, slope)
+    start = a_inverse + slope * (first - a_wedge)
+    lower = min(0.0, slope)
     for wedge in range(first, last):
         farthest = start + slope * (wedge - first) + lower  # at the wedge's side where the wall is farther away
         if farthest > occlusion[wedge]:

@@ -160,7 +160,8 @@ def _render_one(
     scratch: RenderScratch,
 ) -> None:
     """Draw one environment into its images; arguments as in `render_envs`."""
-    primitives, attributes = scratch.primitives, scene.attributes
+    primitives = scratch.primitives
+    attributes = scene.attributes
     last_id = set_up_primitives(view, size, cull, scene, primitives, scratch.setup)
     for primitive_id in range(1, last_id + 1):
         row = primitives.int_fields[primitive_id, SCENE_ROW]
@@ -198,7 +199,8 @@ def _write_depth(keys: np.ndarray, id_mask: np.uint32, stride: int, out: np.ndar
     """
     whole_blocks = out.shape[1] - out.shape[1] % BLOCK
     for row in range(out.shape[0]):
-        row_keys, row_out = keys[row * stride : (row + 1) * stride], out[row]
+        row_keys = keys[row * stride : (row + 1) * stride]
+        row_out = out[row]
         for first in range(0, whole_blocks, BLOCK):
             decode_depth_block(row_keys, np.uint64(first), id_mask, row_out, np.uint64(first))
         for k in range(whole_blocks, row_out.shape[0]):
@@ -213,6 +215,7 @@ def _write_labels(keys: np.ndarray, id_mask: np.uint32, stride: int, labels: np.
     `labels` is int32, (F,), one per primitive, and `out` any integers, (H, W).
     """
     for row in range(out.shape[0]):
-        row_keys, row_out = keys[row * stride : (row + 1) * stride], out[row]
+        row_keys = keys[row * stride : (row + 1) * stride]
+        row_out = out[row]
         for k in range(row_out.shape[0]):
             row_out[k] = labels[np.uint64(row_keys[k] & id_mask)]

@@ -90,7 +90,9 @@ def set_up_primitives(
         The largest id.
     """
     max_slope = max_ray_slope(view, size.height, size.width) if cull else 0.0
-    listed, occlusion, num_shapes = scratch.listed, scratch.occlusion, scene.num_shapes
+    listed = scratch.listed
+    occlusion = scratch.occlusion
+    num_shapes = scene.num_shapes
     if max_slope > 0:
         is_inside = 0.0 <= view.eye_z <= scene.ceiling  # from outside, one can see over the walls
         find_occlusion(view, max_slope, scene.occluders if is_inside else scene.occluders[:0], occlusion)
@@ -285,25 +287,29 @@ def _add_floor(
     Returns:
         The largest id now.
     """
-    up, count = z - view.eye_z, polygon.shape[0]
+    up = z - view.eye_z
+    count = polygon.shape[0]
     if abs(up) < 1e-6:  # seen edge-on
         return last_id
     ch, sh = view.cos_heading, view.sin_heading
-    min_slope_here, max_slope_here, nearest, furthest = 1e30, -1e30, 1e30, -1e30
-    top, bottom, least_depth = 1e30, -1e30, 1e30
+    low_slope, high_slope = 1e30, -1e30  # right / forward
+    nearest, farthest = 1e30, -1e30  # forward, m
+    top, bottom = 1e30, -1e30  # image rows
+    least_depth = 1e30  # m
     for k in range(count):
         dx, dy = polygon[k, 0] - view.eye_x, polygon[k, 1] - view.eye_y
         forward, right = dx * ch + dy * sh, dx * sh - dy * ch
-        nearest, furthest = min(nearest, forward), max(furthest, forward)
+        nearest, farthest = min(nearest, forward), max(farthest, forward)
         slope = right / forward if forward > NEAR else 0.0
-        min_slope_here, max_slope_here = min(min_slope_here, slope), max(max_slope_here, slope)
+        low_slope, high_slope = min(low_slope, slope), max(high_slope, slope)
         to = k if up > 0 else count - 1 - k  # clockwise in the image, seen from above or from below
         depth = _project(forward, right, up, view, corners, to)
-        least_depth, image_row = min(least_depth, depth), corners[ROW_DEPTH, to] / depth
+        least_depth = min(least_depth, depth)
+        image_row = corners[ROW_DEPTH, to] / depth
         top, bottom = min(top, image_row), max(bottom, image_row)
     if max_slope > 0:
-        is_behind = furthest <= 0
-        if is_behind or (nearest > NEAR and is_occluded(min_slope_here, max_slope_here, nearest, max_slope, occlusion)):
+        is_behind = farthest <= 0
+        if is_behind or (nearest > NEAR and is_occluded(low_slope, high_slope, nearest, max_slope, occlusion)):
             return last_id
     first, last = 0, size.height
     if least_depth > NEAR:

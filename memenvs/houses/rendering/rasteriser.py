@@ -137,7 +137,8 @@ def _draw_spans(
         left, right = group[SPAN_LEFT], group[SPAN_RIGHT]
         step = np.float32(float_fields[primitive_id, PLANE_I])
         for column in range(left, right, SPAN):
-            at, offset = np.uint64(row * stride + column), np.float32(column - left)
+            at = np.uint64(row * stride + column)
+            offset = np.float32(column - left)
             for j in range(rows):
                 draw_span(keys, at, group, np.uint64(j), np.int32(column), offset, step, primitive_id, id_mask)
                 at += np.uint64(stride)
@@ -165,6 +166,7 @@ def _draw_round(
         for column in range(first, last, BLOCK):
             dx = np.float32(fields[RAY_U] + fields[RAY_U_I] * column + fields[RAY_U_J] * row)
             dy = np.float32(fields[RAY_V] + fields[RAY_V_I] * column + fields[RAY_V_J] * row)
-            at, count = np.uint64(row * size.stride + column), np.int32(last - column)
+            at = np.uint64(row * size.stride + column)
+            count = np.int32(last - column)
             ray = (dx, u_step, dy, v_step)
             draw_round_block(keys, at, ray, eye, slab, count, np.uint32(primitive_id), id_mask)

@@ -93,7 +93,8 @@ class Renderer:
         if not 0 <= env < self.num_envs:
             raise ValueError(f"env must be 0 to {self.num_envs - 1}, got {env}")
         for name in ("geometry", "attributes", "floor_polygons", "floor_corners", "occluders"):
-            rows, batch = getattr(scene, name), getattr(self._scenes, name)
+            rows = getattr(scene, name)
+            batch = getattr(self._scenes, name)
             if len(rows) > batch.shape[1]:  # grow by a quarter more than is needed
                 larger = np.zeros((self.num_envs, len(rows) + len(rows) // 4 + 8, *batch.shape[2:]), batch.dtype)
                 larger[:, : batch.shape[1]] = batch

@@ -189,7 +189,8 @@ def _shade_vertical_run(
     line: int,
 ) -> None:
     """Shade pixels of a vertical face of a box; `plane` is PLANE_0, PLANE_I and PLANE_J."""
-    base, step = plane[0] + plane[2] * row, np.float32(plane[1])
+    base = plane[0] + plane[2] * row
+    step = np.float32(plane[1])
     for column in range(first, last, RUN):
         inverse_depth = (np.float32(base + plane[1] * column), step)
         at = np.uint64(line + column)
@@ -214,7 +215,8 @@ def _shade_horizontal_run(
     # The mipmap level: half the exponent of the number of texels that a pixel covers, rounded.
     bits = int(np.float32(fields[FOOTPRINT] * z * z * z).view(np.int32))
     level = min(max(((bits >> 23) - 126) >> 1, 0), MIP_LEVELS - 1)
-    scale, size = np.float32(1.0 / (1 << level)), np.int32(TILE >> level)
+    scale = np.float32(1.0 / (1 << level))
+    size = np.int32(TILE >> level)
     u = (fields[U_EYE] + z * (fields[U_I] * start + fields[U_J] * down + fields[U_0])) * scale
     v = (fields[V_EYE] + z * (fields[V_I] * start + fields[V_J] * down + fields[V_0])) * scale
     u_step, v_step = z * fields[U_I] * scale, z * fields[V_I] * scale
@@ -261,7 +263,8 @@ def _shade_outside_run(
     """Shade pixels that show no part of the home: lawn below the horizon, sky above."""
     rise = view.sin_pitch - (row - view.centre_j) / view.focal * view.cos_pitch
     share = min(1.0, abs(rise) * 2.5)
-    far, near = _HORIZON, _SKY if rise > 0 else _GRASS
+    far = _HORIZON
+    near = _SKY if rise > 0 else _GRASS
     red = far[0] + (near[0] - far[0]) * share
     green = far[1] + (near[1] - far[1]) * share
     blue = far[2] + (near[2] - far[2]) * share

@@ -232,7 +232,8 @@ def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.n
     Raises:
         ValueError: An unknown sign.
     """
-    scale, line_height, gap = 40.0, 0.6, 0.35  # pixels per metre; m
+    scale = 40.0  # pixels per metre
+    line_height, gap = 0.6, 0.35  # m
     font = ImageFont.load_default(_LEGEND_TEXT * scale)
     x, line = gap, 0
     placed = []  # sign, meaning, left end of the sign (m), width of the sign (m), line

@@ -21,23 +21,27 @@ TOO_LONG = ("cut", "error")
 
 @dataclass(frozen=True, kw_only=True)
 class VLNConfig(ABC):
-    """Settings that both tasks have.
+    """Settings of both tasks.
 
     Attributes:
-        world: Where houses and episodes are from: "procedural" (from seeds, nothing to download) or "mp3d" (the real ones, from files of yours).
-        split: Which episodes: "train", "val_seen" or "val_unseen"; "val_train_seen" of the real R2R.
-        data_dir: Folder of the files of "mp3d" and "wordpiece", or that in which it is called `vln`; None for `vln` in the folder that
-            `$MEMENVS_DATA` names. Must be None where nothing is read from it. Files that have changed are read again.
-        features: What views look like: "synthetic" (see `memenvs.vln.features.synthetic.SyntheticFeatures`), "none" (zeros), or the path of a file of yours
-            (see `memenvs.vln.features.files.FileFeatures`).
-        feature_size: Numbers D of an image feature; None for what suits (64, or all that the file has; of a file the first so many).
-        panorama: Whether the observation has all 36 views as well.
-        tokenizer: "words" (a vocabulary of the training texts) or "wordpiece" (BERT's; needs its vocabulary file in the data folder).
-        max_tokens: Length of the instruction, separator included; >= 2; None for what suits the world.
-        too_long: What happens to longer texts: "cut" (R2R drops their end, CVDN their beginning) or "error".
-        max_candidates: Neighbours that a viewpoint may have; the action of this number is to stop. The real graphs have 13 at most.
-        invalid: What happens at an action that has no candidate: "error", or "stop" takes it for stopping.
-        reward_ndtw: Unit of the distances in the reward's path likeness: "metres", or "hops" as in MTVM's release.
+        world: "procedural" (houses and episodes from seeds, nothing to download) or "mp3d" (Matterport3D, from your
+            files).
+        split: "train", "val_seen" or "val_unseen"; R2R in "mp3d" has "val_train_seen" too.
+        data_dir: Folder with the files of "mp3d" and "wordpiece", or its parent with a subfolder `vln`; None for `vln`
+            in `$MEMENVS_DATA`. Must be None if nothing is read from it. Files that have changed are read again.
+        features: Image features of views: "synthetic" (`memenvs.vln.features.synthetic`), "none" (zeros), or the path
+            of your file (`memenvs.vln.features.files`).
+        feature_size: Size D of an image feature; None for 64, or for all numbers of the file. A smaller D takes the
+            first D numbers of the file.
+        panorama: True adds all 36 views to the observation.
+        tokenizer: "words" (vocabulary of the training texts) or "wordpiece" (BERT's, from its vocabulary file in the
+            data folder).
+        max_tokens: Length of the instruction with its separator; >= 2; None for the default of the world.
+        too_long: Longer texts are "cut" (R2R drops their end, CVDN their beginning) or an "error".
+        max_candidates: Largest number of neighbours of a viewpoint; the action with this number is stop. "mp3d" has at
+            most 13.
+        invalid: An action without a candidate is an "error", or counts as "stop".
+        reward_ndtw: Unit of distances in the nDTW of the reward: "metres", or "hops" as in MTVM's release.
         max_episode_steps: Decisions in an episode; >= 1; None for the published limit.
     """
 
@@ -92,10 +96,12 @@ class VLNConfig(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class R2RConfig(VLNConfig):
-    """Settings of VLN-R2R: those of `VLNConfig`, and how long tours are. The published limit is 15 decisions; tours have 15 for each leg.
+    """Settings of VLN-R2R.
+
+    The published limit is 15 decisions; tours have 15 per leg.
 
     Attributes:
-        legs: World "procedural": shortest paths in a tour, 1 to 3. Each end of a leg has to be visited, in order.
+        legs: Shortest paths of a tour in world "procedural", 1 to 3. The end of each leg has to be visited, in order.
     """
 
     legs: int = 1
@@ -108,21 +114,22 @@ class R2RConfig(VLNConfig):
 
     @property
     def step_limit(self) -> int:
-        """Decisions in an episode; 15 for each leg if nothing else is asked for."""
+        """Decisions in an episode; by default 15 per leg."""
         return 15 * self.legs if self.max_episode_steps is None else self.max_episode_steps
 
 
 @dataclass(frozen=True, kw_only=True)
 class CVDNConfig(VLNConfig):
-    """Settings of VLN-CVDN: those of `VLNConfig`, a supervision and a history.
+    """Settings of VLN-CVDN.
 
-    The vocabulary of "words" in world "mp3d" is of R2R's train and of CVDN's train or, where that file is not there, of CVDN's val_seen, which is in
-    the same houses. A trained agent needs the vocabulary that it was trained with.
+    The vocabulary of "words" in world "mp3d" comes from R2R's train split and CVDN's train split. If the latter file is
+    missing, CVDN's val_seen is used, which has the same houses. An agent needs the vocabulary that it was trained with.
 
     Attributes:
-        supervision: Which path teaches: "oracle" (the planner's), "navigator" (the human's) or "mixed" (the human's if it comes by the end of the
-            planner's, else the planner's). Limits are 20 decisions for "oracle" and 40 for the others, as in PREVALENT.
-        history: How much of the dialogue is told: "all", "last_exchange", "last_answer" or "target".
+        supervision: Path of the teacher: "oracle" (the planner's), "navigator" (the human's) or "mixed" (the human's if
+            it visits the end of the planner's, else the planner's). Limits are 20 decisions for "oracle" and 40 for the
+            others, as in PREVALENT.
+        history: Part of the dialogue that is given: "all", "last_exchange", "last_answer" or "target".
     """
 
     supervision: str = "mixed"
@@ -135,7 +142,7 @@ class CVDNConfig(VLNConfig):
 
     @property
     def step_limit(self) -> int:
-        """Decisions in an episode; 20 or 40 if nothing else is asked for."""
+        """Decisions in an episode; by default 20 or 40."""
         published = 20 if self.supervision == "oracle" else 40
         return published if self.max_episode_steps is None else self.max_episode_steps
 

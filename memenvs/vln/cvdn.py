@@ -1,4 +1,4 @@
-"""Cooperative Vision-and-Dialog Navigation: go on from a dialogue towards a thing."""
+"""Cooperative Vision-and-Dialog Navigation (CVDN)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from memenvs.vln.worlds.make import make_graph_world
 
 
 class CVDN(GraphNavigation):
-    """Navigation from dialogue history (NDH): come nearer to a thing that a dialogue and a word are about.
+    """Navigation from dialogue history (NDH): move towards the object that a dialogue is about.
 
-    Observation (`Dict`): as `R2R`; `instruction` is the dialogue, each turn begun by [NAV] or [ORA], oldest first, then [TAR] and the thing. What is
-    too long loses its oldest tokens.
+    Observation (`Dict`): as `R2R`. `instruction` is the dialogue: each turn after [NAV] or [ORA], oldest first, then
+    [TAR] and the object. Texts that are too long lose their oldest tokens.
     Action (`Discrete(17)`): as `R2R`.
-    Reward: as `R2R`, with the end of the supervision's path as goal and that path as reference.
-    Ends: at stop; truncated after 20 decisions (supervision "oracle") or 40.
-    Layout: number of the instance in its split, in the order of the file. Options: `episode` (the same number) and `instr_id` (its `inst_idx` as
-    text).
-    Info: as `R2R`, and `gp`, the goal progress: how many metres nearer to the region of the thing than at the start, which is the score whatever
-    the supervision. `success` and the metrics of R2R are about the goal of the supervision.
+    Reward: as `R2R`, with the path of the supervision as reference and its end as goal.
+    Ends: terminates at stop; truncated after 20 decisions (supervision "oracle") or 40.
+    Layout: number of the instance in its split, in the order of the file. Options: `episode` (the same number) and
+    `instr_id` (its `inst_idx` as text).
+    Info: as `R2R`, and the score `gp`, goal progress: metres nearer to the region of the object than at the start,
+    whatever the supervision. `success` and R2R's metrics refer to the goal of the supervision.
 
     Source:
-        Thomason et al. 2019. Goal progress of walking to the goals of val_unseen: oracle 8.36, navigator 7.99, mixed 9.58.
+        Thomason et al. 2019. Goal progress of the paths to the goals of val_unseen: oracle 8.36, navigator 7.99, mixed
+        9.58.
     """
 
     config_type = CVDNConfig

@@ -194,14 +194,16 @@ class GraphNavigation(BatchTask):
         return mask
 
     def oracle_actions(self) -> np.ndarray:
-        """The first edge of the shortest path to the goal (of a tour: to the end of its present leg), and to stop there."""
+        """The first edge of the shortest path to the goal (of a tour: to the end of its present leg), and to stop
+        there."""
         walks = self._paths
         return np.where(
             walks.node == walks.target, self.stop, self.graphs.next_candidate(walks.node, walks.target)
         )  # on a leg's end the next one is the target, so this is the goal
 
     def trajectory(self, i: int) -> list[tuple[str, float, float]]:
-        """Where environment `i` has been: (viewpoint, heading, elevation), radians, as in the public files of results."""
+        """Where environment `i` has been: (viewpoint, heading, elevation), radians, as in the public files of
+        results."""
         return [
             (str(self.graphs.viewpoints[node]), view % COLUMNS * STEP, (view // COLUMNS - 1) * STEP)
             for node, view in self._path[i]

@@ -1,6 +1,6 @@
-"""Navigation graphs: viewpoints of a house, which of them are neighbours, how far apart they are, and what an agent there can choose.
+"""Navigation graphs: viewpoints, edges, distances and candidates.
 
-Headings here are those of R2R: radians, 0 along +y, growing clockwise. Elevations are radians, up positive.
+Headings follow R2R: radians, 0 along +y, clockwise. Elevations are radians, up positive.
 """
 
 from __future__ import annotations
@@ -12,29 +12,31 @@ from functools import cached_property
 
 import numpy as np
 
-#: Views of a panorama: 12 headings (column c looks along c * 30 degrees) x 3 elevations (rows: -30, 0, +30 degrees); view 12 * row + column.
+#: Views of a panorama: 12 headings (column c at c * 30 degrees) times 3 elevations (rows at -30, 0, +30 degrees).
+#: The view number is 12 * row + column.
 COLUMNS, ROWS = 12, 3
 NUM_VIEWS = COLUMNS * ROWS
 STEP = math.pi / 6
-#: Half of the horizontal field of view, within which a neighbour is seen.
+#: Half of the horizontal field of view, rad. A neighbour within it is visible.
 HALF_FIELD = math.radians(40.0)
 
 
 def wrap_angle(angle: np.ndarray) -> np.ndarray:
-    """Angles in -pi ... pi, radians."""
+    """Wrap angles into [-pi, pi), rad."""
     return (angle + math.pi) % (2 * math.pi) - math.pi
 
 
 def nearest_column(heading: float | np.ndarray) -> np.ndarray:
-    """The column whose heading is nearest, 0 ... 11; of two the lower one."""
+    """Column (0 to 11) with the nearest heading; ties go to the lower one."""
     return np.ceil(np.asarray(heading) / STEP - 0.5).astype(np.int64) % COLUMNS
 
 
 def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
-    """The view that looks most nearly along directions, 0 ... 35.
+    """View (0 to 35) that is nearest to a direction.
 
     Source:
-        MTVM's release takes, of the views within 40 degrees of the heading, the one with the smallest sqrt(dh^2 + de^2), the lower one of two.
+        MTVM's release: among the views within 40 degrees of the heading, the one with the smallest
+        sqrt(dh^2 + de^2); ties go to the lower one.
     """
     row = np.clip(np.ceil(elevation / STEP - 0.5) + 1, 0, ROWS - 1).astype(np.int64)
     return COLUMNS * row + nearest_column(heading)
@@ -42,13 +44,13 @@ def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What can be chosen at each of V viewpoints: its K neighbours at most, in the order of the R2R agents, then padding.
+    """Candidates of V viewpoints: up to K neighbours each, in the order of the R2R agents, then padding.
 
     Attributes:
         node: int64, (V, K); the neighbour; -1 beyond the last.
         heading: float64, (V, K); of the straight line to the neighbour, absolute.
         elevation: float64, (V, K); of the same line.
-        view: int64, (V, K); the view that looks most nearly there.
+        view: int64, (V, K); the view that is nearest to that direction.
         length: float64, (V, K); of the edge, m; infinite beyond the last.
     """
 
@@ -60,7 +62,7 @@ class Candidates:
 
     @classmethod
     def empty(cls, count: int, width: int) -> Candidates:
-        """Of viewpoints without neighbours."""
+        """Candidates of viewpoints without neighbours."""
         shape = (count, width)
         return cls(
             np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64), np.full(shape, np.inf)
@@ -69,16 +71,17 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Graph:
-    """The navigation graph of one house; nodes are numbered 0 ... V - 1 in the order of `viewpoints`.
+    """Navigation graph of one house, with nodes 0 to V - 1 in the order of `viewpoints`.
 
     Attributes:
         name: Name of the house (a "scan").
         viewpoints: V ids, all different.
-        position: float64, (V, 3); where the camera is, m, z up.
-        edges: int64, (E, 2); pairs of neighbours, each pair once, in any order.
+        position: float64, (V, 3); position of the camera, m, z up.
+        edges: int64, (E, 2); pairs of neighbours. Each pair is listed once, in any order.
 
     Raises:
-        ValueError: Names are not unique, sizes do not fit, positions are not finite, or an edge is no pair of two different nodes.
+        ValueError: Names are not unique, sizes do not fit, positions are not finite, or an edge is no pair of two
+            different nodes.
     """
 
     name: str
@@ -105,7 +108,7 @@ class Graph:
 
     @cached_property
     def node(self) -> dict[str, int]:
-        """Viewpoint -> number of its node."""
+        """Map from viewpoint id to node."""
         return {viewpoint: k for k, viewpoint in enumerate(self.viewpoints)}
 
     @cached_property
@@ -124,11 +127,11 @@ class Graph:
 
     @cached_property
     def hops(self) -> np.ndarray:
-        """float64, (V, V); the fewest edges between two nodes."""
+        """float64, (V, V); smallest number of edges between two nodes."""
         return _all_pairs(np.where((self.adjacency > 0) & np.isfinite(self.adjacency), 1.0, self.adjacency))
 
     def shortest_path(self, start: int, goal: int) -> tuple[int, ...]:
-        """Nodes of the shortest path, both ends included.
+        """Shortest path as nodes, both ends included.
 
         Raises:
             ValueError: No path joins the two.
@@ -145,21 +148,23 @@ class Graph:
 
     @cached_property
     def candidates(self) -> Candidates:
-        """Neighbours as the agent is offered them.
+        """Candidates of each node, in the order in which R2R agents list them.
 
         Source:
-            R2R agents look at views 0, 1, ... in turn and take the neighbours in sight that are not yet listed, the one nearest to the middle of the
-            view first. Sight is limited by heading alone, so all are found in the lowest row of views.
+            R2R agents go through views 0, 1, ... in turn. In each view they list the visible neighbours that are not
+            listed yet, the one nearest to the centre of the view first. Visibility depends on the heading alone, so
+            every neighbour is found in the lowest row of views.
         """
         u, v = np.concatenate([self.edges, self.edges[:, ::-1]]).T
         x, y, z = (self.position[v] - self.position[u]).T
         heading, elevation = np.arctan2(x, y), np.arctan2(z, np.hypot(x, y))
-        off = np.abs(wrap_angle(heading[:, None] - np.arange(COLUMNS) * STEP))
-        seen = (off <= HALF_FIELD).argmax(1)
-        from_middle = np.hypot(off[np.arange(len(u)), seen], elevation + STEP)
-        order = np.lexsort((v, from_middle, seen, u))
+        offset = np.abs(wrap_angle(heading[:, None] - np.arange(COLUMNS) * STEP))  # (directed edges, 12)
+        first_view = (offset <= HALF_FIELD).argmax(1)
+        from_centre = np.hypot(offset[np.arange(len(u)), first_view], elevation + STEP)
+        # per node u: by view, then by distance from its centre, then by node number
+        order = np.lexsort((v, from_centre, first_view, u))
         degree = np.bincount(u, minlength=len(self))
-        slot = np.arange(len(u)) - np.repeat(np.cumsum(degree) - degree, degree)
+        slot = np.arange(len(u)) - np.repeat(np.cumsum(degree) - degree, degree)  # rank of an edge among those of u
         found = Candidates.empty(len(self), int(degree.max(initial=0)))
         u, v = u[order], v[order]
         found.node[u, slot], found.heading[u, slot], found.elevation[u, slot] = v, heading[order], elevation[order]
@@ -169,12 +174,12 @@ class Graph:
 
 
 def argmin_first(values: np.ndarray) -> int:
-    """Index of the least value; of those equal to it but for rounding, the first."""
+    """Index of the smallest value; among values equal up to rounding, the first."""
     return int((values <= values.min() + 1e-9).argmax())
 
 
 def _all_pairs(lengths: np.ndarray) -> np.ndarray:
-    """Lengths of shortest paths between all pairs of nodes (Floyd and Warshall)."""
+    """Shortest path lengths between all pairs of nodes (Floyd-Warshall)."""
     found = lengths.copy()
     through = np.empty_like(found)
     for k in range(len(found)):
@@ -184,18 +189,19 @@ def _all_pairs(lengths: np.ndarray) -> np.ndarray:
 
 
 class Graphs:
-    """Several graphs as one table, so that agents in different houses are moved and measured together.
+    """Several graphs in one table, so that agents in different houses are moved and measured together.
 
-    Nodes are numbered through: node k of graph g is `offset[g] + k`.
+    Nodes are numbered over all graphs: node k of graph g is `offset[g] + k`.
 
     Args:
         graphs: The houses; at least one.
-        max_candidates: Neighbours that a viewpoint may have; None for no limit.
+        max_candidates: Largest number of neighbours of a viewpoint; None for no limit.
 
     Attributes:
         offset: int64, (G + 1,).
         position: float64, (V, 3); m.
-        candidates: As of one graph, K = `max_candidates` or the most neighbours that there are, nodes numbered through.
+        candidates: As in one graph, with global node numbers; K is `max_candidates` or the largest number of
+            neighbours.
 
     Raises:
         ValueError: There is no graph, or a viewpoint has more neighbours than `max_candidates`.
@@ -227,7 +233,7 @@ class Graphs:
         sizes = np.diff(self.offset)
         starts = np.concatenate([[0], np.cumsum(sizes**2)])[:-1]
         within = np.arange(total) - np.repeat(self.offset[:-1], sizes)
-        #: Where a node's distances begin in a flat table, less the number of the first node of its house.
+        #: Start of a node's row in the flat distance table, minus the first node of its house: row + v is the entry.
         self._row = np.repeat(starts - self.offset[:-1], sizes) + within * np.repeat(sizes, sizes)
 
     @cached_property
@@ -244,22 +250,22 @@ class Graphs:
         return np.array([each for graph in self.graphs for each in graph.viewpoints], object)
 
     def distance(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Lengths of shortest paths between nodes of the same house, m; the two broadcast."""
+        """Shortest path lengths between nodes of the same house, m; arguments broadcast."""
         return self._distance[self._row[u] + v]
 
     def hops(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The fewest edges between nodes of the same house; the two broadcast."""
+        """Smallest number of edges between nodes of the same house; arguments broadcast."""
         return self._hops[self._row[u] + v]
 
     def next_candidate(self, u: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        """Which candidate of u a shortest path to goal begins with; of two, that with the lower node.
+        """Candidate of u that a shortest path to the goal begins with; ties go to the lower node.
 
         Args:
             u: int64, (N,).
             goal: int64, (N,); in the houses of u.
 
         Returns:
-            int64, (N,); means nothing where u is the goal or cannot reach it.
+            int64, (N,); undefined where u is the goal or cannot reach it.
         """
         own = self.candidates.node[u]
         rest = self.distance(np.where(own >= 0, own, u[:, None]), goal[:, None])

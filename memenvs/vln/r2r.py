@@ -1,4 +1,4 @@
-"""Room-to-Room: follow a description of a way."""
+"""Room-to-Room (R2R)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ from memenvs.vln.worlds.make import make_graph_world
 
 
 class R2R(GraphNavigation):
-    """Walk the way that an English instruction describes, and stop within 3 m of its end.
+    """Follow the path that an English instruction describes, and stop within 3 m of its end.
 
-    Observation (`Dict`): `instruction` int64 (L,), tokens, 0 beyond the end, and `instruction_mask` int8 (L,); `candidates` float32 (17, D + 128),
-    for each neighbour the image feature of the view that shows it (D numbers, 64 if synthetic) and the angles (sin h, cos h, sin e, cos e) of its
-    direction 32 times, h relative to the camera, e absolute, zeros beyond the last and for stop; `candidate_mask` int8 (17,), which actions there
-    are; `direction` float32 (4,), sine and cosine of the camera's heading and of its elevation; `panorama` float32 (36, D + 128) if asked for.
-    Action (`Discrete(17)`): walk to that candidate; the last one stops. After a move the camera looks along the view that showed the candidate.
-    A masked action is an error unless `invalid="stop"`.
-    Reward: to stop pays 2 + 2 nDTW in success and else -2; a move pays 1 if it comes nearer and -1 if it goes away, plus what nDTW gains, and costs
-    2 (1 - d) more if it goes away from d <= 1 m.
-    Ends: at stop; truncated after 15 decisions, in tours of several legs 15 for each.
-    Layout: number of the instruction in its split, in the order of the file. Options: `episode` (the same number) and `instr_id`, such as "6939_2"
-    or, in procedural houses, "1003-12_2".
-    Info: `ne` (distance to the goal, m), `sr`, `osr`, `spl`, `tl` (m), `ndtw`, `sdtw`, `cls` and `success` as if it stopped here; `pose` (x m, y m,
-    heading rad, counter-clockwise from +x), `place` (number of the viewpoint in the split), `scan`, `viewpoint`, `heading` (rad, clockwise from
-    +y), `elevation` (rad), `episode`, `instr_id`, `text`, `teacher_action`, `action_mask`.
+    Observation (`Dict`):
+        `instruction`: int64 (L,); tokens, 0 beyond the end. `instruction_mask`: int8 (L,).
+        `candidates`: float32 (17, D + 128); for each neighbour the image feature of its view (D numbers, 64 if
+            synthetic) and (sin h, cos h, sin e, cos e) of its direction, 32 times; h is relative to the camera, e is
+            absolute. Zeros beyond the last candidate and for stop.
+        `candidate_mask`: int8 (17,); 1 for possible actions.
+        `direction`: float32 (4,); sine and cosine of the camera's heading and of its elevation.
+        `panorama`: float32 (36, D + 128); all views, with the setting `panorama=True`.
+    Action (`Discrete(17)`): move to that candidate; the last action stops. After a move the camera points along the
+    view that showed the candidate. A masked action is an error unless `invalid="stop"`.
+    Reward: stopping pays 2 + 2 nDTW for a success, else -2. A move pays 1 if it decreases the distance to the goal, -1
+    if it increases it, plus the increase of nDTW. Moving away from d <= 1 m costs 2 (1 - d) more.
+    Ends: terminates at stop; truncated after 15 decisions, in tours after 15 per leg.
+    Layout: number of the instruction in its split, in the order of the file. Options: `episode` (the same number) and
+    `instr_id`, such as "6939_2" or, in procedural houses, "1003-12_2".
+    Info: `ne` (distance to the goal, m), `sr`, `osr`, `spl`, `tl` (m), `ndtw`, `sdtw`, `cls` and `success` if the agent
+    stopped now; `pose` (x m, y m, heading rad, counter-clockwise from +x), `place` (number of the viewpoint in the
+    split), `scan`, `viewpoint`, `heading` (rad, clockwise from +y), `elevation` (rad), `episode`, `instr_id`, `text`,
+    `teacher_action`, `action_mask`.
 
     Source:
-        Anderson et al. 2018 with the panoramic actions of Fried et al. 2018; rewards, limits and layout of features as MTVM (2022) has them.
-        Success is the same whether the agent stopped or ran out of decisions.
+        Anderson et al. 2018, with the panoramic actions of Fried et al. 2018; rewards, limits and feature layout of
+        MTVM (2022). Success is the same whether the agent stopped or ran out of decisions.
     """
 
     config_type = R2RConfig

@@ -8,7 +8,8 @@ from memenvs.vln.env import GraphNavigation
 from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, nearest_column, wrap_angle
 from memenvs.vln.metrics import PathMetrics, ReferencePath
 
-#: It turns right 0 ... 11 times, walks on five times, and stops; with the turns where there is no way on it acts 30 times at most.
+#: It turns right 0 ... 11 times, walks on five times, and stops; with the turns where there is no way on it acts 30
+#: times at most.
 MOVES, ACTIONS = 5, 30
 
 
@@ -52,10 +53,12 @@ def random_paths(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns:
 
 
 def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
-    """What the random agent scores in expectation over its first heading, each episode of the split once, cut at the limit of the environment.
+    """What the random agent scores in expectation over its first heading, each episode of the split once, cut at the
+    limit of the environment.
 
     Returns:
-        By metric, `mean`, which is exact, and `stderr`, by how much one pass over the split scatters (standard deviation).
+        By metric, `mean`, which is exact, and `stderr`, by how much one pass over the split scatters (standard
+        deviation).
     """
     graphs, world = task.graphs, task.world
     episodes = [world.episode(number) for number in range(world.num_episodes)]

@@ -1,6 +1,7 @@
 """Files of results in the public form of R2R and NDH, checked and scored.
 
-A file is a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; NDH has "inst_idx" in place of "instr_id".
+A file is a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; NDH has "inst_idx" in
+place of "instr_id".
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def score_file(
 
     Raises:
         FileNotFoundError: The file or the data are not there.
-        ValueError: Unknown task or split; the file is not JSON; an entry is missing, unknown or given twice, begins elsewhere than its
-            instruction, or goes from a viewpoint to one that is no neighbour. The message names the entry.
+        ValueError: Unknown task or split; the file is not JSON; an entry is missing, unknown or given twice, begins
+            elsewhere than its instruction, or goes from a viewpoint to one that is no neighbour. The message names the
+            entry.
     """
     return score_walks(task, path, load_world(task, split, data_dir))
 

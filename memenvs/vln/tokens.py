@@ -1,4 +1,4 @@
-"""Texts as numbers: a vocabulary of whole words, or BERT's word pieces from its vocabulary file."""
+"""Tokenizers: whole words, or BERT's word pieces from its vocabulary file."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ PAD, UNKNOWN, SEPARATOR = "[PAD]", "[UNK]", "[SEP]"
 MARKERS = (NAVIGATOR, ORACLE, TARGET)
 TOKENIZERS = ("words", "wordpiece")
 _PIECE = re.compile(r"\[(?:NAV|ORA|TAR)\]|\w+|[^\w\s]")
-_LONGEST_WORD = 100  # characters; BERT takes longer ones for unknown
+_LONGEST_WORD = 100  # characters; longer words are unknown to BERT
 
 
 def split_words(text: str) -> list[str]:
-    """Words and punctuation marks, lower case and without accents; the markers of a dialogue stay as they are."""
+    """Split into lower-case words and punctuation marks, without accents; markers stay."""
     if not text.isascii():
         text = "".join(each for each in unicodedata.normalize("NFD", text) if unicodedata.category(each) != "Mn")
     return [word if word in MARKERS else word.lower() for word in _PIECE.findall(text.replace("_", " _ "))]
 
 
 def frequent_words(texts: Iterable[str], at_least: int = 5) -> tuple[str, ...]:
-    """Words that occur `at_least` times, the most frequent first, of equals in the order of the alphabet."""
+    """Words that occur `at_least` times, by falling frequency, then alphabetically."""
     counts = Counter(word for text in texts for word in split_words(text) if word not in MARKERS)
     kept = [word for word, count in counts.items() if count >= at_least]
     return tuple(sorted(kept, key=lambda word: (-counts[word], word)))
 
 
 class Tokenizer(ABC):
-    """Turns a text into numbers. 0 is padding; the last token of a text is the separator.
+    """Encode texts as numbers: 0 is padding, the last token of a text is the separator.
 
     Attributes:
-        tokens: What each number stands for.
+        tokens: Token of each number.
     """
 
     tokens: tuple[str, ...]
@@ -52,20 +52,20 @@ class Tokenizer(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """Of the vocabulary: 16 hexadecimal digits that another one, or another order, does not have."""
+        """Hash of the vocabulary and its order, 16 hexadecimal digits."""
         return hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()[:16]
 
     @abstractmethod
     def pieces(self, text: str) -> list[str]:
-        """The tokens of a text, separator not included."""
+        """Tokens of a text, without the separator."""
 
     def encode(self, text: str, length: int, *, too_long: str = "cut_end") -> np.ndarray:
-        """The numbers of a text.
+        """Encode a text.
 
         Args:
-            text: What to encode.
-            length: Numbers to return, the separator among them; >= 2.
-            too_long: If there are more: "cut_end" drops the last ones, "cut_start" the first ones, "error" refuses.
+            text: The text.
+            length: Size of the result, separator included; >= 2.
+            too_long: For longer texts: "cut_end" drops the last tokens, "cut_start" the first ones, "error" raises.
 
         Returns:
             int64, (length,); padded with 0.
@@ -86,15 +86,15 @@ class Tokenizer(ABC):
         return numbers
 
     def decode(self, numbers: np.ndarray) -> str:
-        """The tokens of numbers, without padding, joined by spaces."""
+        """Tokens of numbers, without padding, joined by spaces."""
         return " ".join(self.tokens[number] for number in numbers.tolist() if number)
 
 
 class WordTokenizer(Tokenizer):
-    """Whole words; what is not in the vocabulary is [UNK].
+    """Whole words; words outside the vocabulary are [UNK].
 
     Args:
-        words: The vocabulary, as `split_words` gives them.
+        words: The vocabulary, as `split_words` returns words.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -106,8 +106,9 @@ class WordTokenizer(Tokenizer):
 
 
 class WordPieceTokenizer(Tokenizer):
-    """BERT's word pieces (uncased): the longest piece that fits, from left to right; later pieces of a word begin with "##".
+    """BERT's word pieces (uncased).
 
+    Each word is split from left to right into the longest pieces of the vocabulary; later pieces begin with "##".
     The three markers of dialogues are added at the end of the vocabulary.
 
     Args:
@@ -124,7 +125,7 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def from_file(cls, path: Path) -> WordPieceTokenizer:
-        """Reads a vocabulary with one token on each line; may be gzipped.
+        """Read a vocabulary with one token per line; may be gzipped.
 
         Raises:
             FileNotFoundError: The file is not there.
@@ -142,7 +143,7 @@ class WordPieceTokenizer(Tokenizer):
             raise ValueError(f"{path}: {error}") from error
 
     def pieces(self, text: str) -> list[str]:
-        """The pieces of each word, or [UNK] where none fits."""
+        """Pieces of each word, or [UNK] where no piece fits."""
         return [piece for word in split_words(text) for piece in self._pieces_of(word)]
 
     def _pieces_of(self, word: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pictures of episodes: the graph from above, the annotated way, the walk, the instruction."""
+"""Draw episodes: the graph from above, the annotated path, the agent's path, the instruction."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from memenvs.vln.graph import Graph
 SIDE, TEXT_HEIGHT = 512, 128
 _MARGIN = 24
 _LETTERS = (12, 11, 10, 9, 8)  # pixels; 8 can just be read
-_FACTOR = 2  # drawn larger, then made smaller
+_FACTOR = 2  # supersampling: drawn larger, then reduced
 _PAPER, _EDGE, _NODE, _INK = (250, 249, 246), (205, 204, 200), (150, 150, 155), (52, 52, 58)
 _REFERENCE, _START, _GOAL, _HERE = (66, 133, 214), (34, 160, 84), (214, 48, 49), (240, 150, 20)
 
 
 def map_pixels(graph: Graph, points: np.ndarray) -> np.ndarray:
-    """Column and row, float64 (T, 2), of positions (T, 2) or more columns, m, on a map of `draw_map`."""
+    """Column and row, float64 (T, 2), of positions, (T, >= 2), m, on a map of `draw_map`."""
     low, high = graph.position[:, :2].min(0), graph.position[:, :2].max(0)
     scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-6)
     middle = (np.asarray(points, np.float64)[:, :2] - (low + high) / 2) * (scale, -scale)
     return middle + SIDE / 2
 
 
-def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], way: np.ndarray) -> np.ndarray:
-    """A graph from above, +x right and +y up: all edges, the annotated path (blue, wide), the way walked (orange).
+def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], path: np.ndarray) -> np.ndarray:
+    """Draw a graph from above: edges, annotated path (blue, wide), agent's path (orange).
+
+    +x is right, +y is up.
 
     Args:
         graph: The house.
         reference: Nodes of the annotated path; its first one gets a green ring.
         goals: Nodes with a red ring.
-        way: float, (T, 2) or more columns; positions step by step, m; the last one gets a disc.
+        path: float, (T, >= 2); positions step by step, m; the last one gets a disc.
 
     Returns:
         uint8, (512, 512, 3).
@@ -41,7 +43,7 @@ def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], way: 
     image = Image.new("RGB", (SIDE * _FACTOR, SIDE * _FACTOR), _PAPER)
     draw = ImageDraw.Draw(image)
     nodes = [(x, y) for x, y in (map_pixels(graph, graph.position) * _FACTOR).tolist()]
-    walked = [(x, y) for x, y in (map_pixels(graph, way) * _FACTOR).tolist()]
+    taken = [(x, y) for x, y in (map_pixels(graph, path) * _FACTOR).tolist()]
 
     def ring(centre: tuple[float, float], radius: float, colour: tuple[int, int, int], *, filled: bool = False) -> None:
         r = radius * _FACTOR
@@ -53,16 +55,16 @@ def draw_map(graph: Graph, reference: Sequence[int], goals: Sequence[int], way: 
     for node in nodes:
         ring(node, 1.5, _NODE, filled=True)
     draw.line([nodes[k] for k in reference], _REFERENCE, 6 * _FACTOR, joint="curve")
-    draw.line(walked, _HERE, 3 * _FACTOR, joint="curve")
+    draw.line(taken, _HERE, 3 * _FACTOR, joint="curve")
     ring(nodes[reference[0]], 6, _START)
     for goal in goals:
         ring(nodes[goal], 8, _GOAL)
-    ring(walked[-1], 4, _HERE, filled=True)
+    ring(taken[-1], 4, _HERE, filled=True)
     return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.LANCZOS))
 
 
 def draw_text(text: str) -> np.ndarray:
-    """A text on paper, the smaller the longer it is and cut where there is no more room; uint8, (128, 512, 3)."""
+    """Draw a text, smaller if it is longer, cut if there is no room; uint8, (128, 512, 3)."""
     image = Image.new("RGB", (SIDE, TEXT_HEIGHT), _PAPER)
     for size in _LETTERS:
         font, room = ImageFont.load_default(size), (TEXT_HEIGHT - 8) // (size + 2)
@@ -76,7 +78,7 @@ def draw_text(text: str) -> np.ndarray:
 
 
 def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont) -> list[str]:
-    """Lines of whole words that are as wide as a map, with a little left for an ellipsis."""
+    """Wrap a text into lines as wide as a map, with room for an ellipsis."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()

@@ -1,4 +1,4 @@
-"""The seam between worlds and the two tasks: a world gives houses as graphs, and episodes in them."""
+"""Interface between worlds and the two tasks: graphs, and episodes in them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from memenvs.vln.graph import Graph
 
 SUPERVISIONS = ("mixed", "oracle", "navigator")
 HISTORIES = ("all", "last_exchange", "last_answer", "target")
-#: Words that begin the parts of a dialogue; tokenizers keep each as one token.
+#: Markers at the start of each part of a dialogue; tokenizers keep each as one token.
 NAVIGATOR, ORACLE, TARGET = "[NAV]", "[ORA]", "[TAR]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """One instruction to follow. Nodes are numbers within its house.
+    """One instruction to follow; nodes are numbered within the house.
 
     Attributes:
-        id: Its name, such as R2R's "6939_2"; no other episode of the world has it.
-        house: Number of its graph in `GraphWorld.graphs`.
-        text: What the agent is told.
-        path: Annotated path: the first node is the start, the last one the goal; at least one, each a neighbour of the one before.
-        heading: At the start, radians clockwise from +y; it is snapped to the nearest 30 degrees.
-        leg_ends: Nodes to be visited in this order; the last one is the goal. One for R2R and CVDN, more for tours.
-        region: Any of these counts as the target of a dialogue (CVDN); empty otherwise.
+        id: Unique id, such as R2R's "6939_2".
+        house: Index of its graph in `GraphWorld.graphs`.
+        text: The instruction.
+        path: Annotated path from the start to the goal, at least one node. Consecutive nodes are neighbours.
+        heading: Heading at the start, rad, clockwise from +y; rounded to the nearest 30 degrees.
+        leg_ends: Nodes to visit in this order; the last one is the goal. One in R2R and CVDN, more in tours.
+        region: Nodes that count as the target of a dialogue (CVDN); empty otherwise.
     """
 
     id: str
@@ -41,17 +41,19 @@ class Episode:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialogue:
-    """One instance of navigation from dialogue history (NDH), before it is decided how to learn from it.
+    """One instance of navigation from dialogue history (NDH).
+
+    Supervision and history turn it into an `Episode`.
 
     Attributes:
-        id: Its name, such as "5".
-        house: Number of its graph in `GraphWorld.graphs`.
-        target: Name of the thing to find.
-        turns: (NAVIGATOR or ORACLE, what was said), oldest first; may be empty.
-        heading: At the start, radians clockwise from +y.
+        id: Unique id, such as "5".
+        house: Index of its graph in `GraphWorld.graphs`.
+        target: Name of the object to find.
+        turns: (NAVIGATOR or ORACLE, utterance) pairs, oldest first; may be empty.
+        heading: Heading at the start, rad, clockwise from +y.
         region: Nodes of the goal region.
-        planner_path: Shortest way towards the region, at most 5 edges, as the human oracle was shown.
-        player_path: What the human then walked. Both paths begin at the start.
+        planner_path: Shortest path towards the region, at most 5 edges, as shown to the human oracle.
+        player_path: Path that the human took. Both paths begin at the start.
     """
 
     id: str
@@ -64,11 +66,11 @@ class Dialogue:
     player_path: tuple[int, ...]
 
     def supervised_path(self, supervision: str) -> tuple[int, ...]:
-        """The path whose last node is the goal in training.
+        """Path whose last node is the goal in training.
 
         Args:
-            supervision: "oracle" is the planner's path, "navigator" the player's, "mixed" the player's if it comes by the planner's last node after
-                its own first node, and else the planner's.
+            supervision: "oracle": the planner's path. "navigator": the player's path. "mixed": the player's path if it
+                visits the last node of the planner's path after its own first node, else the planner's.
 
         Source:
             CVDN's baseline ("trusted path" is "mixed"). Scoring always uses the region.
@@ -78,17 +80,18 @@ class Dialogue:
         return self.player_path if use_player else self.planner_path
 
     def text(self, history: str) -> str:
-        """The dialogue, each turn begun by its role's word, and then the target.
+        """Text of the dialogue: each turn after its marker, then the target.
 
         Args:
-            history: Which turns: "all", "last_exchange" (the last two), "last_answer" (the last one) or "target" (none).
+            history: Turns to include: "all", "last_exchange" (the last two), "last_answer" (the last one) or "target"
+                (none).
         """
         kept = {"all": self.turns, "last_exchange": self.turns[-2:], "last_answer": self.turns[-1:], "target": ()}
         parts = [*kept[history], (TARGET, self.target)]
-        return " ".join(f"{role} {' '.join(said.split())}" for role, said in parts)
+        return " ".join(f"{role} {' '.join(utterance.split())}" for role, utterance in parts)
 
     def episode(self, supervision: str, history: str) -> Episode:
-        """The episode that this instance is under a supervision and with so much of the dialogue; see the two methods above."""
+        """Episode of this instance; see `supervised_path` and `text` for the arguments."""
         path = self.supervised_path(supervision)
         return Episode(
             id=self.id,
@@ -103,13 +106,14 @@ class Dialogue:
 
 @dataclass(frozen=True, eq=False)
 class ViewpointContent:
-    """What the viewpoints of a house look like, for features that are made and not measured.
+    """What is visible at the viewpoints of a house; synthetic features are made from it.
 
     Attributes:
-        names: For each of V viewpoints, names of what is there; things of the same name look alike in all houses.
-        seen: bool, (V, V); [u, v]: v is seen from u.
-        height: float64, (V,); above the floor, m; given where views are to show geometry too: how many viewpoints are in them, how far away, and
-            this height.
+        names: For each of V viewpoints, the names of the objects there. Objects with the same name have the same
+            features in all houses.
+        seen: bool, (V, V); [u, v]: v is visible from u.
+        height: float64, (V,); above the floor, m. If given, features encode geometry too: the number of viewpoints in a
+            view, their distances and this height.
     """
 
     names: tuple[tuple[str, ...], ...]
@@ -118,13 +122,13 @@ class ViewpointContent:
 
 
 class GraphWorld(ABC):
-    """Houses and the episodes of one split in them: all that the two tasks know of where these come from.
+    """Graphs of houses and the episodes of one split in them.
 
-    What is the same for the same settings must be equal bit by bit on every machine. A world draws nothing when asked.
+    Equal settings give equal bits on every machine. Nothing is drawn when a method is called.
 
     Attributes:
         graphs: The houses.
-        max_tokens: Tokens that suit its texts, when no other limit is asked for.
+        max_tokens: Default limit on the number of tokens of a text.
     """
 
     graphs: Sequence[Graph]
@@ -133,25 +137,28 @@ class GraphWorld(ABC):
     @property
     @abstractmethod
     def words(self) -> tuple[str, ...]:
-        """Words of the training texts as `tokens.split_words` gives them: the vocabulary of the word tokenizer, the same for all splits."""
+        """Vocabulary of the word tokenizer: words of the training texts, the same for all splits.
+
+        As `memenvs.vln.tokens.split_words` returns them.
+        """
 
     @property
     @abstractmethod
     def num_episodes(self) -> int:
-        """Episodes of the split; they are numbered 0 ... num_episodes - 1."""
+        """Number of episodes of the split; they are numbered from 0."""
 
     @abstractmethod
     def episode(self, number: int) -> Episode:
-        """One of them; may be made when it is asked for, and is always the same."""
+        """Episode with this number; may be made on demand, and is always the same."""
 
     @abstractmethod
     def viewpoint_content(self, house: int) -> ViewpointContent:
-        """What the viewpoints of one of `graphs` look like."""
+        """Visible content of the viewpoints of one of `graphs`."""
 
     @abstractmethod
     def number(self, id: str) -> int:
         """Number of the episode with this id.
 
         Raises:
-            ValueError: There is none; the message names the id and how ids look.
+            ValueError: There is none; the message shows the id and the format of ids.
         """

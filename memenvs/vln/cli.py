@@ -1,4 +1,4 @@
-"""Commands and policies of VLN on the command line: `score`, `r2r-random`, `rollout --exact`.
+"""VLN on the command line: `score`, the policy `r2r-random`, `rollout --exact`.
 
 This module is imported with the command line. Each function therefore imports what it needs when it is called.
 """
@@ -38,7 +38,7 @@ def score(arguments: argparse.Namespace) -> None:
     """Score a file of trajectories and print the means."""
     from memenvs.checks import choices_for
     from memenvs.cli.common import UserError, as_user_error, print_json
-    from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_walks
+    from memenvs.vln.results import ALIASES, LENGTHS, SPLITS, load_world, score_paths
 
     task = ALIASES.get(arguments.task, arguments.task)
     splits = SPLITS[task]
@@ -48,7 +48,7 @@ def score(arguments: argparse.Namespace) -> None:
     with as_user_error(f"--split {arguments.split}, --data {data}", ValueError, OSError):
         world = load_world(task, arguments.split, arguments.data)
     with as_user_error("FILE", ValueError, OSError):
-        metrics = score_walks(task, arguments.file, world)
+        metrics = score_paths(task, arguments.file, world)
     if arguments.json:
         print_json(metrics)
         return

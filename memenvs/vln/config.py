@@ -70,7 +70,8 @@ class VLNConfig(ABC):
             _check_choice(name, getattr(self, name), choices)
         if self.features not in FEATURES and not str(self.features).endswith(ENDINGS):
             raise ValueError(
-                f"unknown features {self.features!r}: a file must end in {', '.join(ENDINGS)}; {choices_for(self.features, FEATURES)}"
+                f"unknown features {self.features!r}: a file must end in {', '.join(ENDINGS)}; "
+                f"{choices_for(self.features, FEATURES)}"
             )
         if not isinstance(self.split, str):
             raise TypeError(f"split must be text, got {self.split!r}")
@@ -78,7 +79,8 @@ class VLNConfig(ABC):
             raise TypeError(f"data_dir must be a path or None, got {self.data_dir!r}")
         if self.data_dir is not None and self.world == "procedural" and self.tokenizer == "words":
             raise ValueError(
-                f"data_dir must be None with world 'procedural' and tokenizer 'words', which read no files, got {str(self.data_dir)!r}; "
+                f"data_dir must be None with world 'procedural' and tokenizer 'words', which read no files, "
+                f"got {str(self.data_dir)!r}; "
                 "world='mp3d' reads them"
             )
         if not isinstance(self.panorama, bool):

@@ -1,4 +1,4 @@
-"""What R2R and CVDN share: an agent that walks from viewpoint to viewpoint, told where to go by a text."""
+"""Base task of R2R and CVDN: an agent moves between viewpoints and follows a text."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from memenvs.vln.worlds.mp3d import find_file
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
 _VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
 _VOCABULARY_TO_GET = (
-    "Tokenizer 'wordpiece' needs BERT's uncased vocabulary as vocab.txt or bert_base_uncased_vocab.txt, gzipped or not, in a folder vln of "
-    "the folder that $MEMENVS_DATA names or in data_dir=FOLDER."
+    "Tokenizer 'wordpiece' needs BERT's uncased vocabulary as vocab.txt or bert_base_uncased_vocab.txt, gzipped or not, "
+    "in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class _PreparedEpisode:
-    """An episode that was played before."""
+    """Precomputed data of an episode, kept for the next time it is played."""
 
     episode: Episode
-    plan: ReferencePath
+    reference: ReferencePath
     tokens: np.ndarray
-    hops: np.ndarray  # from the start to each node of the path, added up from the first on
-    view: int  # that the camera looks along at the start
+    hops: np.ndarray  # cumulative number of edges from the start to each node of the path
+    view: int  # of the camera at the start
     scan: str
 
 
 class GraphNavigation(BatchTask):
-    """An agent on navigation graphs. Subclasses say which world, and what the score is.
+    """An agent on navigation graphs; subclasses choose the world and the score.
 
     Attributes:
         world: Houses and episodes.
         graphs: The houses as one table; `info["place"]` are its nodes.
-        tokenizer: What the numbers of `instruction` stand for.
+        tokenizer: Maps the numbers of `instruction` to tokens.
         stop: The action that ends the episode.
     """
 
@@ -75,8 +75,8 @@ class GraphNavigation(BatchTask):
         self.observation_space = self._make_space()
         self._view_angles = view_angles()
         self._paths = PathMetrics(graphs, num_envs)
-        self._hops = TimeWarping(num_envs, 1)  # in step with the walks, if rewards ask for it
-        self._view = np.zeros(num_envs, np.int64)  # that the camera looks along
+        self._hops = TimeWarping(num_envs, 1)  # extended with the paths if rewards are in hops
+        self._view = np.zeros(num_envs, np.int64)  # direction of the camera
         self._layout_number = np.zeros(num_envs, np.int64)
         self._number = np.zeros(num_envs, np.int64)
         self._tokens = np.zeros((num_envs, self._max_tokens), np.int64)
@@ -86,56 +86,57 @@ class GraphNavigation(BatchTask):
 
     @abstractmethod
     def _make_world(self) -> GraphWorld:
-        """The world that the settings ask for."""
+        """The world of the settings."""
 
     @property
     @abstractmethod
     def _cut(self) -> str:
-        """Which end of a text that is too long is dropped, as `Tokenizer.encode` names it."""
+        """End that a text that is too long loses: "cut_end" or "cut_start"."""
 
     # ------------------------------------------------------------------ rules
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Says which episode is played."""
+        """Set the episode, which is the layout."""
         self._layout_number[i] = layout
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Puts the agent at the start of the path."""
+        """Put the agent at the start of the path."""
         number = self._requested_number(options)
         number = int(self._layout_number[i]) if number is None else number
-        ready = self._prepare(number)
-        episode = ready.episode
-        self._paths.begin(i, ready.plan)
+        prepared = self._prepare(number)
+        episode = prepared.episode
+        self._paths.begin(i, prepared.reference)
         if self._counts_hops:
             self._hops.widen(self._paths.reference.shape[1])
-            self._hops.begin(i, ready.hops)
-        self._number[i], self._view[i], self._tokens[i] = number, ready.view, ready.tokens
-        self._id[i], self._text[i], self._scan[i] = episode.id, episode.text, ready.scan
-        self._path[i] = [(int(ready.plan.path[0]), ready.view)]
+            self._hops.begin(i, prepared.hops)
+        self._number[i], self._view[i], self._tokens[i] = number, prepared.view, prepared.tokens
+        self._id[i], self._text[i], self._scan[i] = episode.id, episode.text, prepared.scan
+        self._path[i] = [(int(prepared.reference.path[0]), prepared.view)]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """PathMetrics to the chosen candidates, or stops."""
-        walks, candidates = self._paths, self.graphs.candidates
+        """Move to the chosen candidates, or stop."""
+        paths, candidates = self._paths, self.graphs.candidates
         slot = np.minimum(actions, self.stop - 1)
-        chosen = candidates.node[walks.node, slot]
+        chosen = candidates.node[paths.node, slot]
         stopped = active & ((actions == self.stop) | (chosen < 0))
         if self.config.invalid == "error":
             self._check_actions(active & (actions != self.stop) & (chosen < 0), actions)
         moved = active & ~stopped
-        before, likeness = walks.remaining, self._path_ndtw()
-        view = candidates.view[walks.node, slot]
-        walks.move(chosen, moved)
+        remaining = paths.remaining
+        ndtw = self._path_ndtw()
+        view = candidates.view[paths.node, slot]
+        paths.move(chosen, moved)
         self._view = np.where(moved, view, self._view)
         rows = np.flatnonzero(moved)
         if self._counts_hops:
-            self._hops.extend(self.graphs.hops(walks.node[rows, None], walks.reference[rows]), rows)
-        for i, node, seen in zip(rows.tolist(), walks.node[rows].tolist(), self._view[rows].tolist(), strict=True):
-            self._path[i].append((node, seen))
-        rewards = step_rewards(stopped, walks.success, before, walks.remaining, likeness, self._path_ndtw())
+            self._hops.extend(self.graphs.hops(paths.node[rows, None], paths.reference[rows]), rows)
+        for i, node, new_view in zip(rows.tolist(), paths.node[rows].tolist(), self._view[rows].tolist(), strict=True):
+            self._path[i].append((node, new_view))
+        rewards = step_rewards(stopped, paths.success, remaining, paths.remaining, ndtw, self._path_ndtw())
         return np.where(active, rewards, 0.0), stopped
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        """Text, and what can be chosen as seen from where the agent looks."""
+        """Write the text, the candidates relative to the camera, and the masks."""
         rows: np.ndarray | slice = slice(None) if env_mask.all() else np.flatnonzero(env_mask)  # a slice is faster
         node, column = self._paths.node[rows], self._view[rows] % COLUMNS
         out["instruction"][rows] = self._tokens[rows]
@@ -160,20 +161,20 @@ class GraphNavigation(BatchTask):
                 )
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth; see the subclasses."""
-        walks = self._paths
+        """Return the truth; see the subclasses."""
+        paths = self._paths
         heading, elevation = self._camera()
-        metrics = walks.metrics()
-        place = self.graphs.position[walks.node, :2]
+        metrics = paths.metrics()
+        place = self.graphs.position[paths.node, :2]
         return {
             "pose": np.column_stack([place, wrap_angle(np.pi / 2 - heading)]).astype(np.float32),
-            "place": walks.node,
+            "place": paths.node,
             "scan": self._scan,
-            "viewpoint": self.graphs.viewpoints[walks.node],
+            "viewpoint": self.graphs.viewpoints[paths.node],
             "heading": heading,
             "elevation": elevation,
             "episode": self._number,
-            "layout_id": self._number,  # what is played, also where an option asks for it
+            "layout_id": self._number,  # the episode that is played, also with an option
             "instr_id": self._id,
             "text": self._text,
             "teacher_action": self.oracle_actions(),
@@ -184,26 +185,24 @@ class GraphNavigation(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """Viewpoints of all houses of the split."""
+        """Number of viewpoints of all houses of the split."""
         return len(self.graphs.position)
 
     def possible_actions(self) -> np.ndarray:
-        """int8, (N, actions); 1 for each candidate and to stop."""
+        """int8, (N, actions); 1 for each candidate and for stop."""
         mask = np.ones((self.num_envs, self.stop + 1), np.int8)
         mask[:, : self.stop] = self.graphs.candidates.node[self._paths.node] >= 0
         return mask
 
     def oracle_actions(self) -> np.ndarray:
-        """The first edge of the shortest path to the goal (of a tour: to the end of its present leg), and to stop
-        there."""
-        walks = self._paths
+        """First edge of the shortest path to the goal, or stop there; in tours to the end of the leg."""
+        paths = self._paths
         return np.where(
-            walks.node == walks.target, self.stop, self.graphs.next_candidate(walks.node, walks.target)
+            paths.node == paths.target, self.stop, self.graphs.next_candidate(paths.node, paths.target)
         )  # on a leg's end the next one is the target, so this is the goal
 
     def trajectory(self, i: int) -> list[tuple[str, float, float]]:
-        """Where environment `i` has been: (viewpoint, heading, elevation), radians, as in the public files of
-        results."""
+        """Path of environment `i` as (viewpoint, heading rad, elevation rad) tuples."""
         return [
             (str(self.graphs.viewpoints[node]), view % COLUMNS * STEP, (view // COLUMNS - 1) * STEP)
             for node, view in self._path[i]
@@ -212,19 +211,19 @@ class GraphNavigation(BatchTask):
     # ------------------------------------------------------------------ pictures
 
     def render(self, i: int) -> np.ndarray:
-        """The graph from above with annotated path and walk, and the text; 640 x 512."""
-        way = self.graphs.position[[node for node, _ in self._path[i]]]
-        return np.concatenate([self.draw_map(i, way), draw_text(self._text[i])])
+        """Draw the graph with annotated and own path, and the text; uint8, (640, 512, 3)."""
+        positions = self.graphs.position[[node for node, _ in self._path[i]]]
+        return np.concatenate([self.draw_map(i, positions), draw_text(self._text[i])])
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """The graph from above with annotated path, goals and a walk; 512 x 512."""
+        """Draw the graph with annotated path, goals and a path; uint8, (512, 512, 3)."""
         episode = self._prepared[int(self._number[i])].episode
         return draw_map(
             self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(path)
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Positions on the map."""
+        """Pixels of positions on the map."""
         return map_pixels(self.world.graphs[self._prepared[int(self._number[i])].episode.house], poses)
 
     # ------------------------------------------------------------------ private
@@ -252,7 +251,7 @@ class GraphNavigation(BatchTask):
     def _prepare(self, number: int) -> _PreparedEpisode:
         if number not in self._prepared:
             episode = self.world.episode(number)
-            plan = ReferencePath.from_episode(self.graphs, episode)
+            reference = ReferencePath.from_episode(self.graphs, episode)
             too_long = "error" if self.config.too_long == "error" else self._cut
             try:
                 tokens = self.tokenizer.encode(episode.text, self._max_tokens, too_long=too_long)
@@ -262,31 +261,33 @@ class GraphNavigation(BatchTask):
                 ) from None
             self._prepared[number] = _PreparedEpisode(
                 episode,
-                plan,
+                reference,
                 tokens,
-                hops=np.cumsum(self.graphs.hops(plan.path[0], plan.path)) if self._counts_hops else np.zeros(0),
+                hops=np.cumsum(self.graphs.hops(reference.path[0], reference.path))
+                if self._counts_hops
+                else np.zeros(0),
                 view=COLUMNS + int(nearest_column(episode.heading)),  # level
                 scan=self.world.graphs[episode.house].name,
             )
         return self._prepared[number]
 
     def _requested_number(self, options: Options) -> int | None:
-        """Number of the episode that options ask for; None if they ask for none."""
+        """Number of the episode that options choose; None if they choose none."""
         number, id = options.get("episode"), options.get("instr_id")
         if number is not None and (not is_int(number) or not 0 <= number < self.num_layouts):
             raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
         if id is not None and not isinstance(id, str):
             raise ValueError(f"option 'instr_id' must be a string, got {id!r}")
-        asked = {name: int(options[name]) for name in ("layout", "episode") if options.get(name) is not None}
+        chosen = {name: int(options[name]) for name in ("layout", "episode") if options.get(name) is not None}
         if id is not None:
             try:
-                asked["instr_id"] = self.world.number(id)
+                chosen["instr_id"] = self.world.number(id)
             except ValueError as error:
                 raise ValueError(f"option 'instr_id': {error}") from None
-        if len(set(asked.values())) > 1:
-            shown = ", ".join(f"{name!r} {options[name]!r} (episode {found})" for name, found in asked.items())
+        if len(set(chosen.values())) > 1:
+            shown = ", ".join(f"{name!r} {options[name]!r} (episode {found})" for name, found in chosen.items())
             raise ValueError(f"options {shown} do not agree")
-        return next(iter(asked.values()), None)
+        return next(iter(chosen.values()), None)
 
     def _check_actions(self, wrong: np.ndarray, actions: np.ndarray) -> None:
         if not wrong.any():
@@ -294,8 +295,8 @@ class GraphNavigation(BatchTask):
         i = int(wrong.argmax())
         count = int(self.possible_actions()[i, : self.stop].sum())
         raise ValueError(
-            f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._paths.node[i]]} has candidates 0 ... {count - 1}, "
-            f"and {self.stop} stops; invalid='stop' takes masked actions for it"
+            f"action {actions[i]} of environment {i} is masked: {self.graphs.viewpoints[self._paths.node[i]]} has "
+            f"candidates 0 ... {count - 1}, and {self.stop} stops; invalid='stop' takes masked actions for it"
         )
 
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:
@@ -303,7 +304,7 @@ class GraphNavigation(BatchTask):
         return self._view % COLUMNS * STEP, (self._view // COLUMNS - 1) * STEP
 
     def _path_ndtw(self) -> np.ndarray:
-        """Path likeness that the reward counts, float64, (N,)."""
+        """nDTW of the reward, in metres or hops; float64, (N,)."""
         if self._counts_hops:
             return self._hops.ndtw(self._paths.reference_nodes)
         return self._paths.ndtw

@@ -44,7 +44,9 @@ def nearest_view(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates of V viewpoints: up to K neighbours each, in the order of the R2R agents, then padding.
+    """Candidates of V viewpoints: up to K neighbours each, then padding.
+
+    Their order is that of the R2R agents.
 
     Attributes:
         node: int64, (V, K); the neighbour; -1 beyond the last.
@@ -113,7 +115,7 @@ class Graph:
 
     @cached_property
     def adjacency(self) -> np.ndarray:
-        """float64, (V, V); length of the edge between two neighbours, m; 0 on the diagonal, infinite elsewhere."""
+        """float64, (V, V); edge lengths, m; 0 on the diagonal, infinite where there is no edge."""
         found = np.full((len(self), len(self)), np.inf)
         np.fill_diagonal(found, 0.0)
         for u, v in (self.edges.T, self.edges.T[::-1]):
@@ -122,7 +124,7 @@ class Graph:
 
     @cached_property
     def distance(self) -> np.ndarray:
-        """float64, (V, V); length of the shortest path, m; infinite between parts that no edge joins."""
+        """float64, (V, V); shortest path lengths, m; infinite between unconnected parts."""
         return _all_pairs(self.adjacency)
 
     @cached_property
@@ -189,7 +191,7 @@ def _all_pairs(lengths: np.ndarray) -> np.ndarray:
 
 
 class Graphs:
-    """Several graphs in one table, so that agents in different houses are moved and measured together.
+    """Several graphs in one table: agents in different houses move together.
 
     Nodes are numbered over all graphs: node k of graph g is `offset[g] + k`.
 
@@ -217,7 +219,8 @@ class Graphs:
             widest = graphs[int(np.argmax(widths))]
             most = widest.viewpoints[int((widest.candidates.node >= 0).sum(1).argmax())]
             raise ValueError(
-                f"max_candidates must be at least {max(widths)}, the neighbours of {most} in {widest.name}, got {max_candidates}"
+                f"max_candidates must be at least {max(widths)}, the neighbours of {most} in {widest.name}, "
+                f"got {max_candidates}"
             )
         self.offset = np.concatenate([[0], np.cumsum([len(graph) for graph in graphs])])
         self.position = np.concatenate([graph.position for graph in graphs])

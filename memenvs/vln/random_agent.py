@@ -8,78 +8,81 @@ from memenvs.vln.env import GraphNavigation
 from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, nearest_column, wrap_angle
 from memenvs.vln.metrics import PathMetrics, ReferencePath
 
-#: It turns right 0 ... 11 times, walks on five times, and stops; with the turns where there is no way on it acts 30
-#: times at most.
+#: It turns right 0 to 11 times, moves ahead five times, and stops. Where it cannot move ahead it turns right.
+#: It acts at most 30 times.
 MOVES, ACTIONS = 5, 30
 
 
 def nodes_ahead(graphs: Graphs) -> np.ndarray:
-    """Which neighbour is straight ahead by heading: int64, (V, 12), nodes numbered through, -1 where none is in sight.
+    """Neighbour straight ahead of each node for each heading.
 
-    Of the neighbours within 40 degrees of the heading it is the one that is nearest to the middle of the level view.
+    Among the neighbours within 40 degrees of the heading, the one nearest to the centre of the level view.
+
+    Returns:
+        int64, (V, 12); global node numbers, -1 where no neighbour is visible.
     """
     found = graphs.candidates
-    off = wrap_angle(found.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
-    in_sight = (np.abs(off) <= HALF_FIELD) & (found.node >= 0)[:, None]
-    from_middle = np.where(in_sight, np.hypot(off, found.elevation[:, None]), np.inf)
-    nearest = from_middle.argmin(2)
-    return np.where(in_sight.any(2), np.take_along_axis(found.node, nearest, 1), -1)
+    offset = wrap_angle(found.heading[:, None] - np.arange(COLUMNS)[:, None] * STEP)  # (V, 12, K)
+    is_visible = (np.abs(offset) <= HALF_FIELD) & (found.node >= 0)[:, None]
+    from_centre = np.where(is_visible, np.hypot(offset, found.elevation[:, None]), np.inf)
+    nearest = from_centre.argmin(2)
+    return np.where(is_visible.any(2), np.take_along_axis(found.node, nearest, 1), -1)
 
 
 def random_paths(ahead: np.ndarray, node: np.ndarray, column: np.ndarray, turns: np.ndarray) -> np.ndarray:
-    """PathMetrics of the random agent.
+    """Paths of the random agent.
 
     Args:
-        ahead: As `nodes_ahead` gives it.
+        ahead: int64, (V, 12); from `nodes_ahead`.
         node: int64, (Q,); starts.
         column: int64, (Q,); headings at the start in steps of 30 degrees.
-        turns: int64, (Q,); how often it turns right before it walks, 0 ... 11.
+        turns: int64, (Q,); number of right turns before the first move, 0 to 11.
 
     Returns:
-        int64, (Q, 6); nodes, the start first; a walk that could not make five moves stays where it is.
+        int64, (Q, 6); nodes from the start on. A path with fewer than five moves repeats its last node.
     """
     column = (column + turns) % COLUMNS
-    walks = np.repeat(node[:, None], MOVES + 1, 1)
+    paths = np.repeat(node[:, None], MOVES + 1, 1)
     moves = np.zeros(len(node), np.int64)
     for action in range(ACTIONS):
         acts = (action >= turns) & (moves < MOVES)
         onward = ahead[node, column]
-        walked = acts & (onward >= 0)
-        node = np.where(walked, onward, node)
-        moves += walked
-        column = (column + (acts & ~walked)) % COLUMNS
-        walks = np.where(np.arange(MOVES + 1) >= moves[:, None], node[:, None], walks)
-    return walks
+        moved = acts & (onward >= 0)
+        node = np.where(moved, onward, node)
+        moves += moved
+        column = (column + (acts & ~moved)) % COLUMNS
+        paths = np.where(np.arange(MOVES + 1) >= moves[:, None], node[:, None], paths)
+    return paths
 
 
 def exact_expectation(task: GraphNavigation) -> dict[str, dict[str, float]]:
-    """What the random agent scores in expectation over its first heading, each episode of the split once, cut at the
-    limit of the environment.
+    """Expected score of the random agent over its first heading.
+
+    Each episode of the split counts once and ends at the limit of the environment.
 
     Returns:
-        By metric, `mean`, which is exact, and `stderr`, by how much one pass over the split scatters (standard
-        deviation).
+        By metric: `mean`, which is exact, and `stderr`, the standard deviation of the mean of one pass over the split.
     """
     graphs, world = task.graphs, task.world
     episodes = [world.episode(number) for number in range(world.num_episodes)]
-    same: dict[tuple[object, ...], list[int]] = {}  # instructions of one path are one walk
+    same: dict[tuple[object, ...], list[int]] = {}  # instructions with the same path are computed once
     for number, episode in enumerate(episodes):
         key = (episode.house, episode.path, episode.leg_ends, episode.region, float(episode.heading))
         same.setdefault(key, []).append(number)
     firsts = [episodes[numbers[0]] for numbers in same.values()]
     weights = np.array([len(numbers) for numbers in same.values()])
-    plans = [ReferencePath.from_episode(graphs, episode) for episode in firsts]
-    start = np.repeat([plan.path[0] for plan in plans], COLUMNS)
+    references = [ReferencePath.from_episode(graphs, episode) for episode in firsts]
+    start = np.repeat([reference.path[0] for reference in references], COLUMNS)
     column = np.repeat(nearest_column(np.array([episode.heading for episode in firsts])), COLUMNS)
-    walks = random_paths(nodes_ahead(graphs), start, column, np.tile(np.arange(COLUMNS), len(plans)))
-    tally = PathMetrics(graphs, len(walks))
-    for i, plan in enumerate(np.repeat(np.array(plans, object), COLUMNS)):
-        tally.begin(i, plan)
-    for nodes in walks.T[1 : 1 + task.max_episode_steps]:
-        tally.move(nodes, np.ones(len(walks), bool))
+    paths = random_paths(nodes_ahead(graphs), start, column, np.tile(np.arange(COLUMNS), len(references)))
+    path_metrics = PathMetrics(graphs, len(paths))
+    for i, reference in enumerate(np.repeat(np.array(references, object), COLUMNS)):
+        path_metrics.begin(i, reference)
+    for nodes in paths.T[1 : 1 + task.max_episode_steps]:
+        path_metrics.move(nodes, np.ones(len(paths), bool))
     found = {}
-    metrics = tally.metrics()
-    metrics |= {"success": metrics["sr"]} | ({"gp": tally.progress} if "gp" in task.info() else {})
+    metrics = path_metrics.metrics()
+    metrics |= {"success": metrics["sr"]} | ({"gp": path_metrics.progress} if "gp" in task.info() else {})
     for name, values in metrics.items():
         by_heading = values.reshape(-1, COLUMNS)
         spread = np.sqrt((weights * by_heading.var(1)).sum()) / weights.sum()
@@ -96,20 +99,21 @@ class RandomAgent:
     """
 
     def __init__(self, task: GraphNavigation, rng: np.random.Generator) -> None:
-        self._task, self._rng = task, rng
+        self._task = task
+        self._rng = rng
         self._ahead = nodes_ahead(task.graphs)
-        self._to_come: list[int] = []
+        self._next_nodes: list[int] = []
 
     def begin(self) -> None:
-        """After each reset."""
+        """Draw the path of an episode; call after each reset."""
         info = self._task.info()
         column = nearest_column(info["heading"][:1])
-        walk = random_paths(self._ahead, info["place"][:1], column, self._rng.integers(COLUMNS, size=1))[0].tolist()
-        self._to_come = [node for node, before in zip(walk[1:], walk, strict=False) if node != before]
+        path = random_paths(self._ahead, info["place"][:1], column, self._rng.integers(COLUMNS, size=1))[0].tolist()
+        self._next_nodes = [node for node, before in zip(path[1:], path, strict=False) if node != before]
 
     def action(self) -> int:
-        """The candidate that it walks to, or to stop."""
-        if not self._to_come:
+        """Next candidate of the path, or stop at its end."""
+        if not self._next_nodes:
             return self._task.stop
         here = int(self._task.info()["place"][0])
-        return self._task.graphs.candidates.node[here].tolist().index(self._to_come.pop(0))
+        return self._task.graphs.candidates.node[here].tolist().index(self._next_nodes.pop(0))

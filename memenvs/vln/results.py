@@ -1,4 +1,4 @@
-"""Files of results in the public form of R2R and NDH, checked and scored.
+"""Check and score result files in the public format of R2R and NDH.
 
 A file is a JSON list of {"instr_id": ID, "trajectory": [[viewpoint, heading, elevation], ...]}; NDH has "inst_idx" in
 place of "instr_id".
@@ -24,7 +24,7 @@ from memenvs.vln.worlds.mp3d import CVDN_SPLITS, R2R_SPLITS, load_cvdn, load_r2r
 TASKS = {"r2r": ("instr_id", METRICS), "ndh": ("inst_idx", ("gp",))}
 #: By task, the splits that can be scored.
 SPLITS = {"r2r": R2R_SPLITS, "ndh": CVDN_SPLITS}
-#: Other names of tasks.
+#: Aliases of tasks.
 ALIASES = {"cvdn": "ndh"}
 #: Metrics in metres; the others are fractions.
 LENGTHS = ("ne", "tl", "gp")
@@ -33,7 +33,7 @@ LENGTHS = ("ne", "tl", "gp")
 def score_file(
     task: str, path: str | os.PathLike[str], split: str, data_dir: str | os.PathLike[str] | None = None
 ) -> dict[str, float]:
-    """Means over the instructions of a split.
+    """Mean metrics over the instructions of a split.
 
     Args:
         task: "r2r" or "ndh"; "cvdn" is another name of "ndh".
@@ -50,21 +50,21 @@ def score_file(
             elsewhere than its instruction, or goes from a viewpoint to one that is no neighbour. The message names the
             entry.
     """
-    return score_walks(task, path, load_world(task, split, data_dir))
+    return score_paths(task, path, load_world(task, split, data_dir))
 
 
 def load_world(task: str, split: str, data_dir: str | os.PathLike[str] | None = None) -> GraphWorld:
-    """The houses and episodes that results are scored against; args and errors as in `score_file`."""
+    """Load the world to score against; arguments and errors as in `score_file`."""
     folder = find_vln_folder(data_dir)
     return load_r2r(folder, split) if _task_name(task) == "r2r" else load_cvdn(folder, split, "mixed", "all")
 
 
-def score_walks(task: str, path: str | os.PathLike[str], world: GraphWorld) -> dict[str, float]:
-    """`score_file` with a world from `load_world`."""
+def score_paths(task: str, path: str | os.PathLike[str], world: GraphWorld) -> dict[str, float]:
+    """Score a file with a world of `load_world`; see `score_file`."""
     key, metrics = TASKS[_task_name(task)]
-    walks = read_paths(Path(path), world, key)
+    paths = read_paths(Path(path), world, key)
     episodes = [world.episode(number) for number in range(world.num_episodes)]
-    found = score(Graphs(world.graphs), episodes, walks)
+    found = score(Graphs(world.graphs), episodes, paths)
     return {name: float(np.mean(found[name])) for name in metrics}
 
 
@@ -76,7 +76,7 @@ def _task_name(task: str) -> str:
 
 
 def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
-    """The walk of each episode of a world, as nodes of its house, in the order of the episodes.
+    """Read the path of each episode of a world, as nodes of its house.
 
     Raises:
         FileNotFoundError: The file is not there.
@@ -84,30 +84,31 @@ def read_paths(path: Path, world: GraphWorld, key: str) -> list[list[int]]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r} is no file")
-    walks: dict[int, list[int]] = {}
+    paths: dict[int, list[int]] = {}
     for entry in read_json(path).items():
         id = entry[key]
         try:
             number = world.number(str(id.value))
         except ValueError as error:
             raise ValueError(f"{entry.source}: {entry.path}: unknown {key}: {error}") from None
-        if number in walks:
+        if number in paths:
             raise ValueError(f"{entry.source}: {entry.path}: {key} {id.value!r} is there twice")
         episode = world.episode(number)
-        walks[number] = _read_path(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
-    missing = [number for number in range(world.num_episodes) if number not in walks]
+        paths[number] = _read_path(entry, f"{key} {id.value!r}", episode, world.graphs[episode.house])
+    missing = [number for number in range(world.num_episodes) if number not in paths]
     if missing:
         raise ValueError(
-            f"{path}: {len(missing)} of {world.num_episodes} trajectories are missing, the first is that of {key} {world.episode(missing[0]).id!r}"
+            f"{path}: {len(missing)} of {world.num_episodes} trajectories are missing, the first is that of "
+            f"{key} {world.episode(missing[0]).id!r}"
         )
-    return [walks[number] for number in range(world.num_episodes)]
+    return [paths[number] for number in range(world.num_episodes)]
 
 
 def _read_path(entry: Field, name: str, episode: Episode, graph: Graph) -> list[int]:
     places = entry["trajectory"].items()
     if not places:
         raise ValueError(f"{entry.source}: {entry.path} ({name}): the trajectory is empty")
-    walk: list[int] = []
+    nodes: list[int] = []
     for k, place in enumerate(places):
         viewpoint, *angles = place.value if isinstance(place.value, list) and len(place.value) == 3 else [None]
         node = graph.node.get(viewpoint) if isinstance(viewpoint, str) and all(map(_is_angle, angles)) else None
@@ -116,14 +117,14 @@ def _read_path(entry: Field, name: str, episode: Episode, graph: Graph) -> list[
             raise ValueError(
                 f"{where}: must be [viewpoint of scan {graph.name}, heading, elevation], got {str(place.value)[:80]}"
             )
-        if not walk and node != episode.path[0]:
+        if not nodes and node != episode.path[0]:
             raise ValueError(f"{where}: begins at {viewpoint}, the instruction at {graph.viewpoints[episode.path[0]]}")
-        if walk and not np.isfinite(graph.adjacency[walk[-1], node]):
+        if nodes and not np.isfinite(graph.adjacency[nodes[-1], node]):
             raise ValueError(
-                f"{where}: goes from {graph.viewpoints[walk[-1]]} to {viewpoint}, which is no neighbour of it"
+                f"{where}: goes from {graph.viewpoints[nodes[-1]]} to {viewpoint}, which is no neighbour of it"
             )
-        walk.append(node)
-    return walk
+        nodes.append(node)
+    return nodes
 
 
 def _is_angle(value: object) -> bool:

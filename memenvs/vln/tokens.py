@@ -133,7 +133,8 @@ class WordPieceTokenizer(Tokenizer):
         """
         if not path.is_file():
             raise FileNotFoundError(
-                f"no file {str(path)!r}: tokenizer 'wordpiece' needs the vocabulary of bert-base-uncased there; tokenizer 'words' needs nothing"
+                f"no file {str(path)!r}: tokenizer 'wordpiece' needs the vocabulary of bert-base-uncased there; "
+                "tokenizer 'words' needs nothing"
             )
         data = path.read_bytes()
         try:

@@ -1,4 +1,4 @@
-"""Draw episodes: the graph from above, the annotated path, the agent's path, the instruction."""
+"""Draw episodes: graph, annotated path, the agent's path, instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image features from files of the user: TSV, HDF5, and arrays that are mapped into memory."""
+"""Image features from your files: TSV, HDF5, or memory-mapped arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memenvs.vln.features.base import Features
 from memenvs.vln.graph import NUM_VIEWS, Graphs
 
 TSV, HDF5, ARRAY = (".tsv", ".tsv.gz"), (".hdf5", ".h5"), (".npy",)
-#: How names of feature files end.
+#: Endings of feature files.
 ENDINGS = (*TSV, *HDF5, *ARRAY)
 _COLUMNS = ("scanId", "viewpointId", "image_w", "image_h", "vfov", "features")
 _LONGEST_FIELD = 2**27  # characters; 36 views of 19,000 numbers
@@ -27,20 +27,23 @@ _CHECKED_AT_ONCE = 256  # viewpoints
 class FileFeatures(Features):
     """Features of a file, kept as float16.
 
-    TSV: tab-separated without a header; scan, viewpoint, width, height, field of view, and base64 of 36 x D little-endian float32 (the files
-    `ResNet-152-imagenet.tsv` and `ResNet-152-places365.tsv`; any width). HDF5 (`.hdf5`, `.h5`): a dataset `SCAN_VIEWPOINT` of 36 x W for each
-    viewpoint; needs the extra hdf5. NPY: what `convert_features` wrote; it is mapped into memory and not read.
+    Formats:
+        TSV: tab-separated without a header: scan, viewpoint, width, height, field of view, base64 of 36 x D little-endian
+            float32, as `ResNet-152-imagenet.tsv` and `ResNet-152-places365.tsv`; any width.
+        HDF5 (`.hdf5`, `.h5`): a dataset `SCAN_VIEWPOINT` of 36 x W per viewpoint; needs the extra hdf5.
+        NPY: output of `convert_features`; memory-mapped.
 
     Args:
         path: The file.
-        graphs: The houses whose viewpoints must be in it.
-        size: D: the first so many numbers of each view, as some files have logits behind their features; None for all.
+        graphs: The houses whose viewpoints the file must contain.
+        size: D; the first D numbers of each view are used, since some files append logits to features. None for all.
 
     Raises:
         FileNotFoundError: The file, or the list of viewpoints beside a .npy, is not there.
         ImportError: h5py is not installed.
-        ValueError: The file is broken, a viewpoint is missing or is there twice, has not 36 views, another width than the others, or numbers that are
-            not finite; features are narrower than `size`; or their mean is negative, which no network that ends with ReLU and pooling gives.
+        ValueError: The file is broken; a viewpoint is missing or listed twice, does not have 36 views, differs in width or
+            is not finite; features are narrower than `size`; or their mean is negative, which is impossible after ReLU
+            and pooling.
     """
 
     def __init__(self, path: str | Path, graphs: Graphs, size: int | None) -> None:
@@ -54,7 +57,7 @@ class FileFeatures(Features):
             self._table, self._row = _collect(path, keys), np.arange(len(keys))
         width = self._table.shape[2]
         if size is not None and size > width:
-            raise ValueError(f"{path}: features have {width} numbers, feature_size asks for {size}")
+            raise ValueError(f"{path}: features have {width} numbers, feature_size requests {size}")
         self.size = width if size is None else size
         self._check(path, keys)
 
@@ -73,30 +76,31 @@ class FileFeatures(Features):
         if total < 0.0:
             mean = total / (len(keys) * NUM_VIEWS * self.size)
             raise ValueError(
-                f"{path}: the mean of the features is {mean:.3g}; image features are not negative, so this may be another kind of file"
+                f"{path}: the mean of the features is {mean:.3g}; image features are not negative, "
+                "so this may be another kind of file"
             )
 
 
 def convert_features(source: str | Path, target: str | Path) -> int:
-    """Writes a TSV or HDF5 file as an array of float16 that can be mapped into memory.
+    """Convert a TSV or HDF5 file to a float16 array that can be memory-mapped.
 
     Args:
         source: `.tsv`, `.tsv.gz`, `.hdf5` or `.h5`.
-        target: The array, (N, 36, D), `.npy`; its viewpoints go beside it, as `TARGET.json`. Both are whole or not there.
+        target: The array, (N, 36, D), `.npy`. Its viewpoints are written to `TARGET.json`. Neither file is ever partial.
 
     Returns:
         N.
 
     Raises:
         FileNotFoundError: `source` is not there.
-        ValueError: A name ends otherwise, or the file is broken; see `FileFeatures`.
+        ValueError: A name has another ending, or the file is broken; see `FileFeatures`.
     """
     source, target = Path(source), Path(target)
     if not target.name.endswith(ARRAY):
         raise ValueError(f"target must end with .npy, got {str(target)!r}")
     if not source.is_file():
         raise FileNotFoundError(f"no file {str(source)!r} with features")
-    keys = [key for key, _ in _read(source, None)]  # first pass: how many there are; arrays begin with their shape
+    keys = [key for key, _ in _read(source, None)]  # first pass: count them, since an array file begins with its shape
     if not keys:
         raise ValueError(f"{source}: there are no features in it")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +133,7 @@ def _collect(path: Path, keys: list[str]) -> np.ndarray:
 
 
 def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The array of a .npy file, and the row of each viewpoint."""
+    """Map a .npy file; returns the array and the row of each viewpoint."""
     beside = _list_beside(path)
     if not beside.is_file():
         raise FileNotFoundError(
@@ -142,7 +146,8 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"{path}: {error}") from error
     if not isinstance(listed, list) or array.ndim != 3 or array.dtype.kind != "f" or len(array) != len(listed):
         raise ValueError(
-            f"{path}: must be an array of numbers, one row for each entry of {beside.name}, got {array.dtype} {array.shape}"
+            f"{path}: must be an array of numbers, one row for each entry of {beside.name}, "
+            f"got {array.dtype} {array.shape}"
         )
     if array.shape[1] != NUM_VIEWS:
         raise ValueError(f"{path}: viewpoints must have {NUM_VIEWS} views, got {array.shape[1]}")
@@ -153,7 +158,7 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _half(views: np.ndarray) -> np.ndarray:
-    """As float16; what is too large becomes infinite, which is an error when the file is used."""
+    """Convert to float16. Overflow becomes infinite, which is refused when the file is used."""
     with np.errstate(over="ignore"):
         return views.astype(np.float16)
 
@@ -165,14 +170,17 @@ def _list_beside(path: Path) -> Path:
 def _check_all_there(path: Path, keys: list[str], is_there: np.ndarray) -> None:
     if not is_there.all():
         first = keys[int((~is_there).argmax())]
-        hint = "" if is_there.any() else "; the file has none of this world's, so it is of another one"
+        hint = "" if is_there.any() else "; the file has no viewpoint of this world, so it belongs to another one"
         raise ValueError(
             f"{path}: {int((~is_there).sum())} of {len(keys)} viewpoints are missing, the first is {first}{hint}"
         )
 
 
 def _read(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
-    """`SCAN_VIEWPOINT` and features, float, (36, W), of the viewpoints wanted, or of all; W is the same for all of them."""
+    """Read (`SCAN_VIEWPOINT`, features (36, W)) pairs of the wanted viewpoints, or of all.
+
+    W is checked to be the same for all of them.
+    """
     width: int | None = None
     seen: set[str] = set()
     for key, views in _read_tsv(path, wanted) if path.name.endswith(TSV) else _read_hdf5(path, wanted):

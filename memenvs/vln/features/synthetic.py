@@ -1,4 +1,4 @@
-"""Image features that are made and not measured: what a view shows is a sum of codes of the names that are in sight."""
+"""Synthetic image features: a view is a sum of codes of the visible names."""
 
 from __future__ import annotations
 
@@ -13,39 +13,44 @@ from memenvs.vln.features.base import Features
 from memenvs.vln.graph import COLUMNS, HALF_FIELD, NUM_VIEWS, STEP, Graph, Graphs
 from memenvs.vln.worlds.base import GraphWorld, ViewpointContent
 
-#: Changes whenever features do: codes of another version have nothing in common with these.
+#: Part of every hash. It changes with the features, so that codes of two versions are independent.
 _VERSION = "1"
-_REACH = 4.0  # m; what is farther away by this much weighs 1/e of it
-_SHARPNESS = 8  # power of the cosine between a view and what is in it
-_PLACE, _NOISE = 0.3, 0.1  # weight of a viewpoint's own code, and of noise
-_NEAR = 5.0  # m; and viewpoints: the unit of what geometry tells
+_REACH = 4.0  # m; weights decay by 1/e over this distance
+_SHARPNESS = 8  # power of the cosine between a view and its content
+_PLACE, _NOISE = 0.3, 0.1  # weights of the code of the viewpoint itself, and of noise
+_NEAR = 5.0  # m, and number of viewpoints; unit of the geometry channels
 
 
 class SyntheticFeatures(Features):
-    """Features of 36 views made from `GraphWorld.viewpoint_content`, each of root mean square 1.
+    """Features of 36 views per viewpoint, made from `GraphWorld.viewpoint_content`.
 
-    A view in direction b from v is the sum over the viewpoints u seen from v (v among them, with weight 1) of
-    max(0, cos(b, u))^8 exp(-distance / 4 m) times the codes of what is at u; plus 0.3 times a code of v itself, plus a little noise that belongs to v
-    and b. Codes are normal numbers from a counter-based generator whose key is a hash of the name: names have the same code in all houses, so what
-    is learned of them serves elsewhere, and viewpoints have codes of their own, which do not.
+    The view from v in direction b is
 
-    The features of a house are made when it is first looked at, rounded to float16 and kept: 36 D 2 bytes for each viewpoint.
+        sum over visible u of max(0, cos(b, u))^8 exp(-distance / 4 m) code(content of u)
+        + 0.3 code(v) + noise(v, b),
+
+    scaled to root mean square 1. v itself has weight 1 in the sum. Codes are normal numbers from a counter-based
+    generator whose key is a hash of the name. Object names have the same code in all houses, so that what is learned
+    about them generalises. The code of a viewpoint is unique, so it does not.
+
+    Features of a house are computed when first needed, rounded to float16 and kept: 36 D 2 bytes per viewpoint.
 
     Args:
-        world: Where the houses are from.
-        graphs: Its houses as one table.
-        size: D.
+        world: The world of the houses.
+        graphs: Its houses in one table.
+        size: Size D of a feature.
     """
 
     def __init__(self, world: GraphWorld, graphs: Graphs, size: int) -> None:
         self.size = size
-        self._world, self._graphs = world, graphs
+        self._world = world
+        self._graphs = graphs
         self._house = np.repeat(np.arange(len(graphs.graphs)), np.diff(graphs.offset))
         self._is_made = np.zeros(len(graphs.graphs), bool)
         self._table = np.zeros((len(self._house), NUM_VIEWS, size), np.float16)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SyntheticFeatures, (self._world, self._graphs, self.size)  # a copy makes its own
+        return SyntheticFeatures, (self._world, self._graphs, self.size)  # a copy computes its own table
 
     def view_features(self, node: np.ndarray, view: np.ndarray) -> np.ndarray:
         """Features of views; see `Features`."""
@@ -84,14 +89,19 @@ def _view_directions() -> np.ndarray:
 
 
 def _geometry(cosine: np.ndarray, distance: np.ndarray, seen: np.ndarray, height: np.ndarray) -> np.ndarray:
-    """What each view tells of the viewpoints in it, float64, (V, 36, 4): how many, mean and least distance, and the height of the camera, / 5."""
+    """Geometry channels of each view, divided by 5.
+
+    Returns:
+        float64, (V, 36, 4); number of viewpoints in the view, their mean and smallest distance (m), height of the
+        camera (m).
+    """
     is_in_view = (cosine > np.cos(HALF_FIELD)) & seen[:, None]
     count = is_in_view.sum(2)
-    far = np.broadcast_to(distance[:, None], cosine.shape)
-    mean = np.where(is_in_view, far, 0.0).sum(2) / np.maximum(count, 1)
-    least = np.where(count > 0, np.where(is_in_view, far, np.inf).min(2), 0.0)
-    tall = np.broadcast_to(height[:, None], count.shape)
-    return np.stack([count, mean, least, tall], 2) / _NEAR
+    distances = np.broadcast_to(distance[:, None], cosine.shape)
+    mean = np.where(is_in_view, distances, 0.0).sum(2) / np.maximum(count, 1)
+    least = np.where(count > 0, np.where(is_in_view, distances, np.inf).min(2), 0.0)
+    camera_height = np.broadcast_to(height[:, None], count.shape)
+    return np.stack([count, mean, least, camera_height], 2) / _NEAR
 
 
 def _sum_of_codes(names: Sequence[str], size: int) -> np.ndarray:

@@ -106,7 +106,7 @@ class Dialogue:
 
 @dataclass(frozen=True, eq=False)
 class ViewpointContent:
-    """What is visible at the viewpoints of a house; synthetic features are made from it.
+    """Visible content of the viewpoints of a house; synthetic features are made from it.
 
     Attributes:
         names: For each of V viewpoints, the names of the objects there. Objects with the same name have the same

@@ -304,7 +304,7 @@ class GraphNavigation(BatchTask):
         return self._view % COLUMNS * STEP, (self._view // COLUMNS - 1) * STEP
 
     def _path_ndtw(self) -> np.ndarray:
-        """nDTW of the reward, in metres or hops; float64, (N,)."""
+        """Normalised DTW of the reward, in metres or hops; float64, (N,)."""
         if self._counts_hops:
             return self._hops.ndtw(self._paths.reference_nodes)
         return self._paths.ndtw

@@ -77,7 +77,7 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
         np.testing.assert_array_equal(found[k], views[f"toy_{key}"][seen])
     first = FileFeatures(tmp_path / name, graphs, 2)
     np.testing.assert_array_equal(first.view_features(nodes, seen), found[:, :, :2])
-    with pytest.raises(ValueError, match=rf"{name}: features have 5 numbers, feature_size asks for 6"):
+    with pytest.raises(ValueError, match=rf"{name}: features have 5 numbers, feature_size requests 6"):
         FileFeatures(tmp_path / name, graphs, 6)
 
 
@@ -120,7 +120,7 @@ def test_broken_files(tmp_path, views, graphs):
         "a.tsv": ("toy\ta\t640\n", "line 1 has 3 columns, not 6"),
         "b.tsv": (good.replace("60\t", "60\t?", 1), "b.tsv: line 1, toy_a: features are not base64: "),
         "c.tsv": (good + good.splitlines()[1], "toy_b is there twice"),
-        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a; the file has none of this world's"),
+        "d.tsv": ("", "5 of 5 viewpoints are missing, the first is toy_a; the file has no viewpoint of this world"),
         "e.hdf5": ("no hdf5", "e.hdf5: "),
         "g.npy": ("no array", "g.npy: "),
     }

@@ -40,7 +40,7 @@ def score_by_repeats(run: RunDirectory, results: TrialResults) -> dict[str, dict
 
 
 def turns_right(run: RunDirectory, world: Tours) -> np.ndarray:
-    """Compare the decision after the repeated actions with the teacher's, who leads the agent there.
+    """Compare the decision after the repeated actions, led by the teacher, with the teacher's.
 
     Args:
         run: Run of tours.

@@ -37,8 +37,8 @@ class BalletModelConfig:
         keys_like_queries: Whether calibrated attention first attends to what resembles the query. It helps where the
             dance is stored beside it: in Short Stay, or in its chunk. Not for DNCs.
         first: First step of a visit that is read, 0 to the task's `visit_steps` - 1.
-        every: Stride between the steps of a visit that are read, 1 to `visit_steps`. With 5, all dances still differ; even
-            three steps from step 20 on are enough.
+        every: Stride between the steps of a visit that are read, 1 to `visit_steps`. With 5, all dances still differ;
+            even three steps from step 20 on are enough.
         chunk: Steps in a chunk, >= 1.
         top_k: Chunks that are read, >= 1.
         dim: Width D of tokens.

@@ -1,4 +1,4 @@
-"""The compiled render pipeline: from the scenes and poses of some environments to their images.
+"""The compiled render pipeline: from scenes and poses of environments to their images.
 
 For each environment:
 
@@ -70,7 +70,9 @@ class Images(NamedTuple):
 
 
 class RenderScratch(NamedTuple):
-    """Working memory of one thread for one camera; F is the largest number of primitives of a scene.
+    """Working memory of one thread for one camera.
+
+    F is the largest number of primitives of a scene.
 
     Attributes:
         primitives: The primitives of the view.

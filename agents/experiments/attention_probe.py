@@ -250,7 +250,8 @@ def _describe(recording: Recording, layer: int, head: int) -> Head:
     inside = sum(row[sinks:][episodes[: t + 1] == episodes[t]].sum() for t, row in rows.items() if episodes[t] > 0)
     outside = sum(row[sinks:][episodes[: t + 1] < episodes[t]].sum() for t, row in rows.items() if episodes[t] > 0)
     total = inside + outside
-    own, earlier = (float(inside / total), float(outside / total)) if total > 0 else (1.0, 0.0)
+    own = float(inside / total) if total > 0 else 1.0
+    earlier = float(outside / total) if total > 0 else 0.0
     scaled = {t: row[sinks:] / row[sinks:].sum() for t, row in rows.items() if row[sinks:].sum() >= MIN_MASS}
     overlaps = [np.minimum(row, 1.0 / len(row)).sum() for t, row in scaled.items() if episodes[t] > 0]
     evenness = float(np.mean(overlaps)) if overlaps else 0.0
@@ -348,7 +349,8 @@ def probe_run(
         recording = record_attention(policy, env, total, set(at), layout=layout)
         heads = describe_heads(recording)
         task = env.env.task
-        picture, pixels = task.draw_map(0, recording.poses[-1:]), task.map_pixels(0, recording.poses)
+        picture = task.draw_map(0, recording.poses[-1:])
+        pixels = task.map_pixels(0, recording.poses)
     finally:
         env.close()
     figures = _figures(picture, pixels, recording, heads)

@@ -99,7 +99,7 @@ class Experiment(ABC):
 
         Args:
             report: The page.
-            runs: Runs whose learners agree in `acts`; the first is of this kind.
+            runs: Runs of learners that share this method; the first is of this kind.
         """
 
 

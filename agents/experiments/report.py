@@ -173,6 +173,17 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
     Raises:
         ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
     """
+    _add_learning(report, runs)
+    curves: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        for name, data in read_evaluation(run).items():
+            curves[name if len(runs) == 1 else f"{run.path.name}: {name}"] = data
+    if curves:
+        _add_in_context(report, curves, runs[0].config.score)
+
+
+def _add_learning(report: Report, runs: Sequence[RunDirectory]) -> None:
+    """Add figures of the log, and of validation where there is one."""
     report.heading("Learning")
     metrics = {run.path.name: run.metrics() for run in runs}
     units = {run.config.kind.unit for run in runs}
@@ -189,36 +200,40 @@ def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
             figure_png(learning_figure(validated, VALIDATION, unit, "return of an episode, validation")),
             "mean return in validation; the checkpoint with the best one is evaluated",
         )
-    curves: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        for name, data in read_evaluation(run).items():
-            curves[name if len(runs) == 1 else f"{run.path.name}: {name}"] = data
-    if curves:
-        score = runs[0].config.score
-        report.heading("Within a trial")
-        report.text(
-            "Each trial is one layout, with an empty memory at its start; mean over trials and standard error. "
-            "Below, eval_kwargs says how its environments differ from those of training."
-        )
-        shown = {name: data["metrics"][score] for name, data in curves.items() if score in data["metrics"]}
-        if not shown:
-            known = sorted({metric for data in curves.values() for metric in data["metrics"]})
-            raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
-        if all(len(curve["mean"]) <= 1 for curve in shown.values()):  # one episode is a trial
-            names = [score, *sorted({metric for who in shown for metric in curves[who]["metrics"]} - {score})]
-            rows = []
-            for who in shown:
-                means = [curves[who]["metrics"].get(name, {"mean": []})["mean"] for name in names]
-                rows.append([who, curves[who]["trials"], *(mean[0] if mean else "-" for mean in means)])
-            report.table(["policy", "episodes", *names], rows)
-            return
-        report.picture("in_context", figure_png(in_context_figure(shown, score)))
-        rows = [
-            [name, curves[name]["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
-            for name, curve in shown.items()
-            if curve["mean"]
-        ]
-        report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
+
+
+def _add_in_context(report: Report, evaluations: Mapping[str, Mapping[str, Any]], score: str) -> None:
+    """Add the score by episode of the trial, or all metrics if each trial is one episode.
+
+    Args:
+        report: The page.
+        evaluations: Policy name -> `TrialResults.to_json`.
+        score: Metric to show.
+    """
+    report.heading("Within a trial")
+    report.text(
+        "Each trial is one layout, with an empty memory at its start; mean over trials and standard error. "
+        "Below, eval_kwargs are the differences between its environments and those of training."
+    )
+    curves = {name: data["metrics"][score] for name, data in evaluations.items() if score in data["metrics"]}
+    if not curves:
+        known = sorted({metric for data in evaluations.values() for metric in data["metrics"]})
+        raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
+    if all(len(curve["mean"]) <= 1 for curve in curves.values()):  # each trial is one episode
+        names = [score, *sorted({metric for policy in curves for metric in evaluations[policy]["metrics"]} - {score})]
+        rows = []
+        for policy in curves:
+            means = [evaluations[policy]["metrics"].get(name, {"mean": []})["mean"] for name in names]
+            rows.append([policy, evaluations[policy]["trials"], *(mean[0] if mean else "-" for mean in means)])
+        report.table(["policy", "episodes", *names], rows)
+        return
+    report.picture("in_context", figure_png(in_context_figure(curves, score)))
+    rows = [
+        [policy, evaluations[policy]["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
+        for policy, curve in curves.items()
+        if curve["mean"]
+    ]
+    report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
 
 
 def _learning_curves(runs: Sequence[RunDirectory]) -> dict[str, tuple[str, str]]:
@@ -312,11 +327,11 @@ def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
 def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
     """Write `report.html` with its pictures and return its path."""
     report = Report(", ".join(run.path.name for run in runs), folder)
-    predicting = [run for run in runs if not run.config.kind.acts]
-    acting = [run for run in runs if run.config.kind.acts]
-    for group in (predicting, acting):
-        if group:
-            group[0].config.kind.make_experiment().add_to_report(report, group)
+    groups: dict[Any, list[RunDirectory]] = {}  # runs that are reported by the same function, predictions first
+    for run in sorted(runs, key=lambda run: run.config.kind.acts):
+        groups.setdefault(type(run.config.kind.make_experiment()).add_to_report, []).append(run)
+    for group in groups.values():
+        group[0].config.kind.make_experiment().add_to_report(report, group)
     add_settings(report, runs)
     return report.write(folder / "report.html")
 

@@ -134,7 +134,8 @@ def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
                     started[pool.submit(_work, folder, waiting.pop(folder), jobs > 1)] = folder
             ended, _ = wait(started, return_when=FIRST_COMPLETED)
             for future in ended:
-                folder, error = started.pop(future), future.exception()
+                folder = started.pop(future)
+                error = future.exception()
                 if error is not None:
                     failed[folder] = f"{type(error).__name__}: {error}"
                     cause = cause or error

@@ -60,7 +60,9 @@ def test_a_learner_of_another_package(tmp_path: Path, monkeypatch: pytest.Monkey
         train_run(run)
         assert (tmp_path / "arms").read_text() == "3"
         assert run.config.kind.make_experiment().evaluate(run, seed=4) == {"agent": 4}
-        assert "1 bandits" in write_report([run], tmp_path).read_text(encoding="utf-8")
+        with RunDirectory(tmp_path / "ppo", RunConfig()) as other:
+            page = write_report([run, other], tmp_path).read_text(encoding="utf-8")
+        assert "1 bandits" in page and 'alt="learning"' in page
 
 
 def test_each_learner_has_its_key_in_json() -> None:

@@ -412,8 +412,8 @@ def test_the_row_is_complete(env_row, make):
     task = load_task(env_row.task)
     assert task.__module__.startswith(f"memenvs.{env_row.family}.")
     assert task.__doc__
-    for part in ("Observation", "Action", "Reward", "Ends", "Info"):
-        assert part in task.__doc__, f"the docstring of {task.__name__} says nothing of {part!r}"
+    for parts in (("Observation",), ("Action",), ("Reward",), ("Ends", "Termination"), ("Info",)):
+        assert any(part in task.__doc__ for part in parts), f"the docstring of {task.__name__} lacks {parts[-1]!r}"
     assert env_row.remembers
     assert task.config_type is not None
     assert task.config_type.__doc__

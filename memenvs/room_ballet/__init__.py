@@ -1,1 +1,1 @@
-"""Room Ballet: a walker goes from room to room, dancers dance, and then it is asked about one of them."""
+"""Room Ballet: watch dancers in the rooms of a path, then answer a query about one of them."""

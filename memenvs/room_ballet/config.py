@@ -11,6 +11,8 @@ from memenvs.room_ballet.tasks import RELEASE_ROOMS, BalletTask, StrategySchedul
 
 Obs = Literal["pixels", "symbols"]
 TaskAs = Literal["one_hot", "language"]
+#: Settings of observations; the others are settings of `make_ballet`.
+_OBSERVATION_SETTINGS = ("obs", "task_as", "split", "part")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +20,7 @@ class BalletConfig:
     """Settings of every Room Ballet.
 
     Attributes:
-        obs: "pixels": frames are images; "symbols": they are numbers of rows of `memenvs.room_ballet.frames.frame_table()`.
+        obs: "pixels": frames are images. "symbols": frames are rows of `memenvs.room_ballet.frames.frame_table()`.
     """
 
     obs: Obs = "pixels"
@@ -27,11 +29,9 @@ class BalletConfig:
         check_fields(self)
 
     def make_ballet_task(self, name: str) -> BalletTask:
-        """The task of this name with these settings; errors as `make_ballet`."""
-        own = {"obs", "task_as", "split", "part"}
-        return make_ballet(
-            name, **{each.name: getattr(self, each.name) for each in fields(self) if each.name not in own}
-        )
+        """Make the task of this name with these settings; raises as `make_ballet` does."""
+        names = [each.name for each in fields(self) if each.name not in _OBSERVATION_SETTINGS]
+        return make_ballet(name, **{each: getattr(self, each) for each in names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class ScheduleConfig(BalletConfig):
     """Settings of the tasks of the four strategies.
 
     Attributes:
-        schedule: "histogram": 8 rooms that are always visited 8, 3, 2, 1, 1, 1, 1 and 1 times; "grid_walk": a walk over 3 x 3 rooms,
-            where only such visits are asked about as the strategy that solves the task has kept.
+        schedule: "histogram": 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits. "grid_walk": a random walk over 3 x
+            3 rooms; queries are about visits that the strategy of the task keeps.
     """
 
     schedule: StrategySchedule = "histogram"
@@ -59,10 +59,11 @@ class ScheduleConfig(BalletConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class RoomsConfig(ScheduleConfig):
-    """Settings of the task whose number of rooms can be chosen.
+    """Settings of the task with a free number of rooms.
 
     Attributes:
-        rooms: 4 ... 12; with `schedule="histogram"` only. R rooms are visited 16 - R, 3, 2 times and the others once.
+        rooms: 4 ... 12; with `schedule="histogram"` only. The first of R rooms has 16 - R visits, the next two have 3
+            and 2, the others 1 each.
     """
 
     rooms: int = RELEASE_ROOMS
@@ -73,9 +74,9 @@ class MultiTaskConfig(ScheduleConfig):
     """Settings of the multi-task.
 
     Attributes:
-        task_as: How an observation says which task it is: "one_hot", or "language": a description in words.
-        split: With "language" only, which descriptions are held out: 0, 1 or 2.
-        part: With "language" only, descriptions to draw from: "train" (16 for each task), "held_out" (4) or "all" (20).
+        task_as: Form of the observation `task`: "one_hot", or "language" for a description in words.
+        split: With "language" only: number of the split into training and held-out descriptions: 0, 1 or 2.
+        part: With "language" only: descriptions to draw from: "train" (16 per task), "held_out" (4) or "all" (20).
     """
 
     task_as: TaskAs = "one_hot"
@@ -86,5 +87,6 @@ class MultiTaskConfig(ScheduleConfig):
         super().__post_init__()
         if self.task_as == "one_hot" and (self.split, self.part) != (0, "train"):
             raise ValueError(
-                f"split and part go with task_as 'language' only, got split {self.split!r} and part {self.part!r} with 'one_hot'"
+                f"split and part go with task_as 'language' only, "
+                f"got split {self.split!r} and part {self.part!r} with 'one_hot'"
             )

@@ -1,4 +1,4 @@
-"""Room Ballet as environments: a walker goes from room to room, watches dancers, and is asked about one of them at the end."""
+"""Room Ballet environments: watch dancers in rooms, then answer a query about one of them."""
 
 from __future__ import annotations
 
@@ -12,36 +12,60 @@ from memenvs.grid_viewer import draw_grid, grid_pixels
 from memenvs.room_ballet.config import BalletConfig, MultiTaskConfig, RoomsConfig, ScheduleConfig, ShortStayConfig
 from memenvs.room_ballet.dances import DANCES
 from memenvs.room_ballet.descriptions import CHARACTERS, MAX_CHARACTERS, STRATEGY_TASKS, load_descriptions
-from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES
+from memenvs.room_ballet.episodes import NO_ACTION, NUM_FRAMES, Episodes
 from memenvs.room_ballet.frames import FRAME_PIXELS, empty_room, frame_table
 from memenvs.task import BatchTask, Observation, Options
 
-#: Symbol of a frame without a dancer.
+#: Symbol of a frame without a dancer, the one after the rows of the frame table.
 EMPTY_FRAME = NUM_FRAMES
-#: Pixels of a frame's pixel in pictures for people.
+#: Frames are enlarged by this factor in images for people.
 _RENDER_SCALE = 8
 
 
 class RoomBallet(BatchTask):
-    """What all Room Ballets are: the walker is led through T steps, then asked for the dance of one dancer; see the subclasses for which.
+    """Answer a query about a dancer after a path through rooms with dancers.
 
-    Observation (`Dict`): with `obs="pixels"` `rgb` uint8 (45, 45, 3), the room that the walker is in, without a dancer while it is asked, and
-    `query` of the same form, the dancer that is asked about, standing still (black before); with `obs="symbols"` `frame` and `query`,
-    `Discrete(2566)`: rows of `memenvs.room_ballet.frames.frame_table()`, 2565 for none. `phase`, `Discrete(2)`: 0 the walker watches, 1 it is asked.
-    `move`, `Discrete(5)`: at the first step of a visit the move of the walk that led there, else 4. The place is in `info["place"]`, which
-    `PlaceWrapper` shows.
-    Action (`Discrete(8)`): a dance; ignored before the question.
-    Reward: 1 for the right dance, else 0.
-    Ends: terminates with the answer, T + 1 steps after the reset.
-    Layout: there is one. Options: `key` (int): the episode of this number, as in `Episodes.key`. `query` (int), together with `key`: the room
-    that is asked about or, where dancers change with every visit, the visit.
-    Info: `key`, `query`; `label`, the right dance; `query_place` and `query_visit` (-1 where dancers stay in their rooms); who is where:
-    `room_dancer` and `room_dance` (rooms,), or `visit_place`, `visit_dancer` and `visit_dance` (V,), dancers numbered shape * 19 + colour;
-    `place`, that of the last visit while it is asked; `pose` (column, row from below, 0) of the room on the map; `task_id`, the number in
-    `memenvs.room_ballet.descriptions.STRATEGY_TASKS` (0 for other tasks); `success`.
+    The path is given and has T steps, independent of actions. In each room a dancer performs. At step T a query shows
+    one dancer; the next action is the answer. Subclasses define the path and the query.
+
+    Observation (`Dict`):
+        rgb: With `obs="pixels"`: uint8, (45, 45, 3), the current room; the empty room in the query phase.
+        frame: With `obs="symbols"`, in place of `rgb`: `Discrete(2566)`, row of
+            `memenvs.room_ballet.frames.frame_table()`; 2565 for none, as in the query phase.
+        query: As `rgb` or `frame`. In the query phase the queried dancer, standing still; before, black or 2565.
+        phase: `Discrete(2)`; 1 in the query phase, else 0.
+        move: `Discrete(5)`; at the first step of a visit the move that led to the room, else 4.
+
+        The place is in `info["place"]`; `PlaceWrapper` adds it to observations.
+
+    Action (`Discrete(8)`): a dance. Actions before the query phase have no effect.
+
+    Reward: 1 for the correct dance, else 0.
+
+    Termination: at the answer, T + 1 steps after the reset.
+
+    Options:
+        key: int; number of the episode, as in `Episodes.key`.
+        query: int, only together with `key`; the queried room or, where every visit has a new dancer, the queried
+            visit.
+
+    Layout: there is one.
+
+    Info:
+        key, query: As in the options.
+        label: The correct dance.
+        query_place: Room of the queried dancer.
+        query_visit: Visit of the queried dancer; -1 where dancers stay in their rooms.
+        room_dancer, room_dance: (rooms,), where dancers stay in their rooms; dancers are numbered shape * 19 + colour.
+        visit_place, visit_dancer, visit_dance: (V,), where every visit has a new dancer.
+        place: The current room; in the query phase that of the last visit.
+        pose: Column, row from below, and 0, of the room on the map.
+        task_id: Index in `memenvs.room_ballet.descriptions.STRATEGY_TASKS`; 0 for other tasks.
+        success: True if the answer was correct.
 
     Source:
-        Spatially-Aware Transformer for Embodied Agents, 2024, section 4 and appendix D; frames and dances as in its release.
+        Spatially-Aware Transformer for Embodied Agents, 2024, section 4 and appendix D; frames and dances as in its
+        release.
     """
 
     config: BalletConfig
@@ -55,16 +79,16 @@ class RoomBallet(BatchTask):
         self.ballet = self.config.make_ballet_task(self.ballet_name)
         self.num_envs = num_envs
         self.num_layouts = 1
-        self.max_episode_steps = self.ballet.steps + 2  # one more than there are: the task ends its episodes itself
+        self.max_episode_steps = self.ballet.steps + 2  # never reached: episodes terminate one step earlier
         self.action_space = gym.spaces.Discrete(len(DANCES))
         if self.config.obs == "pixels":
             image = gym.spaces.Box(0, 255, (FRAME_PIXELS, FRAME_PIXELS, 3), np.uint8)
-            seen: dict[str, gym.Space] = {"rgb": image, "query": image}
+            frame_spaces: dict[str, gym.Space] = {"rgb": image, "query": image}
         else:
             symbol = gym.spaces.Discrete(EMPTY_FRAME + 1)
-            seen = {"frame": symbol, "query": symbol}
-        more = {"phase": gym.spaces.Discrete(2), "move": gym.spaces.Discrete(NO_ACTION + 1)}
-        self.observation_space = gym.spaces.Dict({**seen, **more, **self._task_space()})
+            frame_spaces = {"frame": symbol, "query": symbol}
+        other_spaces = {"phase": gym.spaces.Discrete(2), "move": gym.spaces.Discrete(NO_ACTION + 1)}
+        self.observation_space = gym.spaces.Dict({**frame_spaces, **other_spaces, **self._task_space()})
         self._episodes = self.ballet.make_episodes(np.zeros(num_envs, np.int64))
         self._rows = np.arange(num_envs)
         self._step = np.zeros(num_envs, np.int64)
@@ -73,138 +97,160 @@ class RoomBallet(BatchTask):
     # ------------------------------------------------------------------ rules
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Nothing stays the same over a trial."""
+        """Do nothing; episodes of a trial have nothing in common."""
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draws visits, dancers and the question."""
+        """Draw visits, dancers and the query."""
         episode = self.ballet.sample_batch(1, rng)
-        key, query = options.get("key"), options.get("query")
+        key = options.get("key")
+        query = options.get("query")
         if key is not None:
             if not is_int(key) or not 0 <= key < 2**63:
                 raise ValueError(f"option 'key' must be an integer in 0 ... {2**63 - 1}, got {key!r}")
             episode = self.ballet.make_episodes(np.array([key]))
         if query is not None:
             if key is None:
-                raise ValueError(
-                    f"option 'query' must come with 'key', which says in which episode it is asked, got {query!r} alone"
-                )
-            drawn = episode.query_place if self.ballet.queries_rooms else episode.query_visit
-            if not is_int(query) or query != drawn[0]:
+                raise ValueError(f"option 'query' must come with 'key', the number of the episode, got {query!r} alone")
+            # The episode's own query is always allowed, even if it is about a room of Short Stay that was never
+            # visited.
+            if not is_int(query) or query != self._query_numbers(episode)[0]:
                 episode = self.ballet.with_query(episode, np.array([query]))
         for name, values in vars(episode).items():
             getattr(self._episodes, name)[i] = values[0]
-        self._step[i], self._success[i] = 0, False
+        self._step[i] = 0
+        self._success[i] = False
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Walks on, or takes the answer."""
-        terminated = active & (self._step == self.ballet.steps)
+        """Go to the next step of the path, or check the answer."""
+        terminated = active & self._is_query_phase()
         self._success = np.where(terminated, actions == self._episodes.label, self._success)
         self._step += active & ~terminated
         return np.where(terminated & self._success, 1.0, 0.0), terminated
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        """What is seen and what is asked."""
-        is_asked, t = self._is_query_phase(), self._path_step()
-        out["phase"][env_mask] = is_asked[env_mask]
-        out["move"][env_mask] = np.where(is_asked, NO_ACTION, self._episodes.action[self._rows, t])[env_mask]
-        frame, query = self._episodes.frame[self._rows, t][env_mask], self._episodes.query[env_mask]
-        asked = is_asked[env_mask]
+        """Write frame, query, phase and move."""
+        in_query_phase = self._is_query_phase()
+        t = self._path_step()
+        move = np.where(in_query_phase, NO_ACTION, self._episodes.action[self._rows, t])
+        out["phase"][env_mask] = in_query_phase[env_mask]
+        out["move"][env_mask] = move[env_mask]
+        frame = self._episodes.frame[self._rows, t][env_mask]  # (K,) with K environments to write
+        query = self._episodes.query[env_mask]
+        in_query_phase = in_query_phase[env_mask]
         if self.config.obs == "symbols":
-            out["frame"][env_mask] = np.where(asked, EMPTY_FRAME, frame)
-            out["query"][env_mask] = np.where(asked, query, EMPTY_FRAME)
+            out["frame"][env_mask] = np.where(in_query_phase, EMPTY_FRAME, frame)
+            out["query"][env_mask] = np.where(in_query_phase, query, EMPTY_FRAME)
             return
-        rgb, image = frame_table()[frame], np.zeros((len(asked), FRAME_PIXELS, FRAME_PIXELS, 3), np.uint8)
-        rgb[asked], image[asked] = empty_room(), frame_table()[query[asked]]
-        out["rgb"][env_mask], out["query"][env_mask] = rgb, image
+        rgb = frame_table()[frame]  # (K, 45, 45, 3)
+        rgb[in_query_phase] = empty_room()
+        query_image = np.zeros_like(rgb)
+        query_image[in_query_phase] = frame_table()[query[in_query_phase]]
+        out["rgb"][env_mask] = rgb
+        out["query"][env_mask] = query_image
 
     def info(self) -> dict[str, np.ndarray]:
-        """Truth; see the class."""
-        episodes, place = self._episodes, self._place()
+        """Return the truth; see the class."""
+        episodes = self._episodes
+        place = self._place()
         if self.ballet.queries_rooms:
-            contents = {"room_dancer": episodes.room_dancer, "room_dance": episodes.room_dance}
+            names = ["room_dancer", "room_dance"]
         else:
-            contents = {name: getattr(episodes, name) for name in ("visit_place", "visit_dancer", "visit_dance")}
+            names = ["visit_place", "visit_dancer", "visit_dance"]
         return {
             "pose": np.column_stack([self._cells(place), np.zeros(self.num_envs)]).astype(np.float32),
             "place": place,
             "key": episodes.key,
-            "query": (episodes.query_place if self.ballet.queries_rooms else episodes.query_visit).astype(np.int64),
+            "query": self._query_numbers(episodes).astype(np.int64),
             "label": episodes.label,
             "query_place": episodes.query_place,
             "query_visit": episodes.query_visit,
             "task_id": episodes.task_id,
-            **contents,
+            **{name: getattr(episodes, name) for name in names},
             "success": self._success,
         }
 
     @property
     def num_places(self) -> int:
-        """Rooms."""
+        """Number of rooms."""
         return self.ballet.rooms
 
     def oracle_actions(self) -> np.ndarray:
-        """The right dance."""
+        """Return the correct dances."""
         return self._episodes.label.astype(np.int64)
 
     # ------------------------------------------------------------------ pictures
 
     def render(self, i: int) -> np.ndarray:
-        """The room, the dancer that is asked about, and the map with the way there; 360 x 1080."""
-        out = {key: np.zeros((FRAME_PIXELS, FRAME_PIXELS, 3), np.uint8) for key in ("rgb", "query")}
-        t, is_asked = int(self._path_step()[i]), bool(self._is_query_phase()[i])
-        out["rgb"] = empty_room() if is_asked else frame_table()[self._episodes.frame[i, t]]
-        if is_asked:
-            out["query"] = frame_table()[self._episodes.query[i]]
-        large = [image.repeat(_RENDER_SCALE, 0).repeat(_RENDER_SCALE, 1) for image in out.values()]
-        return np.hstack([*large, self.draw_map(i, self._cells(self._episodes.place[i, : t + 1]))])
+        """Render the room, the queried dancer, and the map with the path so far; 360 x 1080."""
+        t = int(self._path_step()[i])
+        if self._is_query_phase()[i]:
+            room = empty_room()
+            query = frame_table()[self._episodes.query[i]]
+        else:
+            room = frame_table()[self._episodes.frame[i, t]]
+            query = np.zeros_like(room)
+        enlarged = [image.repeat(_RENDER_SCALE, 0).repeat(_RENDER_SCALE, 1) for image in (room, query)]
+        return np.hstack([*enlarged, self.draw_map(i, self._cells(self._episodes.place[i, : t + 1]))])
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """The rooms with the way through them; green, once it is asked, is the room of the dancer that is asked about; 360 x 360."""
-        asked = self._cells(self._episodes.query_place[i : i + 1])
-        cells = {(int(x), int(y)): (60, 170, 90) for x, y in asked[self._is_query_phase()[i : i + 1]]}
-        return draw_grid(self.ballet.side, cells, path, FRAME_PIXELS * _RENDER_SCALE)
+        """Draw the rooms with a path, and the queried room green in the query phase; 360 x 360."""
+        green: dict[tuple[int, int], tuple[int, int, int]] = {}
+        if self._is_query_phase()[i]:
+            x, y = self._cells(self._episodes.query_place[i : i + 1])[0].tolist()
+            green = {(x, y): (60, 170, 90)}
+        return draw_grid(self.ballet.side, green, path, FRAME_PIXELS * _RENDER_SCALE)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """The middles of the rooms."""
+        """Convert poses to pixels of the map, the middles of the rooms."""
         return grid_pixels(self.ballet.side, poses, FRAME_PIXELS * _RENDER_SCALE)
 
     # ------------------------------------------------------------------ private
 
     def _task_space(self) -> dict[str, gym.Space]:
-        """What an observation says about the task."""
+        """Space of the observation `task`, if there is one."""
         return {}
 
+    def _query_numbers(self, episodes: Episodes) -> np.ndarray:
+        """Queried room or visit, int16, (B,)."""
+        return episodes.query_place if self.ballet.queries_rooms else episodes.query_visit
+
     def _is_query_phase(self) -> np.ndarray:
-        """bool, (N,); the question is on."""
+        """True in the query phase, bool, (N,)."""
         return self._step == self.ballet.steps
 
     def _path_step(self) -> np.ndarray:
-        """int64, (N,); the step of the walk, the last one while it is asked."""
+        """Step of the path, int64, (N,); the last one in the query phase."""
         return np.minimum(self._step, self.ballet.steps - 1)
 
     def _place(self) -> np.ndarray:
+        """Current room, int64, (N,)."""
         return self._episodes.place[self._rows, self._path_step()].astype(np.int64)
 
     def _cells(self, places: np.ndarray) -> np.ndarray:
-        """int64, (K, 2); column, and row from below, of rooms (K,) on the map."""
+        """Column, and row from below, of rooms (K,) on the map; int64, (K, 2)."""
         return self.ballet.positions[places] * (1, -1) + (0, self.ballet.side - 1)
 
 
 class NextBallet(RoomBallet):
-    """The dance of the dancer in the next room clockwise: 40 visits on a walk over 3 x 3 rooms, each with its dancer.
+    """Name the dance of the next room clockwise.
 
-    Moves are 0 right, 1 left, 2 up, 3 down. Asked are rooms of the outer ring whose next one was visited too.
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    The path has 40 visits, a random walk over 3 x 3 rooms; dancers stay in their rooms. Moves are 0 right, 1 left, 2
+    up, 3 down. Queried are dancers of the outer rooms whose next room was visited too.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "Next"
 
 
 class ShortStay(RoomBallet):
-    """The dance of a dancer that was seen in pieces: 1280 steps over 9, 16 or 25 rooms, one move tried at every step, a blocked one stays.
+    """Name the dance of a dancer that was seen in pieces.
 
-    All dancers follow one clock. Moves are 0 up, 1 down, 2 left, 3 right. Asked is any room.
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    The path has 1280 steps over 9, 16 or 25 rooms with a random move at each step; after a blocked move the agent
+    stays. Dancers stay in their rooms and dance in step with each other. Moves are 0 up, 1 down, 2 left, 3 right.
+    Queried is the dancer of any room.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "ShortStay"
@@ -212,9 +258,11 @@ class ShortStay(RoomBallet):
 
 
 class FifoBallet(RoomBallet):
-    """A dancer of the later 9 of 18 visits, each with a new dancer; a memory of 9 visits that drops the oldest has it.
+    """Name the dance of one of the later 9 of 18 visits, each with a new dancer.
 
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    A memory of 9 visits that evicts the oldest has the answer.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "FIFO"
@@ -222,9 +270,11 @@ class FifoBallet(RoomBallet):
 
 
 class LifoBallet(RoomBallet):
-    """A dancer of the first 9 of 18 visits; a memory of 9 visits that takes in nothing once it is full has it.
+    """Name the dance of one of the first 9 of 18 visits, each with a new dancer.
 
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    A memory of 9 visits that stores nothing once it is full has the answer.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "LIFO"
@@ -232,9 +282,12 @@ class LifoBallet(RoomBallet):
 
 
 class LvfoBallet(RoomBallet):
-    """A dancer of the room with the most of 18 visits; a memory of 9 visits that drops the oldest of the least visited room has it.
+    """Name the dance of one visit to the most visited room.
 
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    There are 18 visits, each with a new dancer. A memory of 9 visits that evicts the oldest of the least visited room
+    has the answer.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "LVFO"
@@ -242,9 +295,12 @@ class LvfoBallet(RoomBallet):
 
 
 class MvfoBallet(RoomBallet):
-    """The last dancer of a room; a memory of one visit more than rooms (4 to 12) that drops the oldest of the most visited room has it.
+    """Name the dance of the last visit to some room.
 
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    There are 18 visits to 4 ... 12 rooms, each with a new dancer. A memory of one visit more than rooms that evicts the
+    oldest of the most visited room has the answer.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "MVFO"
@@ -252,11 +308,14 @@ class MvfoBallet(RoomBallet):
 
 
 class MultiTaskBallet(RoomBallet):
-    """One of the four tasks `FifoBallet`, `LifoBallet`, `LvfoBallet` and `MvfoBallet` an episode; the observation says which.
+    """Solve one of the tasks FIFO, LIFO, LVFO and MVFO per episode.
 
-    `task` is meant for what chooses the strategy of a memory, not for what answers: float32 (4,), one-hot in the order of
-    `memenvs.room_ballet.descriptions.STRATEGY_TASKS`, or with `task_as="language"` a `Text`, one of the descriptions of that task.
-    Observation, Action, Reward, Ends, Info and options otherwise as `RoomBallet`.
+    Observation (`Dict`): as `RoomBallet`, and
+        task: One-hot float32, (4,), in the order of `memenvs.room_ballet.descriptions.STRATEGY_TASKS`; with
+            `task_as="language"` a `Text`, one description of the task. It is for the part of an agent that chooses the
+            memory's strategy, not for the part that answers.
+
+    Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     config: MultiTaskConfig
@@ -269,19 +328,19 @@ class MultiTaskBallet(RoomBallet):
         self._task_texts = np.full(num_envs, "", object)
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draws the episode, and a description of its task."""
+        """Draw the episode and a description of its task."""
         super().begin_episode(i, rng, options)
         texts = self._descriptions[self._episodes.task_id[i]]
+        # The key decides the text too, so that `options={"key": ...}` repeats the whole episode.
         self._task_texts[i] = texts[np.random.default_rng(self._episodes.key[i]).integers(len(texts))]
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        """What is seen, what is asked, and the task."""
+        """Write frame, query, phase, move and task."""
         super().observe(out, env_mask)
-        tasks = (
-            self._task_texts
-            if self.config.task_as == "language"
-            else np.eye(len(STRATEGY_TASKS), dtype=np.float32)[self._episodes.task_id]
-        )
+        if self.config.task_as == "language":
+            tasks = self._task_texts
+        else:
+            tasks = np.eye(len(STRATEGY_TASKS), dtype=np.float32)[self._episodes.task_id]
         out["task"][env_mask] = tasks[env_mask]
 
     def _task_space(self) -> dict[str, gym.Space]:
@@ -291,19 +350,23 @@ class MultiTaskBallet(RoomBallet):
 
 
 class OppositeBallet(RoomBallet):
-    """The dance of the dancer in the room across: 40 visits on a walk around 8 rooms, all of which are visited.
+    """Name the dance of the opposite room.
 
-    Rooms are those of a 3 x 3 grid without the middle one, row by row. Moves are 0 right, 1 left, 2 up, 3 down.
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    The path has 40 visits, a random walk around the 8 outer rooms of a 3 x 3 grid that visits all of them; dancers stay
+    in their rooms. Rooms are numbered row by row without the middle. Moves are 0 right, 1 left, 2 up, 3 down.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "Opposite"
 
 
 class AbaBallet(RoomBallet):
-    """A dancer of the first 7 of 18 visits, each to another room; the other 11 are to an eighth room. There is room for 8 visits.
+    """Name the dance of one of the first 7 of 18 visits, each to another room.
 
-    Observation, Action, Reward, Ends, Info and options as `RoomBallet`.
+    The other 11 visits are to an eighth room, each with a new dancer. The published memory stores 8 visits.
+
+    Observation, Action, Reward, Termination, Options, Info: as `RoomBallet`.
     """
 
     ballet_name = "ABA"

@@ -1,4 +1,4 @@
-"""What Room Ballet looks like: 15 shapes in 19 colours on 9 cells make all the frames there are."""
+"""Frames of Room Ballet: 15 shapes in 19 colours on 9 cells."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 
 from memenvs.room_ballet.episodes import NUM_CELLS, NUM_FRAMES
 
-#: Pixels along a cell, and cells along a frame: a wall of one cell around a floor of 3 x 3.
+#: Side of a cell, pixels.
 CELL_PIXELS = 9
+#: Side of a frame, cells: a floor of 3 x 3 within a wall of one cell.
 FRAME_CELLS = 5
 FRAME_PIXELS = FRAME_CELLS * CELL_PIXELS
+#: Colours, RGB.
 WALL = (40, 40, 40)
 FLOOR = (0, 0, 0)
 
 _Mask = Callable[[np.ndarray, np.ndarray], np.ndarray]
-#: Pixels of a dancer by row i and column j, 0 ... 8.
+#: Shape -> function of row i and column j, 0 ... 8, that is True at pixels of the dancer.
 SHAPES: dict[str, _Mask] = {
     "triangle": lambda i, j: i >= 2 * abs(j - 4),
     "empty_square": lambda i, j: (i < 2) | (i > 6) | (j < 2) | (j > 6),
@@ -68,18 +70,24 @@ def _diagonals(i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 @cache
 def sprites() -> np.ndarray:
-    """Dancers on a cell of floor, shape * 19 + colour; uint8, (285, 9, 9, 3), read-only."""
+    """Render each dancer on one cell of floor.
+
+    Returns:
+        uint8, (285, 9, 9, 3), read-only; row shape * 19 + colour.
+    """
     i, j = np.mgrid[:CELL_PIXELS, :CELL_PIXELS]
-    masks = np.stack([mask(i, j) for mask in SHAPES.values()])
-    colours = np.array(list(COLOURS.values()), np.uint8)
-    made = np.where(masks[:, None, :, :, None], colours[:, None, None], np.array(FLOOR, np.uint8))
-    made = made.reshape(-1, CELL_PIXELS, CELL_PIXELS, 3)
-    made.flags.writeable = False
-    return made
+    masks = np.stack([mask(i, j) for mask in SHAPES.values()])  # (15, 9, 9)
+    colours = np.array(list(COLOURS.values()), np.uint8)  # (19, 3)
+    images = np.where(
+        masks[:, None, :, :, None], colours[:, None, None], np.array(FLOOR, np.uint8)
+    )  # (15, 19, 9, 9, 3)
+    images = images.reshape(-1, CELL_PIXELS, CELL_PIXELS, 3)
+    images.flags.writeable = False
+    return images
 
 
 def empty_room() -> np.ndarray:
-    """Walls and floor without a dancer; uint8, (45, 45, 3)."""
+    """Render walls and floor without a dancer; uint8, (45, 45, 3)."""
     room = np.full((FRAME_PIXELS, FRAME_PIXELS, 3), WALL, np.uint8)
     room[CELL_PIXELS:-CELL_PIXELS, CELL_PIXELS:-CELL_PIXELS] = FLOOR
     return room
@@ -87,10 +95,15 @@ def empty_room() -> np.ndarray:
 
 @cache
 def frame_table() -> np.ndarray:
-    """All frames, rendered once: dancer * 9 + cell, the cell counted row by row; uint8, (2565, 45, 45, 3), read-only."""
-    made = np.tile(empty_room(), (NUM_FRAMES, 1, 1, 1))
+    """Render all frames, once per process.
+
+    Returns:
+        uint8, (2565, 45, 45, 3), read-only; row dancer * 9 + cell, cells numbered row by row.
+    """
+    table = np.tile(empty_room(), (NUM_FRAMES, 1, 1, 1))
     for cell in range(NUM_CELLS):
-        top, left = CELL_PIXELS * (1 + cell // 3), CELL_PIXELS * (1 + cell % 3)
-        made[cell::NUM_CELLS, top : top + CELL_PIXELS, left : left + CELL_PIXELS] = sprites()
-    made.flags.writeable = False
-    return made
+        top = CELL_PIXELS * (1 + cell // 3)
+        left = CELL_PIXELS * (1 + cell % 3)
+        table[cell::NUM_CELLS, top : top + CELL_PIXELS, left : left + CELL_PIXELS] = sprites()
+    table.flags.writeable = False
+    return table

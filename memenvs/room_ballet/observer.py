@@ -1,8 +1,9 @@
-"""How well Room Ballet can be answered from what a memory has kept: what readers of that memory are measured against."""
+"""Accuracy of ideal observers of Room Ballet: the upper bound for readers of a memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,11 +17,12 @@ from memenvs.room_ballet.tasks import BalletTask
 
 @dataclass(frozen=True, eq=False)
 class ObserverScores:
-    """What an ideal observer makes of B episodes.
+    """Scores of an ideal observer in B episodes.
 
     Attributes:
-        retained: bool, (B,); memory tells something of the answer; where whole visits come and go: the visit that is asked about is in memory.
-        accuracy: float64, (B,); chance that the best answer is right.
+        retained: bool, (B,); the memory rules out at least one answer. Where memories store whole visits: the queried
+            visit is in memory.
+        accuracy: float64, (B,); probability that the best answer is correct.
     """
 
     retained: np.ndarray
@@ -35,84 +37,90 @@ def ideal_observer(
     *,
     count: Count = "occupancy",
 ) -> ObserverScores:
-    """Recalls all that memory has kept, and guesses otherwise.
+    """Answer from everything that a memory retains, and guess otherwise.
 
-    Of the dances that agree with the frames in memory it answers the one that fewest visits in memory show (of several any), which is the better
-    guess where the busiest room shows every dance once; where dancers stay in their rooms, any. Where the visit that is asked about is kept, nothing
-    can be better. Where it is lost, what shapes and rooms say of the dances that were dealt is not made use of.
+    The observer takes the dances that agree with the frames in memory. Where every visit has a new dancer it answers
+    the one that the fewest visits in memory show, because the most visited room shows every dance once. Ties, and all
+    dances where dancers stay in their rooms, are equally likely. No observer is better if the queried visit is in
+    memory. If it is not, this one ignores what shapes and rooms reveal about the draw of the dances.
 
     Args:
-        task: What the episodes are of.
-        episodes: B of them.
-        strategy: Which visits are kept, a name or a number for each episode (`memenvs.retention.retained`).
-        capacity: Visits that there is room for; None is the task's own (`BalletTask.capacity`).
-        count: What makes a place visited, as in `memenvs.retention.retained`.
+        task: Task of the episodes.
+        episodes: B episodes.
+        strategy: Eviction strategy: a name, or int (B,) with a number for each episode; see
+            `memenvs.retention.retained`.
+        capacity: Visits that the memory can store; None for that of the task (`BalletTask.capacity`).
+        count: Definition of a place's number of visits; see `memenvs.retention.retained`.
 
     Raises:
-        ValueError: The episodes are of another task, the strategy or `count` is unknown, or the capacity is below one visit (with "quota": one for
-            each room).
+        ValueError: The episodes are of another task, the strategy or `count` is unknown, or the capacity is below 1
+            (with "quota": below the number of rooms).
     """
     _check_visits(task, episodes)
     capacity = task.capacity if capacity is None else capacity
-    kept = retained(episodes.visit_place, strategy, capacity, count=count, n_places=task.rooms)
-    possible = possible_dances(task, episodes, np.take_along_axis(kept, episodes.visit.astype(np.intp), 1))
-    shown = np.zeros(possible.shape, np.int64)
+    kept = retained(episodes.visit_place, strategy, capacity, count=count, n_places=task.rooms)  # (B, V)
+    kept_steps = np.take_along_axis(kept, episodes.visit.astype(np.intp), 1)  # (B, T)
+    possible = possible_dances(task, episodes, kept_steps)
+    visits_of_dance = np.zeros(possible.shape, np.int64)  # (B, 8); visits in memory
     if not task.queries_rooms:
-        cell = np.arange(len(shown))[:, None] * len(DANCES) + episodes.visit_dance
-        shown = np.bincount(cell[kept], minlength=shown.size).reshape(shown.shape)
-    fewest = np.where(possible, shown, task.visits + 1).min(1, keepdims=True)
-    guesses = possible & (shown == fewest)
-    is_right = guesses[np.arange(len(guesses)), episodes.label]
-    return ObserverScores(retained=np.logical_not(possible.all(1)), accuracy=is_right / guesses.sum(1))
+        index = np.arange(len(possible))[:, None] * len(DANCES) + episodes.visit_dance
+        visits_of_dance = np.bincount(index[kept], minlength=possible.size).reshape(possible.shape)
+    fewest = np.where(possible, visits_of_dance, task.visits + 1).min(1, keepdims=True)
+    guesses = possible & (visits_of_dance == fewest)
+    is_correct = guesses[np.arange(len(guesses)), episodes.label]
+    return ObserverScores(retained=np.logical_not(possible.all(1)), accuracy=is_correct / guesses.sum(1))
 
 
 def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves_known: bool = False) -> np.ndarray:
-    """What is possible where rooms are asked about and no place is known: all frames with their times, and the rules of the walk.
+    """Answer queries about rooms from all frames and their times, without the places.
 
-    Which dancers lived side by side, the walk has shown. All ways to lay them out in the rooms that agree with it are weighed by the chance that the
-    walk would have gone like that and the question been asked; the answer is the dance that has most weight.
+    The order of the frames shows which dancers are neighbours. Each assignment of dancers to rooms that agrees with it
+    has a weight: the probability that the random walk takes this path and that this room is queried. The answer is the
+    dance with the largest sum of weights.
 
     Args:
-        task: What the episodes are of; one that asks about rooms after a walk ("Next", "Opposite").
-        episodes: B of them.
-        moves_known: Whether it is also known which way each move went.
+        task: Task of the episodes; one that queries rooms after a random walk ("Next", "Opposite").
+        episodes: B episodes.
+        moves_known: The observer also knows the direction of each move.
 
     Returns:
-        float64, (B,); chance that the best answer is right.
+        float64, (B,); probability that the best answer is correct.
 
     Raises:
         ValueError: The task is another one, or the episodes are of another one.
     """
     _check_visits(task, episodes)
     if not task.queries_rooms or task.schedule not in ("grid_walk", "ring"):
-        raise ValueError(f"task must ask about rooms after a walk, got {task}")
-    cells = {tuple(position): room for room, position in enumerate(task.positions.tolist())}
-    beside = np.array(
-        [[cells.get((column + right, row + down), -1) for down, right in ROOM_STEPS.tolist()] for column, row in cells]
-    )
-    accuracy, actions = np.zeros(len(episodes)), episodes.action[:, :: task.visit_steps]
-    asked, answer = episodes.query_place, task.answer_room
-    _weigh_layouts(episodes.visit_place, actions, episodes.room_dance, asked, answer, beside, moves_known, accuracy)
+        raise ValueError(f"task must query rooms after a random walk, got {task}")
+    room_at = {tuple(position): room for room, position in enumerate(task.positions.tolist())}
+    neighbour = np.array(
+        [
+            [room_at.get((column + right, row + down), -1) for down, right in ROOM_STEPS.tolist()]
+            for column, row in room_at
+        ]
+    )  # (rooms, 4); room after each move, -1 if it is blocked
+    actions = episodes.action[:, :: task.visit_steps]  # (B, V)
+    accuracy = np.zeros(len(episodes))
+    for b in range(len(episodes)):
+        encounters = _trace_encounters(episodes.visit_place[b], actions[b], task.rooms)
+        dance_of_dancer = episodes.room_dance[b, encounters.room_of_dancer]
+        queried = encounters.dancer_of_room[episodes.query_place[b]]
+        accuracy[b] = _best_answer(encounters, dance_of_dancer, queried, task.answer_room, neighbour, moves_known)
     return accuracy
 
 
-def _check_visits(task: BalletTask, episodes: Episodes) -> None:
-    """Raises a ValueError if the episodes have not as many visits as the task's."""
-    visits = episodes.visit_place.shape[1]
-    if visits != task.visits:
-        raise ValueError(f"episodes must be of the task, of {task.visits} visits, got some of {visits}")
-
-
 def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | None = None) -> np.ndarray:
-    """Which answers agree with the frames that are in memory. It finds the dancer by its look and reads the dance from the cells.
+    """Mark the answers that agree with the frames in memory.
+
+    The dancer is found by its appearance, the dance by the cells of its frames.
 
     Args:
-        task: What the episodes are of.
-        episodes: B of them; their labels are not looked at.
-        kept: bool, (B, T); the steps that are in memory; None is all (perfect memory).
+        task: Task of the episodes.
+        episodes: B episodes; their labels are not used.
+        kept: bool, (B, T); steps in memory; None for all of them.
 
     Returns:
-        bool, (B, 8); all True where nothing is known.
+        bool, (B, 8); all True if memory has no frame of the dancer.
 
     Raises:
         ValueError: `kept` has another shape.
@@ -122,9 +130,16 @@ def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | Non
     if kept.shape != episodes.frame.shape:
         raise ValueError(f"kept must have the shape {episodes.frame.shape}, got {kept.shape}")
     possible = np.ones((len(episodes), len(DANCES)), bool)
-    answer = task.answer_room if task.queries_rooms else np.zeros(0, np.int64)
-    _rule_out(episodes.frame, episodes.place, episodes.query, kept, answer, PERFORMANCE_CELLS, possible)
+    answer_room = task.answer_room if task.queries_rooms else np.zeros(0, np.int64)
+    _rule_out(episodes.frame, episodes.place, episodes.query, kept, answer_room, PERFORMANCE_CELLS, possible)
     return possible
+
+
+def _check_visits(task: BalletTask, episodes: Episodes) -> None:
+    """Raise a ValueError unless the episodes have as many visits as those of the task."""
+    visits = episodes.visit_place.shape[1]
+    if visits != task.visits:
+        raise ValueError(f"episodes must be of the task, of {task.visits} visits, got some of {visits}")
 
 
 @njit(nogil=True, cache=True)
@@ -133,95 +148,174 @@ def _rule_out(
     place: np.ndarray,
     query: np.ndarray,
     kept: np.ndarray,
-    answer: np.ndarray,
-    performances: np.ndarray,
+    answer_room: np.ndarray,
+    performance_cells: np.ndarray,
     possible: np.ndarray,
 ) -> None:  # pragma: no cover  (compiled)
-    """Clears the dances that some frame in memory contradicts; `answer` is empty where a dancer is asked about and not a room."""
+    """Clear the dances that a frame in memory contradicts.
+
+    Args:
+        frame: int16, (B, T); as in `Episodes`.
+        place: int16, (B, T); as in `Episodes`.
+        query: int16, (B,); as in `Episodes`.
+        kept: bool, (B, T); steps in memory.
+        answer_room: int64, (rooms,); room of the answer by queried room; (0,) if visits are queried.
+        performance_cells: int8, (8, 32); cell of each dance at each step.
+        possible: bool, (B, 8), cleared.
+    """
+    by_room = len(answer_room) > 0
     for b in range(len(frame)):
-        look, room = query[b] // NUM_CELLS, -1
+        queried = query[b] // NUM_CELLS  # dancer
+        room = -1  # room of the answer; -1 if the queried dancer is not in memory
         for t in range(frame.shape[1]):
-            if kept[b, t] and frame[b, t] // NUM_CELLS == look and len(answer):
-                room = answer[place[b, t]]
+            if by_room and kept[b, t] and frame[b, t] // NUM_CELLS == queried:
+                room = answer_room[place[b, t]]
         for t in range(frame.shape[1]):
-            is_it = place[b, t] == room if len(answer) else frame[b, t] // NUM_CELLS == look
-            if kept[b, t] and is_it:
-                for dance in range(len(performances)):
-                    possible[b, dance] &= performances[dance, t % PERFORMANCE_STEPS] == frame[b, t] % NUM_CELLS
+            is_answer = place[b, t] == room if by_room else frame[b, t] // NUM_CELLS == queried
+            if kept[b, t] and is_answer:
+                for dance in range(len(performance_cells)):
+                    possible[b, dance] &= performance_cells[dance, t % PERFORMANCE_STEPS] == frame[b, t] % NUM_CELLS
+
+
+class _Encounters(NamedTuple):
+    """Dancers of one episode, numbered in the order in which the agent meets them; D of them.
+
+    Attributes:
+        dancer_of_room: int64, (rooms,); -1 for rooms without a visit.
+        room_of_dancer: int64, (D,).
+        previous: int64, (D,); the dancer before the first visit to each one; unused for dancer 0.
+        first_move: int64, (D,); the move to that first visit.
+        departures: int64, (D,); number of moves away from each one.
+        move: int64, (D, D); the move from one to the other; -1 if there is none.
+    """
+
+    dancer_of_room: np.ndarray
+    room_of_dancer: np.ndarray
+    previous: np.ndarray
+    first_move: np.ndarray
+    departures: np.ndarray
+    move: np.ndarray
 
 
 @njit(nogil=True, cache=True)
-def _weigh_layouts(
-    visits: np.ndarray,
-    actions: np.ndarray,
-    room_dance: np.ndarray,
-    asked: np.ndarray,
-    answer: np.ndarray,
-    beside: np.ndarray,
-    moves: bool,
-    accuracy: np.ndarray,
-) -> None:  # pragma: no cover  (compiled)
-    """Writes the chance of the best answer; dancers are numbered as they were met and put into rooms one after the other, depth first."""
-    rooms = len(answer)
-    exits = (beside >= 0).sum(1)
-    for b in range(len(visits)):
-        dancer_of, home = np.full(rooms, -1), np.zeros(rooms, np.int64)
-        before, move_to = np.zeros(rooms, np.int64), np.zeros(rooms, np.int64)
-        left, went = np.zeros(rooms, np.int64), np.full((rooms, rooms), -1)
-        count = 0
-        for v in range(visits.shape[1]):
-            here = visits[b, v]
-            if dancer_of[here] < 0:
-                dancer_of[here], home[count] = count, here
-                if v > 0:
-                    before[count], move_to[count] = dancer_of[visits[b, v - 1]], actions[b, v]
-                count += 1
-            if v > 0:
-                last = dancer_of[visits[b, v - 1]]
-                left[last] += 1
-                went[last, dancer_of[here]] = actions[b, v]
-        room, dancer_in = np.full(rooms, -1), np.full(rooms, -1)
-        tried = np.zeros(rooms, np.int64)
-        weight = np.zeros(len(PERFORMANCE_CELLS))
-        depth = 0
-        while depth >= 0:
-            if depth == count:
-                goal = answer[room[dancer_of[asked[b]]]]
-                if goal >= 0 and dancer_in[goal] >= 0:
-                    could = 0
-                    log = 0.0
-                    for i in range(count):
-                        could += answer[room[i]] >= 0 and dancer_in[answer[room[i]]] >= 0
-                        log -= left[i] * np.log(exits[room[i]])
-                    weight[room_dance[b, home[dancer_in[goal]]]] += np.exp(log) / could
-                depth -= 1
-                continue
-            if room[depth] >= 0:
-                dancer_in[room[depth]], room[depth] = -1, -1
-            if tried[depth] == (rooms if depth == 0 else beside.shape[1]):
-                tried[depth] = 0
-                depth -= 1
-                continue
-            move = tried[depth]
-            tried[depth] += 1
-            if depth == 0:
-                found = move
-            elif moves and move != move_to[depth]:
-                continue
-            else:
-                found = beside[room[before[depth]], move]
-            if found < 0 or dancer_in[found] >= 0:
-                continue
-            fits = True
-            for i in range(depth):
-                for a, z, action in ((room[i], found, went[i, depth]), (found, room[i], went[depth, i])):
-                    if action >= 0:
-                        reached = False
-                        for way in range(beside.shape[1]):
-                            if beside[a, way] == z and (not moves or way == action):
-                                reached = True
-                        fits &= reached
-            if fits:
-                room[depth], dancer_in[found] = found, depth
-                depth += 1
-        accuracy[b] = weight.max() / weight.sum()
+def _trace_encounters(
+    visit_place: np.ndarray, actions: np.ndarray, rooms: int
+) -> _Encounters:  # pragma: no cover  (compiled)
+    """Number the dancers of one episode; `visit_place` is int16 (V,), `actions` int8 (V,)."""
+    dancer_of_room = np.full(rooms, -1)
+    room_of_dancer = np.zeros(rooms, np.int64)
+    previous = np.zeros(rooms, np.int64)
+    first_move = np.zeros(rooms, np.int64)
+    departures = np.zeros(rooms, np.int64)
+    move = np.full((rooms, rooms), -1)
+    count = 0
+    last = -1  # dancer of the visit before
+    for v in range(len(visit_place)):
+        room = visit_place[v]
+        if dancer_of_room[room] < 0:
+            dancer_of_room[room] = count
+            room_of_dancer[count] = room
+            previous[count] = last
+            first_move[count] = actions[v]
+            count += 1
+        dancer = dancer_of_room[room]
+        if v > 0:
+            departures[last] += 1
+            move[last, dancer] = actions[v]
+        last = dancer
+    return _Encounters(
+        dancer_of_room,
+        room_of_dancer[:count],
+        previous[:count],
+        first_move[:count],
+        departures[:count],
+        move[:count, :count],
+    )
+
+
+@njit(nogil=True, cache=True)
+def _leads_to(
+    neighbour: np.ndarray, room: int, goal: int, move: int, moves_known: bool
+) -> bool:  # pragma: no cover  (compiled)
+    """Check that a move leads from `room` to `goal`: `move` if moves are known, else any; True without a move (-1)."""
+    if move < 0:
+        return True
+    if moves_known:
+        return neighbour[room, move] == goal
+    return (neighbour[room] == goal).any()
+
+
+@njit(nogil=True, cache=True)
+def _best_answer(
+    encounters: _Encounters,
+    dance_of_dancer: np.ndarray,
+    queried: int,
+    answer_room: np.ndarray,
+    neighbour: np.ndarray,
+    moves_known: bool,
+) -> float:  # pragma: no cover  (compiled)
+    """Compute the probability that the best answer in one episode is correct.
+
+    The weights of all assignments of dancers to rooms are summed by the dance that is then the answer.
+
+    The search is depth first: dancer 0 goes into any room, every other one into a neighbour of its previous dancer's
+    room.
+
+    Args:
+        encounters: The episode.
+        dance_of_dancer: int8, (D,).
+        queried: Number of the queried dancer.
+        answer_room: int64, (rooms,); room of the answer by queried room, -1 for none.
+        neighbour: int64, (rooms, 4); room after each move, -1 if it is blocked.
+        moves_known: The direction of moves is known.
+
+    Returns:
+        The largest sum, divided by the total.
+    """
+    count = len(encounters.room_of_dancer)
+    rooms = len(answer_room)
+    weight = np.zeros(8)  # by dance
+    exits = (neighbour >= 0).sum(1)  # moves out of each room
+    room_of = np.full(count, -1)  # of each dancer that has been placed
+    dancer_in = np.full(rooms, -1)  # dancer in each room, -1 for none
+    tried = np.zeros(count, np.int64)  # candidates of each dancer that have been tried
+    depth = 0  # number of dancers that have been placed
+    while depth >= 0:
+        if depth == count:
+            goal = answer_room[room_of[queried]]
+            if goal >= 0 and dancer_in[goal] >= 0:
+                valid_queries = 0
+                log_probability = 0.0  # of the path, given this assignment
+                for i in range(count):
+                    answer = answer_room[room_of[i]]
+                    valid_queries += answer >= 0 and dancer_in[answer] >= 0
+                    log_probability -= encounters.departures[i] * np.log(exits[room_of[i]])
+                weight[dance_of_dancer[dancer_in[goal]]] += np.exp(log_probability) / valid_queries
+            depth -= 1
+            continue
+        if room_of[depth] >= 0:  # back from a deeper level: take this dancer out of its room
+            dancer_in[room_of[depth]] = -1
+            room_of[depth] = -1
+        if tried[depth] == (rooms if depth == 0 else neighbour.shape[1]):
+            tried[depth] = 0
+            depth -= 1
+            continue
+        candidate = tried[depth]
+        tried[depth] += 1
+        if depth == 0:
+            room = candidate
+        elif moves_known and candidate != encounters.first_move[depth]:
+            continue
+        else:
+            room = neighbour[room_of[encounters.previous[depth]], candidate]
+        if room < 0 or dancer_in[room] >= 0:
+            continue
+        is_consistent = True
+        for i in range(depth):
+            is_consistent &= _leads_to(neighbour, room_of[i], room, encounters.move[i, depth], moves_known)
+            is_consistent &= _leads_to(neighbour, room, room_of[i], encounters.move[depth, i], moves_known)
+        if is_consistent:
+            room_of[depth] = room
+            dancer_in[room] = depth
+            depth += 1
+    return weight.max() / weight.sum()

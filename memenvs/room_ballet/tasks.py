@@ -1,4 +1,8 @@
-"""The tasks of Room Ballet: how long a walk is, who dances, what is asked; and episodes of them in batches."""
+"""Tasks of Room Ballet, and their episodes in batches.
+
+A task is a schedule of visits to rooms and a rule for the query at the end. Each episode follows from one number, its
+key.
+"""
 
 from __future__ import annotations
 
@@ -18,30 +22,59 @@ from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import CENTRE_CELL, NO_ACTION, NUM_CELLS, PERFORMANCE_STEPS, Episodes
 
-#: What is asked: the dance of the dancer itself, of the next room clockwise, of the room opposite; or of one visit, chosen as the task says.
+#: Rule for query and answer. "own", "next" and "opposite" query a room: the answer is the dance of the room itself, of
+#: the next room clockwise, or of the room opposite. The others query a visit: "fifo" one of the later half, "lifo" one
+#: of the earlier half, "lvfo" one to the most visited room, "mvfo" the last one to some room, "initial" one before the
+#: long stay.
 QueryRule = Literal["own", "next", "opposite", "fifo", "lifo", "lvfo", "mvfo", "initial"]
-#: How visits come about in the tasks of the four strategies.
+#: Schedules of the tasks of the four strategies.
 StrategySchedule = Literal["histogram", "grid_walk"]
-#: Rooms of the tasks of the four strategies, for which the release deals dances in a way of its own, and what else MVFO may have.
+#: Rooms of the strategy tasks in the release, which balances dances for this number only.
 RELEASE_ROOMS = 8
-MIN_ROOMS, MAX_ROOMS = 4, 12
+#: Range of the number of rooms in MVFO.
+MIN_ROOMS = 4
+MAX_ROOMS = 12
 #: Rooms along a side in Short Stay.
 SHORT_STAY_SIZES = (3, 4, 5)
-#: The way around the rooms of a 3 x 3 grid, clockwise.
+#: Outer rooms of a 3 x 3 grid, clockwise.
 _RING = (0, 1, 2, 5, 8, 7, 6, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Random parts of B episodes.
+
+    Attributes:
+        place: int16, (B, V); room of each visit.
+        action: int8, (B, V); the move that led to each visit.
+        dancer: int16, (B, V); dancer of each visit.
+        dance: int8, (B, V); dance of each visit.
+        room_dancer: int16, (B, rooms); as in `Episodes`.
+        room_dance: int8, (B, rooms); as in `Episodes`.
+        valid_queries: bool, (B, rooms) or (B, V); rooms or visits that the task may query.
+    """
+
+    place: np.ndarray
+    action: np.ndarray
+    dancer: np.ndarray
+    dance: np.ndarray
+    room_dancer: np.ndarray
+    room_dance: np.ndarray
+    valid_queries: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
 class BalletTask:
-    """One task.
+    """One task of Room Ballet.
 
     Attributes:
-        schedule: How the walker goes from room to room (`memenvs.room_ballet.schedules`).
+        schedule: Order of visits to rooms; see `memenvs.room_ballet.schedules`.
         rooms: Number of places.
-        visits: Visits in an episode (V); in Short Stay, where the walker may move at every step, the number of steps.
+        visits: Visits of an episode (V); in Short Stay, where the agent may move at every step, the number of steps.
         visit_steps: Steps of a visit.
-        query_rules: What is asked: one question, or those of the four tasks in the order of `memenvs.room_ballet.descriptions.STRATEGY_TASKS`.
-        capacity: Visits that the memory has room for in the published protocol; None for all.
+        query_rules: One rule for query and answer, or those of the four strategy tasks, in the order of
+            `memenvs.room_ballet.descriptions.STRATEGY_TASKS`.
+        capacity: Visits that the memory can store in the published protocol; None for all.
 
     Source:
         Spatially-Aware Transformer for Embodied Agents, 2024, sections 4.1, 4.2, D.1, D.2, D.5 and its release.
@@ -56,33 +89,38 @@ class BalletTask:
 
     @property
     def steps(self) -> int:
-        """T, steps of an episode before the question."""
+        """Steps of an episode before the query, T."""
         return self.visits * self.visit_steps
 
     @property
     def queries_rooms(self) -> bool:
-        """Whether each room has its dancer, so that a question is about a room; else every visit finds a new one, and it is about a visit."""
+        """True if dancers stay in their rooms and queries are about rooms.
+
+        Otherwise every visit has a new dancer, and queries are about visits.
+        """
         return self.query_rules[0] in ("own", "next", "opposite")
 
     @cached_property
     def answer_room(self) -> np.ndarray:
-        """int64, (rooms,); the room whose dance is right when its number's dancer is asked about, -1 for one that is not asked about."""
+        """Room of the answer by queried room, int64, (rooms,); -1 for rooms that cannot be queried."""
         answer = np.arange(self.rooms)
         if self.query_rules[0] == "next":
-            answer[:] = -1
+            answer[:] = -1  # the middle room has no next one
             answer[list(_RING)] = np.roll(_RING, -1)
         elif self.query_rules[0] == "opposite":
-            answer = answer[::-1].copy()
+            answer = answer[::-1].copy()  # rooms of the ring are numbered row by row
         return answer
 
     @cached_property
     def positions(self) -> np.ndarray:
-        """int64, (rooms, 2); column and row of each room, for maps. Where the visits are no walk rooms only have numbers, and are put in rows."""
+        """Column and row of each room on a map, int64, (rooms, 2).
+
+        In schedules without moves between neighbours, rooms have numbers only; the map shows them row by row.
+        """
         cells = np.arange(self.rooms)
         if self.schedule == "ring":
-            cells += cells >= CENTRE_CELL
-        columns = self.side
-        return np.column_stack([cells % columns, cells // columns])
+            cells += cells >= CENTRE_CELL  # skip the middle of 3 x 3
+        return np.column_stack([cells % self.side, cells // self.side])
 
     @property
     def side(self) -> int:
@@ -90,100 +128,115 @@ class BalletTask:
         return int(np.ceil(np.sqrt(self.rooms)))
 
     def sample_batch(self, batch: int, rng: np.random.Generator) -> Episodes:
-        """Episodes for supervised training.
+        """Sample episodes, for instance for supervised training.
 
-        Of the generator only `rng.integers(2**63, size=batch)` is taken: one key for each episode, from which all else follows. So a batch is as many
-        batches of one drawn in turn, and `sample_batch(1, default_rng([seed, trial, 1 + episode]))` is that episode of the environment with
-        this seed. Where an id has several tasks, they follow each other in a batch, from that of the first key on.
+        The only draw is `rng.integers(2**63, size=batch)`, the keys of the episodes. So a batch equals as many batches
+        of one, and `sample_batch(1, default_rng([seed, trial, 1 + episode]))` is that episode of the environment with
+        this seed. A multi-task batch has its tasks in turn, starting with that of the first key.
 
         Args:
             batch: B, >= 1.
-            rng: Where keys come from.
+            rng: Source of the keys.
 
         Raises:
             ValueError: B is below 1.
-            TypeError: `rng` is something else.
+            TypeError: `rng` is no generator.
         """
         check_int("batch", batch)
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(0)), got {rng!r}")
         keys = rng.integers(2**63, size=batch)
         count = len(self.query_rules)
-        if count > 1:
+        if count > 1:  # the remainder of a key is its task
             keys = keys - keys % count + (keys[0] % count + np.arange(batch)) % count
         return self.make_episodes(keys)
 
     def make_episodes(self, keys: np.ndarray) -> Episodes:
-        """The episodes of these keys.
+        """Make the episodes of these keys.
 
         Args:
-            keys: int64, (B,), not negative; the remainder by the number of questions tells which one is meant.
+            keys: int64, (B,), >= 0; the remainder by the number of query rules chooses the rule.
 
         Raises:
-            ValueError: Keys are something else.
+            ValueError: Keys have another type, shape or range.
         """
         keys = np.asarray(keys)
         if keys.ndim != 1 or keys.dtype.kind not in "iu" or (keys < 0).any() or (keys >= 2**63).any():
             raise ValueError(f"keys must be integers (B,) in 0 ... 2^63 - 1, got {keys.dtype} {keys.shape}: {keys}")
         keys = keys.astype(np.int64)
         state = keys.astype(np.uint64)
-        of_question = np.array(
-            [STRATEGY_TASKS.index(name) if name in STRATEGY_TASKS else 0 for name in self.query_rules], np.int8
-        )
-        task = of_question[keys % len(self.query_rules)]
-        drawn = self._draw(state, task)
-        while (
-            lacking := ~drawn["allowed"].any(1)
-        ).any():  # nothing can be asked: another walk with the numbers that come next
-            again = state[lacking]
-            for name, values in self._draw(again, task[lacking]).items():
-                drawn[name][lacking] = values
-            state[lacking] = again
-        chosen = schedules.draw_index(state, drawn.pop("allowed"))
-        shown = {name: np.zeros((len(keys), self.steps), np.int16) for name in ("frame", "place", "visit")}
-        shown["action"] = np.zeros((len(keys), self.steps), np.int8)
-        visited = [drawn[f"visit_{name}"] for name in ("place", "dancer", "dance")]
-        show: Callable[..., None] = schedules.expand_visits
-        show(*visited, drawn.pop("visit_action"), PERFORMANCE_CELLS, *shown.values())
+        task_ids = [STRATEGY_TASKS.index(rule) if rule in STRATEGY_TASKS else 0 for rule in self.query_rules]
+        task_id = np.array(task_ids, np.int8)[keys % len(self.query_rules)]
 
+        draws = self._draw(state, task_id)
+        # Where no query is valid, draw again from the same streams.
+        while (is_invalid := ~draws.valid_queries.any(1)).any():
+            state_again = state[is_invalid]
+            for name, values in vars(self._draw(state_again, task_id[is_invalid])).items():
+                getattr(draws, name)[is_invalid] = values
+            state[is_invalid] = state_again
+        query = schedules.draw_index(state, draws.valid_queries)
+
+        frame, place, visit = (np.zeros((len(keys), self.steps), np.int16) for _ in range(3))
+        action = np.zeros((len(keys), self.steps), np.int8)
+        visits = draws.place, draws.dancer, draws.dance, draws.action
+        schedules.expand_visits(*visits, PERFORMANCE_CELLS, frame, place, visit, action)
         blank = np.zeros(len(keys), np.int16)
-        unasked = Episodes(
-            **shown, **drawn, task_id=task, key=keys, query=blank, label=blank, query_place=blank, query_visit=blank
+        episodes = Episodes(
+            frame=frame,
+            place=place,
+            visit=visit,
+            action=action,
+            query=blank,
+            label=blank,
+            task_id=task_id,
+            query_place=blank,
+            query_visit=blank,
+            visit_place=draws.place,
+            visit_dancer=draws.dancer,
+            visit_dance=draws.dance,
+            room_dancer=draws.room_dancer,
+            room_dance=draws.room_dance,
+            key=keys,
         )
-        return self._set_query(unasked, chosen)
+        return self._set_query(episodes, query)
 
     def with_query(self, episodes: Episodes, query: np.ndarray) -> Episodes:
-        """The same episodes with other questions.
+        """Return the same episodes with other queries.
 
         Args:
-            episodes: B of this task.
-            query: int, (B,); the visit that is asked about; in tasks where dancers stay in their rooms the room.
+            episodes: B episodes of this task.
+            query: int, (B,); the queried room, or the queried visit in tasks that query visits. It need not be a visit
+                that the task itself would query.
 
         Raises:
-            ValueError: There is no such visit or room, or the room or that of the answer was never visited. (A visit need not be one that the task
-                itself asks about.)
+            ValueError: There is no such visit or room, or the room or that of the answer was never visited.
         """
         query = np.asarray(query)
-        what, count = ("room", self.rooms) if self.queries_rooms else ("visit", self.visits)
-        if (
-            query.shape != (len(episodes),)
-            or query.dtype.kind not in "iu"
-            or (query < 0).any()
-            or (query >= count).any()
-        ):
+        unit = "room" if self.queries_rooms else "visit"
+        count = self.rooms if self.queries_rooms else self.visits
+        is_index = query.dtype.kind in "iu" and not (query < 0).any() and not (query >= count).any()
+        if query.shape != (len(episodes),) or not is_index:
             raise ValueError(
-                f"query must be the number of a {what}, 0 ... {count - 1}, for each of {len(episodes)} episodes, got {query}"
+                f"query must be the number of a {unit}, 0 ... {count - 1}, "
+                f"for each of {len(episodes)} episodes, got {query}"
             )
         if self.queries_rooms:
-            can = self._valid_query_rooms(self._visited_rooms(episodes.visit_place))
-            for b in np.flatnonzero(~can[np.arange(len(can)), query]).tolist():
+            is_valid = self._valid_query_rooms(episodes.visit_place)
+            for b in np.flatnonzero(~is_valid[np.arange(len(is_valid)), query]).tolist():
                 raise ValueError(
-                    f"query must be a room that was visited and whose answer was, one of {np.flatnonzero(can[b]).tolist()}, got {query[b]}"
+                    f"query must be a room that was visited and whose answer was, "
+                    f"one of {np.flatnonzero(is_valid[b]).tolist()}, got {query[b]}"
                 )
         return self._set_query(episodes, query)
 
-    def _draw(self, state: np.ndarray, task: np.ndarray) -> dict[str, np.ndarray]:
-        """Visits and dancers of `Episodes`, `visit_action`, and what may be asked: `allowed`, bool, (B, rooms) or (B, V)."""
+    def _draw(self, state: np.ndarray, task_id: np.ndarray) -> _Draws:
+        """Draw visits, dancers and valid queries.
+
+        Args:
+            state: uint64, (B,); see `memenvs.room_ballet.schedules`.
+            task_id: int8, (B,); as in `Episodes`.
+        """
         place = np.zeros((len(state), self.visits), np.int16)
         action = np.full(place.shape, NO_ACTION, np.int8)
         slot = np.tile(np.arange(self.visits), (len(state), 1))
@@ -195,70 +248,66 @@ class BalletTask:
             schedules.draw_aba(state, self.rooms, place)
         else:
             schedules.draw_room_path(state, self.side, self.schedule == "ring", place, action)
-        of_rooms: dict[str, np.ndarray] = {"room_dancer": np.full((len(state), self.rooms), -1, np.int16)}
-        of_rooms["room_dance"] = of_rooms["room_dancer"].astype(np.int8)
+        room_dancer = np.full((len(state), self.rooms), -1, np.int16)
+        room_dance = room_dancer.astype(np.int8)
         if self.queries_rooms:
-            schedules.draw_dancers_of_rooms(state, *of_rooms.values())
-            dancer, dance = (np.take_along_axis(each, place.astype(np.intp), 1) for each in of_rooms.values())
-            short_stay = self.schedule == "short_stay"
-            allowed = (
-                np.ones((len(state), self.rooms), bool)
-                if short_stay
-                else self._valid_query_rooms(self._visited_rooms(place))
-            )
+            schedules.draw_dancers_of_rooms(state, room_dancer, room_dance)
+            dancer = np.take_along_axis(room_dancer, place.astype(np.intp), 1)
+            dance = np.take_along_axis(room_dance, place.astype(np.intp), 1)
+            if self.schedule == "short_stay":
+                valid_queries = np.ones((len(state), self.rooms), bool)
+            else:
+                valid_queries = self._valid_query_rooms(place)
         else:
-            dancer, dance = np.zeros(place.shape, np.int16), np.zeros(place.shape, np.int8)
-            is_dealt = self.schedule == "histogram" and self.rooms == RELEASE_ROOMS
-            schedules.draw_dancers_of_visits(state, slot, is_dealt, dancer, dance)
-            allowed = self._valid_query_visits(state, place, task)
-        visits: dict[str, np.ndarray] = {
-            "visit_place": place,
-            "visit_action": action,
-            "visit_dancer": dancer,
-            "visit_dance": dance,
-        }
-        return {**visits, **of_rooms, "allowed": allowed}
+            dancer = np.zeros(place.shape, np.int16)
+            dance = np.zeros(place.shape, np.int8)
+            balance_dances = self.schedule == "histogram" and self.rooms == RELEASE_ROOMS
+            schedules.draw_dancers_of_visits(state, slot, balance_dances, dancer, dance)
+            valid_queries = self._valid_query_visits(state, place, task_id)
+        return _Draws(place, action, dancer, dance, room_dancer, room_dance, valid_queries)
 
-    def _valid_query_visits(self, state: np.ndarray, place: np.ndarray, task: np.ndarray) -> np.ndarray:
-        """bool, (B, V); which visits may be asked about."""
-        number = np.arange(self.visits)
+    def _valid_query_visits(self, state: np.ndarray, place: np.ndarray, task_id: np.ndarray) -> np.ndarray:
+        """Mark the visits that the task may query, bool, (B, V)."""
+        v = np.arange(self.visits)
         if self.query_rules == ("initial",):
-            return np.broadcast_to(number < self.rooms - 1, place.shape).copy()
-        came = (place[:, :, None] == np.arange(self.rooms)).cumsum(1)  # visits of each room so far, this one included
-        times = came[:, -1]
-        busiest = schedules.draw_index(state, times == times.max(1, keepdims=True))
-        of_room = place.astype(np.intp)
-        is_last = came[np.arange(len(place))[:, None], number, of_room] == np.take_along_axis(times, of_room, 1)
-        rules = {
-            "fifo": np.broadcast_to(number >= self.visits // 2, place.shape),
-            "lifo": np.broadcast_to(number < self.visits // 2, place.shape),
-            "lvfo": place == busiest[:, None],
+            return np.broadcast_to(v < self.rooms - 1, place.shape).copy()
+        rows = np.arange(len(place))
+        room = place.astype(np.intp)
+        count_so_far = (place[:, :, None] == np.arange(self.rooms)).cumsum(1)  # (B, V, rooms); this visit included
+        count = count_so_far[:, -1]  # (B, rooms)
+        most_visited = schedules.draw_index(state, count == count.max(1, keepdims=True))  # ties are broken at random
+        is_last = count_so_far[rows[:, None], v, room] == np.take_along_axis(count, room, 1)
+        by_rule = {
+            "fifo": np.broadcast_to(v >= self.visits // 2, place.shape),
+            "lifo": np.broadcast_to(v < self.visits // 2, place.shape),
+            "lvfo": place == most_visited[:, None],
             "mvfo": is_last,
         }
-        allowed = np.stack([rules[name] for name in STRATEGY_TASKS])[task, np.arange(len(place))]
-        if self.schedule == "grid_walk":  # here the strategy that solves a task may lose some of what it could be asked
-            allowed &= retained(place, task, self.capacity)
-        return allowed
+        valid = np.stack([by_rule[name] for name in STRATEGY_TASKS])[task_id, rows]
+        if self.schedule == "grid_walk":
+            # Here even the strategy that solves the task may lose a candidate.
+            valid &= retained(place, task_id, self.capacity)
+        return valid
 
-    def _visited_rooms(self, place: np.ndarray) -> np.ndarray:
-        """bool, (B, rooms); rooms that were visited."""
-        seen = np.zeros((len(place), self.rooms), bool)
-        seen[np.arange(len(place))[:, None], place] = True
-        return seen
-
-    def _valid_query_rooms(self, seen: np.ndarray) -> np.ndarray:
-        """bool, (B, rooms); rooms that can be asked about: the room and that of the answer were visited."""
-        return (self.answer_room >= 0) & seen & seen[:, self.answer_room]
+    def _valid_query_rooms(self, place: np.ndarray) -> np.ndarray:
+        """Mark the rooms that were visited and whose answer was, bool, (B, rooms)."""
+        is_visited = np.zeros((len(place), self.rooms), bool)
+        is_visited[np.arange(len(place))[:, None], place] = True
+        return (self.answer_room >= 0) & is_visited & is_visited[:, self.answer_room]
 
     def _set_query(self, episodes: Episodes, query: np.ndarray) -> Episodes:
-        """The episodes with these rooms or visits asked about."""
+        """Return the episodes with queries, their answers, rooms and visits; `query` is int, (B,)."""
         rows = np.arange(len(query))
         if self.queries_rooms:
-            place, visit = query, np.full(len(query), -1)
-            dancer, dance = episodes.room_dancer[rows, query], episodes.room_dance[rows, self.answer_room[query]]
+            place = query
+            visit = np.full(len(query), -1)
+            dancer = episodes.room_dancer[rows, query]
+            dance = episodes.room_dance[rows, self.answer_room[query]]
         else:
-            place, visit = episodes.visit_place[rows, query], query
-            dancer, dance = episodes.visit_dancer[rows, query], episodes.visit_dance[rows, query]
+            place = episodes.visit_place[rows, query]
+            visit = query
+            dancer = episodes.visit_dancer[rows, query]
+            dance = episodes.visit_dance[rows, query]
         return replace(
             episodes,
             query=(dancer * NUM_CELLS + CENTRE_CELL).astype(np.int16),
@@ -286,8 +335,8 @@ def _aba() -> BalletTask:
     return BalletTask(schedule="aba", rooms=8, visits=18, query_rules=("initial",), capacity=8)
 
 
-def _of_strategies(
-    schedule: StrategySchedule, questions: tuple[QueryRule, ...], rooms: int = RELEASE_ROOMS
+def _strategy_task(
+    schedule: StrategySchedule, query_rules: tuple[QueryRule, ...], rooms: int = RELEASE_ROOMS
 ) -> BalletTask:
     if schedule not in get_args(StrategySchedule):
         raise ValueError(f"unknown schedule {schedule!r}; {choices_for(schedule, get_args(StrategySchedule))}")
@@ -296,28 +345,28 @@ def _of_strategies(
     if schedule == "grid_walk":
         if rooms != RELEASE_ROOMS:
             raise ValueError(f"rooms can be chosen with schedule 'histogram' only ('grid_walk' has 3 x 3), got {rooms}")
-        return BalletTask(schedule=schedule, rooms=9, visits=18, query_rules=questions, capacity=9)
-    return BalletTask(schedule=schedule, rooms=rooms, visits=18, query_rules=questions, capacity=rooms + 1)
+        return BalletTask(schedule=schedule, rooms=9, visits=18, query_rules=query_rules, capacity=9)
+    return BalletTask(schedule=schedule, rooms=rooms, visits=18, query_rules=query_rules, capacity=rooms + 1)
 
 
 def _fifo(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _of_strategies(schedule, ("fifo",))
+    return _strategy_task(schedule, ("fifo",))
 
 
 def _lifo(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _of_strategies(schedule, ("lifo",))
+    return _strategy_task(schedule, ("lifo",))
 
 
 def _lvfo(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _of_strategies(schedule, ("lvfo",))
+    return _strategy_task(schedule, ("lvfo",))
 
 
 def _mvfo(schedule: StrategySchedule = "histogram", rooms: int = RELEASE_ROOMS) -> BalletTask:
-    return _of_strategies(schedule, ("mvfo",), rooms)
+    return _strategy_task(schedule, ("mvfo",), rooms)
 
 
 def _multi_task(schedule: StrategySchedule = "histogram") -> BalletTask:
-    return _of_strategies(schedule, ("fifo", "lifo", "lvfo", "mvfo"))
+    return _strategy_task(schedule, ("fifo", "lifo", "lvfo", "mvfo"))
 
 
 _MAKERS: Mapping[str, Callable[..., BalletTask]] = MappingProxyType(
@@ -333,22 +382,27 @@ _MAKERS: Mapping[str, Callable[..., BalletTask]] = MappingProxyType(
         "ABA": _aba,
     }
 )
-#: Names of the tasks, as in the ids.
+#: Names of the tasks in ids.
 BALLET_NAMES = tuple(_MAKERS)
 
 
 def make_ballet(name: str, **settings: object) -> BalletTask:
-    """The task of an id.
+    """Make the task of an id.
+
+    Settings:
+        ShortStay: `size`, 3 (default), 4 or 5 rooms along a side.
+        FIFO, LIFO, MVFO, LVFO, MultiTask: `schedule`, "histogram" (default) or "grid_walk".
+            "histogram", as in the release: 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits.
+            "grid_walk", as in the paper: a random walk over 3 x 3 rooms. Queries are about visits that the strategy of
+            the task keeps; if no such visit is left, the walk is drawn again.
+        MVFO with "histogram": `rooms`, 4 to 12 (default 8).
 
     Args:
-        name: What stands between "RoomBallet-" and the version: one of `BALLET_NAMES`.
-        **settings: Of "ShortStay": `size`, 3 (default), 4 or 5 rooms along a side. Of "FIFO", "LIFO", "MVFO", "LVFO" and "MultiTask": `schedule`,
-            "histogram" (default, as in the release: 8 rooms with always 8, 3, 2, 1, 1, 1, 1 and 1 visits) or "grid_walk" (as in the article: a walk
-            over 3 x 3 rooms; what the task's strategy has lost is not asked, and if nothing is left the walk is drawn again).
-            Of "MVFO" with "histogram": `rooms`, 4 to 12 (default 8).
+        name: One of `BALLET_NAMES`, the part of the id between "RoomBallet-" and the version.
+        **settings: See above.
 
     Raises:
-        ValueError: There is no such task, or a setting is out of range.
+        ValueError: The task is unknown, or a setting is out of range.
         TypeError: A setting is unknown to the task.
     """
     if name not in _MAKERS:

@@ -169,7 +169,7 @@ def test_without_places_the_next_room_is_a_guess_unless_moves_are_known():
 @pytest.mark.parametrize("name", ["ShortStay", "FIFO", "ABA"])
 def test_other_tasks_are_not_about_places(name):
     task = make_ballet(name)
-    with pytest.raises(ValueError, match="task must ask about rooms after a walk, got BalletTask"):
+    with pytest.raises(ValueError, match="task must query rooms after a random walk, got BalletTask"):
         ideal_without_places(task, task.sample_batch(1, np.random.default_rng(12)))
 
 

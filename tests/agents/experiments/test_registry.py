@@ -1,4 +1,4 @@
-"""The registry of learners: kinds from other packages, names in JSON, settings of no learner."""
+"""Registry of learners: kinds from other packages, names in JSON, wrong settings."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def score_by_repeats(run: RunDirectory, results: TrialResults) -> dict[str, dict
     """
     world = load_tours(run.config.eval_kwargs["split"], LEGS)
     episodes = results.layouts.tolist()
-    is_few = np.array([world.moves_again(episode)[0] <= FEW for episode in episodes])
+    is_few = np.array([world.repeated_moves(episode)[0] <= FEW for episode in episodes])
     scores = {metric: results.metrics[metric][:, 0] for metric in METRICS if metric != "turn"}
     scores["turn"] = turns_right(run, world)[episodes]
     chosen = dict(zip(KINDS, (is_few, ~is_few), strict=True))
@@ -60,7 +60,7 @@ def turns_right(run: RunDirectory, world: Tours) -> np.ndarray:
             steps = model.play(env, 0, teacher_forcing=True, episodes=episodes).steps
         # decision -> row of the batch -> 1.0 where the agent agrees with the teacher
         agreement = [dict(zip(step.rows.tolist(), step.teacher_agreement.tolist(), strict=True)) for step in steps]
-        decisions = [world.moves_again(episode)[1] for episode in episodes]
+        decisions = [world.repeated_moves(episode)[1] for episode in episodes]
         right[episodes] = [agreement[decision][row] > 0 for row, decision in enumerate(decisions)]
     env.close()
     return right

@@ -12,7 +12,7 @@ from memenvs.vln.features.files import ENDINGS
 from memenvs.vln.tokens import TOKENIZERS
 from memenvs.vln.worlds.base import HISTORIES, SUPERVISIONS
 from memenvs.vln.worlds.make import WORLDS
-from memenvs.vln.worlds.procedural.world import MOST_LEGS
+from memenvs.vln.worlds.procedural.world import MAX_LEGS
 
 INVALID = ("error", "stop")
 NDTW_UNITS = ("metres", "hops")
@@ -110,7 +110,7 @@ class R2RConfig(VLNConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most = MOST_LEGS if self.world == "procedural" else 1
+        most = MAX_LEGS if self.world == "procedural" else 1
         if not is_int(self.legs) or not 1 <= self.legs <= most:
             raise ValueError(f"legs must be an integer in 1 ... {most} in world {self.world!r}, got {self.legs!r}")
 

@@ -220,7 +220,7 @@ def test_masked_actions(make):
     [
         ({"episode": 3}, r"option 'episode' must be an integer in 0 \.\.\. 2, got 3"),
         ({"episode": "7_0"}, "option 'episode' must be an integer"),
-        ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids look like '7_0'"),
+        ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids have the form '7_0'"),
         ({"instr_id": ["7_0"]}, r"option 'instr_id' must be a string, got \['7_0'\]"),
         ({"instr_id": 3}, "option 'instr_id' must be a string, got 3"),
         (

@@ -15,8 +15,17 @@ from memenvs.vln.metrics import score
 from memenvs.vln.tokens import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
 from memenvs.vln.worlds.procedural.houses import Spot, make_house
-from memenvs.vln.worlds.procedural.texts import AHEAD, BACK, LEFT, RIGHT, Clause, compile_clauses, follow, tell
-from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours, moves_again
+from memenvs.vln.worlds.procedural.texts import (
+    AHEAD,
+    BACK,
+    LEFT,
+    RIGHT,
+    Clause,
+    compile_clauses,
+    follow,
+    write_instruction,
+)
+from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours, repeated_moves
 from tests.vln.toys import dijkstra
 
 # ---------------------------------------------------------------------- reading English, written apart from what writes it
@@ -121,25 +130,25 @@ def test_tours_say_how_many_moves_they_make_again():
     """Where the last three moves do not tell what to do there are four or more."""
     world = load_tours("val_unseen", 3)
     numbers = range(0, world.num_episodes, 9)
-    counts = [world.moves_again(number)[0] for number in numbers]
+    counts = [world.repeated_moves(number)[0] for number in numbers]
     assert min(counts) == 1
     assert np.mean([count > 3 for count in counts]) == ambiguous(world, 3)
     for number in numbers:  # so many moves were made before, with another one after them
-        (count, decision), path = world.moves_again(number), world.episode(number).path
+        (count, decision), path = world.repeated_moves(number), world.episode(number).path
         made, then = path[decision - count : decision + 1], path[decision + 1 : decision + 2]
         earlier = [k + count + 1 for k in range(decision - count) if path[k : k + count + 1] == made]
         assert any(path[k : k + 1] != then for k in earlier)
-    assert load_tours("val_unseen", 1).moves_again(5) == (0, 0)
+    assert load_tours("val_unseen", 1).repeated_moves(5) == (0, 0)
 
 
 def test_moves_that_are_made_again():
     before = (1, 2, 3, 4, 5, 6, 7)
-    assert moves_again(before, (9, 3, 4, 8)) == (1, 2)
-    assert moves_again(before, (9, 3, 4)) == (1, 2)  # and stops there, where it went on
-    assert moves_again(before, (9, 2, 3, 4, 5, 8, 6, 7)) == (3, 4)
-    assert moves_again(before, (9, 2, 3, 8, 4, 5, 9)) == (1, 2)  # the first of two
-    assert moves_again(before, (9, 3, 4, 5, 6, 7, 8)) == (0, 0)  # nothing came after them
-    assert moves_again(before, (9, 3, 8, 4)) == (0, 0)  # a place alone is no move
+    assert repeated_moves(before, (9, 3, 4, 8)) == (1, 2)
+    assert repeated_moves(before, (9, 3, 4)) == (1, 2)  # and stops there, where it went on
+    assert repeated_moves(before, (9, 2, 3, 4, 5, 8, 6, 7)) == (3, 4)
+    assert repeated_moves(before, (9, 2, 3, 8, 4, 5, 9)) == (1, 2)  # the first of two
+    assert repeated_moves(before, (9, 3, 4, 5, 6, 7, 8)) == (0, 0)  # nothing came after them
+    assert repeated_moves(before, (9, 3, 8, 4)) == (0, 0)  # a place alone is no move
 
 
 # ---------------------------------------------------------------------- houses
@@ -169,8 +178,8 @@ def test_rooms_are_joined_by_doors_alone():
     assert all(rooms[u] & rooms[v] for u, v in house.graph.edges.tolist())
     assert sum(len(each) == 2 for each in rooms) >= len(set().union(*rooms)) - 1
     for spot, room in zip(house.spots, rooms, strict=True):
-        assert (spot.thing is None) == (len(room) == 2)
-    assert (house.seen == house.seen.T).all()
+        assert (spot.item is None) == (len(room) == 2)
+    assert (house.is_visible == house.is_visible.T).all()
 
 
 def test_next_nodes_lead_along_shortest_paths():
@@ -251,7 +260,7 @@ def test_ids():
         (dialogues, "1000-1_0"),
         (dialogues, "x"),
     ):
-        with pytest.raises(ValueError, match=f"no episode '{wrong}' in this split; ids look like "):
+        with pytest.raises(ValueError, match=f"no episode '{wrong}' in this split; ids have the form "):
             world.number(wrong)
 
 
@@ -274,7 +283,7 @@ def test_dialogues_are_like_those_of_cvdn():
         near = min(each.region, key=lambda node: house.graph.distance[start, node])
         assert each.planner_path == house.graph.shortest_path(start, near)[:6]
         (room,) = {int(room) for node in each.region for room in house.room[node]}
-        assert each.target in {thing.name for thing in house.things if thing.room == room}
+        assert each.target in {thing.name for thing in house.items if thing.room == room}
         assert len(each.turns) % 2 == 0
         if each.turns:
             said = read(each.turns[-1][1])
@@ -316,5 +325,5 @@ def test_a_way_that_cannot_be_told_is_refused():
             alike = [other for other in near if other != there and house.spots[other] == house.spots[there]]
             assert clauses is not None or alike
             refused += clauses is None
-            assert clauses is None or tell(clauses, np.random.default_rng(0))
+            assert clauses is None or write_instruction(clauses, np.random.default_rng(0))
     assert refused > 0

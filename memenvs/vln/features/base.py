@@ -1,4 +1,4 @@
-"""Image features of views, behind one interface; and the angle features that go with them."""
+"""Interface of image features, and the angle features beside them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP
 
 FEATURES = ("synthetic", "none")
-#: Numbers of an angle feature: (sin h, cos h, sin e, cos e), this many times.
+#: Size of an angle feature, and repetitions of (sin h, cos h, sin e, cos e) in it.
 ANGLE_SIZE, _REPEATS = 128, 32
-#: Numbers of an image feature where nothing else decides it.
+#: Default size of an image feature.
 DEFAULT_SIZE = 64
 
 
 class Features(ABC):
-    """What the views of a world's viewpoints look like.
+    """Image features of the views of a world.
 
     Attributes:
-        size: Numbers D of a feature.
+        size: Size D of a feature.
     """
 
     size: int
@@ -29,7 +29,7 @@ class Features(ABC):
         """Features of views.
 
         Args:
-            node: int64; viewpoints, numbered through as in `Graphs`.
+            node: int64; viewpoints with global numbers, as in `Graphs`.
             view: int64, 0 ... 35; broadcasts with `node`.
 
         Returns:
@@ -38,14 +38,22 @@ class Features(ABC):
 
 
 def angle_features(heading: np.ndarray, elevation: np.ndarray) -> np.ndarray:
-    """(sin h, cos h, sin e, cos e), 32 times: float32, (..., 128); angles in radians, which broadcast."""
+    """Angle features (sin h, cos h, sin e, cos e), 32 times.
+
+    Args:
+        heading: rad; broadcasts with `elevation`.
+        elevation: rad.
+
+    Returns:
+        float32, (..., 128).
+    """
     heading, elevation = np.broadcast_arrays(heading, elevation)
     four = np.stack([np.sin(heading), np.cos(heading), np.sin(elevation), np.cos(elevation)], -1).astype(np.float32)
     return np.tile(four, _REPEATS)
 
 
 def view_angles() -> np.ndarray:
-    """Angle features of the 36 views as seen by an agent whose column is c: float32, (12, 36, 128)."""
+    """Angle features of the 36 views relative to each column; float32, (12, 36, 128)."""
     views = np.arange(NUM_VIEWS)
     turned = (views % COLUMNS - np.arange(COLUMNS)[:, None]) * STEP
     return angle_features(turned, (views // COLUMNS - 1) * STEP)

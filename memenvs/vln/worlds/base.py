@@ -111,13 +111,13 @@ class ViewpointContent:
     Attributes:
         names: For each of V viewpoints, the names of the objects there. Objects with the same name have the same
             features in all houses.
-        seen: bool, (V, V); [u, v]: v is visible from u.
+        is_visible: bool, (V, V); [u, v]: v is visible from u.
         height: float64, (V,); above the floor, m. If given, features encode geometry too: the number of viewpoints in a
             view, their distances and this height.
     """
 
     names: tuple[tuple[str, ...], ...]
-    seen: np.ndarray
+    is_visible: np.ndarray
     height: np.ndarray | None = None
 
 

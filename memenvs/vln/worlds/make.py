@@ -1,4 +1,4 @@
-"""Worlds and features by name."""
+"""Make worlds and features by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_graph_world(
     supervision: str = "mixed",
     history: str = "all",
 ) -> GraphWorld:
-    """The world of this name.
+    """Make the world with this name.
 
     Args:
         name: "procedural": houses and episodes from seeds. "mp3d": the real graphs and annotations of `data_dir`.
@@ -38,7 +38,7 @@ def make_graph_world(
         history: CVDN: "all", "last_exchange", "last_answer" or "target"; see `Dialogue.text`.
 
     Raises:
-        FileNotFoundError: The files of the world are not there; the message says what to get and where to put it.
+        FileNotFoundError: The files of the world are not there; the message lists the files and their folder.
         ValueError: The name or the split is unknown, or a file is broken.
     """
     if name not in WORLDS:
@@ -50,13 +50,13 @@ def make_graph_world(
 
 
 def make_features(name: str, world: GraphWorld, graphs: Graphs, size: int | None) -> Features | None:
-    """The features of this name; None for "none", whose image part is all zeros.
+    """Make the features with this name; None for "none", whose image part is zero.
 
     Args:
         name: "synthetic", "none" or the path of a file; see `FileFeatures`.
-        world: Where the houses are from.
-        graphs: Its houses as one table.
-        size: Numbers of a feature; None for what suits: 64, or all that the file has.
+        world: The world of the houses.
+        graphs: Its houses in one table.
+        size: Size of a feature; None for 64, or for all numbers of the file.
 
     Raises:
         FileNotFoundError, ImportError, ValueError: See `FileFeatures`.

@@ -242,7 +242,7 @@ class Mp3dGraphWorld(GraphWorld):
     def number(self, id: str) -> int:
         """Number of the episode with this id."""
         if id not in self._number:
-            raise ValueError(f"no episode {id!r} in this split; ids look like {self._episodes[0].id!r}")
+            raise ValueError(f"no episode {id!r} in this split; ids have the form {self._episodes[0].id!r}")
         return self._number[id]
 
     def viewpoint_content(self, house: int) -> ViewpointContent:

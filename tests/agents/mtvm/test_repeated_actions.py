@@ -32,4 +32,4 @@ def test_only_the_decision_after_the_repeated_actions_counts(monkeypatch: pytest
     run = SimpleNamespace(config=config, agent=lambda: None)
     right = repeated_actions.turns_right(run, world)  # type: ignore[arg-type]
     assert 0.05 < right.mean() < 0.5
-    assert right.tolist() == [world.moves_again(episode)[1] == 12 for episode in range(world.num_episodes)]
+    assert right.tolist() == [world.repeated_moves(episode)[1] == 12 for episode in range(world.num_episodes)]

@@ -1,4 +1,4 @@
-"""CVDN in procedural houses: somebody looks for a thing, asks, is told the next part of the way, and walks as people do."""
+"""CVDN in procedural houses: a simulated navigator searches an item and is given directions."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ import numpy as np
 from memenvs.vln.graph import COLUMNS, STEP
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode
 from memenvs.vln.worlds.procedural.houses import ProceduralHouse, Spot
-from memenvs.vln.worlds.procedural.texts import answer, arrival_column, ask, compile_clauses
+from memenvs.vln.worlds.procedural.texts import arrival_column, compile_clauses, write_answer, write_question
 from memenvs.vln.worlds.procedural.world import ProceduralGraphWorld
 
-#: Instances in each house; val_seen has other ones in the houses of train. About as many as CVDN has.
+#: Instances in each house, about as many as in CVDN. val_seen has other instances in the houses of train.
 INSTANCES = {"train": range(78), "val_seen": range(78, 84), "val_unseen": range(82)}
-#: Edges of the way that an answer tells.
-TOLD = 5
-# How often the walk after 0, 1, ... exchanges is chosen, of those that a search has; chances of a step along the best way after an answer and before
-# the first one, and of going on from its end.
-_CHOSEN = (0.1, 0.2, 0.25, 0.25, 0.24)
-_OBEYS, _GUESSES, _GOES_ON = 0.8, 0.6, 0.4
-_PATIENCE = 7  # edges after which somebody who has not come to the end of that way gives up
-_FARTHER = 4  # edges at most from there on
-_AWAY = 40.0  # m; about how far off the thing is at first
+#: Largest number of edges of the path that an answer describes.
+ANSWER_EDGES = 5
+# Weights of choosing the path after 0, 1, ... exchanges of a search.
+_EXCHANGE_WEIGHTS = (0.1, 0.2, 0.25, 0.25, 0.24)
+#: Probabilities of a step along the shortest path after an answer, and before the first one; of moving on at its end.
+_FOLLOWS, _GUESSES, _GOES_ON = 0.8, 0.6, 0.4
+_PATIENCE = 7  # edges after which the navigator gives up before the end of the described path
+_FARTHER = 4  # largest number of edges beyond that end
+_AWAY = 40.0  # m; preferred distance of the item from the start
 _STARTS, _TRIES = 120, 20
 _TOKENS = 300
 
 
 class Dialogues(ProceduralGraphWorld):
-    """Instances of navigation from dialogue history (NDH). The id of one is `HOUSE-INSTANCE`, such as "1003-12".
+    """Instances of navigation from dialogue history (NDH).
 
-    The target is the nearest thing of a name; the viewpoints of its room are the goal region. Before each exchange somebody walks. The answer tells
-    the next 5 edges at most of the shortest way; 80 % of the steps after it go that way.
+    An id is `HOUSE-INSTANCE`, such as "1003-12". The target is the nearest item with a name; the viewpoints of its room
+    are the goal region. The navigator moves before each exchange. An answer describes at most the next 5 edges of the
+    shortest path; 80 % of the steps after it follow that path.
 
     Args:
         split: As `ProceduralGraphWorld`.
@@ -43,13 +44,15 @@ class Dialogues(ProceduralGraphWorld):
     def __init__(self, split: str, supervision: str, history: str) -> None:
         super().__init__(split, INSTANCES, 1)
         self.max_tokens = _TOKENS
-        self.split, self.supervision, self.history = split, supervision, history
+        self.split = split
+        self.supervision = supervision
+        self.history = history
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load_dialogues, (self.split, self.supervision, self.history)
 
     def dialogue(self, number: int) -> Dialogue:
-        """An instance as it is before a supervision is chosen."""
+        """Instance with this number, before a supervision is chosen."""
         house, slot = divmod(number, len(self._slots))
         return draw_dialogue(house, self.houses[house], self._seeds[house], self._slots[slot])
 
@@ -60,12 +63,12 @@ class Dialogues(ProceduralGraphWorld):
 
 
 def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> Dialogue:
-    """An instance.
+    """Draw an instance.
 
     Args:
-        number: Of the house in its world.
+        number: Index of the house in its world.
         house: The house.
-        seed: Of the house.
+        seed: Seed of the house.
         slot: Number of the instance in the house.
     """
     rng = np.random.default_rng([seed, 1000, slot])
@@ -73,19 +76,19 @@ def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> 
         node, target, region = _draw_search(house, rng)
         column = int(rng.integers(COLUMNS))
         turns: list[tuple[str, str]] = []
-        walks: list[tuple[int, tuple[int, ...]]] = []  # the camera's heading before each, and its nodes
-        while node not in region and len(walks) < len(_CHOSEN):
-            walks.append((column, _walk(house, node, region, _OBEYS if turns else _GUESSES, rng)))
-            column, node = arrival_column(house, walks[-1][1], column), walks[-1][1][-1]
-            said = _exchange(house, node, column, region, target, rng)
-            if said is None:
+        paths: list[tuple[int, tuple[int, ...]]] = []  # column at the start of each path, and its nodes
+        while node not in region and len(paths) < len(_EXCHANGE_WEIGHTS):
+            paths.append((column, _draw_player_path(house, node, region, _FOLLOWS if turns else _GUESSES, rng)))
+            column, node = arrival_column(house, paths[-1][1], column), paths[-1][1][-1]
+            exchange = _exchange(house, node, column, region, target, rng)
+            if exchange is None:
                 break
-            turns += said
-        if not walks:
+            turns += exchange
+        if not paths:
             continue
-        chances = np.array(_CHOSEN[: len(walks)])
-        chosen = int(rng.choice(len(walks), p=chances / chances.sum()))
-        column, player_path = walks[chosen]
+        weights = np.array(_EXCHANGE_WEIGHTS[: len(paths)])
+        chosen = int(rng.choice(len(paths), p=weights / weights.sum()))
+        column, player_path = paths[chosen]
         if player_path[-1] != player_path[0]:
             return Dialogue(
                 id=f"{seed}-{slot}",
@@ -94,22 +97,22 @@ def draw_dialogue(number: int, house: ProceduralHouse, seed: int, slot: int) -> 
                 turns=tuple(turns[: 2 * chosen]),
                 heading=column * STEP,
                 region=region,
-                planner_path=house.path(player_path[0], _nearest(house, player_path[0], region), TOLD),
+                planner_path=house.path(player_path[0], _nearest(house, player_path[0], region), ANSWER_EDGES),
                 player_path=player_path,
             )
     raise RuntimeError(f"house {seed} has no dialogue {slot}")
 
 
 def _draw_search(house: ProceduralHouse, rng: np.random.Generator) -> tuple[int, str, tuple[int, ...]]:
-    """Start, name of the thing and nodes of its room: of some draws the one with the distance nearest to 40 m."""
+    """Draw start, item and the nodes of its room; the draw with a distance nearest to 40 m wins."""
     inside = np.where(house.room[:, 0] == house.room[:, 1], house.room[:, 0], -1)
     found: list[tuple[float, int, str, tuple[int, ...]]] = []
     for _ in range(_STARTS):
-        node, thing = int(rng.integers(len(house.graph))), house.things[int(rng.integers(len(house.things)))]
-        regions = [np.flatnonzero(inside == each.room) for each in house.things if each.name == thing.name]
+        node, item = int(rng.integers(len(house.graph))), house.items[int(rng.integers(len(house.items)))]
+        regions = [np.flatnonzero(inside == each.room) for each in house.items if each.name == item.name]
         region = min(regions, key=lambda nodes: house.graph.distance[node, nodes].min())
         distance = float(house.graph.distance[node, region].min())
-        found.append((abs(distance - _AWAY), node, thing.name, tuple(region.tolist())))
+        found.append((abs(distance - _AWAY), node, item.name, tuple(region.tolist())))
     return min(found)[1:]
 
 
@@ -117,34 +120,37 @@ def _nearest(house: ProceduralHouse, node: int, region: tuple[int, ...]) -> int:
     return region[int(house.graph.distance[node, region].argmin())]
 
 
-def _walk(
-    house: ProceduralHouse, node: int, region: tuple[int, ...], sure: float, rng: np.random.Generator
+def _draw_player_path(
+    house: ProceduralHouse, node: int, region: tuple[int, ...], probability: float, rng: np.random.Generator
 ) -> tuple[int, ...]:
-    """How somebody walks the next part of the way; `sure` is the chance of a right step."""
-    goal = house.path(node, _nearest(house, node, region), TOLD)[-1]
-    walk = [node]
-    while walk[-1] != goal and len(walk) <= _PATIENCE:
-        onward = int(house.next_node[walk[-1], goal])
-        if rng.random() >= sure:
-            neighbours = house.graph.candidates.node[walk[-1]]
+    """Draw the next path of the navigator; each step is right with the given probability."""
+    goal = house.path(node, _nearest(house, node, region), ANSWER_EDGES)[-1]
+    path = [node]
+    while path[-1] != goal and len(path) <= _PATIENCE:
+        onward = int(house.next_node[path[-1], goal])
+        if rng.random() >= probability:
+            neighbours = house.graph.candidates.node[path[-1]]
             others = neighbours[(neighbours >= 0) & (neighbours != onward)]
             onward = int(rng.choice(others)) if len(others) else onward
-        walk.append(onward)
-    if walk[-1] == goal and rng.random() < _GOES_ON:
-        walk += house.path(goal, _nearest(house, goal, region), int(rng.integers(1, _FARTHER + 1)))[1:]
-    return tuple(walk)
+        path.append(onward)
+    if path[-1] == goal and rng.random() < _GOES_ON:
+        path += house.path(goal, _nearest(house, goal, region), int(rng.integers(1, _FARTHER + 1)))[1:]
+    return tuple(path)
 
 
 def _exchange(
     house: ProceduralHouse, node: int, column: int, region: tuple[int, ...], target: str, rng: np.random.Generator
 ) -> list[tuple[str, str]] | None:
-    """A question and an answer at a node; None if the way cannot be told."""
-    way = house.path(node, _nearest(house, node, region), TOLD)
-    clauses = compile_clauses(house, way, column)
+    """Write question and answer at a node; None if the path has no clauses."""
+    path = house.path(node, _nearest(house, node, region), ANSWER_EDGES)
+    clauses = compile_clauses(house, path, column)
     if clauses is None:
         return None
     spot: Spot = house.spots[node]
-    return [(NAVIGATOR, ask(spot, rng)), (ORACLE, answer(clauses, target, rng, arrives=way[-1] in region))]
+    return [
+        (NAVIGATOR, write_question(spot, rng)),
+        (ORACLE, write_answer(clauses, target, rng, arrives=path[-1] in region)),
+    ]
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""Houses of the procedural world: the suite's floor plans with things in the rooms, viewpoints, edges, and what can be told of each viewpoint."""
+"""Houses of the procedural world: floor plans with items, viewpoints, edges and descriptions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from memenvs.houses.procedural.bsp_plan import draw_doorways, snap_to_grid, spli
 from memenvs.houses.procedural.floor_plan import Opening, PlanRoom, Rectangle, find_wall_segments
 from memenvs.vln.graph import Graph, argmin_first
 
-#: The room with the most doors is the hallway, the others are any of these.
+#: Types of rooms. The room with the most doors is the hallway instead.
 ROOM_TYPES = (
     "attic", "bathroom", "bedroom", "closet", "conservatory", "den", "dining room", "dressing room", "gym", "kitchen", "laundry",
     "library", "living room", "lounge", "music room", "nursery", "office", "pantry", "playroom", "sauna", "studio", "study", "workshop",
 )  # fmt: skip
 HALLWAY = "hallway"
-THINGS = (
+ITEMS = (
     "aquarium", "armchair", "basket", "bench", "bicycle", "bookshelf", "bust", "cabinet", "candle", "carpet", "chair", "chest", "clock", "crib",
     "curtain", "cushion", "desk", "dresser", "drum", "easel", "fan", "fireplace", "flag", "globe", "guitar", "harp", "heater", "kettle", "ladder",
     "lamp", "map", "mirror", "painting", "piano", "plant", "printer", "radio", "rug", "safe", "scooter", "screen", "sculpture", "shelf", "sink",
@@ -26,42 +26,39 @@ THINGS = (
 COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple", "red", "silver", "white", "yellow")
 
 _SIDES = (18.0, 30.0), (14.0, 24.0)  # m; of the floor
-_ROOM_AREA = 24.0  # square metres; rooms are cut while they are larger than about this
-_SECOND_WAYS = 0.35  # chance of a door between neighbours that are connected already
+_ROOM_AREA = 24.0  # m^2; larger rooms are divided
+_EXTRA_DOORS = 0.35  # probability of a door between neighbours that are connected already
 _PLANS, _PLACES = 40, 400  # tries
-_THINGS_IN_A_ROOM = 2, 4
+_ITEMS_IN_A_ROOM = 2, 4
 _EYE = 1.5  # m
-_SPACING, _FROM_DOOR, _FROM_WALL = (
-    2.1,
-    0.7,
-    0.3,
-)  # m; between viewpoints in a room, and what lies between them and doors and walls at least
-_AREA_EACH, _MOST = 5.0, 8  # square metres for each viewpoint of a room, and how many it has at most
-_LONGEST_EDGE = 6.0  # m; of those that are not needed to join a room's viewpoints
-_CLEAR = 0.7  # an edge has no third viewpoint nearer to its middle than this much of half its length
+#: Smallest distances of viewpoints in a room: to each other, to doors, to walls, m.
+_SPACING, _FROM_DOOR, _FROM_WALL = 2.1, 0.7, 0.3
+_AREA_EACH, _MOST = 5.0, 8  # m^2 per viewpoint of a room, and the largest number of viewpoints
+_LONGEST_EDGE = 6.0  # m; only edges of the spanning tree may be longer
+_CLEAR = 0.7  # no third viewpoint is nearer to the middle of an edge than this fraction of half its length
 
 
 @dataclass(frozen=True)
 class Spot:
-    """What can be told of a viewpoint.
+    """Description of a viewpoint.
 
     Attributes:
-        rooms: Type of its room; of a viewpoint in a door the types of both, in the order of the alphabet.
-        thing: Colour and name of the nearest thing in its room; None in a door.
+        rooms: Type of its room; in a door the types of both rooms, sorted.
+        item: Colour and name of the nearest item in its room; None in a door.
     """
 
     rooms: tuple[str, ...]
-    thing: tuple[str, str] | None = None
+    item: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
-class Thing:
-    """Something that stands in a room.
+class Item:
+    """An item in a room.
 
     Attributes:
-        name: One of `THINGS`.
+        name: One of `ITEMS`.
         colour: One of `COLOURS`.
-        room: Number of its room.
+        room: Index of its room.
         position: x and y, m.
     """
 
@@ -73,23 +70,23 @@ class Thing:
 
 @dataclass(frozen=True, eq=False)
 class ProceduralHouse:
-    """A house.
+    """A procedural house.
 
     Attributes:
         graph: Viewpoints and edges.
         room: int64, (V, 2); the room of each viewpoint twice, or the two rooms that its door joins.
-        spots: What can be told of each viewpoint.
-        things: All that stands in it.
+        spots: Description of each viewpoint.
+        items: Items of all rooms.
     """
 
     graph: Graph
     room: np.ndarray
     spots: tuple[Spot, ...]
-    things: tuple[Thing, ...]
+    items: tuple[Item, ...]
 
     @cached_property
-    def seen(self) -> np.ndarray:
-        """bool, (V, V); whether two viewpoints see each other: those of one room do, the ones in its doors among them."""
+    def is_visible(self) -> np.ndarray:
+        """bool, (V, V); True for viewpoints that share a room; those in its doors belong to it."""
         return (self.room[:, None, :, None] == self.room[None, :, None, :]).any((2, 3))
 
     @cached_property
@@ -104,7 +101,7 @@ class ProceduralHouse:
 
     @cached_property
     def num_edges(self) -> np.ndarray:
-        """int64, (V, V); edges of the shortest path, at most 7."""
+        """int64, (V, V); number of edges of the shortest path, at most 7."""
         goal = np.arange(len(self.graph))
         node, found = np.repeat(goal[:, None], len(goal), 1), np.zeros((len(goal), len(goal)), np.int64)
         for _ in range(7):
@@ -112,21 +109,21 @@ class ProceduralHouse:
             node = self.next_node[node, goal]
         return found
 
-    def path(self, start: int, goal: int, most: int | None = None) -> tuple[int, ...]:
-        """Nodes of the shortest path, both ends included; of a longer one the first `most` edges."""
+    def path(self, start: int, goal: int, max_edges: int | None = None) -> tuple[int, ...]:
+        """Shortest path as nodes, both ends included; at most its first `max_edges` edges."""
         path = [start]
-        while path[-1] != goal and (most is None or len(path) <= most):
+        while path[-1] != goal and (max_edges is None or len(path) <= max_edges):
             path.append(int(self.next_node[path[-1], goal]))
         return tuple(path)
 
 
 @lru_cache(maxsize=256)
 def make_house(seed: int) -> ProceduralHouse:
-    """The house of this number. The same number gives the same house, bit for bit.
+    """Make the house with this seed; the same seed gives the same bits.
 
     Source:
-        The plan is cut as in `memenvs.houses.procedural.bsp_plan`, with a door on a random spanning tree of the walls and on 35 % of the others; there is a
-        viewpoint in each door, and up to 8 in each room.
+        The plan is divided as in `memenvs.houses.procedural.bsp_plan`. Doors are on a random spanning tree of the walls
+        and on 35 % of the others. Each door has a viewpoint, each room up to 8.
 
     Raises:
         RuntimeError: No floor plan was found.
@@ -138,14 +135,14 @@ def make_house(seed: int) -> ProceduralHouse:
             PlanRoom(part.low, part.high, "other")
             for part in split_rectangle(rng, Rectangle((0.0, 0.0), (width, depth)), _ROOM_AREA)
         ]
-        doors = draw_doorways(rng, find_wall_segments(rooms)[0], len(rooms), 0.0, _SECOND_WAYS)
+        doors = draw_doorways(rng, find_wall_segments(rooms)[0], len(rooms), 0.0, _EXTRA_DOORS)
         if doors is not None:
             return _furnish(seed, rooms, doors, rng)
     raise RuntimeError(f"no house was found for seed {seed}")
 
 
 def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.random.Generator) -> ProceduralHouse:
-    """Types, things, viewpoints and edges for a floor plan."""
+    """Draw types, items, viewpoints and edges for a floor plan."""
     num_doors = np.bincount([room for door in doors for room in door.rooms], minlength=len(parts))
     types = [ROOM_TYPES[k] for _ in range(0, len(parts), len(ROOM_TYPES)) for k in rng.permutation(len(ROOM_TYPES))][
         : len(parts)
@@ -155,37 +152,35 @@ def _furnish(seed: int, parts: list[PlanRoom], doors: list[Opening], rng: np.ran
     rooms = [door.rooms for door in doors]
     spots = [Spot(tuple(sorted(types[room] for room in door.rooms))) for door in doors]
     edges: list[tuple[int, int]] = []
-    things: list[Thing] = []
+    items: list[Item] = []
     for number, room in enumerate(parts):
-        own = [
-            _draw_thing(rng, number, room) for _ in range(rng.integers(_THINGS_IN_A_ROOM[0], _THINGS_IN_A_ROOM[1] + 1))
-        ]
+        own = [_draw_item(rng, number, room) for _ in range(rng.integers(_ITEMS_IN_A_ROOM[0], _ITEMS_IN_A_ROOM[1] + 1))]
         members = [k for k, door in enumerate(doors) if number in door.rooms]
         for place in _draw_viewpoints(rng, room, [places[k] for k in members]):
-            nearest = own[argmin_first(np.array([np.hypot(*(thing.position - place)) for thing in own]))]
+            nearest = own[argmin_first(np.array([np.hypot(*(item.position - place)) for item in own]))]
             members.append(len(places))
             places.append(place)
             rooms.append((number, number))
             spots.append(Spot((types[number],), (nearest.colour, nearest.name)))
         edges += [(members[i], members[j]) for i, j in _join(np.array([places[k] for k in members]))]
-        things += own
+        items += own
     graph = Graph(
         f"procedural-{seed}",
         tuple(f"{seed}-{k}" for k in range(len(places))),
         np.column_stack([np.array(places), np.full(len(places), _EYE)]),
         np.array(sorted(set(edges)), np.int64),
     )
-    return ProceduralHouse(graph, np.array(rooms), tuple(spots), tuple(things))
+    return ProceduralHouse(graph, np.array(rooms), tuple(spots), tuple(items))
 
 
-def _draw_thing(rng: np.random.Generator, number: int, room: PlanRoom) -> Thing:
-    name, colour = THINGS[int(rng.integers(len(THINGS)))], COLOURS[int(rng.integers(len(COLOURS)))]
+def _draw_item(rng: np.random.Generator, number: int, room: PlanRoom) -> Item:
+    name, colour = ITEMS[int(rng.integers(len(ITEMS)))], COLOURS[int(rng.integers(len(COLOURS)))]
     x, y = (float(rng.uniform(low, high)) for low, high in zip(room.low, room.high, strict=True))
-    return Thing(name, colour, number, (x, y))
+    return Item(name, colour, number, (x, y))
 
 
 def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.ndarray]) -> list[np.ndarray]:
-    """Places in a room, apart from each other and from its doors; at least one."""
+    """Draw viewpoints of a room, apart from each other and from its doors; at least one."""
     wanted = int(np.clip(room.area / _AREA_EACH, 1, _MOST))
     low, high = np.array(room.low) + _FROM_WALL, np.array(room.high) - _FROM_WALL
     tries = rng.uniform(low, high, (_PLACES, 2))
@@ -198,7 +193,7 @@ def _draw_viewpoints(rng: np.random.Generator, room: PlanRoom, doors: list[np.nd
 
 
 def _join(places: np.ndarray) -> list[tuple[int, int]]:
-    """Edges between the viewpoints of a room: their minimum spanning tree, and each pair that has nobody between it."""
+    """Edges between the viewpoints of a room: minimum spanning tree and unobstructed pairs."""
     count = len(places)
     distance = _distances(places, places)
     middle = (places[:, None] + places) / 2
@@ -218,5 +213,5 @@ def _join(places: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Between points (P, 2) and (Q, 2), m: (P, Q)."""
+    """Distances between points (P, 2) and (Q, 2), m; (P, Q)."""
     return np.hypot(*(one[:, None] - other).transpose(2, 0, 1))

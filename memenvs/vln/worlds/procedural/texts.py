@@ -1,7 +1,8 @@
-"""Instructions of the procedural world: a way as clauses, a follower that understands nothing else, and clauses as English.
+"""Instructions of the procedural world: paths as clauses, a follower of clauses, and clauses as English.
 
-A clause says where to turn, what the next viewpoint looks like, and what the viewpoint at which to stop going straight looks like. A way is cut into
-clauses that the follower can walk; ways that it cannot walk are not used. So every instruction can be followed, by who knows how much of it is done.
+A clause gives a turn, a description of the next viewpoint, and a description of the viewpoint where going straight ends.
+A path is divided into clauses that the follower can execute; a path that it cannot execute is not used. So every
+instruction can be followed by an agent that knows how much of it is done.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 
 from memenvs.vln.graph import COLUMNS, STEP, wrap_angle
 from memenvs.vln.tokens import split_words
-from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ROOM_TYPES, THINGS, ProceduralHouse, Spot
+from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ITEMS, ROOM_TYPES, ProceduralHouse, Spot
 
 AHEAD, RIGHT, BACK, LEFT = "ahead", "right", "back", "left"
-#: Up to so far from straight ahead is ahead, and up to so far it is left or right, rad.
+#: Largest angle from straight ahead that counts as ahead, and as left or right, rad.
 _AHEAD_UP_TO, _SIDE_UP_TO = math.radians(35.0), math.radians(125.0)
 
 
@@ -27,9 +28,9 @@ class Clause:
     """One part of an instruction.
 
     Attributes:
-        turn: `AHEAD`, `RIGHT`, `BACK` or `LEFT`, as seen by an agent whose camera looks along the view that it walked by.
-        first: The viewpoint to walk to.
-        last: The viewpoint at which to stop going straight; `first` for one move.
+        turn: `AHEAD`, `RIGHT`, `BACK` or `LEFT`, relative to the camera, which points along the last move.
+        first: The next viewpoint.
+        last: The viewpoint where going straight ends; equal to `first` for one move.
     """
 
     turn: str
@@ -41,30 +42,30 @@ class Clause:
 
 
 def follow(house: ProceduralHouse, start: int, column: int, clauses: Sequence[Clause]) -> list[int]:
-    """Walks as clauses say, knowing them and what is in sight, nothing else.
+    """Follow clauses, using only them and the visible viewpoints.
 
     Args:
-        house: Where.
+        house: The house.
         start: The first node.
         column: The camera's heading there in steps of 30 degrees.
-        clauses: What to do.
+        clauses: The clauses, in order.
 
     Returns:
-        Nodes, the start first; they end where a clause cannot be followed or means two things.
+        Nodes from the start on. They end where a clause fits no viewpoint or more than one.
     """
-    walk = [start]
+    path = [start]
     for clause in clauses:
-        walked, column = _follow_one(house, walk[-1], column, clause)
-        walk += walked[1:]
-        if len(walked) == 1 or house.spots[walk[-1]] != clause.last:
+        part, column = _follow_one(house, path[-1], column, clause)
+        path += part[1:]
+        if len(part) == 1 or house.spots[path[-1]] != clause.last:
             break
-    return walk
+    return path
 
 
 def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) -> tuple[Clause, ...] | None:
-    """The clauses by which the follower walks a path; None if there are none.
+    """Divide a path into clauses that the follower executes; None if impossible.
 
-    Where the way turns a clause ends. The follower then tries each clause; where it leaves the path the clause is cut.
+    A clause ends where the path turns. The follower then tries the clause; where it leaves the path, the clause is cut.
     """
     clauses, at, last = [], 0, len(path) - 1
     while at < last:
@@ -73,8 +74,8 @@ def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) ->
             end += 1
         while True:
             clause = Clause(turns[0], house.spots[path[at + 1]], house.spots[path[end]])
-            walked, new_column = _follow_one(house, path[at], column, clause)
-            agreed = _common_moves(walked, path[at : end + 1])
+            followed, new_column = _follow_one(house, path[at], column, clause)
+            agreed = _common_moves(followed, path[at : end + 1])
             if agreed == end - at:
                 break
             if agreed == 0:
@@ -86,36 +87,36 @@ def compile_clauses(house: ProceduralHouse, path: Sequence[int], column: int) ->
 
 
 def arrival_column(house: ProceduralHouse, path: Sequence[int], column: int) -> int:
-    """The camera's heading after a walk, in steps of 30 degrees; `column` if it has one node."""
+    """Heading of the camera after a path, in steps of 30 degrees; `column` for one node."""
     for here, there in pairwise(path):
         column = _seen_from(house, here, column)[there][1]
     return column
 
 
 def _follow_one(house: ProceduralHouse, node: int, column: int, clause: Clause) -> tuple[list[int], int]:
-    """The walk of one clause, and the camera's heading at its end; of one node if no candidate or more than one fits."""
+    """Path of one clause and the heading at its end; one node if not exactly one candidate fits."""
     seen = _seen_from(house, node, column)
     fits = [
         there for there, (off, _) in seen.items() if _turn(off) == clause.turn and house.spots[there] == clause.first
     ]
-    walk = [node]
+    path = [node]
     if len(fits) != 1:
-        return walk, column
+        return path, column
     onward = fits[0]
     while True:
         column = seen[onward][1]
-        walk.append(onward)
+        path.append(onward)
         if house.spots[onward] == clause.last:
-            return walk, column
+            return path, column
         seen = _seen_from(house, onward, column)
-        ahead = {there: abs(off) for there, (off, _) in seen.items() if _turn(off) == AHEAD and there not in walk}
+        ahead = {there: abs(off) for there, (off, _) in seen.items() if _turn(off) == AHEAD and there not in path}
         if not ahead:
-            return walk, column
+            return path, column
         onward = min(ahead, key=lambda there: ahead[there])
 
 
 def _seen_from(house: ProceduralHouse, node: int, column: int) -> dict[int, tuple[float, int]]:
-    """Each neighbour's direction as seen by the camera, rad, to the right, and the camera's heading after the move there."""
+    """Map each neighbour to its direction relative to the camera (rad, to the right) and the next column."""
     own = house.graph.candidates
     count = int((own.node[node] >= 0).sum())
     off = wrap_angle(own.heading[node, :count] - column * STEP)
@@ -142,7 +143,7 @@ def _turn(off: float) -> str:
 
 
 def _common_moves(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many moves two walks from the same node have in common before they part."""
+    """Number of common moves of two paths from the same node before they differ."""
     same = [left == right for left, right in zip(one, other, strict=False)]
     return (same.index(False) if False in same else len(same)) - 1
 
@@ -170,8 +171,8 @@ _ON = (
     "and beyond it to", "and follow that line through to", "and do not stop before",
 )  # fmt: skip
 _SPOTS = (
-    "the {colour} {thing} in the {room}", "the {room} with the {colour} {thing}", "the {room} by the {colour} {thing}",
-    "the {room} near the {colour} {thing}", "the {room} beside the {colour} {thing}", "the {colour} {thing} inside the {room}",
+    "the {colour} {item} in the {room}", "the {room} with the {colour} {item}", "the {room} by the {colour} {item}",
+    "the {room} near the {colour} {item}", "the {room} beside the {colour} {item}", "the {colour} {item} inside the {room}",
 )  # fmt: skip
 _DOORS = (
     "the door between {one} and {other}", "the doorway from {one} to {other}", "the doorway that joins {one} and {other}",
@@ -185,38 +186,38 @@ _ENDS = (
     "Stop there.", "Wait there.", "That is the place to stop.", "You have arrived.", "Stop.", "Halt here.", "This is your goal.",
     "Remain there.", "Finish here.",
 )  # fmt: skip
-_ASKS = (
-    "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",
+_QUESTIONS = (
+    "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",  # word: ok
     "I see {spot}. Is it near?", "Am I close?", "Can you help me?", "I am lost. How do I get there?",
 )  # fmt: skip
 _FOUND = (
     "It is in that room.",
     "You will find the {target} there.",
     "The {target} is right there.",
-    "Look for the {target}.",
+    "Look for the {target}.",  # word: ok
 )
 _MORE = (
     "It is farther on.",
     "Then ask me again.",
     "The {target} is not there yet.",
     "You are getting closer.",
-    "Keep looking.",
+    "Keep looking.",  # word: ok
 )
 
 
-def tell(clauses: Sequence[Clause], rng: np.random.Generator, *, ends: bool = True) -> str:
-    """Clauses as English.
+def write_instruction(clauses: Sequence[Clause], rng: np.random.Generator, *, ends: bool = True) -> str:
+    """Write clauses as English.
 
     Args:
-        clauses: What to say, in this order; at least one.
+        clauses: The clauses, in order; at least one.
         rng: Chooses among synonyms.
-        ends: Whether the text says to stop at the end.
+        ends: True for a sentence at the end to stop.
     """
     sentences: list[str] = []
     for k, clause in enumerate(clauses):
-        words = f"{_pick(rng, _TURNS[clause.turn])} {_pick(rng, _TO)} {describe(clause.first, rng)}"
+        words = f"{_pick(rng, _TURNS[clause.turn])} {_pick(rng, _TO)} {describe_spot(clause.first, rng)}"
         if clause.last != clause.first:
-            words += f" {_pick(rng, _ON)} {describe(clause.last, rng)}"
+            words += f" {_pick(rng, _ON)} {describe_spot(clause.last, rng)}"
         if k == 0:
             sentences.append(words)
         elif rng.random() < 0.4:
@@ -227,27 +228,27 @@ def tell(clauses: Sequence[Clause], rng: np.random.Generator, *, ends: bool = Tr
     return f"{text} {_pick(rng, _ENDS)}" if ends else text
 
 
-def describe(spot: Spot, rng: np.random.Generator) -> str:
-    """A viewpoint as English."""
-    if spot.thing is None:
+def describe_spot(spot: Spot, rng: np.random.Generator) -> str:
+    """Describe a viewpoint in English."""
+    if spot.item is None:
         one, other = spot.rooms if rng.random() < 0.5 else spot.rooms[::-1]
         return _pick(rng, _DOORS).format(one=one, other=other)
-    colour, thing = spot.thing
-    return _pick(rng, _SPOTS).format(room=spot.rooms[0], colour=colour, thing=thing)
+    colour, name = spot.item
+    return _pick(rng, _SPOTS).format(room=spot.rooms[0], colour=colour, item=name)
 
 
-def ask(spot: Spot, rng: np.random.Generator) -> str:
-    """What somebody who is lost asks at a viewpoint."""
-    return _pick(rng, _ASKS).format(spot=describe(spot, rng))
+def write_question(spot: Spot, rng: np.random.Generator) -> str:
+    """Write the question of a navigator at a viewpoint."""
+    return _pick(rng, _QUESTIONS).format(spot=describe_spot(spot, rng))
 
 
-def answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
-    """What somebody who knows the way answers; `arrives` says whether the thing is at the end of the clauses."""
-    return f"{tell(clauses, rng, ends=False)} {_pick(rng, _FOUND if arrives else _MORE).format(target=target)}"
+def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
+    """Write the answer of an oracle; `arrives` is True if the target is at the end of the clauses."""
+    return f"{write_instruction(clauses, rng, ends=False)} {_pick(rng, _FOUND if arrives else _MORE).format(target=target)}"
 
 
 def all_words() -> tuple[str, ...]:
-    """Every word and mark that these texts can have, in the order of the alphabet."""
+    """Every word and punctuation mark of these texts, sorted."""
     phrases = [
         *_TO,
         *_ON,
@@ -255,16 +256,16 @@ def all_words() -> tuple[str, ...]:
         *_DOORS,
         *_THEN,
         *_ENDS,
-        *_ASKS,
+        *_QUESTIONS,
         *_FOUND,
         *_MORE,
         *(each for turns in _TURNS.values() for each in turns),
     ]
-    fields = dict.fromkeys(("colour", "thing", "room", "one", "other", "spot", "target"), "")
+    fields = dict.fromkeys(("colour", "item", "room", "one", "other", "spot", "target"), "")
     texts = [phrase.format(**fields) for phrase in phrases]
     return tuple(
         sorted(
-            {word for text in (*texts, *ROOM_TYPES, HALLWAY, *THINGS, *COLOURS, ",", ".") for word in split_words(text)}
+            {word for text in (*texts, *ROOM_TYPES, HALLWAY, *ITEMS, *COLOURS, ",", ".") for word in split_words(text)}
         )
     )
 

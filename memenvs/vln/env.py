@@ -195,7 +195,7 @@ class GraphNavigation(BatchTask):
         return mask
 
     def oracle_actions(self) -> np.ndarray:
-        """First edge of the shortest path to the goal, or stop there; in tours to the end of the leg."""
+        """First edge of the shortest path to the goal or the end of the leg; stop at the goal."""
         paths = self._paths
         return np.where(
             paths.node == paths.target, self.stop, self.graphs.next_candidate(paths.node, paths.target)

@@ -28,8 +28,8 @@ class FileFeatures(Features):
     """Features of a file, kept as float16.
 
     Formats:
-        TSV: tab-separated without a header: scan, viewpoint, width, height, field of view, base64 of 36 x D little-endian
-            float32, as `ResNet-152-imagenet.tsv` and `ResNet-152-places365.tsv`; any width.
+        TSV: tab-separated without a header: scan, viewpoint, width, height, field of view, base64 of 36 x D
+            little-endian float32, as `ResNet-152-imagenet.tsv` and `ResNet-152-places365.tsv`; any width.
         HDF5 (`.hdf5`, `.h5`): a dataset `SCAN_VIEWPOINT` of 36 x W per viewpoint; needs the extra hdf5.
         NPY: output of `convert_features`; memory-mapped.
 
@@ -41,9 +41,9 @@ class FileFeatures(Features):
     Raises:
         FileNotFoundError: The file, or the list of viewpoints beside a .npy, is not there.
         ImportError: h5py is not installed.
-        ValueError: The file is broken; a viewpoint is missing or listed twice, does not have 36 views, differs in width or
-            is not finite; features are narrower than `size`; or their mean is negative, which is impossible after ReLU
-            and pooling.
+        ValueError: The file is broken; a viewpoint is missing or listed twice, does not have 36 views, differs in width
+            or is not finite; features are narrower than `size`; or their mean is negative, which is impossible after
+            ReLU and pooling.
     """
 
     def __init__(self, path: str | Path, graphs: Graphs, size: int | None) -> None:
@@ -86,7 +86,8 @@ def convert_features(source: str | Path, target: str | Path) -> int:
 
     Args:
         source: `.tsv`, `.tsv.gz`, `.hdf5` or `.h5`.
-        target: The array, (N, 36, D), `.npy`. Its viewpoints are written to `TARGET.json`. Neither file is ever partial.
+        target: The array, (N, 36, D), `.npy`. Its viewpoints are written to `TARGET.json`. Neither file is ever
+            partial.
 
     Returns:
         N.

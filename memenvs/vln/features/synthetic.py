@@ -68,7 +68,9 @@ def render_views(graph: Graph, content: ViewpointContent, size: int) -> np.ndarr
     distance = np.linalg.norm(offset, axis=2)
     direction = np.divide(offset, distance[:, :, None], out=np.zeros_like(offset), where=distance[:, :, None] > 0)
     cosine = np.einsum("vuk,bk->vbu", direction, _view_directions())
-    weight = np.where(content.is_visible, np.exp(-distance / _REACH), 0.0)[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS
+    weight = (
+        np.where(content.is_visible, np.exp(-distance / _REACH), 0.0)[:, None] * np.maximum(cosine, 0.0) ** _SHARPNESS
+    )
     here = np.arange(len(graph))
     weight[here, :, here] = 1.0
     codes = np.stack([_sum_of_codes(names, size) for names in content.names])

@@ -1,4 +1,4 @@
-"""The real world: navigation graphs of Matterport3D houses, R2R's instructions and CVDN's dialogues, read from files of the user."""
+"""World of Matterport3D: graphs, R2R's instructions and CVDN's dialogues from your files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What is known of one house; only viewpoints that are included count.
+    """Graph and visibility of one house; viewpoints that are not included are dropped.
 
     Attributes:
         graph: The navigation graph.
-        height: float64, (V,); of the camera above the floor as estimated, m.
-        visible: bool, (V, V); [u, v]: v is seen from u. It is not symmetric.
+        height: float64, (V,); estimated height of the camera above the floor, m.
+        visible: bool, (V, V); [u, v]: v is visible from u. Not symmetric.
     """
 
     graph: Graph
@@ -42,10 +42,10 @@ class Scan:
 
 
 def find_file(folder: Path, *names: str, help_text: str = MP3D_HELP) -> Path:
-    """The first of these files, gzipped or not, that is there.
+    """Find the first of these files that exists, gzipped or not.
 
     Raises:
-        FileNotFoundError: None is; the message ends with what to get and where to put it.
+        FileNotFoundError: None exists; the message lists the files and their folder.
     """
     found = _find(folder, *names)
     if found is None:
@@ -78,7 +78,7 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
 
 @cached_until_changed(4, _GRAPHS)
 def read_scans(folder: Path) -> dict[str, Scan]:
-    """All houses of `connectivity.npz` or, without it, of `connectivity/*_connectivity.json`, by name.
+    """Read all houses of `connectivity.npz` or `connectivity/*_connectivity.json`, by name.
 
     Raises:
         FileNotFoundError: There are no graphs.
@@ -167,10 +167,12 @@ def _make_scan(
 
 @cached_until_changed(4)
 def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Names of what there is at viewpoints, by scan and viewpoint: their region, and the things listed for it; empty without `regions.json`.
+    """Read region and objects of each viewpoint, by scan and viewpoint.
+
+    The result is empty without `regions.json`.
 
     Warns:
-        UserWarning: There is none, so that synthetic features are others than where there is one.
+        UserWarning: There is no `regions.json`; synthetic features then encode geometry alone.
 
     Raises:
         ValueError: The file is broken; the message names it and the record.
@@ -179,17 +181,19 @@ def read_regions(folder: Path) -> dict[str, dict[str, tuple[str, ...]]]:
         scans = read_json(find_file(folder, "regions.json"))
     except FileNotFoundError:
         warnings.warn(
-            f"no regions.json in {str(folder)!r}: synthetic features show geometry alone, which an agent that has learned with regions does not know",
+            f"no regions.json in {str(folder)!r}: synthetic features show geometry alone, "
+            "which an agent that has learned with regions does not know",
             stacklevel=2,
         )
         return {}
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for scan in _keys(scans):
-        regions, things = scans[scan]["region_panos"], scans[scan]["object_regions"]
+        regions = scans[scan]["region_panos"]
+        objects = scans[scan]["object_regions"]
         inside: dict[str, list[str]] = {region: [f"region {scan} {region}"] for region in _keys(regions)}
-        for thing in _keys(things):
-            for region in things[thing].items():
-                inside.setdefault(str(region.value), []).append(thing)
+        for name in _keys(objects):
+            for region in objects[name].items():
+                inside.setdefault(str(region.value), []).append(name)
         found[scan] = {
             each.text(): tuple(inside[region]) for region in _keys(regions) for each in regions[region].items()
         }
@@ -246,7 +250,7 @@ class Mp3dGraphWorld(GraphWorld):
         return self._number[id]
 
     def viewpoint_content(self, house: int) -> ViewpointContent:
-        """Regions, things and geometry; without `regions.json` geometry alone."""
+        """Regions, objects and geometry; without `regions.json` geometry alone."""
         scan = self.scans[house]
         names = read_regions(self.folder).get(scan.graph.name, {})
         return ViewpointContent(tuple(names.get(each, ()) for each in scan.graph.viewpoints), scan.visible, scan.height)
@@ -259,14 +263,14 @@ class Mp3dGraphWorld(GraphWorld):
 
 @cached_until_changed(8, _GRAPHS)
 def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
-    """R2R's instructions; the id of one is `PATH_INDEX`, such as "6939_2".
+    """Load R2R's instructions; an id is `PATH_INDEX`, such as "6939_2".
 
     Args:
-        folder: As `memenvs.data.find_vln_folder` gives it.
-        split: "train", "val_seen", "val_unseen" or "val_train_seen" (those 500 paths of train that `splits.json` lists).
+        folder: Result of `memenvs.data.find_vln_folder`.
+        split: "train", "val_seen", "val_unseen" or "val_train_seen" (500 paths of train, listed in `splits.json`).
 
     Raises:
-        FileNotFoundError: A file is not there; the message says what to get.
+        FileNotFoundError: A file is missing; the message lists what is needed.
         ValueError: Unknown split, or a file is broken; the message names file and record.
     """
     if split not in R2R_SPLITS:
@@ -303,16 +307,18 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
 
 @cached_until_changed(8, _GRAPHS)
 def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dGraphWorld:
-    """CVDN's instances of navigation from dialogue history (NDH); the id of one is its `inst_idx`.
+    """Load CVDN's instances of navigation from dialogue history (NDH).
+
+    An id is the `inst_idx` of the instance.
 
     Args:
-        folder: As `memenvs.data.find_vln_folder` gives it.
+        folder: Result of `memenvs.data.find_vln_folder`.
         split: "train", "val_seen" or "val_unseen".
         supervision: See `Dialogue.supervised_path`.
         history: See `Dialogue.text`.
 
     Raises:
-        FileNotFoundError: A file is not there; the message says what to get.
+        FileNotFoundError: A file is missing; the message lists what is needed.
         ValueError: Unknown split, or a file is broken; the message names file and record.
     """
     if split not in CVDN_SPLITS:
@@ -325,12 +331,15 @@ def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dG
 
 
 def r2r_training_texts(folder: Path) -> list[str]:
-    """The instructions of R2R's training split."""
+    """Instructions of R2R's training split."""
     return [text.text() for record in _r2r_records(folder, "train") for text in record["instructions"].items()]
 
 
 def cvdn_training_texts(folder: Path) -> list[str]:
-    """R2R's training instructions and the dialogues of CVDN's train or, where it is not there, of its val_seen, which are about the same houses."""
+    """R2R's training instructions and CVDN's training dialogues.
+
+    Without CVDN's train file its val_seen is used, which has the same houses.
+    """
     split = "val_seen" if _find(folder, _NDH.format("train")) is None else "train"
     turns = [
         turn["message"].text() for record in _cvdn_records(folder, split) for turn in record["dialog_history"].items()
@@ -347,7 +356,7 @@ def _cvdn_records(folder: Path, split: str) -> list[Field]:
 
 
 class _Houses:
-    """The scans that records are in, numbered in the order of their names."""
+    """Scans of the records, numbered in the order of their names."""
 
     def __init__(self, folder: Path, records: Sequence[Field]) -> None:
         known = read_scans(folder)

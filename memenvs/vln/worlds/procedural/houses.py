@@ -1,4 +1,4 @@
-"""Houses of the procedural world: floor plans with items, viewpoints, edges and descriptions."""
+"""Houses of the procedural world: floor plan, items, viewpoints and edges."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from memenvs.vln.graph import Graph, argmin_first
 
 #: Types of rooms. The room with the most doors is the hallway instead.
 ROOM_TYPES = (
-    "attic", "bathroom", "bedroom", "closet", "conservatory", "den", "dining room", "dressing room", "gym", "kitchen", "laundry",
-    "library", "living room", "lounge", "music room", "nursery", "office", "pantry", "playroom", "sauna", "studio", "study", "workshop",
+    "attic", "bathroom", "bedroom", "closet", "conservatory", "den", "dining room", "dressing room", "gym", "kitchen",
+    "laundry", "library", "living room", "lounge", "music room", "nursery", "office", "pantry", "playroom", "sauna",
+    "studio", "study", "workshop",
 )  # fmt: skip
 HALLWAY = "hallway"
 ITEMS = (
-    "aquarium", "armchair", "basket", "bench", "bicycle", "bookshelf", "bust", "cabinet", "candle", "carpet", "chair", "chest", "clock", "crib",
-    "curtain", "cushion", "desk", "dresser", "drum", "easel", "fan", "fireplace", "flag", "globe", "guitar", "harp", "heater", "kettle", "ladder",
-    "lamp", "map", "mirror", "painting", "piano", "plant", "printer", "radio", "rug", "safe", "scooter", "screen", "sculpture", "shelf", "sink",
-    "sofa", "statue", "stool", "stove", "suitcase", "table", "telescope", "toy", "trophy", "trunk", "tub", "umbrella", "vase", "wardrobe",
+    "aquarium", "armchair", "basket", "bench", "bicycle", "bookshelf", "bust", "cabinet", "candle", "carpet", "chair",
+    "chest", "clock", "crib", "curtain", "cushion", "desk", "dresser", "drum", "easel", "fan", "fireplace", "flag",
+    "globe", "guitar", "harp", "heater", "kettle", "ladder", "lamp", "map", "mirror", "painting", "piano", "plant",
+    "printer", "radio", "rug", "safe", "scooter", "screen", "sculpture", "shelf", "sink", "sofa", "statue", "stool",
+    "stove", "suitcase", "table", "telescope", "toy", "trophy", "trunk", "tub", "umbrella", "vase", "wardrobe",
 )  # fmt: skip
 COLOURS = ("black", "blue", "brown", "green", "grey", "orange", "pink", "purple", "red", "silver", "white", "yellow")
 
@@ -91,7 +93,7 @@ class ProceduralHouse:
 
     @cached_property
     def next_node(self) -> np.ndarray:
-        """int64, (V, V); [u, v]: the node after u on the shortest path to v; u itself where they are the same."""
+        """int64, (V, V); [u, v]: next node on the shortest path from u to v; u where v is u."""
         own = self.graph.candidates
         total = np.where(own.node[:, :, None] >= 0, own.length[:, :, None] + self.graph.distance[own.node], np.inf)
         least = total <= total.min(1, keepdims=True) + 1e-9

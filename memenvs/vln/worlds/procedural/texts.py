@@ -1,7 +1,7 @@
-"""Instructions of the procedural world: paths as clauses, a follower of clauses, and clauses as English.
+"""Instructions of the procedural world: clauses, their follower, their English.
 
-A clause gives a turn, a description of the next viewpoint, and a description of the viewpoint where going straight ends.
-A path is divided into clauses that the follower can execute; a path that it cannot execute is not used. So every
+A clause gives a turn, a description of the next viewpoint, and a description of the viewpoint where going straight
+ends. A path is divided into clauses that the follower can execute; a path that it cannot execute is not used. So every
 instruction can be followed by an agent that knows how much of it is done.
 """
 
@@ -152,42 +152,49 @@ def _common_moves(one: Sequence[int], other: Sequence[int]) -> int:
 
 _TURNS = {
     AHEAD: (
-        "go straight", "walk forward", "head straight ahead", "proceed ahead", "move forward", "advance", "keep walking", "stride on",
+        "go straight", "walk forward", "head straight ahead", "proceed ahead", "move forward", "advance",
+        "keep walking", "stride on",
     ),
     RIGHT: (
-        "turn right and go", "go right", "take a right", "make a right turn", "head to your right", "bear right", "veer right",
-        "swing right",
+        "turn right and go", "go right", "take a right", "make a right turn", "head to your right", "bear right",
+        "veer right", "swing right",
     ),
     BACK: (
-        "turn around and go", "go back", "turn back", "head back", "double back", "retrace your steps", "return", "reverse direction",
+        "turn around and go", "go back", "turn back", "head back", "double back", "retrace your steps", "return",
+        "reverse direction",
     ),
     LEFT: (
-        "turn left and go", "go left", "take a left", "make a left turn", "head to your left", "bear left", "veer left", "swing left",
+        "turn left and go", "go left", "take a left", "make a left turn", "head to your left", "bear left",
+        "veer left", "swing left",
     ),
 }  # fmt: skip
 _TO = ("to", "up to", "towards", "over to")
 _ON = (
-    "and keep on to", "and continue to", "and carry on until you reach", "and stay on course as far as", "and past it to",
-    "and beyond it to", "and follow that line through to", "and do not stop before",
+    "and keep on to", "and continue to", "and carry on until you reach", "and stay on course as far as",
+    "and past it to", "and beyond it to", "and follow that line through to", "and do not stop before",
 )  # fmt: skip
 _SPOTS = (
     "the {colour} {item} in the {room}", "the {room} with the {colour} {item}", "the {room} by the {colour} {item}",
-    "the {room} near the {colour} {item}", "the {room} beside the {colour} {item}", "the {colour} {item} inside the {room}",
+    "the {room} near the {colour} {item}", "the {room} beside the {colour} {item}",
+    "the {colour} {item} inside the {room}",
 )  # fmt: skip
 _DOORS = (
-    "the door between {one} and {other}", "the doorway from {one} to {other}", "the doorway that joins {one} and {other}",
-    "the opening between {one} and {other}", "the entrance that connects {one} and {other}", "the passage from {one} to {other}",
+    "the door between {one} and {other}", "the doorway from {one} to {other}",
+    "the doorway that joins {one} and {other}", "the opening between {one} and {other}",
+    "the entrance that connects {one} and {other}", "the passage from {one} to {other}",
 )  # fmt: skip
 _THEN = (
-    "then", "next", "after that", "once there", "from there", "now", "afterwards", "as soon as you arrive", "having done so",
-    "when you have passed it", "at this point", "following that",
+    "then", "next", "after that", "once there", "from there", "now", "afterwards", "as soon as you arrive",
+    "having done so", "when you have passed it", "at this point", "following that",
 )  # fmt: skip
 _ENDS = (
-    "Stop there.", "Wait there.", "That is the place to stop.", "You have arrived.", "Stop.", "Halt here.", "This is your goal.",
-    "Remain there.", "Finish here.",
+    "Stop there.", "Wait there.", "That is the place to stop.", "You have arrived.", "Stop.", "Halt here.",
+    "This is your goal.", "Remain there.", "Finish here.",
 )  # fmt: skip
 _QUESTIONS = (
-    "Where should I go?", "Which way now?", "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",  # word: ok
+    "Where should I go?",
+    "Which way now?",  # word: ok
+    "I am at {spot}. Where to?", "I do not see it. What next?", "Should I leave {spot}?",
     "I see {spot}. Is it near?", "Am I close?", "Can you help me?", "I am lost. How do I get there?",
 )  # fmt: skip
 _FOUND = (
@@ -243,8 +250,10 @@ def write_question(spot: Spot, rng: np.random.Generator) -> str:
 
 
 def write_answer(clauses: Sequence[Clause], target: str, rng: np.random.Generator, *, arrives: bool) -> str:
-    """Write the answer of an oracle; `arrives` is True if the target is at the end of the clauses."""
-    return f"{write_instruction(clauses, rng, ends=False)} {_pick(rng, _FOUND if arrives else _MORE).format(target=target)}"
+    """Write the answer of an oracle; `arrives`: the target is at the end of the clauses."""
+    instruction = write_instruction(clauses, rng, ends=False)
+    remark = _pick(rng, _FOUND if arrives else _MORE).format(target=target)
+    return f"{instruction} {remark}"
 
 
 def all_words() -> tuple[str, ...]:

@@ -132,9 +132,10 @@ class Tours(ProceduralGraphWorld):
         return self._path(house, self._slots[slot])[2]
 
     def repeated_moves(self, number: int) -> tuple[int, int]:
-        """Number of moves that the last leg repeats before it differs, and the decision where it differs.
+        """Number of moves that the last leg repeats, and the decision where it differs.
 
-        Decisions are counted from 0 along the path. The longest run counts, the first of equal ones; (0, 0) for one leg.
+        Decisions are counted from 0 along the path. The longest run counts, the first of equal ones; (0, 0) for one
+        leg.
         """
         house, slot = divmod(number // TEXTS, len(self._slots))
         *legs, last = self._path(house, self._slots[slot])[0]
@@ -198,7 +199,7 @@ def _join_legs(legs: Sequence[Path]) -> Path:
 
 
 def repeated_moves(before: Path, leg: Path) -> tuple[int, int]:
-    """Longest run of moves of a leg that the path before it has too, with a different move after it.
+    """Longest run of moves of a leg that the path before it has, then followed differently.
 
     Returns:
         Number of moves in the run, and the index of the node of the leg where the two differ. Of equally long runs the

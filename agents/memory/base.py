@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +48,9 @@ class StepInputs:
 
     def steps(self, begin: int, end: int) -> StepInputs:
         """Steps `begin` to `end` (exclusive) of every sequence."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        return StepInputs(*(None if value is None else value[:, begin:end] for value in values))
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        cut = {name: None if value is None else value[:, begin:end] for name, value in values.items()}
+        return StepInputs(**cut)
 
     def resets(self, reset_on: ResetOn) -> Tensor:
         """Steps before which a memory is emptied, bool (B, T)."""

@@ -16,7 +16,7 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.policies.acting import PolicyOutput
 from tests.agents.algorithms.q_worlds import Cue, Ring, copies, q_learner
 from tests.agents.learners import MEMORIES, darkroom, weights
-from tests.agents.memory.test_poses import Walk
+from tests.agents.memory.test_poses import RandomPoses
 
 
 def test_exploration() -> None:
@@ -98,7 +98,7 @@ def test_the_replay_buffer_stores_all_poses_of_an_episode(frozen: bool) -> None:
     """Also the pose of the last observation; of six episodes the last two replace the first two."""
     shown: list[list[np.ndarray]] = []
 
-    class Watched(Walk):
+    class Watched(RandomPoses):
         def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
             shown.append([])
             return super().reset(**kwargs)
@@ -153,7 +153,7 @@ def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     heads = {"heads": 2} if memory.startswith("smt") else {}
     for stage in STAGES:
         policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | stage
-        model = q_learner(copies(Walk), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
+        model = q_learner(copies(RandomPoses), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
         shake(model)
         model.learn(4 * 11 * 5)
         assert model._n_updates == 9

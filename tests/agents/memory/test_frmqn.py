@@ -1,4 +1,4 @@
-"""FRMQN and cut gradients against loops written out."""
+"""FRMQN and truncated gradients against loops written out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ B, T, D, DIM = 2, 14, 5, 6
 
 
 def make(name: str = "frmqn", **kwargs: Any) -> Memory:
-    """A small memory in float64 that reads something, other than when learning begins."""
+    """A small memory in float64 with random read weights, which start at zero otherwise."""
     torch.manual_seed(0)
     memory = make_memory(name, D, **({"dim": DIM} if name == "frmqn" else {"hidden_dim": DIM}), **kwargs).double()
     if isinstance(memory, FRMQNMemory):
@@ -77,7 +77,7 @@ def test_frmqn_begins_as_an_lstm() -> None:
     assert isinstance(memory, FRMQNMemory)
     network, cell = nn.LSTM(DIM, DIM, batch_first=True), memory.network
     with torch.no_grad():
-        network.weight_ih_l0.copy_(cell.weight_ih[:, :DIM])  # of psi; the rest hears what was read
+        network.weight_ih_l0.copy_(cell.weight_ih[:, :DIM])  # of psi; the rest is of read vectors
         network.weight_hh_l0.copy_(cell.weight_hh)
         network.bias_ih_l0.copy_(cell.bias_ih)
         network.bias_hh_l0.copy_(cell.bias_hh)
@@ -88,15 +88,19 @@ def test_frmqn_begins_as_an_lstm() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("bptt", [None, 1, 5])
-@pytest.mark.parametrize("capacity", [1, 4, 100])
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_the_compiled_sequence_is_the_loop(capacity: int, bptt: int | None, goes_on: bool) -> None:
-    """In float32 on a CPU a sequence is one function; in float64 it goes step by step."""
-    loop, x = make(capacity=capacity, bptt=bptt), inputs()
-    compiled = make(capacity=capacity, bptt=bptt).float()
+def test_the_kernel_equals_the_plain_steps(goes_on: bool) -> None:
+    """Float32 on a CPU takes the kernel; float64 runs step by step in autograd."""
+    for capacity in (1, 4, 100):
+        for bptt in (None, 1, 5):
+            check_kernel(capacity, bptt, goes_on)
+
+
+def check_kernel(capacity: int, bptt: int | None, goes_on: bool) -> None:
+    plain, x = make(capacity=capacity, bptt=bptt), inputs()
+    kernel = make(capacity=capacity, bptt=bptt).float()
     found = []
-    for memory in (loop, compiled):
+    for memory in (plain, kernel):
         embedding = x.embedding.to(memory.fusion.weight.dtype).requires_grad_()
         state, starts = None, x.trial_start
         if goes_on:
@@ -113,9 +117,13 @@ def test_the_compiled_sequence_is_the_loop(capacity: int, bptt: int | None, goes
 @pytest.mark.parametrize(
     ("name", "kwargs"), [("lstm", {}), ("gru", {"layers": 2}), ("frmqn", {"capacity": 1})], ids=str
 )
-@pytest.mark.parametrize("bptt", [1, 4, T])
-def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any], bptt: int) -> None:
-    """A feature hears of the steps of its stretch alone; FRMQN reads one step more, which is no recurrence."""
+def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any]) -> None:
+    """Features depend on the steps since the last cut; FRMQN reads one step more, which is no recurrence."""
+    for bptt in (1, 4, T):
+        check_bptt(name, kwargs, bptt)
+
+
+def check_bptt(name: str, kwargs: dict[str, Any], bptt: int) -> None:
     memory, x = make(name, bptt=bptt, **kwargs), inputs()
     x.embedding.requires_grad_()
     features, _ = memory(x)
@@ -125,6 +133,6 @@ def test_gradients_stop_every_n_steps(name: str, kwargs: dict[str, Any], bptt: i
         (gradient,) = torch.autograd.grad(features[0, t].sum(), x.embedding, retain_graph=True)
         reached = gradient[0].abs().sum(-1).nonzero()[:, 0].tolist()
         begin = t // bptt * bptt
-        if name == "frmqn":  # at the first step of a stretch it reads what the step before put into the memory
+        if name == "frmqn":  # after a cut it still reads what the step before put into the memory
             begin = max(0, begin - 1)
         assert reached == list(range(begin, t + 1))

@@ -1,9 +1,10 @@
-"""What every registered memory must do."""
+"""The contract that every registered memory meets."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -40,41 +41,57 @@ SMALL = {
     "sat-pm-ph": {**SMALL_READER, "n_places": 3, "chunk": 4, "top_k": 9},
     "dnc": {"hidden_dim": 6, "cells": 5, "cell_dim": 4, "read_heads": 2},
 }
-VARIANTS = [
-    *[(name, {}) for name in MEMORIES],
-    ("lstm", {"reset_on": "episode"}),
-    ("relic", {"inter_episode": False}),
-    *[("relic", {"sink": sink}) for sink in ("none", "token", "k0v0", "kv0", "k0v")],
-    ("trxl", {"memory_length": 2 * T, "layers": 1}),
-    ("lstm", {"bptt": 4}),
-    ("smt", {"capacity": 1}),
-    ("smt", {"capacity": 6, "time": "sinusoidal", "tau": 1.0, "reset_on": "episode"}),
-    ("smt", {"encoder": False, "time": "none", "tau": 1.0}),
-    ("smt", {"encoder": False, "capacity": 6, "rectified": True}),
-    ("smt", {"rectified": True}),
-    ("smt-factorized", {"capacity": 6}),
-    ("smt-factorized", {"centres": "window"}),
-    ("smt-factorized", {"centres": "static"}),
-    ("smt-factorized", {"rectified": True, "reset_on": "episode"}),
-    ("smt-causal", {"capacity": 6, "layers": 3}),
-    ("smt-causal", {"reset_on": "episode"}),
-    ("sm-pooling", {"capacity": 6}),
-    ("frmqn", {"capacity": 1, "reset_on": "episode"}),
-    ("frmqn", {"capacity": 6, "bptt": 4}),
-    ("t-fifo", {"capacity": 1}),
-    ("t-fifo", {"time_index": "age", "query_codes": False, "reset_on": "episode"}),
-    ("t-fifo", {"time_index": "slot", "capacity": 5}),
-    ("t-fifo+a", {"time_index": "mod32", "capacity": 6}),
-    *[("sat-fifo", {"capacity": 5, "strategy": strategy}) for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota")],
-    ("sat-fifo", {"capacity": 6, "strategy": "mvfo", "time_index": "slot", "place_code": "learned1d"}),
-    ("sat-fifo", {"n_places": 6, "columns": 3, "place_code": "sine2d", "query_codes": False}),
-    ("sat-fifo-th", {"capacity": 9, "strategy": "lvfo", "top_k": 2}),
-    ("sat-fifo-th", {"capacity": 7, "strategy": "lifo", "top_k": 2, "time_index": "age"}),
-    ("sat-pm", {"capacity": 7, "n_places": 6, "columns": 3, "place_code": "learned2d"}),
-    ("sat-pm-ph", {"capacity": 10, "top_k": 2, "reset_on": "episode"}),
-    ("sat-pm-ph", {"capacity": 8, "strategy": "mvfo", "chunk": 2, "top_k": 3}),
-    ("dnc", {"links": False, "checkpoint": 8, "reset_on": "episode"}),
-]
+#: Settings under which each memory meets the contract, besides those of `SMALL`.
+VARIANTS: dict[str, list[dict]] = {
+    "none": [{}],
+    "gru": [{}],
+    "lstm": [{}, {"reset_on": "episode"}, {"bptt": 4}],
+    "relic": [{}, {"inter_episode": False}, *({"sink": sink} for sink in ("none", "token", "k0v0", "kv0", "k0v"))],
+    "trxl": [{}, {"memory_length": 2 * T, "layers": 1}],
+    "smt": [
+        {},
+        {"capacity": 1},
+        {"capacity": 6, "time": "sinusoidal", "tau": 1.0, "reset_on": "episode"},
+        {"encoder": False, "time": "none", "tau": 1.0},
+        {"encoder": False, "capacity": 6, "rectified": True},
+        {"rectified": True},
+    ],
+    "smt-factorized": [
+        {},
+        {"capacity": 6},
+        {"centres": "window"},
+        {"centres": "static"},
+        {"rectified": True, "reset_on": "episode"},
+    ],
+    "smt-causal": [{}, {"capacity": 6, "layers": 3}, {"reset_on": "episode"}],
+    "sm-pooling": [{}, {"capacity": 6}],
+    "frmqn": [{}, {"capacity": 1, "reset_on": "episode"}, {"capacity": 6, "bptt": 4}],
+    "t-fifo": [
+        {},
+        {"capacity": 1},
+        {"time_index": "age", "query_codes": False, "reset_on": "episode"},
+        {"time_index": "slot", "capacity": 5},
+    ],
+    "t-fifo+a": [{}, {"time_index": "mod32", "capacity": 6}],
+    "sat-fifo": [
+        {},
+        *({"capacity": 5, "strategy": strategy} for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota")),
+        {"capacity": 6, "strategy": "mvfo", "time_index": "slot", "place_code": "learned1d"},
+        {"n_places": 6, "columns": 3, "place_code": "sine2d", "query_codes": False},
+    ],
+    "sat-fifo-th": [
+        {},
+        {"capacity": 9, "strategy": "lvfo", "top_k": 2},
+        {"capacity": 7, "strategy": "lifo", "top_k": 2, "time_index": "age"},
+    ],
+    "sat-pm": [{}, {"capacity": 7, "n_places": 6, "columns": 3, "place_code": "learned2d"}],
+    "sat-pm-ph": [
+        {},
+        {"capacity": 10, "top_k": 2, "reset_on": "episode"},
+        {"capacity": 8, "strategy": "mvfo", "chunk": 2, "top_k": 3},
+    ],
+    "dnc": [{}, {"links": False, "checkpoint": 8, "reset_on": "episode"}],
+}
 STARTS = {
     "one trial": ({0}, {0}),
     "episodes": ({0, 5, 6, 14}, {0}),
@@ -82,6 +99,10 @@ STARTS = {
     "trials of single steps": ({0, 1, 2, 3, 22}, {0, 1, 2, 22}),
     "goes on": ({7}, set()),
 }
+
+
+MIXED = (["one trial", "trials", "goes on"], ["episodes", "trials of single steps", "trials"])
+ALL_STARTS = (*STARTS, *MIXED)
 
 
 def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
@@ -94,18 +115,26 @@ def make(name: str, seed: int = 0, **kwargs: object) -> Memory:
     return memory
 
 
+def variants(name: str) -> Iterator[tuple[dict, Memory]]:
+    """Each variant of a memory, with its settings."""
+    for kwargs in VARIANTS[name]:
+        yield kwargs, make(name, **kwargs)
+
+
 def inputs(starts: str | list[str], seed: int = 1) -> StepInputs:
+    """T random steps of B sequences; the starts of all, or of each."""
     generator = torch.Generator().manual_seed(seed)
     episode, trial = torch.zeros(B, T, dtype=torch.bool), torch.zeros(B, T, dtype=torch.bool)
     for row, name in enumerate([starts] * B if isinstance(starts, str) else starts):
-        for flags, where in zip((episode, trial), STARTS[name], strict=True):
-            flags[row, list(where)] = True
+        for flags, steps in zip((episode, trial), STARTS[name], strict=True):
+            flags[row, list(steps)] = True
     embedding, pose = (torch.randn(B, T, width, generator=generator, dtype=torch.float64) for width in (D, 3))
     place, move = (torch.randint(high, (B, T), generator=generator) for high in (3, 5))
     return StepInputs(embedding, episode, trial, 3.0 * pose, place, move)
 
 
 def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, State]:
+    """Features and final state of T calls of `step`."""
     features = []
     for t in range(x.embedding.shape[1]):
         feature, state = memory.step(x.steps(t, t + 1), state)
@@ -113,96 +142,98 @@ def one_by_one(memory: Memory, x: StepInputs, state: State) -> tuple[Tensor, Sta
     return torch.stack(features, dim=1), state
 
 
-ALL_STARTS = [*STARTS, ["one trial", "trials", "goes on"], ["episodes", "trials of single steps", "trials"]]
+def assert_close(got: Tensor, expected: Tensor, atol: float, *case: object) -> None:
+    """Compare; a failure names the case."""
+    torch.testing.assert_close(got, expected, atol=atol, rtol=0, msg=lambda message: f"{case}: {message}")
 
 
-@pytest.mark.parametrize("starts", ALL_STARTS, ids=str)
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
-def test_steps_equal_the_sequence(name: str, kwargs: dict, starts: str | list[str]) -> None:
-    memory, x = make(name, **kwargs), inputs(starts)
+def check_sequence(memory: Memory, x: StepInputs, expected: Tensor, *case: object) -> None:
+    """All steps at once, and the last ones of them, give the features of single steps."""
     with torch.no_grad():
-        expected, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=2))
-        assert expected.shape == (B, T, memory.output_dim)
-        whole, _ = memory(x, None)
-        torch.testing.assert_close(whole, expected, atol=1e-6, rtol=0)
-        for last in (1, 7, T):
-            part, _ = memory(x, None, last=last)
-            torch.testing.assert_close(part, expected[:, T - last :], atol=1e-6, rtol=0)
+        for last in (None, 1, 7, T):
+            got, _ = memory(x, None, last=last)
+            assert_close(got, expected[:, T - (last or T) :], 1e-6, *case, last)
 
 
-@pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("starts", ALL_STARTS, ids=str)
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
-def test_chunks_equal_the_sequence(name: str, kwargs: dict, starts: str | list[str], gradient: bool) -> None:
-    memory, x = make(name, **kwargs), inputs(starts)
-    expected, _ = one_by_one(memory, x, memory.initial_state(B))
+def check_chunks(memory: Memory, x: StepInputs, expected: Tensor, *case: object) -> None:
+    """Chunks after a state give the features of single steps, and acting goes on where learning stopped."""
     state: State | None = memory.initial_state(B, max_steps=3)
-    with torch.set_grad_enabled(gradient):
-        parts = []
-        for begin, end in ((0, 4), (4, 5), (5, 15), (15, 20)):
-            part, state = memory(x.steps(begin, end), state)
-            parts.append(part)
-        part, state = memory(x.steps(20, 22), state, last=1)
-        assert state is not None
-        tail, _ = one_by_one(memory, x.steps(22, T), state)  # acting goes on where learning stopped
+    parts = []
+    for begin, end in ((0, 4), (4, 5), (5, 15), (15, 20)):
+        part, state = memory(x.steps(begin, end), state)
+        parts.append(part)
+    part, state = memory(x.steps(20, 22), state, last=1)
+    assert state is not None
+    tail, _ = one_by_one(memory, x.steps(22, T), state)
     got = torch.cat([*parts, part, tail], dim=1)
-    torch.testing.assert_close(got, torch.cat([expected[:, :20], expected[:, 21:]], dim=1), atol=1e-6, rtol=0)
+    assert_close(got, torch.cat([expected[:, :20], expected[:, 21:]], dim=1), 1e-6, *case)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
-def test_no_step_sees_the_future(name: str, kwargs: dict) -> None:
-    memory = make(name, **kwargs)
-
-    def features(x: StepInputs) -> Tensor:
-        if hasattr(memory, "generator"):
-            memory.generator = torch.Generator().manual_seed(3)
-        return memory(x, None)[0]
-
-    for starts in ALL_STARTS:
-        x = inputs(starts)
-        for training in (False, True):
-            memory.train(training)
-            whole = features(x)
-            for j in (1, 9, 22):
-                changed = copy.deepcopy(x)
-                changed.embedding[:, j] += 1
-                other = features(changed)
-                torch.testing.assert_close(whole[:, :j], other[:, :j], atol=0, rtol=0)
-                assert name == "relic" or not torch.equal(whole[:, j], other[:, j])
+@pytest.mark.parametrize("name", MEMORIES)
+def test_steps_chunks_and_the_sequence_are_equal(name: str) -> None:
+    for kwargs, memory in variants(name):
+        for starts in ALL_STARTS:
+            x = inputs(starts)
+            with torch.no_grad():
+                expected, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=2))
+            assert expected.shape == (B, T, memory.output_dim)
+            check_sequence(memory, x, expected, kwargs, starts)
+            for gradient in (False, True):
+                with torch.set_grad_enabled(gradient):
+                    check_chunks(memory, x, expected, kwargs, starts, gradient)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
-def test_a_start_in_mid_sequence_equals_a_fresh_one(name: str, kwargs: dict) -> None:
-    memory, x = make(name, **kwargs), inputs("trials")
-    whole, _ = memory(x, None)
-    for begin, end in ((9, 20), (20, T)):
-        fresh, _ = memory(x.steps(begin, end), None)
-        torch.testing.assert_close(whole[:, begin:end], fresh, atol=1e-12, rtol=0)
-        used = one_by_one(memory, x.steps(0, begin), memory.initial_state(B))[1]
-        again, _ = one_by_one(memory, x.steps(begin, end), used)
-        torch.testing.assert_close(again, fresh, atol=1e-12, rtol=0)
+@pytest.mark.parametrize("name", MEMORIES)
+def test_no_step_depends_on_the_future(name: str) -> None:
+    for kwargs, memory in variants(name):
+
+        def features(x: StepInputs, memory: Memory = memory) -> Tensor:
+            if hasattr(memory, "generator"):
+                memory.generator = torch.Generator().manual_seed(3)
+            return memory(x, None)[0]
+
+        for starts in ("one trial", *MIXED):
+            x = inputs(starts)
+            for training in (False, True):
+                memory.train(training)
+                whole = features(x)
+                for j in (1, 9, 22):
+                    changed = copy.deepcopy(x)
+                    changed.embedding[:, j] += 1
+                    other = features(changed)
+                    assert_close(whole[:, :j], other[:, :j], 0, kwargs, starts, training, j)
+                    assert name == "relic" or not torch.equal(whole[:, j], other[:, j])
 
 
-REACHING = [
-    (name, kwargs)
-    for name, kwargs in VARIANTS
-    if name not in ("none", "sm-pooling") and "capacity" not in kwargs and "bptt" not in kwargs
-]
+@pytest.mark.parametrize("name", MEMORIES)
+def test_a_start_in_mid_sequence_equals_a_fresh_one(name: str) -> None:
+    x = inputs("trials")
+    for kwargs, memory in variants(name):
+        whole, _ = memory(x, None)
+        for begin, end in ((9, 20), (20, T)):
+            fresh, _ = memory(x.steps(begin, end), None)
+            assert_close(whole[:, begin:end], fresh, 1e-12, kwargs, begin)
+            used = one_by_one(memory, x.steps(0, begin), memory.initial_state(B))[1]
+            again, _ = one_by_one(memory, x.steps(begin, end), used)
+            assert_close(again, fresh, 1e-12, kwargs, begin)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), REACHING, ids=str)
-def test_gradient_reaches_the_oldest_step_that_counts(name: str, kwargs: dict) -> None:
-    memory, x = make(name, **kwargs), inputs(["one trial", "trials", "episodes"])
-    x.embedding.requires_grad_()
-    features, _ = memory(x, None, last=1)
-    features.sum().backward()
-    reached = (x.embedding.grad.abs().sum(-1) > 0).int().argmax(1).tolist()
-    by_episode = kwargs.get("reset_on") == "episode" or kwargs.get("inter_episode") is False
-    assert reached == ([0, 20, 14] if by_episode else [0, 20, 0])
+@pytest.mark.parametrize("name", [name for name in MEMORIES if name not in ("none", "sm-pooling")])
+def test_gradient_reaches_the_oldest_step_that_counts(name: str) -> None:
+    for kwargs, memory in variants(name):
+        if "capacity" in kwargs or "bptt" in kwargs:
+            continue
+        x = inputs(["one trial", "trials", "episodes"])
+        x.embedding.requires_grad_()
+        features, _ = memory(x, None, last=1)
+        features.sum().backward()
+        reached = (x.embedding.grad.abs().sum(-1) > 0).int().argmax(1).tolist()
+        by_episode = kwargs.get("reset_on") == "episode" or kwargs.get("inter_episode") is False
+        assert reached == ([0, 20, 14] if by_episode else [0, 20, 0]), kwargs
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_rows_of_a_state_stand_alone(name: str) -> None:
+@pytest.mark.parametrize("name", MEMORIES)
+def test_rows_of_a_state_are_independent(name: str) -> None:
     memory, x = make(name), inputs(["one trial", "trials", "goes on"])
     expected, _ = one_by_one(memory, x, memory.initial_state(B))
     _, state = one_by_one(memory, x.steps(0, 11), memory.initial_state(B))
@@ -211,23 +242,23 @@ def test_rows_of_a_state_stand_alone(name: str) -> None:
     later = x.steps(11, T)
     later = StepInputs(**{each.name: getattr(later, each.name)[order] for each in dataclasses.fields(later)})
     got, _ = one_by_one(memory, later, state)
-    torch.testing.assert_close(got, expected[order, 11:], atol=1e-12, rtol=0)
+    assert_close(got, expected[order, 11:], 1e-12)
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_chosen_steps_equal_the_sequence(name: str) -> None:
+@pytest.mark.parametrize("name", MEMORIES)
+def test_decisions_equal_the_sequence(name: str) -> None:
     memory, x = make(name), inputs(["one trial", "trials", "episodes"])
     x.embedding.requires_grad_()
     at = torch.tensor([[22, 0, 7, 7], [8, 9, 22, 1], [14, 13, 5, 2]])
     whole, _ = memory(x, None)
     got = memory.decide(x, at)
     expected = torch.stack([whole[row, at[row]] for row in range(B)])
-    torch.testing.assert_close(got, expected, atol=1e-9, rtol=0)
+    assert_close(got, expected, 1e-9)
     weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)
     leaves = [x.embedding, *memory.parameters()]
     gradients = [torch.autograd.grad((each * weight).sum(), leaves, materialize_grads=True) for each in (got, expected)]
     for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
+        assert_close(one, other, 1e-9)
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm"])

@@ -1,4 +1,4 @@
-"""How places and moves get from an environment to a memory that asks for them."""
+"""Places and actions on their path from an environment to a memory that requires them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 
 
 class Rooms(gym.Env):
-    """Random rooms, moves and ranges; episodes of 11 steps."""
+    """Random rooms, actions and ranges; episodes of 11 steps."""
 
     observation_space = SEEN
     action_space = spaces.Discrete(3)
@@ -54,7 +54,7 @@ def policy(space: spaces.Space, memory: str) -> MemoryPolicy:
     return MemoryPolicy(space, spaces.Discrete(3), lambda _: 1e-3, memory=memory, memory_kwargs=kwargs)
 
 
-def test_a_memory_gets_what_it_asks_for_and_the_features_the_rest() -> None:
+def test_a_memory_gets_its_required_inputs_and_the_features_the_rest() -> None:
     seen = {"range": torch.rand(2, 4), "place": torch.tensor([2, 0]), "move": torch.tensor([4, 1])}
     for memory, key, width in (("sat-fifo", "place", 4 + 5), ("t-fifo+a", "move", 4 + 3)):
         made = policy(SEEN, memory)
@@ -75,15 +75,15 @@ def test_what_is_missing_is_named() -> None:
         policy(spaces.Dict({"place": SEEN["place"]}), "sat-fifo")
 
 
-@pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_learning_sees_the_places_of_acting(memory: str, frozen: bool) -> None:
-    model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([Rooms] * 2),
-        policy_kwargs={"memory": memory, "memory_kwargs": MEMORIES[memory], "freeze_features": frozen},
-        n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad="detach",
-    )  # fmt: skip
-    check_segments(model)
+def test_learning_uses_the_places_of_acting(memory: str) -> None:
+    for frozen in (False, True):
+        model = PartialUpdatePPO(
+            "MemoryPolicy", DummyVecEnv([Rooms] * 2),
+            policy_kwargs={"memory": memory, "memory_kwargs": MEMORIES[memory], "freeze_features": frozen},
+            n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad="detach",
+        )  # fmt: skip
+        check_segments(model)
 
 
 def test_a_memory_has_as_many_places_as_the_observation_space() -> None:
@@ -119,7 +119,7 @@ def test_a_bounded_memory_goes_on_from_rollout_to_rollout() -> None:
     check_rollouts(model)
 
 
-def test_q_learning_sees_the_places_of_acting() -> None:
+def test_q_learning_uses_the_places_of_acting() -> None:
     model = EpisodeDQN(
         "MemoryPolicy", DummyVecEnv([Rooms] * 2),
         policy_kwargs={"memory": "sat-pm-ph", "memory_kwargs": MEMORIES["sat-pm-ph"]},

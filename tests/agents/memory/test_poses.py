@@ -1,4 +1,4 @@
-"""How poses get from an observation to a memory that asks for them, and past the features extractor."""
+"""Poses on their path from an observation to a memory, past the features extractor."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_observations_without_a_pose_are_named() -> None:
         made.step(observations(2)["range"], made.initial_state(2), yes, yes)
 
 
-class Walk(gym.Env):
+class RandomPoses(gym.Env):
     """Random poses and ranges; episodes of 11 steps."""
 
     observation_space = SEEN
@@ -146,9 +146,9 @@ class Walk(gym.Env):
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_learning_sees_the_poses_of_acting(frozen: bool) -> None:
+def test_learning_uses_the_poses_of_acting(frozen: bool) -> None:
     model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": "odometer", "freeze_features": frozen},
+        "MemoryPolicy", DummyVecEnv([RandomPoses] * 2), policy_kwargs={"memory": "odometer", "freeze_features": frozen},
         n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu",
     )  # fmt: skip
     _, callback = model._setup_learn(24)
@@ -177,7 +177,7 @@ def test_activation() -> None:
         policy(activation="rleu")
 
 
-SEEING: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "smt": {"dim": 8, "heads": 2, "capacity": 4},
     "smt-factorized": {"dim": 8, "heads": 2, "n_centres": 3},
     "smt-causal": {"dim": 8, "heads": 2, "capacity": 4},
@@ -186,35 +186,38 @@ SEEING: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("prefix_grad", ["full", "detach", "window"])
-@pytest.mark.parametrize("memory", SEEING)
-def test_scene_memories_learn_with_ppo(memory: str, prefix_grad: str) -> None:
-    model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
-        n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad=prefix_grad, prefix_window=8,
-    )  # fmt: skip
-    check_segments(model)
+@pytest.mark.parametrize("memory", SETTINGS)
+def test_scene_memories_learn_with_ppo(memory: str) -> None:
+    for prefix_grad in ("full", "detach", "window"):
+        model = PartialUpdatePPO(
+            "MemoryPolicy", DummyVecEnv([RandomPoses] * 2),
+            policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory]},
+            n_steps=24, n_updates=3, batch_size=2, n_epochs=1, seed=0, device="cpu", prefix_grad=prefix_grad,
+            prefix_window=8,
+        )  # fmt: skip
+        check_segments(model)
 
 
-@pytest.mark.parametrize("memory", SEEING)
+@pytest.mark.parametrize("memory", SETTINGS)
 def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
     model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory]},
+        "MemoryPolicy", DummyVecEnv([RandomPoses] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory]},
         n_steps=7, n_updates=1, batch_size=2, n_epochs=1, seed=0, device="cpu", learning_rate=1e-9,
         reset_each_rollout=False,
     )  # fmt: skip
     check_rollouts(model)
 
 
-@pytest.mark.parametrize("memory", SEEING)
+@pytest.mark.parametrize("memory", SETTINGS)
 def test_scene_memories_in_bfloat16(memory: str) -> None:
-    """Features differ by no more than what 8 bits of precision leave open, and learning goes on."""
+    """Features differ by no more than 8 bits of precision allow, and learning goes on."""
     # rounding may make another element the farthest one, which is no small difference
     centres = {"centres": "window"} if memory == "smt-factorized" else {}
     values = []
     for precision in ("float32", "bfloat16"):
         model = PartialUpdatePPO(
-            "MemoryPolicy", DummyVecEnv([Walk] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SEEING[memory] | centres},
+            "MemoryPolicy", DummyVecEnv([RandomPoses] * 2),
+            policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory] | centres},
             n_steps=12, n_updates=2, batch_size=2, n_epochs=1, seed=0, device="cpu", precision=precision,
         )  # fmt: skip
         _, callback = model._setup_learn(24)

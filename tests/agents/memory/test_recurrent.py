@@ -11,14 +11,17 @@ from memenvs.agents.memory.recurrent import RecurrentMemory
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("chance", [0.05, 0.5, 1.0])
-def test_forgetting_steps_equal_pieces(
-    chance: float, layers: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gate_steps_equal_packed_pieces(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    for layers in (1, 2):
+        for probability in (0.05, 0.5, 1.0):
+            with monkeypatch.context() as patch:
+                check_gate_steps(probability, layers, dtype, patch)
+
+
+def check_gate_steps(probability: float, layers: int, dtype: torch.dtype, patch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     memory = make_memory("lstm", 3, hidden_dim=5, layers=layers).to(dtype)
-    starts = torch.rand(4, 31, generator=generator) < chance
+    starts = torch.rand(4, 31, generator=generator) < probability
     starts[0] = False  # goes on without a reset
     embedding = torch.randn(4, 31, 3, generator=generator, dtype=dtype)
     past = {key: torch.randn(4, layers, 5, generator=generator, dtype=dtype) for key in ("hidden", "cell")}
@@ -34,7 +37,7 @@ def test_forgetting_steps_equal_pieces(
         gradients = torch.autograd.grad(total, [*leaves, *memory.parameters()])
         return [features, *after.values(), *gradients]
 
-    compiled = run()
-    monkeypatch.setattr(type(memory), "_run_pieces", RecurrentMemory._run_pieces)
-    for got, expected in zip(compiled, run(), strict=True):
+    got_all = run()
+    patch.setattr(type(memory), "_run_pieces", RecurrentMemory._run_pieces)
+    for got, expected in zip(got_all, run(), strict=True):
         torch.testing.assert_close(got, expected, atol=1e-4 if dtype is torch.float32 else 1e-11, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""The memories that see all steps from the present pose, against a plain loop over decisions."""
+"""Scene memories against a plain loop over decisions."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory, embed_a
 from memenvs.agents.memory.smt import AttentionBlock, FactorizedMemory, PoolingMemory, SMTMemory, farthest_points
 
 B, T, D = 2, 17, 6
-VARIANTS = [
-    ("smt", {}),
-    ("smt", {"capacity": 5, "tau": (1.0, 10.0, 100.0)}),
-    ("smt", {"time": "sinusoidal"}),
-    ("smt", {"time": "none", "rectified": True}),
-    ("smt", {"encoder": False, "capacity": 9}),
-    ("smt", {"encoder": False, "rectified": True}),
-    ("smt-factorized", {"n_centres": 3}),
-    ("smt-factorized", {"n_centres": 3, "capacity": 7, "rectified": True}),
-    ("smt-factorized", {"n_centres": T}),
-    ("smt-factorized", {"n_centres": 3, "centres": "window"}),
-    ("smt-factorized", {"n_centres": 3, "centres": "static"}),
-    ("sm-pooling", {"capacity": 6}),
-]
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "smt": [
+        {},
+        {"capacity": 5, "tau": (1.0, 10.0, 100.0)},
+        {"time": "sinusoidal"},
+        {"time": "none", "rectified": True},
+        {"encoder": False, "capacity": 9},
+        {"encoder": False, "rectified": True},
+    ],
+    "smt-factorized": [
+        {"n_centres": 3},
+        {"n_centres": 3, "capacity": 7, "rectified": True},
+        {"n_centres": T},
+        {"n_centres": 3, "centres": "window"},
+        {"n_centres": 3, "centres": "static"},
+    ],
+    "sm-pooling": [{"capacity": 6}],
+}
 
 
 def make(name: str, dtype: torch.dtype = torch.float64, **kwargs: Any) -> Memory:
@@ -53,13 +57,13 @@ def inputs(dtype: torch.dtype = torch.float64, steps: int = T, batch: int = B) -
 def plain_block(block: AttentionBlock, x: Tensor, y: Tensor) -> Tensor:
     """AttentionBlock(X, Y) for X, (T, D), and Y, (L, D), with torch's own attention."""
     dim = x.shape[-1]
-    heard, _ = nn.functional.multi_head_attention_forward(
+    attended, _ = nn.functional.multi_head_attention_forward(
         x[:, None], y[:, None], y[:, None], dim, block.heads, None, None, None, None, False, 0.0, block.mix.weight, None,
         use_separate_proj_weight=True, q_proj_weight=block.query.weight, k_proj_weight=block.key.weight,
         v_proj_weight=block.value.weight,
     )  # fmt: skip
     first = block.attention_norm
-    h = nn.functional.layer_norm(heard[:, 0] + x, (dim,), first.weight, first.bias)
+    h = nn.functional.layer_norm(attended[:, 0] + x, (dim,), first.weight, first.bias)
     return nn.functional.layer_norm(block.fc(h).relu() + h, (dim,), block.norm.weight, block.norm.bias)
 
 
@@ -78,7 +82,7 @@ def plain_centres(psi: Tensor, config: Any, memory: FactorizedMemory) -> Tensor:
 
 
 def plain_decision(memory: SceneMemory, x: StepInputs, row: int, t: int) -> Tensor:
-    """The features of one step, each element embedded anew."""
+    """Features of one step, each element embedded anew."""
     config = memory.config
     assert x.pose is not None
     begin = max(s for s in range(t + 1) if x.trial_start[row, s] or s == 0)
@@ -98,8 +102,8 @@ def plain_decision(memory: SceneMemory, x: StepInputs, row: int, t: int) -> Tens
             angles = [(t - i) / 10_000 ** (k / 8) for k in range(8)]
             view += [math.sin(a) for a in angles] + [math.cos(a) for a in angles]
         views.append(view)
-    seen = memory.pose(torch.tensor(views, dtype=x.pose.dtype))
-    psi = memory.fusion(torch.cat([x.embedding[row, list(steps)], seen], -1))
+    poses = memory.pose(torch.tensor(views, dtype=x.pose.dtype))
+    psi = memory.fusion(torch.cat([x.embedding[row, list(steps)], poses], -1))
     if config.rectified:
         psi = psi.relu()
     if isinstance(memory, PoolingMemory):
@@ -113,31 +117,35 @@ def plain_decision(memory: SceneMemory, x: StepInputs, row: int, t: int) -> Tens
     return plain_block(memory.decoder, psi[-1:], encoded)[0]
 
 
-@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=str)
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
-def test_decisions_equal_a_plain_loop(name: str, kwargs: dict[str, Any], dtype: torch.dtype, atol: float) -> None:
-    """What acts keeps static parts and folds poses in; the loop embeds, projects and attends from the start."""
-    memory, x = make(name, dtype, **kwargs), inputs(dtype)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_decisions_equal_a_plain_loop(name: str) -> None:
+    """Acting keeps static parts and adds poses; the loop embeds, projects and attends from the start."""
+    for kwargs in VARIANTS[name]:
+        for dtype, atol in ((torch.float64, 1e-9), (torch.float32, 1e-5)):
+            check_decisions(make(name, dtype, **kwargs), inputs(dtype), atol)
+
+
+@torch.no_grad()
+def check_decisions(memory: Memory, x: StepInputs, atol: float) -> None:
     assert isinstance(memory, SceneMemory)
-    with torch.no_grad():
-        expected = torch.stack([torch.stack([plain_decision(memory, x, row, t) for t in range(T)]) for row in range(B)])
-        acted, state = [], memory.initial_state(B)
-        for t in range(T):
-            features, state = memory.step(x.steps(t, t + 1), state)
-            acted.append(features)
-        torch.testing.assert_close(torch.stack(acted, 1), expected, atol=atol, rtol=0)
-        torch.testing.assert_close(memory(x)[0], expected, atol=atol, rtol=0)
-        at = torch.tensor([[3, 16, 9], [11, 0, 10]])
-        chosen = torch.stack([expected[row, at[row]] for row in range(B)])
-        torch.testing.assert_close(memory.decide(x, at), chosen, atol=atol, rtol=0)
+    expected = torch.stack([torch.stack([plain_decision(memory, x, row, t) for t in range(T)]) for row in range(B)])
+    acted, state = [], memory.initial_state(B)
+    for t in range(T):
+        features, state = memory.step(x.steps(t, t + 1), state)
+        acted.append(features)
+    torch.testing.assert_close(torch.stack(acted, 1), expected, atol=atol, rtol=0)
+    torch.testing.assert_close(memory(x)[0], expected, atol=atol, rtol=0)
+    at = torch.tensor([[3, 16, 9], [11, 0, 10]])
+    chosen = torch.stack([expected[row, at[row]] for row in range(B)])
+    torch.testing.assert_close(memory.decide(x, at), chosen, atol=atol, rtol=0)
 
 
 def test_centres_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, x = make("smt-factorized", n_centres=T), inputs()
     own, generator = FactorizedMemory._centres, torch.Generator().manual_seed(2)
 
-    def shuffled(self: FactorizedMemory, psi: Tensor, hidden: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        centres, absent = own(self, psi, hidden)
+    def shuffled(self: FactorizedMemory, psi: Tensor, absent: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        centres, absent = own(self, psi, absent)
         order = torch.randperm(centres.shape[1], generator=generator)
         return centres[:, order], None if absent is None else absent[:, order]
 
@@ -147,37 +155,37 @@ def test_centres_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(memory(x)[0], expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [VARIANTS[1], VARIANTS[4], VARIANTS[6]], ids=str)
-def test_gradients_equal_those_of_a_plain_loop(name: str, kwargs: dict[str, Any]) -> None:
-    memory, x = make(name, **kwargs), inputs()
-    assert isinstance(memory, SceneMemory)
-    at = torch.tensor([[3, 16], [11, 10]])
+def test_gradients_equal_those_of_a_plain_loop() -> None:
+    x, at = inputs(), torch.tensor([[3, 16], [11, 10]])
     weight = torch.randn(B, 2, 8, dtype=torch.float64)
-    plain = torch.stack([torch.stack([plain_decision(memory, x, row, int(t)) for t in at[row]]) for row in range(B)])
-    parameters = dict(memory.named_parameters())
-    grads = [
-        torch.autograd.grad((y * weight).sum(), list(parameters.values()), allow_unused=True)
-        for y in (plain, memory.decide(x, at))
-    ]
-    for key, one, other in zip(parameters, *grads, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-9, rtol=0, msg=key)
+    for name, k in (("smt", 1), ("smt", 4), ("smt-factorized", 0)):
+        memory = make(name, **VARIANTS[name][k])
+        assert isinstance(memory, SceneMemory)
+        plain = [torch.stack([plain_decision(memory, x, row, int(t)) for t in at[row]]) for row in range(B)]
+        parameters = dict(memory.named_parameters())
+        grads = [
+            torch.autograd.grad((y * weight).sum(), list(parameters.values()), allow_unused=True)
+            for y in (torch.stack(plain), memory.decide(x, at))
+        ]
+        for key, one, other in zip(parameters, *grads, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-9, rtol=0, msg=f"{name} {key}")
 
 
 # ------------------------------------------------------------------ poses and ages
 
 
 def test_relative_poses_by_hand() -> None:
-    """The robot at (1, 2) looks along +y: what is at (1, 7) is 5 m ahead, what is at (-4, 2) is 5 m to its left."""
+    """For a robot at (1, 2) that faces +y, (1, 7) is 5 m ahead and (-4, 2) is 5 m to the left."""
     now = torch.tensor([1.0, 2.0, math.pi / 2])
-    seen = relative_poses(torch.tensor([[1.0, 7.0, math.pi / 2], [-4.0, 2.0, math.pi], [1.0, 2.0, math.pi / 2]]), now)
+    got = relative_poses(torch.tensor([[1.0, 7.0, math.pi / 2], [-4.0, 2.0, math.pi], [1.0, 2.0, math.pi / 2]]), now)
     expected = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]])
-    torch.testing.assert_close(seen, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
 
 
 def test_ages_by_hand() -> None:
     age = torch.tensor([0.0, 10.0])
-    told = embed_age(age, SceneConfig(tau=(1.0, 10.0)))
-    torch.testing.assert_close(told, torch.tensor([[1.0, 1.0], [math.exp(-10), math.exp(-1)]]))
+    got = embed_age(age, SceneConfig(tau=(1.0, 10.0)))
+    torch.testing.assert_close(got, torch.tensor([[1.0, 1.0], [math.exp(-10), math.exp(-1)]]))
     assert embed_age(age, SceneConfig(time="none")).shape == (2, 0)
     sines = embed_age(age, SceneConfig(time="sinusoidal"))
     assert sines[0].tolist() == [0.0] * 8 + [1.0] * 8
@@ -186,52 +194,56 @@ def test_ages_by_hand() -> None:
 
 
 def moved(pose: Tensor, dx: float, dy: float, turn: float) -> Tensor:
-    """Poses in a world that was turned about the origin and then shifted."""
+    """Poses in a world that was rotated about the origin and then shifted."""
     x, y, heading = pose.unbind(-1)
     cos, sin = math.cos(turn), math.sin(turn)
     return torch.stack([cos * x - sin * y + dx, sin * x + cos * y + dy, heading + turn], -1)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [*VARIANTS, ("smt-causal", {}), ("smt-causal", {"capacity": 4})], ids=str)
-def test_moving_the_world_changes_nothing(name: str, kwargs: dict[str, Any]) -> None:
-    memory, x = make(name, torch.float32, **kwargs), inputs(torch.float32)
+@torch.no_grad()
+def test_moving_the_world_changes_nothing() -> None:
+    x = inputs(torch.float32)
     assert x.pose is not None
-    with torch.no_grad():
-        expected = memory(x)[0]
-        elsewhere = StepInputs(x.embedding, x.episode_start, x.trial_start, moved(x.pose, 8.0, -5.0, 2.0))
-        torch.testing.assert_close(memory(elsewhere)[0], expected, atol=1e-5, rtol=0)
-        nearer = StepInputs(x.embedding, x.episode_start, x.trial_start, x.pose * torch.tensor([0.5, 0.5, 1.0]))
-        assert not torch.allclose(memory(nearer)[0][:, 1:], expected[:, 1:], atol=1e-3)
+    elsewhere = StepInputs(x.embedding, x.episode_start, x.trial_start, moved(x.pose, 8.0, -5.0, 2.0))
+    nearer = StepInputs(x.embedding, x.episode_start, x.trial_start, x.pose * torch.tensor([0.5, 0.5, 1.0]))
+    for name, variants in (VARIANTS | {"smt-causal": [{}, {"capacity": 4}]}).items():
+        for kwargs in variants:
+            memory = make(name, torch.float32, **kwargs)
+            expected = memory(x)[0]
+            torch.testing.assert_close(memory(elsewhere)[0], expected, atol=1e-5, rtol=0)
+            assert not torch.allclose(memory(nearer)[0][:, 1:], expected[:, 1:], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["smt", "smt-factorized", "smt-causal", "sm-pooling"])
-def test_each_episode_may_have_a_frame_of_its_own_if_it_empties_the_memory(name: str) -> None:
+def test_each_episode_may_have_a_frame_of_its_own_if_it_empties_the_memory() -> None:
     x = inputs()
     assert x.pose is not None
     x.trial_start[:, 1:] = False  # one trial, in which the second row has two episodes
     own = x.pose.clone()
     own[1, 11:] = moved(own[1, 11:], 3.0, 1.0, -1.0)
     elsewhere = StepInputs(x.embedding, x.episode_start, x.trial_start, own)
-    for reset_on, same in (("episode", True), ("trial", False)):
-        memory = make(name, reset_on=reset_on)
-        assert torch.allclose(memory(x)[0], memory(elsewhere)[0], atol=1e-9) is same
+    for name in ("smt", "smt-factorized", "smt-causal", "sm-pooling"):
+        for reset_on, same in (("episode", True), ("trial", False)):
+            memory = make(name, reset_on=reset_on)
+            assert torch.allclose(memory(x)[0], memory(elsewhere)[0], atol=1e-9) is same
 
 
-@pytest.mark.parametrize("name", ["smt", "smt-factorized", "sm-pooling"])
-def test_poses_can_be_left_out(name: str) -> None:
-    """Then only ages tell elements apart: as if all were seen from one place, with that pose's part of the network taken away."""
-    memory, with_poses, x = make(name, poses=False, tau=(1.0, 9.0)), make(name, tau=(1.0, 9.0)), inputs()
-    weights = memory.state_dict() | {"pose.weight": torch.cat([torch.zeros(16, 4).double(), memory.pose.weight], 1)}
-    with_poses.load_state_dict(weights)
+def test_poses_can_be_left_out() -> None:
+    """Only ages distinguish elements then, as with poses whose weights are zero."""
+    x = inputs()
     blind = StepInputs(x.embedding, x.episode_start, x.trial_start)
-    torch.testing.assert_close(memory(blind)[0], with_poses(x)[0], atol=1e-10, rtol=0)
-    features, _ = memory.step(blind.steps(0, 1), memory.initial_state(B))
-    torch.testing.assert_close(features, memory(blind)[0][:, 0], atol=1e-10, rtol=0)
+    for name in VARIANTS:
+        memory, with_poses = make(name, poses=False, tau=(1.0, 9.0)), make(name, tau=(1.0, 9.0))
+        no_pose = torch.zeros(16, 4, dtype=torch.float64)
+        weights = memory.state_dict() | {"pose.weight": torch.cat([no_pose, memory.pose.weight], 1)}
+        with_poses.load_state_dict(weights)
+        torch.testing.assert_close(memory(blind)[0], with_poses(x)[0], atol=1e-10, rtol=0)
+        features, _ = memory.step(blind.steps(0, 1), memory.initial_state(B))
+        torch.testing.assert_close(features, memory(blind)[0][:, 0], atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("poses", [True, False])
 def test_pooling_begins_with_the_present_in_half_of_its_features(poses: bool) -> None:
-    """The largest over 40 alike would be the present step's in 1 of 40; in the other half it is."""
+    """The maximum over 40 equal steps would be the present one's in 1 of 40; that holds in the second half only."""
     torch.manual_seed(0)
     memory = make_memory("sm-pooling", 64, dim=64, poses=poses)
     generator = torch.Generator().manual_seed(1)
@@ -264,58 +276,50 @@ def test_a_single_element_needs_no_queries_and_keys() -> None:
     assert not torch.allclose(memory(x)[0], before)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_farthest_points_are_distinct_and_spread(dtype: torch.dtype) -> None:
-    line = torch.tensor([[0.0], [1.0], [4.0], [10.0], [4.0], [9.0]], dtype=dtype)
+def test_farthest_points_are_distinct_and_spread() -> None:
+    line = torch.tensor([[0.0], [1.0], [4.0], [10.0], [4.0], [9.0]])
     first = farthest_points(line[None], None, 6)[0, :4].tolist()
     assert first == [5, 0, 2, 1]  # 9, 0, 4 and, of two at a distance of 1, the first
-    same = torch.zeros(1, 5, 2, dtype=dtype)
+    same = torch.zeros(1, 5, 2)
     assert sorted(farthest_points(same, None, 5)[0].tolist()) == [0, 1, 2, 3, 4]
-    hidden = torch.tensor([[True, True, True, False, False, False], [False] * 6])
-    chosen = farthest_points(line.expand(2, -1, -1), hidden, 4).tolist()
+    absent = torch.tensor([[True, True, True, False, False, False], [False] * 6])
+    chosen = farthest_points(line.expand(2, -1, -1), absent, 4).tolist()
     assert sorted(chosen[0][:3]) == [3, 4, 5]
     assert chosen[1] == [5, 0, 2, 1]
 
 
-def test_compiled_farthest_points_are_those_of_the_loop() -> None:
-    """Float64 is not compiled."""
+def test_farthest_points_equal_a_loop_over_exact_distances() -> None:
+    """Also where points are absent, and far from the origin, where a large common part must not blur differences."""
     generator = torch.Generator().manual_seed(0)
-    points = torch.randn(7, 90, 16, generator=generator)
-    hidden = torch.rand(7, 90, generator=generator) < torch.linspace(0, 0.9, 7)[:, None]
-    hidden[:, -1] = False
-    given = points.clone(), hidden.clone()
-    for rows in (None, hidden):
-        loop = farthest_points(points.double(), rows, 40)
-        there = torch.full((7, 1), 90) if rows is None else (~rows).sum(1, keepdim=True)
-        of_rows = torch.arange(40) < there  # what comes after all points of a row does not count
-        assert torch.equal(farthest_points(points, rows, 40)[of_rows], loop[of_rows])
-    assert torch.equal(points, given[0]) and torch.equal(hidden, given[1])
+    points = torch.randn(7, 60, 8, generator=generator) + torch.tensor([0.0, 200.0]).repeat(4)[:7, None, None]
+    absent = torch.rand(7, 60, generator=generator) < torch.linspace(0, 0.9, 7)[:, None]
+    absent[:, -1] = False
+    given = points.clone(), absent.clone()
+    for mask in (None, absent):
+        got = farthest_points(points, mask, 30)
+        for row, own in enumerate(points.double()):
+            existing = torch.ones(60, dtype=torch.bool) if mask is None else ~mask[row]
+            chosen = [59]
+            while len(chosen) < min(30, int(existing.sum())):
+                nearest = (own[:, None] - own[chosen]).norm(dim=-1).amin(1).masked_fill(~existing, -1.0)
+                chosen.append(int(nearest.argmax()))
+            assert got[row, : len(chosen)].tolist() == chosen
+    assert torch.equal(points, given[0]) and torch.equal(absent, given[1])
 
 
-def test_farthest_points_far_from_the_origin() -> None:
-    """What all elements have in common, which is much, does not blur how they differ; against distances one by one."""
-    points = torch.randn(1, 60, 8, generator=torch.Generator().manual_seed(0)) + 200.0
-    exact = points[0].double()
-    chosen = [59]
-    while len(chosen) < 30:
-        nearest = (exact[:, None] - exact[chosen]).norm(dim=-1).amin(1)
-        chosen.append(int(nearest.argmax()))
-    assert farthest_points(points, None, 30)[0].tolist() == chosen
-
-
-@pytest.mark.parametrize(("name", "kwargs"), [VARIANTS[0], VARIANTS[4], VARIANTS[6], VARIANTS[-1]], ids=str)
-def test_packed_decisions_equal_one_by_one(name: str, kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    memory, x = make(name, **kwargs), inputs()
-    at = torch.tensor([[3, 16, 9, 3, 1], [11, 0, 10, 16, 5]])
-    results = []
-    for together, kept in ((1, 1 << 18), (12, 1 << 18), (1 << 18, 1 << 18), (12, 0)):
-        monkeypatch.setattr(scene_memory, "ELEMENTS_AT_ONCE", {"cpu": together})
-        monkeypatch.setattr(scene_memory, "KEPT_ELEMENTS", {"cpu": kept})
-        features = memory.decide(x, at)
-        results.append([features, *torch.autograd.grad(features.square().sum(), list(memory.parameters()))])
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            torch.testing.assert_close(one, two, atol=1e-9, rtol=0)
+def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, at = inputs(), torch.tensor([[3, 16, 9, 3, 1], [11, 0, 10, 16, 5]])
+    for name, k in (("smt", 0), ("smt", 4), ("smt-factorized", 0), ("sm-pooling", 0)):
+        memory = make(name, **VARIANTS[name][k])
+        results = []
+        for together, kept in ((1, 1 << 18), (12, 1 << 18), (1 << 18, 1 << 18), (12, 0)):
+            monkeypatch.setattr(scene_memory, "ELEMENTS_AT_ONCE", {"cpu": together})
+            monkeypatch.setattr(scene_memory, "KEPT_ELEMENTS", {"cpu": kept})
+            features = memory.decide(x, at)
+            results.append([features, *torch.autograd.grad(features.square().sum(), list(memory.parameters()))])
+        for other in results[1:]:
+            for one, two in zip(results[0], other, strict=True):
+                torch.testing.assert_close(one, two, atol=1e-9, rtol=0)
 
 
 def test_groups_have_few_elements_and_little_padding() -> None:
@@ -332,9 +336,8 @@ def test_groups_have_few_elements_and_little_padding() -> None:
 # ------------------------------------------------------------------ settings
 
 
-@pytest.mark.parametrize(
-    ("name", "setting", "message"),
-    [
+def test_settings_are_checked() -> None:
+    for name, setting, message in [
         ("smt", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
         ("sm-pooling", {"capacity": -3}, "capacity must be an integer of at least 1, got -3"),
         ("smt-causal", {"capacity": 0}, "capacity must be an integer of at least 1, got 0"),
@@ -359,12 +362,9 @@ def test_groups_have_few_elements_and_little_padding() -> None:
         ("smt", {"reset_on": "never"}, r"unknown reset_on 'never'; choose from \['trial', 'episode'\]"),
         ("smt-causal", {"dim": 8, "heads": 8}, r"dim must be an even multiple of heads \(8\), got 8"),
         ("smt-causal", {"rope_base": 1.0}, "rope_base must be above 1, got 1.0"),
-    ],
-    ids=str,
-)
-def test_settings_are_checked(name: str, setting: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_memory(name, 4, **setting)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make_memory(name, 4, **setting)
 
 
 def test_poses_must_be_given() -> None:

@@ -1,11 +1,10 @@
-"""How many parameters the networks of the Scene Memory Transformer have, derived from their sizes."""
+"""Numbers of parameters of the Scene Memory Transformer's networks, from their sizes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
 from gymnasium import spaces
 from torch import nn
 
@@ -33,30 +32,23 @@ def policy(memory: str, **kwargs: Any) -> MemoryPolicy:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("memory", "kwargs", "expected"),
-    [
+def test_parameters() -> None:
+    for memory, kwargs, expected in [
         ("smt", {}, POSE + FUSION + 2 * ATT_BLOCK),
         ("smt", {"encoder": False}, POSE + FUSION + ATT_BLOCK),
         ("smt", {"tau": [1.0, 10.0, 100.0]}, POSE + 2 * 16 + FUSION + 2 * ATT_BLOCK),
         ("smt-factorized", {}, POSE + FUSION + 3 * ATT_BLOCK),
         ("smt-factorized", {"centres": "static"}, POSE + FUSION + 3 * ATT_BLOCK + 100 * 128),
         ("sm-pooling", {}, POSE + FUSION),
-        # without poses: FC, keys and values, LSTM of [psi, read] with two biases, map of the hidden state (the pose would be a feature)
+        # FC, keys and values, LSTM of [psi, read] with two biases, map of the hidden state; the pose would be a feature
         ("frmqn", {}, 208 * 128 + 128 + 2 * 128 * 128 + 4 * (3 * 128 * 128 + 2 * 128) + 128 * 128 + 3 * 128),
-        (
-            "smt-causal",
-            {},
-            208 * 128 + 128 + 2 * (ATT_BLOCK + 2 * 4 * 128 + 8 * 3),
-        ),  # a point and a sharpness for each head
-    ],
-    ids=str,
-)
-def test_parameters(memory: str, kwargs: dict[str, Any], expected: int) -> None:
-    made = policy(memory, **kwargs)
-    assert count(made.memory) == expected
-    assert count(made.previous_action) == ACTION
-    assert count(made.mlp_extractor, made.actor) == HEAD
+        # relative poses in keys and values, a point and a sharpness for each head
+        ("smt-causal", {}, 208 * 128 + 128 + 2 * (ATT_BLOCK + 2 * 4 * 128 + 8 * 3)),
+    ]:
+        made = policy(memory, **kwargs)
+        assert count(made.memory) == expected, (memory, kwargs)
+        assert count(made.previous_action) == ACTION
+        assert count(made.mlp_extractor, made.actor) == HEAD
 
 
 def test_the_two_published_sums() -> None:

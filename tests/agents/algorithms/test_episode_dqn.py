@@ -153,7 +153,9 @@ def test_q_values_of_scene_memories_are_those_of_acting(memory: str) -> None:
     heads = {"heads": 2} if memory.startswith("smt") else {}
     for stage in STAGES:
         policy = {"memory": memory, "memory_kwargs": {"dim": 8, "capacity": 4} | heads} | stage
-        model = q_learner(copies(RandomPoses), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3)
+        model = q_learner(
+            copies(RandomPoses), policy, capacity=12, episode_steps=11, batch_size=6, updates_per_collect=3
+        )
         shake(model)
         model.learn(4 * 11 * 5)
         assert model._n_updates == 9

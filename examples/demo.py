@@ -1,7 +1,8 @@
-"""From nothing to an agent that gets better at a place it has never seen, in one report; about 5 minutes on 2 cores.
+"""An agent gets better at a place it has never seen, in one report; 5 minutes on two cores.
 
-Trains the `demo` preset (a ReLIC memory in a 5 x 5 Darkroom), plays it on goals that it was not trained on, then plays the ExtObjNav agent that
-comes with the package in procedural homes that it has never seen and, if `MEMENVS_DATA` is set, in real ProcTHOR houses.
+Trains the `demo` preset (a ReLIC memory in a 5 x 5 Darkroom), plays it on held-out goals, then plays the pretrained
+ExtObjNav agent of this package in procedural homes that it has never seen and, with MEMENVS_DATA, in real ProcTHOR
+houses.
 
     python examples/demo.py [--out runs/demo] [--smoke]
 """
@@ -35,7 +36,7 @@ AGENT = "extobjnav-small"
 
 
 def play(report: Report, name: str, title: str, trials: int, **world: Any) -> None:
-    """Adds to the report how the trained agent that comes with the package looks for fruit in homes, again and again in the same one."""
+    """Play the pretrained agent, which searches for fruit again and again in the same home."""
     config = find_preset(AGENT)
     config = replace(config, eval_kwargs={**config.eval_kwargs, **world})
     env = evaluation_env(config, trials, seed=3)
@@ -50,9 +51,8 @@ def play(report: Report, name: str, title: str, trials: int, **world: Any) -> No
     curve = results.to_json()["metrics"]["success"]
     report.picture(f"{name}_in_context", figure_png(in_context_figure({"agent": curve}, "success")))
     for episode, picture in results.pictures.items():
-        report.picture(
-            f"{name}_{episode.replace(' ', '_')}", image_png(picture), f"the way taken in {episode} of one trial"
-        )
+        stem = f"{name}_{episode.replace(' ', '_')}"
+        report.picture(stem, image_png(picture), f"the path in {episode} of one trial")
 
 
 def main() -> int:

@@ -1,10 +1,9 @@
 """ReLIC and its baselines remember homes they have never seen; an hour a run on one core.
 
-Trains the preset `extobjnav-small` (ReLIC) and variants of it, and plays each in validation homes: success and SPL by
-episode of the trial. ReLIC is also played as it was earlier in its training, in trials eight times as long as those it
-learned from, with one goal for a whole trial, after demonstrations of the oracle, and, with MEMENVS_DATA, in real
-four-room ProcTHOR houses. `--agents rgb`, in a folder of its own, is ReLIC from images, with a twentieth of the steps.
-A stopped command resumes.
+Trains `extobjnav-small` (ReLIC) and variants of it, and plays each in validation homes: success and SPL by episode of
+the trial. ReLIC is also played as it was earlier in training, in trials of 8 T, with one goal for a whole trial, after
+demonstrations of the oracle, and, with MEMENVS_DATA, in real ProcTHOR houses. `--agents rgb`, in a folder of its own, is
+ReLIC from images, with a twentieth of the steps. A stopped command resumes.
 
     python examples/ext_objnav.py [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--out runs/x] [--show] [--smoke]
 """
@@ -25,7 +24,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_run, trained_policy
 from memenvs.agents.experiments.report import Report, write_report
-from memenvs.agents.experiments.study_results import has_results, result_names, write_result
+from memenvs.agents.experiments.study_results import has_results, write_result
 from memenvs.agents.experiments.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
@@ -41,14 +40,12 @@ def settings(agent: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of an agent with a seed; for seconds only if it is a smoke test."""
     preset = find_preset(PRESET if agent == "relic" else f"{PRESET}:{agent}")
     config = replace(preset, seed=seed, eval_trials=preset.eval_trials if agent == "rgb" else TRIALS)
-    if not smoke:
-        return config
-    learner = replace(config.learner, n_steps=64)
-    return replace(config, n_envs=4, total_steps=512, eval_steps=130, eval_trials=4, learner=learner)
+    small = {"n_envs": 4, "total_steps": 512, "eval_steps": 130, "eval_trials": 4}
+    return replace(config, **small, learner=replace(config.learner, n_steps=64)) if smoke else config
 
 
 def evaluations(config: RunConfig, agent: str, smoke: bool) -> dict[str, dict[str, Any]]:
-    """Name of each evaluation of the agent alone, without random and oracle -> what is changed in it."""
+    """Name of each evaluation without random and oracle -> what is changed in it."""
     if agent != "relic":
         return {"evaluation": {}} if agent == "rgb" else {}  # images of random and oracle cost as much as the agent's
     many, few = (2, 2) if smoke else (512, 256)
@@ -85,12 +82,10 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     """Write the page with all tables and curves, and print the tables."""
     report = Report("ReLIC and its baselines in small homes", out)
     rows = [tables.gain_row(agent, folders, "evaluation", LAST) for agent, folders in runs.items()]
-    relic = runs.get("relic", [])
-    if relic:
-        milestones = sorted(int(name[11:]) for name in result_names(relic[0]) if name.startswith("checkpoint_"))
-        titles = {f"checkpoint_{step}": f"relic after {step:,} steps" for step in milestones} | TITLES
-        for name, title in titles.items():
-            if all(has_results(folder, name) for folder in relic):
+    if relic := runs.get("relic", []):
+        rows += tables.milestone_rows("relic", relic, LAST)
+        for name, title in TITLES.items():
+            if tables.has_all(relic, name):
                 rows.append(tables.gain_row(title, relic, name, None if name == "long" else LAST))
     tables.add_gain_table(report, "First and last episode of a trial in homes that were not trained in", rows)
     for metric in ("success", "spl"):
@@ -98,8 +93,7 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     if relic:
         tables.add_curves(report, "long", {"relic": relic}, "success", "long")
         tables.add_part_table(report, "Trials of 8 T, part by part", relic, "long")
-        title = "The next episode after demonstrations of the oracle"
-        tables.add_demonstration_table(report, title, relic, DEMONSTRATIONS, "long", "trials of 8 T")
+        tables.add_demonstration_table(report, relic, DEMONSTRATIONS, "long", "trials of 8 T")
     return report.write(out / "report.html")
 
 

@@ -1,6 +1,6 @@
-"""Draws homes from inside and from above: the pictures of the README; 20 seconds.
+"""Draw homes from inside and from above, the pictures of the README; 20 seconds.
 
-Each room is seen from the navigable spot of it that shows the most different things.
+Each room is seen from the navigable position in it that shows the most different objects.
 
     python examples/gallery.py [--out docs/images] [--seeds 1000 1001 ...] [--smoke]
 """
@@ -27,7 +27,7 @@ PITCH = -0.25
 
 
 def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> tuple[np.ndarray, float]:
-    """Pose (5,) in a room from which most things of the room can be seen, and how many."""
+    """Pose (5,) in a room from which most objects can be seen, and their number."""
     navigation = NavigationMap(house)
     spots = navigation.random_points(rng, 40 * tries)
     spots = spots[points_in_polygon(spots, house.rooms[room].polygon)][:tries]
@@ -45,7 +45,7 @@ def best_view(house: House, room: int, rng: np.random.Generator, tries: int) -> 
     depth = np.zeros((len(spots), 60, 80, 1), np.float32)
     renderer.render(poses, instance=instance, depth=depth)
     seen = [sum((image == k).sum() >= 15 for k in np.unique(image) if k) for image in instance]
-    near = (depth[..., 0] < 0.7).mean((1, 2))  # a view into a cupboard is no view
+    near = (depth[..., 0] < 0.7).mean((1, 2))  # a view into a cupboard shows nothing
     scores = np.array(seen) - 30.0 * near
     return poses[scores.argmax()], float(scores.max())
 

@@ -1,4 +1,4 @@
-"""The parts of the Scene Memory Transformer, each left out or shrunk; a run takes 3 to 22 minutes.
+"""Parts of the Scene Memory Transformer, left out or shrunk; 3 to 22 minutes a run.
 
 Four studies of the paper, each drawn with 95 % bootstrap intervals over 46 test homes, 10 episodes in each, means over
 seeds: `centres` (Table 4: kind and number of centres, and no factorisation), `capacity` (Fig. 5a: number of steps kept),
@@ -29,30 +29,25 @@ from memenvs.agents.experiments.study_figures import interval_figure
 from memenvs.agents.experiments.study_results import has_results
 from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.presets.smt import TASKS
-from memenvs.agents.presets.smt_ablations import ABLATIONS, Point
+from memenvs.agents.presets.smt_ablations import ABLATIONS, Point, fewest
 
 
 def points_of(study: str, task: str, size: str, smoke: bool) -> list[Point]:
-    """Points of a study; in a smoke test two, or the ends of two lines where there is an axis."""
+    """Points of a study; few of them in a smoke test."""
     points = ABLATIONS[study].points(settings(task, size, ABLATIONS[study].method, 0, smoke))
-    if not smoke:
-        return points
-    if points[0].at is None:
-        return points[:2]
-    lines = list(dict.fromkeys(point.line for point in points))[:2]
-    each = [[point for point in points if point.line == line] for line in lines]
-    return [point for line in each for point in (line[0], line[-1])]
+    return fewest(points) if smoke else points
 
 
 def add_study(report: Report, out: Path, task: str, study: str, points: list[Point], seeds: list[int]) -> None:
-    """Draw a study and print its table; compared with the preset's agent as it was trained, where it is a point."""
+    """Draw a study and print its table; gains are over the preset as it was trained."""
     columns, score = TASKS[task].columns, TASKS[task].score
     axis = ABLATIONS[study].axis
 
     def values(point: Point, column: str = score) -> Any:
         return layout_scores([out / f"{task}-{point.run}-{seed}" for seed in seeds], column, point.evaluation.name)
 
-    base = next((each for each in points if each.run == "smt" and each.evaluation.name == LayoutEvaluation.name), None)
+    as_trained = ("smt", LayoutEvaluation.name)
+    base = next((each for each in points if (each.run, each.evaluation.name) == as_trained), None)
     rows: dict[tuple[str, str], list[Any]] = {}
     for point in points:
         key = point.run, point.evaluation.name
@@ -85,8 +80,7 @@ def main() -> int:
     plan: dict[tuple[str, str, int], dict[str, Point]] = {}  # task, run and seed -> evaluation -> a point with it
     for task, study, seed in itertools.product(options.tasks, options.studies, options.seeds):
         points = points_of(study, task, size, smoke)
-        folders = [out / f"{task}-{point.run}-{seed}" for point in points]
-        found = (has_results(folder, each.evaluation.name) for folder, each in zip(folders, points, strict=True))
+        found = (has_results(out / f"{task}-{each.run}-{seed}", each.evaluation.name) for each in points)
         if options.show and not all(found):
             continue
         seeds.setdefault((task, study), []).append(seed)

@@ -45,7 +45,7 @@ def settings(task: str, size: str, stage: str, seed: int, smoke: bool) -> RunCon
 
 
 def add_world(report: Report, task: str, world: str, rows: dict[str, list[Path]]) -> None:
-    """Add the table of a task in one world: a row a method, compared with two baselines and with `smt`."""
+    """Add the table of a task in one world: a row a method."""
     name, score, columns = WORLDS[world].name, TASKS[task].score, TASKS[task].columns
     scores = {method: layout_scores(folders, score, name) for method, folders in rows.items()}
     lines = []

@@ -53,7 +53,7 @@ REPEATS = {"few": "1 to 3 repeated actions", "many": "4 or more"}
 
 
 def settings(out: Path, legs: int, agent: str, seed: int, smoke: bool) -> RunConfig:
-    """The preset with a seed, starting with the run of one leg less; for seconds only if it is a smoke test."""
+    """The preset with a seed, starting with the run of one leg less; small in a smoke test."""
     variant = "-".join(filter(None, (f"tours{legs}" * (legs > 1), AGENTS[agent][0])))
     config = replace(find_preset("vln-laptop" + f":{variant}" * bool(variant)), seed=seed)
     if legs > 1:
@@ -67,7 +67,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool) -> None:
     train_run(run, quiet=quiet)
     played = evaluate_run(run, quiet=quiet)
     results = {"agent": played.to_json()}
-    if run.config.env_kwargs["legs"] == repeated_actions.LEGS:
+    if run.config.env_kwargs["legs"] == 3:
         results["again"] = repeated_actions.score_by_repeats(run, played)
     write_result(run.path, "evaluation", results)
 
@@ -90,18 +90,15 @@ def write_results(out: Path, runs: dict[str, list[Path]], agents: list[str]) -> 
     add_table(report, "Unseen houses", header, rows)
     figure = error_bar_figure(scores, "legs of the tour", "on unseen houses, %")
     report.picture("memory", figure_png(figure), "mean and standard error over seeds")
+    pairs = list(itertools.product(REPEATS, repeated_actions.METRICS))
     rows = []
     for agent in agents:
-        again = [
-            read_result(folder, "evaluation")["again"] for folder in runs.get(f"{agent}-{repeated_actions.LEGS}", [])
-        ]
-        if again:
-            pairs = itertools.product(REPEATS, repeated_actions.METRICS)
-            cells = [np.array([each[kind][metric] for each in again]) for kind, metric in pairs]
-            rows.append([AGENTS[agent][1], *map(format_percent, cells)])
+        again = [read_result(folder, "evaluation")["again"] for folder in runs.get(f"{agent}-3", [])]
+        cells = [np.array([each[kind][metric] for each in again]) for kind, metric in pairs]
+        rows += [[AGENTS[agent][1], *map(format_percent, cells)]] if again else []
     if rows:
-        header = [f"{metric.upper()} %, {kind}" for kind in REPEATS.values() for metric in repeated_actions.METRICS]
-        add_table(report, "Three legs, by the number of repeated actions", ["agent", *header], rows)
+        header = ["agent", *(f"{metric.upper()} %, {REPEATS[kind]}" for kind, metric in pairs)]
+        add_table(report, "Three legs, by the number of repeated actions", header, rows)
     return report.write(out / "report.html")
 
 

@@ -6,8 +6,7 @@ Trains MTVM by the teacher on R2R's real graphs, with features made from the lis
 actions and the shortest path to the goal of the supervision. Prints a table for each task: mean and standard error over
 seeds. Published tables are of agents that see photographs; these are not comparable. A stopped command resumes.
 
-    python examples/vln_tasks.py [--agents r2r cvdn cvdn-oracle cvdn-navigator ppo] [--seeds 0 1 2] [--jobs 2]
-        [--out runs/vln_tasks] [--show] [--smoke]
+    python examples/vln_tasks.py [--agents r2r cvdn ppo] [--seeds 0 1 2] [--jobs 2] [--out DIR] [--show] [--smoke]
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ BASELINES = {"random": "random actions", "oracle": "shortest path"}
 
 @dataclass(frozen=True)
 class Agent:
-    """A row: preset, table, name, and CVDN's supervision, which teaches and gives the goal of SR, SPL and nDTW."""
+    """A row; CVDN's supervision teaches it, and gives the goal of SR, SPL and nDTW."""
 
     preset: str
     table: str
@@ -89,10 +88,8 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
             supervision = f", {AGENTS[agent].supervision}" if AGENTS[agent].supervision is not None else ""
             for policy, name in {"agent": AGENTS[agent].name, **BASELINES}.items():
                 found = folders if policy == "agent" else folders[:1]  # baselines do not learn
-                scores = {metric: metric_means(found, metric, policy)[:, 0] for metric in metrics}
-                cells = (
-                    format_mean(each) if metric in UNITS else format_percent(each) for metric, each in scores.items()
-                )
+                forms = [(metric, format_mean if metric in UNITS else format_percent) for metric in metrics]
+                cells = [form(metric_means(found, metric, policy)[:, 0]) for metric, form in forms]
                 rows.append([name + supervision, *cells])
         if rows:
             add_table(report, title, ["agent", *(metric.upper() + UNITS.get(metric, " %") for metric in metrics)], rows)
@@ -110,12 +107,10 @@ def main() -> int:
         print("MEMENVS_DATA is not set: no agent on the real graphs")
     if options.smoke:  # one of each table
         options.agents = list({AGENTS[agent].table: agent for agent in options.agents}.values())
-    runs = {
-        options.out / f"{agent}-{seed}": SweepRun(
-            settings(agent, seed, options.smoke), train_and_evaluate, ("evaluation",)
-        )
-        for seed, agent in itertools.product(options.seeds, options.agents)
-    }
+    runs = {}
+    for seed, agent in itertools.product(options.seeds, options.agents):
+        config = settings(agent, seed, options.smoke)
+        runs[options.out / f"{agent}-{seed}"] = SweepRun(config, train_and_evaluate, ("evaluation",))
     found = group_seeds(run_sweep(parser, options, runs))
     print(f"report: {write_results(options.out, found).resolve()}")
     return 0

@@ -1,4 +1,4 @@
-"""Tables of in-context learning: success and SPL by episode of a trial, over several runs of an agent."""
+"""Tables of in-context learning: success and SPL by episode of a trial, over several runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure
 from memenvs.agents.experiments.statistics import format_digits, mean_and_stderr
-from memenvs.agents.experiments.study_results import metric_means
+from memenvs.agents.experiments.study_results import has_results, metric_means, result_names
 
 
 def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = None) -> list[Any]:
@@ -30,6 +30,21 @@ def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = Non
         ratio = spl[:, -1] / spl[:, 0]
     cells = (first, end, end - first, spl[:, 0], spl[:, -1], ratio)
     return [title, len(runs), success.shape[1], *map(format_digits, cells)]
+
+
+def milestone_rows(agent: str, runs: Sequence[Path], last: int) -> list[list[Any]]:
+    """A `gain_row` for each milestone of training.
+
+    Milestones are the evaluations "checkpoint_STEPS" that all runs have.
+    """
+    steps = sorted(int(name.split("_")[1]) for name in result_names(runs[0]) if name.startswith("checkpoint_"))
+    names = {f"checkpoint_{step}": f"{agent} after {step:,} steps" for step in steps}
+    return [gain_row(title, runs, name, last) for name, title in names.items() if has_all(runs, name)]
+
+
+def has_all(runs: Sequence[Path], name: str) -> bool:
+    """True if all runs have an evaluation of this name."""
+    return all(has_results(folder, name) for folder in runs)
 
 
 def add_gain_table(report: Report, title: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -57,13 +72,12 @@ def add_part_table(report: Report, title: str, runs: Sequence[Path], name: str) 
 
 
 def add_demonstration_table(
-    report: Report, title: str, runs: Sequence[Path], counts: Iterable[int], longer: str, note: str
+    report: Report, runs: Sequence[Path], counts: Iterable[int], longer: str, note: str
 ) -> None:
     """Add a table of success in the episode after N demonstrations, and after N own episodes.
 
     Args:
         report: The page.
-        title: Title of the table.
         runs: Folders of the runs, one per seed, with evaluations "demonstrations_N".
         counts: Numbers of demonstrations, N.
         longer: Name of an evaluation with more episodes, used where "evaluation" has too few.
@@ -79,13 +93,14 @@ def add_demonstration_table(
         elif count < long.shape[1]:
             played = f"{format_digits(100 * long[:, count])} ({note})"
         rows.append([count, format_digits(100 * after), played])
-    add_table(report, title, ["N", "success % after N demonstrations", "after N episodes of its own"], rows)
+    header = ["N", "success % after N demonstrations", "after N episodes of its own"]
+    add_table(report, "The next episode after demonstrations of the oracle", header, rows)
 
 
 def add_curves(
     report: Report, picture: str, runs: Mapping[str, Sequence[Path]], metric: str, name: str = "evaluation"
 ) -> None:
-    """Draw a metric by episode of the trial, mean and standard error over the runs of each agent.
+    """Draw a metric by episode of the trial: mean and standard error over runs.
 
     Args:
         report: The page.

@@ -1,4 +1,7 @@
-"""Evaluation by layout: the mean of each metric in each home, of trained agents that are changed after training too."""
+"""Evaluation by layout: the mean of each metric in each home.
+
+A trained agent can be changed first, such as the capacity of its memory.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def layout_run(
 def evaluate_bounds(
     prefix: Path, config: RunConfig, rewards: Mapping[str, float], evaluation: LayoutEvaluation
 ) -> dict[str, Path]:
-    """Play random and oracle in the episodes of agents and write their means by layout, unless they are there.
+    """Play random and oracle in the episodes of agents, unless their results are there.
 
     Args:
         prefix: Folders of the results without their end, "-random" and "-oracle".

@@ -1,4 +1,4 @@
-"""Statistics of several runs: means over seeds with standard errors, and over layouts with bootstrap intervals."""
+"""Statistics of several runs: means over seeds, and over layouts with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def format_percent(sample: np.ndarray) -> str:
 
 
 def format_digits(sample: np.ndarray) -> str:
-    """Mean with three significant digits and, of several runs, standard error with two: "0.449 +- 0.00071".
+    """Mean with three digits and, of several runs, standard error with two: "0.449 +- 0.00071".
 
     Args:
         sample: float, (R,).

@@ -1,4 +1,4 @@
-"""Figures of studies: scores with intervals, tables as heat maps, learning curves by batches and by hours."""
+"""Figures of studies: scores with intervals, tables as heat maps, learning curves."""
 
 from __future__ import annotations
 

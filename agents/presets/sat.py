@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
-from memenvs.agents.experiments.config import RunConfig
+from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.presets.preset import Preset, Variant
 
 #: For one core. Calibrated initial weights let a larger batch and a higher learning rate, which decays to 0, pay off.
@@ -198,3 +198,37 @@ SAT_PRESETS: dict[str, Preset] = {
         ),
     ),
 }
+
+#: Table -> names of its runs.
+TABLES: dict[str, list[str]] = {
+    "strategies": [
+        *(f"ballet-{task}" + f":{strategy}" * (task != strategy) for task in _STRATEGIES for strategy in _STRATEGIES),
+        "ballet-ama",
+        "ballet-ama:all",
+    ],
+    "next": [f"ballet-next:{memory}" for memory in ("t-fifo", "t-fifo+a", "sat-fifo")],
+    "shortstay": [f"ballet-shortstay:{variant}" for variant in SAT_PRESETS["ballet-shortstay"].variants],
+    "language": ["ballet-ama:language", "ballet-ama:language-split1", "ballet-ama:language-split2"],
+    "aba": ["ballet-aba:sat-fifo", "ballet-aba:sat-pm"],
+    "rooms": ["ballet-mvfo:rooms"],
+    "unlimited": ["ballet-ama", "ballet-unlimited"],
+    "dnc": ["ballet-ama:small", "ballet-dnc:first-small", "ballet-dnc:every-small"],
+    "opposite": ["ballet-opposite"],
+    "parity": ["ballet-mvfo:parity"],
+}
+
+
+def smallest(config: RunConfig) -> RunConfig:
+    """Settings of a run in seconds, to see that everything runs."""
+    overrides: list[tuple[str, Any]] = [
+        ("total_steps", 4),
+        ("eval_trials", 40),
+        ("policy.dim", 16),
+        ("policy.layers", 2),
+        ("policy.mlp_dim", 16),
+        ("supervised.batch_size", 4),
+        ("supervised.validation_episodes", 10),
+    ]
+    if "own_layers" in config.policy:
+        overrides.append(("policy.own_layers", 1))
+    return with_overrides(config, overrides)

@@ -183,3 +183,11 @@ ABLATIONS: dict[str, Ablation] = {
         "an action (standard deviation).",
     ),
 }
+
+
+def fewest(points: list[Point]) -> list[Point]:
+    """Two points, or the ends of two lines where there is an axis, to see that everything runs."""
+    if points[0].at is None:
+        return points[:2]
+    lines = [[point for point in points if point.line == line] for line in dict.fromkeys(each.line for each in points)]
+    return [point for line in lines[:2] for point in (line[0], line[-1])]

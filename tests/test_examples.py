@@ -1,4 +1,4 @@
-"""Every example and benchmark runs with `--smoke` from any folder and writes only to `--out`."""
+"""Examples and benchmarks run with `--smoke` from any folder, and write to `--out` only."""
 
 from __future__ import annotations
 

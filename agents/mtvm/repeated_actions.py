@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -34,33 +36,34 @@ def score_by_repeats(run: RunDirectory, results: TrialResults) -> dict[str, dict
     episodes = results.layouts.tolist()
     is_few = np.array([world.repeated_moves(episode)[0] <= FEW for episode in episodes])
     scores = {metric: results.metrics[metric][:, 0] for metric in METRICS if metric != "turn"}
-    scores["turn"] = turns_right(run, world)[episodes]
+    scores["turn"] = turns_right(run, world, episodes)
     chosen = dict(zip(KINDS, (is_few, ~is_few), strict=True))
     return {kind: {metric: float(scores[metric][rows].mean()) for metric in METRICS} for kind, rows in chosen.items()}
 
 
-def turns_right(run: RunDirectory, world: Tours) -> np.ndarray:
-    """Compare the decision after the repeated actions, led by the teacher, with the teacher's.
+def turns_right(run: RunDirectory, world: Tours, episodes: Sequence[int]) -> np.ndarray:
+    """Compare the decision after the repeated actions with the teacher's, who leads there.
 
     Args:
         run: Run of tours.
         world: Tours of its evaluation.
+        episodes: Numbers of E episodes.
 
     Returns:
-        bool, (episodes,).
+        bool, (E,).
     """
     count = world.num_episodes // len(world.houses)
     env = evaluation_env(run.config, count, seed=1)
     model = ImitationA2C.load(run.agent(), env, run.config.device)
     model.policy.set_training_mode(False)
     right = np.zeros(world.num_episodes, bool)
-    for house in range(len(world.houses)):
-        episodes = range(house * count, (house + 1) * count)
+    for house in sorted({episode // count for episode in episodes}):
+        of_house = range(house * count, (house + 1) * count)
         with torch.no_grad():
-            steps = model.play(env, 0, teacher_forcing=True, episodes=episodes).steps
+            steps = model.play(env, 0, teacher_forcing=True, episodes=of_house).steps
         # decision -> row of the batch -> 1.0 where the agent agrees with the teacher
         agreement = [dict(zip(step.rows.tolist(), step.teacher_agreement.tolist(), strict=True)) for step in steps]
-        decisions = [world.repeated_moves(episode)[1] for episode in episodes]
-        right[episodes] = [agreement[decision][row] > 0 for row, decision in enumerate(decisions)]
+        decisions = [world.repeated_moves(episode)[1] for episode in of_house]
+        right[of_house] = [agreement[decision][row] > 0 for row, decision in enumerate(decisions)]
     env.close()
-    return right
+    return right[list(episodes)]

@@ -1,3 +1,5 @@
+"""Frames against shapes drawn by hand, dances against the moves of the paper."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -84,12 +86,12 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", BY_HAND)
-def test_sprites_by_hand(name):
-    expected = np.array([[pixel == "#" for pixel in line.strip()] for line in BY_HAND[name].split()])
-    for colour in ("brown", "light_yellow"):
-        sprite = sprites()[list(SHAPES).index(name) * 19 + list(COLOURS).index(colour)]
-        np.testing.assert_array_equal(sprite, np.where(expected[..., None], COLOURS[colour], 0))
+def test_sprites_by_hand():
+    for name, drawing in BY_HAND.items():
+        mask = np.array([[pixel == "#" for pixel in line.strip()] for line in drawing.split()])
+        for colour in ("brown", "light_yellow"):
+            sprite = sprites()[list(SHAPES).index(name) * 19 + list(COLOURS).index(colour)]
+            np.testing.assert_array_equal(sprite, np.where(mask[..., None], COLOURS[colour], 0))
 
 
 def test_complements_and_turned_shapes():
@@ -140,7 +142,7 @@ def test_dancers_move_one_cell_at_a_time_and_only_diagonal_dances_move_diagonall
     assert (steps.sum(0)[~diagonal] == 1).all()
 
 
-def test_where_dances_differ():
+def test_steps_at_which_dances_differ():
     dance = PERFORMANCE_CELLS[:, 16:]
     assert (dance[2:, 1::2] == 4).all()  # all but the circles are at the centre in every odd frame
     assert np.flatnonzero(dance[6] != dance[7]).tolist() == [2, 6, 10, 14]
@@ -148,7 +150,7 @@ def test_where_dances_differ():
     assert len(np.unique(dance, axis=0)) == 8
 
 
-#: Of the article's appendix and its release, in the order of the labels; N is one row up.
+#: From the paper's appendix and its release, in the order of the labels; N is one row up.
 MOVES = {
     "circle_cw": "N E S S W W N N E E S S W W N E",
     "circle_ccw": "N W S S E E N N W W S S E E N W",
@@ -161,8 +163,9 @@ MOVES = {
 }
 RGB = {
     "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "purple": (128, 0, 128), "orange": (255, 165, 0),
-    "yellow": (255, 255, 0), "brown": (128, 64, 0), "pink": (255, 64, 255), "cyan": (0, 255, 255), "dark_green": (0, 100, 0),
-    "dark_red": (100, 0, 0), "dark_blue": (0, 0, 100), "olive": (100, 100, 0), "teal": (0, 100, 100),
+    "yellow": (255, 255, 0), "brown": (128, 64, 0), "pink": (255, 64, 255), "cyan": (0, 255, 255),
+    "dark_green": (0, 100, 0), "dark_red": (100, 0, 0), "dark_blue": (0, 0, 100), "olive": (100, 100, 0),
+    "teal": (0, 100, 100),
     "lavender": (215, 200, 255), "peach": (255, 210, 170), "rose": (255, 205, 230), "light_green": (200, 255, 200),
     "light_yellow": (255, 255, 200),
 }  # fmt: skip

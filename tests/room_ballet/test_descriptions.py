@@ -1,4 +1,4 @@
-"""Descriptions of the four tasks: families, overlaps, splits, and files that are wrong."""
+"""Descriptions of the strategy tasks: families, overlaps, splits, and invalid files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EARLY = r"\b(first|opening|initial|leading|earliest)\b"
 LATE = r"\b(last|closing|final|latest|most recent|end|finished|tail end|last stretch)\b"
 ROOMS = r"\b(every|each|all)( of)?( the)? (room|space|chamber)s?\b"
 IMPERATIVES = (
-    "Remember", "Recall", "Bear in mind", "Keep in mind", "Picture again", "Call back to mind", "Think back to", "Do not forget",
-    "Bring to mind", "Hold on to",
+    "Remember", "Recall", "Bear in mind", "Keep in mind", "Picture again", "Call back to mind", "Think back to",
+    "Do not forget", "Bring to mind", "Hold on to",
 )  # fmt: skip
 
 
@@ -53,8 +53,8 @@ def test_families() -> None:
     assert 3 <= len(having(r"^(Who|Which)\b", "fifo")) <= 6
     assert 0 < len(having("nine|half|group", "fifo")) < 20  # quantities are sometimes left out
     assert len(having(r"\broom\b", "lvfo")) == 20 and not having(r"\b(rooms|each|every)\b", "lvfo")
-    for way in ("favourite", "kept coming back", "time", "drawn", "most often", "most frequently"):
-        assert having(way, "lvfo")
+    for phrase in ("favourite", "kept coming back", "time", "drawn", "most often", "most frequently"):
+        assert having(phrase, "lvfo")
     assert having("one for (every room|each)", "mvfo") and len(having(f"{ROOMS}|one for each", "mvfo")) == 20
 
 
@@ -73,25 +73,22 @@ def test_overlaps_that_make_it_hard() -> None:
 
 def test_three_splits() -> None:
     descriptions = load_descriptions()
-    held = []
+    held_out_sets = []
     for split in range(3):
         train, held_out = descriptions.select(split, "train"), descriptions.select(split, "held_out")
         assert [len(each) for each in train] == [16] * 4 and [len(each) for each in held_out] == [4] * 4
         for whole, one, other in zip(descriptions.texts, train, held_out, strict=True):
             assert set(one) | set(other) == set(whole) and not set(one) & set(other)
-        held.append({text for each in held_out for text in each})
+        held_out_sets.append({text for each in held_out for text in each})
         assert descriptions.select(split, "all") == descriptions.texts
-    assert all(not one & other for one, other in combinations(held, 2))
+    assert all(not one & other for one, other in combinations(held_out_sets, 2))
     assert descriptions.select(1, "held_out")[0] == tuple(descriptions.texts[0][k] for k in (1, 6, 11, 16))
 
 
-@pytest.mark.parametrize("split", [-1, 3, True, 1.0])
-def test_no_such_split(split: Any) -> None:
-    with pytest.raises(ValueError, match=f"split must be an integer of 0 to 2, got {split}"):
-        load_descriptions().select(split, "train")
-
-
-def test_no_such_part() -> None:
+def test_unknown_splits_and_parts() -> None:
+    for split in (-1, 3, True, 1.0):
+        with pytest.raises(ValueError, match=f"split must be an integer of 0 to 2, got {split}"):
+            load_descriptions().select(split, "train")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"unknown part 'test'; choose from \['train', 'held_out', 'all'\]"):
         load_descriptions().select(0, "test")  # type: ignore[arg-type]
 
@@ -112,36 +109,33 @@ def test_other_files(tmp_path: Path) -> None:
     assert loaded.texts[1][3] == "Begin with the nine that began."
 
 
-def wrong(task: str, number: int, text: Any) -> dict[str, Any]:
+def with_text(task: str, number: int, text: Any) -> dict[str, Any]:
     changed = content()
     changed[task][number] = text
     return changed
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
+def test_invalid_files_are_named(tmp_path: Path) -> None:
+    for changed, message in (
         ({k: v for k, v in content().items() if k != "lvfo"}, r"missing \['lvfo'\], unknown \[\]"),
         (content() | {"lru": []}, r"missing \[\], unknown \['lru'\]"),
         (content() | {"mvfo": content()["mvfo"][:19]}, "task 'mvfo' must have 20 descriptions, got 19"),
         (content() | {"fifo": "Remember."}, "task 'fifo' must have 20 descriptions, got 'Remember.'"),
         ([], r"must be an object with the keys \['fifo', 'lifo', 'lvfo', 'mvfo'\], got list"),
         (
-            wrong("mvfo", 2, "who FINISHED the show"),
+            with_text("mvfo", 2, "who FINISHED the show"),
             "description 2 of task 'mvfo' is the same as description 3 of task 'fifo': 'who FINISHED the show'",
         ),
-        (wrong("lifo", 0, ""), "description 0 of task 'lifo' must be 1 to 120 of the characters"),
-        (wrong("lifo", 0, "x" * 121), "description 0 of task 'lifo' must be 1 to 120 of the characters"),
-        (wrong("lvfo", 19, "Caf\u00e9"), "description 19 of task 'lvfo' must be 1 to 120 of the characters"),
-        (wrong("lvfo", 19, 3), "description 19 of task 'lvfo' must be 1 to 120 of the characters .* got 3"),
-    ],
-)
-def test_wrong_files_are_named(tmp_path: Path, changed: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=f"wrong.json: .*{message}"):
-        load_descriptions(write(tmp_path / "wrong.json", changed))
+        (with_text("lifo", 0, ""), "description 0 of task 'lifo' must be 1 to 120 of the characters"),
+        (with_text("lifo", 0, "x" * 121), "description 0 of task 'lifo' must be 1 to 120 of the characters"),
+        (with_text("lvfo", 19, "Caf\u00e9"), "description 19 of task 'lvfo' must be 1 to 120 of the characters"),
+        (with_text("lvfo", 19, 3), "description 19 of task 'lvfo' must be 1 to 120 of the characters .* got 3"),
+    ):
+        with pytest.raises(ValueError, match=f"wrong.json: .*{message}"):
+            load_descriptions(write(tmp_path / "wrong.json", changed))
 
 
-def test_no_file_and_no_json(tmp_path: Path) -> None:
+def test_missing_file_and_invalid_json(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no descriptions at"):
         load_descriptions(tmp_path / "none.json")
     (tmp_path / "broken.json").write_text('{"fifo": [')

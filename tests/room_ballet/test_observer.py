@@ -1,3 +1,5 @@
+"""Ideal observers against published rates, another Monte Carlo program and brute force."""
+
 from __future__ import annotations
 
 from itertools import pairwise, permutations
@@ -12,8 +14,8 @@ from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.observer import ideal_observer, ideal_without_places, possible_dances
 from memenvs.room_ballet.tasks import BALLET_NAMES, make_ballet
 
-#: P(the visit asked about is in memory) and accuracy of the ideal observer by task and strategy, from another Monte Carlo of 30,000 episodes,
-#: which agrees with 400 episodes of the release's own generator.
+#: Probability that the queried visit is in memory, and accuracy of the ideal observer, by task and strategy. They are
+#: from another Monte Carlo program with 30,000 episodes, which agrees with 400 episodes of the release's own generator.
 TABLE = {
     "FIFO": {"fifo": (1, 1.00), "lifo": (0, 0.18), "lvfo": (0.39, 0.47), "mvfo": (0.76, 0.82)},
     "LIFO": {"fifo": (0, 0.22), "lifo": (1, 1.00), "lvfo": (0.61, 0.66), "mvfo": (0.24, 0.34)},
@@ -22,22 +24,22 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_retention_and_ideal_accuracy(name):
-    task = make_ballet(name)
-    episodes = task.sample_batch(30_000, np.random.default_rng(1))
-    for strategy in STRATEGIES:
-        ideal = ideal_observer(task, episodes, strategy)
-        kept, accuracy = TABLE[name][strategy]
-        if strategy == name.lower():
-            assert ideal.retained.all()
-            assert (ideal.accuracy == 1).all()
-        else:
-            assert ideal.retained.mean() == pytest.approx(kept, abs=0.01)
-            assert ideal.accuracy.mean() == pytest.approx(accuracy, abs=0.01)
-        np.testing.assert_array_equal(
-            ideal.retained, retained(episodes.visit_place, strategy, 9)[np.arange(30_000), episodes.query_visit]
-        )
+def test_retention_and_ideal_accuracy():
+    for name, of_strategy in TABLE.items():
+        task = make_ballet(name)
+        episodes = task.sample_batch(30_000, np.random.default_rng(1))
+        for strategy in STRATEGIES:
+            ideal = ideal_observer(task, episodes, strategy)
+            kept, accuracy = of_strategy[strategy]
+            if strategy == name.lower():
+                assert ideal.retained.all()
+                assert (ideal.accuracy == 1).all()
+            else:
+                assert ideal.retained.mean() == pytest.approx(kept, abs=0.01)
+                assert ideal.accuracy.mean() == pytest.approx(accuracy, abs=0.01)
+            np.testing.assert_array_equal(
+                ideal.retained, retained(episodes.visit_place, strategy, 9)[np.arange(30_000), episodes.query_visit]
+            )
 
 
 def test_each_episode_may_have_its_own_strategy():
@@ -50,15 +52,15 @@ def test_each_episode_may_have_its_own_strategy():
         assert worst.retained[episodes.task_id == number].mean() == pytest.approx(expected, abs=0.06)
 
 
-@pytest.mark.parametrize(("size", "accuracy", "within"), [(3, 1.0, 0), (4, 0.99998, 2e-4), (5, 0.9993, 1e-3)])
-def test_short_stay(size, accuracy, within):
-    """Accuracies by another Monte Carlo; mean numbers of frames of a room are 142, 80 and 51."""
-    task = make_ballet("ShortStay", size=size)
-    episodes = task.sample_batch(3000, np.random.default_rng(2))
-    ideal = ideal_observer(task, episodes)
-    assert ideal.accuracy.mean() == pytest.approx(accuracy, abs=within)
-    frames = (episodes.place == episodes.query_place[:, None]).sum(1)
-    assert frames.mean() == pytest.approx(1280 / size**2, rel=0.02)
+def test_short_stay():
+    """Compare with another Monte Carlo program; the mean numbers of frames of a room are 142, 80 and 51."""
+    for size, accuracy, tolerance in ((3, 1.0, 0), (4, 0.99998, 2e-4), (5, 0.9993, 1e-3)):
+        task = make_ballet("ShortStay", size=size)
+        episodes = task.sample_batch(3000, np.random.default_rng(2))
+        ideal = ideal_observer(task, episodes)
+        assert ideal.accuracy.mean() == pytest.approx(accuracy, abs=tolerance)
+        frames = (episodes.place == episodes.query_place[:, None]).sum(1)
+        assert frames.mean() == pytest.approx(1280 / size**2, rel=0.02)
 
 
 def test_aba():
@@ -71,46 +73,47 @@ def test_aba():
     assert retained(episodes.visit_place, "fifo", 8)[:, 10:].all()
 
 
-@pytest.mark.parametrize("rooms", [4, 6, 8, 10, 12])
-def test_one_visit_more_than_rooms_is_enough_and_as_many_are_not(rooms):
-    task = make_ballet("MVFO", rooms=rooms)
-    episodes = task.sample_batch(10_000, np.random.default_rng(4))
-    assert (ideal_observer(task, episodes, "mvfo").accuracy == 1).all()
-    percent = {4: (17, 70), 6: (11, 65), 8: (7, 56), 10: (4, 45), 12: (3, 33)}  # ARCHITECTURE.md has them
-    asked, could_be = percent[rooms]
-    lost = ~ideal_observer(task, episodes, "mvfo", rooms).retained
-    places, kept = episodes.visit_place, retained(episodes.visit_place, "mvfo", rooms)
-    last = np.array([[place not in row[i + 1 :] for i, place in enumerate(row)] for row in places])
-    assert 100 * lost.mean() == pytest.approx(asked, abs=1.2)
-    assert 100 * (last & ~kept).any(1).mean() == pytest.approx(could_be, abs=2)
+def test_one_visit_more_than_rooms_is_enough_and_as_many_are_not():
+    # With as many visits as rooms: percentage of episodes that lose the queried visit, and that lose some target.
+    percent = {4: (17, 70), 6: (11, 65), 8: (7, 56), 10: (4, 45), 12: (3, 33)}
+    for rooms, (lose_query, lose_some) in percent.items():
+        task = make_ballet("MVFO", rooms=rooms)
+        episodes = task.sample_batch(10_000, np.random.default_rng(4))
+        assert (ideal_observer(task, episodes, "mvfo").accuracy == 1).all()
+        is_lost = ~ideal_observer(task, episodes, "mvfo", rooms).retained
+        places = episodes.visit_place
+        kept = retained(places, "mvfo", rooms)
+        is_last = np.array([[place not in row[i + 1 :] for i, place in enumerate(row)] for row in places.tolist()])
+        assert 100 * is_lost.mean() == pytest.approx(lose_query, abs=1.2)
+        assert 100 * (is_last & ~kept).any(1).mean() == pytest.approx(lose_some, abs=2)
 
 
-@pytest.mark.parametrize("name", BALLET_NAMES)
-def test_perfect_memory_knows_the_answer(name):
-    task = make_ballet(name)
-    episodes = task.sample_batch(300, np.random.default_rng(5))
-    possible = possible_dances(task, episodes)
-    assert (possible.sum(1) == 1).all()
-    np.testing.assert_array_equal(possible.argmax(1), episodes.label)
-    assert (ideal_observer(task, episodes, "fifo", task.visits).accuracy == 1).all()
+def test_perfect_memory_knows_the_answer():
+    for name in BALLET_NAMES:
+        task = make_ballet(name)
+        episodes = task.sample_batch(300, np.random.default_rng(5))
+        possible = possible_dances(task, episodes)
+        assert (possible.sum(1) == 1).all()
+        np.testing.assert_array_equal(possible.argmax(1), episodes.label)
+        assert (ideal_observer(task, episodes, "fifo", task.visits).accuracy == 1).all()
 
 
-@pytest.mark.parametrize("name", BALLET_NAMES)
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), share=st.floats(0, 1))
-def test_the_answer_is_always_possible_and_more_memory_rules_out_more(name, seed, share):
-    task, rng = make_ballet(name), np.random.default_rng(seed)
-    episodes = task.sample_batch(4, rng)
-    kept = rng.random(episodes.frame.shape) < share
-    more = kept | (rng.random(kept.shape) < 0.1)
-    possible = possible_dances(task, episodes, kept)
-    assert possible[np.arange(4), episodes.label].all()
-    assert not (possible_dances(task, episodes, more) & ~possible).any()
-    assert possible_dances(task, episodes, np.zeros_like(kept)).all()
+def test_the_answer_is_always_possible_and_more_memory_rules_out_more(seed, share):
+    for name in BALLET_NAMES:
+        task, rng = make_ballet(name), np.random.default_rng(seed)
+        episodes = task.sample_batch(4, rng)
+        kept = rng.random(episodes.frame.shape) < share
+        more = kept | (rng.random(kept.shape) < 0.1)
+        possible = possible_dances(task, episodes, kept)
+        assert possible[np.arange(4), episodes.label].all()
+        assert not (possible_dances(task, episodes, more) & ~possible).any()
+        assert possible_dances(task, episodes, np.zeros_like(kept)).all()
 
 
 def test_a_single_frame_rules_out_the_dances_that_are_elsewhere():
-    """Frame 2 of the dances, by hand: 5, 3, 7, 3, 8, 6, 5, 3."""
+    """Step 2 of the dances, by hand: cells 5, 3, 7, 3, 8, 6, 5, 3."""
     task = make_ballet("LIFO")
     episodes = task.sample_batch(64, np.random.default_rng(6))
     kept = np.arange(576) == 32 * episodes.query_visit[:, None] + 16 + 2
@@ -126,38 +129,44 @@ def test_the_next_room_is_found_only_if_the_dancer_was_seen():
     assert possible_dances(task, episodes, elsewhere).all()
 
 
-def test_without_places_all_layouts_are_weighed():
-    """Against all ways to put nine dancers into nine rooms; those who were not met are dealt the rooms that are left, all ways alike."""
+def test_without_places_all_assignments_are_weighed():
+    """Compare with the weights of all 9! assignments of nine dancers to nine rooms.
+
+    Dancers that were not met get the remaining rooms, in any order with the same weight.
+    """
     task = make_ballet("Next")
     episodes = task.sample_batch(12, np.random.default_rng(9))
-    room_of = np.array(list(permutations(range(9))))  # (9!, dancers)
+    all_assignments = np.array(list(permutations(range(9))))  # (9!, dancers); room of each dancer
     row, column = np.divmod(np.arange(9), 3)
-    apart = abs(row[:, None] - row) + abs(column[:, None] - column)
-    around = [0, 1, 2, 5, 8, 7, 6, 3]
-    following = np.full(9, -1)
-    following[around] = np.roll(around, -1)
+    is_neighbour = abs(row[:, None] - row) + abs(column[:, None] - column) == 1  # (9, 9)
+    ring = [0, 1, 2, 5, 8, 7, 6, 3]
+    next_room = np.full(9, -1)
+    next_room[ring] = np.roll(ring, -1)
     found = ideal_without_places(task, episodes)
     for b in range(len(episodes)):
         dancers = list(dict.fromkeys(episodes.visit_dancer[b].tolist()))
-        walk = np.array([dancers.index(each) for each in episodes.visit_dancer[b]])
+        path = [dancers.index(each) for each in episodes.visit_dancer[b].tolist()]
+        room_of = all_assignments
+        for here, there in set(pairwise(path)):  # keep the assignments in which all moves lead to neighbours
+            room_of = room_of[is_neighbour[room_of[:, here], room_of[:, there]]]
         weight = np.ones(len(room_of))
-        for here, there in pairwise(walk):
-            weight *= (apart[room_of[:, here], room_of[:, there]] == 1) / (apart == 1).sum(1)[room_of[:, here]]
-        met = np.zeros((len(room_of), 10), bool)  # the last one for "no room"
+        for here in path[:-1]:
+            weight /= is_neighbour.sum(1)[room_of[:, here]]
+        met = np.zeros((len(room_of), 10), bool)  # the last column stands for "no room"
         np.put_along_axis(met, room_of[:, : len(dancers)], True, 1)
-        askable = np.array([following[room_of[:, i]] for i in range(len(dancers))]).T
-        could = np.take_along_axis(met, askable, 1)
-        asked = dancers.index(int(episodes.query[b]) // 9)
-        weight *= could[:, asked] / np.maximum(could.sum(1), 1)
+        answer_room = next_room[room_of[:, : len(dancers)]]  # (assignments, dancers); -1 for the middle room
+        is_valid = np.take_along_axis(met, answer_room, 1)
+        queried = dancers.index(int(episodes.query[b]) // 9)
+        weight *= is_valid[:, queried] / np.maximum(is_valid.sum(1), 1)
         of_dance = np.zeros(8)
         for i, dancer in enumerate(dancers):
             dance = int(episodes.visit_dance[b, episodes.visit_dancer[b].tolist().index(dancer)])
-            of_dance[dance] += weight[room_of[:, i] == askable[:, asked]].sum()
+            of_dance[dance] += weight[room_of[:, i] == answer_room[:, queried]].sum()
         assert found[b] == pytest.approx(of_dance.max() / of_dance.sum(), abs=1e-9)
 
 
 def test_without_places_the_next_room_is_a_guess_unless_moves_are_known():
-    """58.6 +- 0.3 % by another program; a reflection of the ring does not change which room is opposite."""
+    """Compare with another program: 58.6 +- 0.3 %. A reflection of the ring keeps opposite rooms opposite."""
     task = make_ballet("Next")
     episodes = task.sample_batch(6000, np.random.default_rng(10))
     assert ideal_without_places(task, episodes).mean() == pytest.approx(0.585, abs=0.01)
@@ -166,22 +175,15 @@ def test_without_places_the_next_room_is_a_guess_unless_moves_are_known():
     assert (ideal_without_places(opposite, opposite.sample_batch(500, np.random.default_rng(11))) == 1).all()
 
 
-@pytest.mark.parametrize("name", ["ShortStay", "FIFO", "ABA"])
-def test_other_tasks_are_not_about_places(name):
-    task = make_ballet(name)
-    with pytest.raises(ValueError, match="task must query rooms after a random walk, got BalletTask"):
-        ideal_without_places(task, task.sample_batch(1, np.random.default_rng(12)))
-
-
-@pytest.mark.parametrize("observe", [ideal_observer, ideal_without_places])
-def test_episodes_of_another_task_are_refused(observe):
-    episodes = make_ballet("LVFO").sample_batch(4, np.random.default_rng(0))
-    arguments = ("fifo", 9) if observe is ideal_observer else ()
-    with pytest.raises(ValueError, match="episodes must be of the task, of 40 visits, got some of 18"):
-        observe(make_ballet("Next"), episodes, *arguments)
-
-
-def test_bad_input():
+def test_invalid_input():
+    for name in ("ShortStay", "FIFO", "ABA"):
+        task = make_ballet(name)
+        with pytest.raises(ValueError, match="task must query rooms after a random walk, got BalletTask"):
+            ideal_without_places(task, task.sample_batch(1, np.random.default_rng(12)))
+    other = make_ballet("LVFO").sample_batch(4, np.random.default_rng(0))
+    for observer, arguments in ((ideal_observer, ("fifo", 9)), (ideal_without_places, ())):
+        with pytest.raises(ValueError, match="episodes must be of the task, of 40 visits, got some of 18"):
+            observer(make_ballet("Next"), other, *arguments)
     task = make_ballet("FIFO")
     episodes = task.sample_batch(3, np.random.default_rng(8))
     with pytest.raises(ValueError, match="capacity must be an integer of at least 1"):

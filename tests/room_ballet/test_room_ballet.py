@@ -1,3 +1,5 @@
+"""Environments of Room Ballet: episodes of their task, options, pictures, commands."""
+
 from __future__ import annotations
 
 import json
@@ -19,8 +21,8 @@ def make(name: str, **kwargs: object) -> gym.Env:
     return gym.make(f"memenvs/RoomBallet-{name}-v0", **kwargs)
 
 
-def symbols(env: gym.Env, observation: dict, info: dict) -> dict[str, list[int]]:
-    """An episode played to the question: what was observed and where, step by step, and the question."""
+def play(env: gym.Env, observation: dict, info: dict) -> dict[str, list[int]]:
+    """Play an episode up to the query; return what was observed, in fields of `Episodes`."""
     seen: dict[str, list[int]] = {"frame": [], "place": [], "action": []}
     while observation["phase"] == 0:
         assert observation["query"] == 2565
@@ -36,51 +38,51 @@ def agree(seen: dict[str, list[int]], episodes: Episodes, b: int) -> bool:
     return all(np.atleast_1d(getattr(episodes, key)[b]).tolist() == value for key, value in seen.items())
 
 
-@pytest.mark.parametrize("name", BALLET_NAMES)
-def test_an_episode_is_the_batch_of_one_of_its_generator(name):
-    env, task = make(name, obs="symbols", trial_episodes=2), make_ballet(name)
-    for trial, episode in ((0, 0), (0, 1), (1, 0)):
-        observation, info = env.reset(seed=7 if trial == episode == 0 else None)
-        batch = task.sample_batch(1, np.random.default_rng([7, trial, 1 + episode]))
-        assert info["key"] == batch.key[0]
-        assert agree(symbols(env, observation, info), batch, 0)
-        if name in ("Next", "ShortStay", "Opposite"):
-            break  # long ones
+def test_an_episode_is_the_batch_of_one_of_its_generator():
+    for name in BALLET_NAMES:
+        env, task = make(name, obs="symbols", trial_episodes=2), make_ballet(name)
+        for trial, episode in ((0, 0), (0, 1), (1, 0)):
+            observation, info = env.reset(seed=7 if trial == episode == 0 else None)
+            batch = task.sample_batch(1, np.random.default_rng([7, trial, 1 + episode]))
+            assert info["key"] == batch.key[0]
+            assert agree(play(env, observation, info), batch, 0)
+            if name in ("Next", "ShortStay", "Opposite"):
+                break  # long ones
 
 
-@pytest.mark.parametrize(("name", "stay"), [("Next", 32), ("ShortStay", 1), ("MVFO", 32)])
-def test_a_move_is_seen_once(name, stay):
-    """At the first step of a visit, on the way there; a performance goes on without one, and none leads to the question."""
-    env = make(name, obs="symbols")
-    observation, info = env.reset(seed=3)
-    visits = make_ballet(name).make_episodes(np.array([info["key"]]))
-    moves, places = [], []
-    while observation["phase"] == 0:
-        moves.append(int(observation["move"]))
-        places.append(int(info["place"]))
-        observation, *_, info = env.step(0)
-    assert observation["move"] == 4
-    walked = np.array(moves).reshape(-1, stay)
-    assert (walked[:, 1:] == 4).all()
-    assert walked[0, 0] == 4
-    if name == "MVFO":
-        assert (walked == 4).all()  # no walk: places are drawn
-        return
-    assert (walked[1:, 0] < 4).all()
-    steps = {"Next": [1, -1, -3, 3], "ShortStay": [-3, 3, -1, 1]}[name]
-    entered = np.array(places).reshape(-1, stay)[:, 0]
-    for before, move, after in zip(entered, walked[1:, 0], entered[1:], strict=False):
-        assert after == before + steps[move] or (name == "ShortStay" and after == before)
-    assert visits.visit_place[0].tolist() == entered.tolist()
+def test_a_move_is_observed_once():
+    """Moves are observed at the first step of a visit; not within a performance, and not with the query."""
+    for name, visit_steps in (("Next", 32), ("ShortStay", 1), ("MVFO", 32)):
+        env = make(name, obs="symbols")
+        observation, info = env.reset(seed=3)
+        visits = make_ballet(name).make_episodes(np.array([info["key"]]))
+        moves, places = [], []
+        while observation["phase"] == 0:
+            moves.append(int(observation["move"]))
+            places.append(int(info["place"]))
+            observation, *_, info = env.step(0)
+        assert observation["move"] == 4
+        by_visit = np.array(moves).reshape(-1, visit_steps)
+        assert (by_visit[:, 1:] == 4).all()
+        assert by_visit[0, 0] == 4
+        if name == "MVFO":
+            assert (by_visit == 4).all()  # rooms have no neighbours: places are drawn
+            continue
+        assert (by_visit[1:, 0] < 4).all()
+        steps = {"Next": [1, -1, -3, 3], "ShortStay": [-3, 3, -1, 1]}[name]
+        entered = np.array(places).reshape(-1, visit_steps)[:, 0]
+        for before, move, after in zip(entered, by_visit[1:, 0], entered[1:], strict=False):
+            assert after == before + steps[move] or (name == "ShortStay" and after == before)
+        assert visits.visit_place[0].tolist() == entered.tolist()
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"schedule": "grid_walk"}])
-def test_any_episode_of_a_batch_can_be_played(kwargs):
-    batch = make_ballet("MultiTask", **kwargs).sample_batch(6, np.random.default_rng(3))
-    env = make("MultiTask", obs="symbols", **kwargs)
-    for b in range(6):
-        observation, info = env.reset(seed=0, options={"key": int(batch.key[b])})
-        assert agree(symbols(env, observation, info), batch, b)
+def test_any_episode_of_a_batch_can_be_played():
+    for settings in ({}, {"schedule": "grid_walk"}):
+        batch = make_ballet("MultiTask", **settings).sample_batch(6, np.random.default_rng(3))
+        env = make("MultiTask", obs="symbols", **settings)
+        for b in range(6):
+            observation, info = env.reset(seed=0, options={"key": int(batch.key[b])})
+            assert agree(play(env, observation, info), batch, b)
 
 
 def test_vector_form_and_pixels():
@@ -108,7 +110,7 @@ def test_vector_form_and_pixels():
     assert (info["final_info"]["num_steps"] == 577).all()
 
 
-def test_who_is_where():
+def test_info_has_dancers_and_rooms():
     env = make("LIFO")
     _, info = env.reset(seed=0)
     visit = info["query_visit"]
@@ -137,7 +139,7 @@ def test_poses_lie_in_the_rooms():
     assert (x, 2 - y, heading) == (info["place"] % 3, info["place"] // 3, 0)
 
 
-# ---------------------------------------------------------------- which task it is
+# ---------------------------------------------------------------- observation of the task
 
 
 def test_task_as_one_hot():
@@ -150,59 +152,62 @@ def test_task_as_one_hot():
     assert seen == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("part", ["train", "held_out"])
-def test_task_as_language(part):
-    texts = load_descriptions().select(1, part)
-    env = gym.make_vec(
-        "memenvs/RoomBallet-MultiTask-v0", num_envs=40, task_as="language", split=1, part=part, obs="symbols",
-        max_episode_steps=2, autoreset_mode="SameStep",
-    )  # fmt: skip
-    observation, info = env.reset(seed=0)
-    assert env.observation_space.contains(observation)
-    for said, number in zip(observation["task"], info["task_id"], strict=True):
-        assert said in texts[number]
-    assert len(set(observation["task"])) > 8
-    alone = make("MultiTask", task_as="language", split=1, part=part)
-    for i in (0, 39):
-        single, _ = alone.reset(seed=i)
-        assert single["task"] == observation["task"][i]
-        assert alone.observation_space.contains(single)
-    env.step(np.zeros(40, int))
-    before = list(observation["task"])
-    observation, _, _, truncated, info = env.step(np.zeros(40, int))
-    assert truncated.all()
-    assert [final["task"] for final in info["final_obs"]] == before
-    assert list(observation["task"]) != before
+def test_task_as_language():
+    for part in ("train", "held_out"):
+        texts = load_descriptions().select(1, part)
+        env = gym.make_vec(
+            "memenvs/RoomBallet-MultiTask-v0",
+            num_envs=40,
+            task_as="language",
+            split=1,
+            part=part,
+            obs="symbols",
+            max_episode_steps=2,
+            autoreset_mode="SameStep",
+        )
+        observation, info = env.reset(seed=0)
+        assert env.observation_space.contains(observation)
+        for text, number in zip(observation["task"], info["task_id"], strict=True):
+            assert text in texts[number]
+        assert len(set(observation["task"])) > 8
+        alone = make("MultiTask", task_as="language", split=1, part=part)
+        for i in (0, 39):
+            single, _ = alone.reset(seed=i)
+            assert single["task"] == observation["task"][i]
+            assert alone.observation_space.contains(single)
+        env.step(np.zeros(40, int))
+        before = list(observation["task"])
+        observation, _, _, truncated, info = env.step(np.zeros(40, int))
+        assert truncated.all()
+        assert [final["task"] for final in info["final_obs"]] == before
+        assert list(observation["task"]) != before
 
 
 # ---------------------------------------------------------------- options and settings
 
 
-def test_another_question_in_the_same_episode():
+def test_another_query_in_the_same_episode():
     env = make("LVFO", obs="symbols")
     _, info = env.reset(seed=1)
     dances = info["visit_dance"]
     for visit in (0, 17):
-        _, asked = env.reset(options={"key": info["key"], "query": visit})
-        assert (asked["label"], asked["query_visit"], asked["query"]) == (dances[visit], visit, visit)
-        np.testing.assert_array_equal(asked["visit_place"], info["visit_place"])
+        _, again = env.reset(options={"key": info["key"], "query": visit})
+        assert (again["label"], again["query_visit"], again["query"]) == (dances[visit], visit, visit)
+        np.testing.assert_array_equal(again["visit_place"], info["visit_place"])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_invalid_options():
+    for options, message in (
         ({"key": -1}, r"option 'key' must be an integer in 0 \.\.\. 9223372036854775807, got -1"),
         ({"key": "x"}, "option 'key' must be an integer"),
         ({"query": 3}, "option 'query' must come with 'key', .*, got 3 alone"),
         ({"key": 0, "query": 18}, r"query must be the number of a visit, 0 \.\.\. 17"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        make("FIFO").reset(seed=0, options=options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("FIFO").reset(seed=0, options=options)
 
 
-def test_a_room_that_was_never_visited_cannot_be_asked_about():
+def test_a_room_without_a_visit_cannot_be_queried():
     task = make_ballet("Next")
     key = next(key for key in range(99) if len(set(task.make_episodes(np.array([key])).visit_place[0].tolist())) < 8)
     unvisited = set(range(9)) - set(task.make_episodes(np.array([key])).visit_place[0].tolist())
@@ -210,28 +215,23 @@ def test_a_room_that_was_never_visited_cannot_be_asked_about():
         make("Next").reset(seed=0, options={"key": key, "query": min(unvisited)})
 
 
-@pytest.mark.parametrize(
-    ("name", "kwargs", "error", "message"),
-    [
+def test_invalid_settings_of_environments():
+    no_schedule = r"unknown schedule 'walk'; choose from \['histogram', 'grid_walk'\]"
+    no_split = "split must be an integer of 0 to 2, got 3"
+    no_language = "split and part go with task_as 'language' only, got split 0"
+    for name, settings, error, message in (
         ("FIFO", {"obs": "words"}, ValueError, r"unknown obs 'words'; choose from \['pixels', 'symbols'\]"),
-        (
-            "FIFO",
-            {"schedule": "walk"},
-            ValueError,
-            r"unknown schedule 'walk'; choose from \['histogram', 'grid_walk'\]",
-        ),
+        ("FIFO", {"schedule": "walk"}, ValueError, no_schedule),
         ("FIFO", {"rooms": 6}, TypeError, "unknown setting 'rooms' of FifoBallet"),
         ("MVFO", {"rooms": 13}, ValueError, "rooms must be an integer of 4 to 12, got 13"),
         ("ShortStay", {"size": 2}, ValueError, r"size must be one of \(3, 4, 5\), got 2"),
         ("MultiTask", {"task_as": "song"}, ValueError, "unknown task_as 'song'"),
-        ("MultiTask", {"task_as": "language", "split": 3}, ValueError, "split must be an integer of 0 to 2, got 3"),
+        ("MultiTask", {"task_as": "language", "split": 3}, ValueError, no_split),
         ("MultiTask", {"task_as": "language", "part": "test"}, ValueError, "unknown part 'test'"),
-        ("MultiTask", {"part": "held_out"}, ValueError, "split and part go with task_as 'language' only, got split 0"),
-    ],
-)
-def test_bad_settings_of_environments(name, kwargs, error, message):
-    with pytest.raises(error, match=message):
-        make(name, **kwargs)
+        ("MultiTask", {"part": "held_out"}, ValueError, no_language),
+    ):
+        with pytest.raises(error, match=message):
+            make(name, **settings)
 
 
 # ---------------------------------------------------------------- commands
@@ -248,16 +248,16 @@ def test_rollout_and_record(capsys, tmp_path):
         assert image.n_frames > 16  # frames in which nothing changes are one
 
 
-@pytest.mark.parametrize("name", STRATEGY_TASKS)
-def test_pictures_before_and_at_the_question(name):
-    env = make(name.upper(), render_mode="rgb_array")
-    _, info = env.reset(seed=0)
-    before = env.render()
-    assert before.shape == (360, 1080, 3)
-    assert not before[:, 360:720].any()
-    for _ in range(576):
-        env.step(0)
-    asked = env.render()
-    query = make_ballet(name.upper()).make_episodes(np.array([info["key"]])).query[0]
-    np.testing.assert_array_equal(asked[::8, 360:720:8], frame_table()[query])
-    assert (asked[:, 720:] == (60, 170, 90)).all(-1).any()
+def test_pictures_before_and_at_the_query():
+    for name in STRATEGY_TASKS:
+        env = make(name.upper(), render_mode="rgb_array")
+        _, info = env.reset(seed=0)
+        before = env.render()
+        assert before.shape == (360, 1080, 3)
+        assert not before[:, 360:720].any()
+        for _ in range(576):
+            env.step(0)
+        at_query = env.render()
+        query = make_ballet(name.upper()).make_episodes(np.array([info["key"]])).query[0]
+        np.testing.assert_array_equal(at_query[::8, 360:720:8], frame_table()[query])
+        assert (at_query[:, 720:] == (60, 170, 90)).all(-1).any()

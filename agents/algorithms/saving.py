@@ -165,16 +165,8 @@ class SavableAlgorithm(BaseAlgorithm):
         processes = processes or Processes()
         saved = Checkpoint.read(path)
         config = saved.config
-        if env is not None and config.get("policy_only"):
-            raise ValueError(
-                f"{path}: holds a policy without the state of its optimizer and generators: it can act, but training "
-                "cannot resume from it"
-            )
-        if env is not None and config["processes"] != processes.count:
-            raise ValueError(
-                f"{path}: number of processes must be that of the file, {config['processes']}, to go on learning, "
-                f"got {processes.count}"
-            )
+        if env is not None:
+            _check_resumable(path, config, processes)
         if config["algorithm"] != cls.__name__:
             raise ValueError(f"{path}: algorithm must be {cls.__name__!r}, got {config['algorithm']!r}")
         rank = processes.rank if env is not None else 0
@@ -263,6 +255,20 @@ class SavableAlgorithm(BaseAlgorithm):
         policy_class = cls.policy_aliases[cls.default_policy]
         assert issubclass(policy_class, ActingPolicy)
         checkpoint.check_settings(path, cls.__name__, config, policy_class.resolve_kwargs(policy_kwargs), n_envs)
+
+
+def _check_resumable(path: str | PathLike[str], config: dict[str, Any], processes: Processes) -> None:
+    """Raise a ValueError if these processes cannot go on learning from a checkpoint."""
+    if config.get("policy_only"):
+        raise ValueError(
+            f"{path}: holds a policy without the state of its optimizer and generators: it can act, but training "
+            "cannot resume from it"
+        )
+    if config["processes"] != processes.count:
+        raise ValueError(
+            f"{path}: number of processes must be that of the file, {config['processes']}, to go on learning, "
+            f"got {processes.count}"
+        )
 
 
 def _restore_generators(generators: dict[str, torch.Generator], states: dict[str, Tensor]) -> None:

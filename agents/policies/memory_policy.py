@@ -115,16 +115,7 @@ class MemoryPolicy(ActingPolicy):
     ) -> None:
         if use_sde:
             raise ValueError("use_sde must be False: a MemoryPolicy has no state-dependent exploration")
-        if features_extractor_class is None:
-            is_dict = isinstance(observation_space, spaces.Dict)
-            features_extractor_class = "DictEncoder" if is_dict else "FlattenExtractor"
-        if isinstance(features_extractor_class, str):
-            if features_extractor_class not in FEATURES_EXTRACTORS:
-                raise ValueError(
-                    f"unknown features_extractor_class {features_extractor_class!r}; choose from "
-                    f"{list(FEATURES_EXTRACTORS)} or pass a class"
-                )
-            features_extractor_class = FEATURES_EXTRACTORS[features_extractor_class]
+        features_extractor_class = _features_extractor_class(features_extractor_class, observation_space)
         if activation not in ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; {choices_for(activation, ACTIVATIONS)}")
         _check_observations(observation_space, action_space, freeze_features)
@@ -155,15 +146,7 @@ class MemoryPolicy(ActingPolicy):
         if net_arch is None:
             net_arch = {"pi": [64, 64], "vf": [64, 64]} if memory == "none" else []
         self.net_arch = net_arch
-        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, ACTIVATIONS[activation])
-        self.actor = ActionHead(self.mlp_extractor.latent_dim_pi, action_space)
-        self.critic = nn.Linear(self.mlp_extractor.latent_dim_vf, 1)
-        nn.init.orthogonal_(self.critic.weight, 1.0)
-        nn.init.zeros_(self.critic.bias)
-        for module in self.mlp_extractor.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.orthogonal_(module.weight, 2**0.5)
-                nn.init.zeros_(module.bias)
+        self._make_heads(net_arch, activation)
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
         self._kwargs = {
@@ -179,6 +162,18 @@ class MemoryPolicy(ActingPolicy):
             "activation": activation,
             "adam_eps": adam_eps,
         }
+
+    def _make_heads(self, net_arch: list[int] | dict[str, list[int]], activation: str) -> None:
+        """Make actor and critic, with the hidden layers before them."""
+        self.mlp_extractor = MlpExtractor(self.memory.output_dim, net_arch, ACTIVATIONS[activation])
+        self.actor = ActionHead(self.mlp_extractor.latent_dim_pi, self.action_space)
+        self.critic = nn.Linear(self.mlp_extractor.latent_dim_vf, 1)
+        nn.init.orthogonal_(self.critic.weight, 1.0)
+        nn.init.zeros_(self.critic.bias)
+        for module in self.mlp_extractor.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.orthogonal_(module.weight, 2**0.5)
+                nn.init.zeros_(module.bias)
 
     @property
     def generators(self) -> dict[str, torch.Generator]:
@@ -343,6 +338,21 @@ class MemoryPolicy(ActingPolicy):
         if self.previous_action_dim == 0:
             return state
         return state | {PREVIOUS_ACTION: actions.long() + 1}
+
+
+def _features_extractor_class(
+    given: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
+) -> type[BaseFeaturesExtractor]:
+    """The class with a name, the default one for None, or the class itself."""
+    if given is None:
+        given = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
+    if not isinstance(given, str):
+        return given
+    if given not in FEATURES_EXTRACTORS:
+        raise ValueError(
+            f"unknown features_extractor_class {given!r}; choose from {list(FEATURES_EXTRACTORS)} or pass a class"
+        )
+    return FEATURES_EXTRACTORS[given]
 
 
 def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:

@@ -114,7 +114,11 @@ def test_blocks_for_windows_are_those_that_a_mask_touches(sinks: int) -> None:
     for queries, keys in [(1, 300), (128, 128), (300, 700), (513, 514)]:
         window, visible = random_windows(queries, keys, sinks)
         ours = window_blocks(window.first, window.last, sinks, keys)
-        theirs = create_block_mask(lambda b, h, i, j: visible[b, i, j], 2, None, queries, keys, device="cpu")  # noqa: B023
+
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor, visible: Tensor = visible) -> Tensor:
+            return visible[b, i, j]
+
+        theirs = create_block_mask(is_visible, 2, None, queries, keys, device="cpu")
         touched = theirs.to_dense().bool()
         covered = ours.to_dense().bool()
         assert covered.shape == touched.shape

@@ -1,4 +1,6 @@
-"""ReLIC's baselines through the learner: memories carried on over the rollouts of a trial, credit across episodes, single episodes.
+"""ReLIC's baselines through the learner.
+
+Memories are carried over the rollouts of a trial; credit may cross episodes; episodes may be single.
 
 The defects of the release (ReLIC specification, B14 to B17) are named where a test would fail with them.
 """
@@ -49,15 +51,15 @@ def copied(state: State | None) -> State:
 
 
 def assert_acted_as_learned(model: PartialUpdatePPO) -> None:
-    """What the training pass computes is what was computed when acting."""
+    """The training pass computes the values and probabilities of acting."""
     distribution, values, actions = model.evaluate(ROWS, 0, CHUNK)
-    held = model.rollout_buffer
-    torch.testing.assert_close(distribution.log_prob(actions), held.log_probs, atol=1e-5, rtol=0)
-    torch.testing.assert_close(values, held.values, atol=1e-5, rtol=1e-5)
+    buffer = model.rollout_buffer
+    torch.testing.assert_close(distribution.log_prob(actions), buffer.log_probs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(values, buffer.values, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("memory", CARRIED)
-def test_training_passes_see_the_memory_that_acting_saw(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_passes_use_the_memory_of_acting(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """B15: with a memory of zeros in gradient passes, ratios are wrong before the first optimiser step."""
     model = carried(memory)
     for _ in range(5):
@@ -72,7 +74,7 @@ def test_training_passes_see_the_memory_that_acting_saw(memory: str, monkeypatch
 
 @pytest.mark.parametrize("memory", CARRIED)
 def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
-    """B14: the memory outlives episodes, a trial has all its chunks, and the next trial has another layout and an empty memory."""
+    """B14: the memory outlives episodes; the next trial has another layout and an empty memory."""
     model = carried(memory)
     layouts = []
     for chunk in range(6):
@@ -84,10 +86,8 @@ def test_trials_go_on_over_rollouts_and_advance(memory: str) -> None:
         assert buffer.episode_start[0].nonzero()[:, 0].tolist() == sorted(starts)
         layouts.append([info["layout_id"] for info in model.env.reset_infos])
         values = [buffer.values.clone()]
-        for forgets_at in (
-            "trial",
-            "episode",
-        ):  # the same steps, from an empty memory at each start of a trial or episode
+        # the same steps, from an empty memory at each start of a trial or episode
+        for forgets_at in ("trial", "episode"):
             begins = buffer.trial_start if forgets_at == "trial" else buffer.episode_start
             values.append(values_of(model, begins))
         same = torch.isclose(values[0], values[1], atol=1e-5)
@@ -173,7 +173,10 @@ def test_between_two_trials_a_run_resumes_exactly(memory: str, tmp_path: Path) -
 
 
 class Cue(gym.Env):
-    """A cue in the first observation of a trial; every later step pays 1 for the action of that number. Episodes of 2 steps, trials of 8."""
+    """A cue in the first observation of a trial; each later step pays 1 for its action.
+
+    Episodes of 2 steps, trials of 8.
+    """
 
     observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
     action_space = spaces.Discrete(3)
@@ -194,9 +197,10 @@ class Cue(gym.Env):
         return np.zeros(3, np.float32), paid, self.steps % 2 == 0, False, {}
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize("memory", CARRIED)
-def test_what_an_earlier_chunk_held_is_learned_and_used(memory: str) -> None:
-    """B17: the baselines do learn to use what they saw episodes and chunks ago; with B14 or B15 half of the steps would be guesses."""
+def test_the_cue_of_an_earlier_chunk_is_learned_and_used(memory: str) -> None:
+    """B17: observations from episodes and chunks ago are used; with B14 or B15, half of the steps would be guesses."""
     env = DummyVecEnv([Cue] * 32)
     kwargs = {
         "lstm": {"hidden_dim": 16},
@@ -211,7 +215,7 @@ def test_what_an_earlier_chunk_held_is_learned_and_used(memory: str) -> None:
     paid = []
     for _ in range(10):
         collect(model)
-        if not model.rollout_buffer.trial_start.any():  # second halves of trials: the cue was in the chunk before
+        if not model.rollout_buffer.trial_start.any():  # later chunks of trials: the cue was in the chunk before
             paid.append(float(model.rollout_buffer.rewards.mean()))
     assert len(paid) == 5
     assert np.mean(paid) > 0.9  # a third for guesses
@@ -248,8 +252,8 @@ def test_credit_at_the_end_of_a_chunk_goes_on_in_the_same_trial() -> None:
     for chunk in range(4):  # steps 0 ... 5, 5 ... 10, 10 ... 15, then one step of this trial and four of the next
         collect(model)
         assert bool(model._episode_start.all()) is (chunk < 3)
-        held = model.rollout_buffer
-        rewards, values = held.rewards.clone(), held.values.clone()
+        buffer = model.rollout_buffer
+        rewards, values = buffer.rewards.clone(), buffer.values.clone()
         after = torch.cat([values[:, 1:], model._last_values[:, None]], 1)
         if chunk == 3:
             after[:, 0] = 0.0

@@ -156,7 +156,7 @@ def check_sequence(memory: Memory, x: StepInputs, expected: Tensor, *case: objec
 
 
 def check_chunks(memory: Memory, x: StepInputs, expected: Tensor, *case: object) -> None:
-    """Chunks after a state give the features of single steps, and acting goes on where learning stopped."""
+    """Chunks after a state give the features of single steps; acting goes on after learning."""
     state: State | None = memory.initial_state(B, max_steps=3)
     parts = []
     for begin, end in ((0, 4), (4, 5), (5, 15), (15, 20)):
@@ -232,17 +232,16 @@ def test_gradient_reaches_the_oldest_step_that_counts(name: str) -> None:
         assert reached == ([0, 20, 14] if by_episode else [0, 20, 0]), kwargs
 
 
-@pytest.mark.parametrize("name", MEMORIES)
-def test_rows_of_a_state_are_independent(name: str) -> None:
-    memory, x = make(name), inputs(["one trial", "trials", "goes on"])
-    expected, _ = one_by_one(memory, x, memory.initial_state(B))
-    _, state = one_by_one(memory, x.steps(0, 11), memory.initial_state(B))
-    order = torch.tensor([2, 0])
-    state = {key: value[order] for key, value in state.items()}
+def test_rows_of_a_state_are_independent() -> None:
+    x, order = inputs(["one trial", "trials", "goes on"]), torch.tensor([2, 0])
     later = x.steps(11, T)
     later = StepInputs(**{each.name: getattr(later, each.name)[order] for each in dataclasses.fields(later)})
-    got, _ = one_by_one(memory, later, state)
-    assert_close(got, expected[order, 11:], 1e-12)
+    for name in MEMORIES:
+        memory = make(name)
+        expected, _ = one_by_one(memory, x, memory.initial_state(B))
+        _, state = one_by_one(memory, x.steps(0, 11), memory.initial_state(B))
+        got, _ = one_by_one(memory, later, {key: value[order] for key, value in state.items()})
+        assert_close(got, expected[order, 11:], 1e-12, name)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
@@ -293,10 +292,8 @@ def test_registry() -> None:
         match=r"unknown memory 'lstn'; choose from \['none', 'gru', 'lstm', .*, 'dnc'\]\. Did you mean 'lstm'\?",
     ):
         make_memory("lstn", 4)
-    with pytest.raises(
-        ValueError,
-        match=r"unknown setting 'heads' of the memory 'gru'; choose from \['hidden_dim', 'layers', 'reset_on', 'bptt'\]",
-    ):
+    choices = r"choose from \['hidden_dim', 'layers', 'reset_on', 'bptt'\]"
+    with pytest.raises(ValueError, match=f"unknown setting 'heads' of the memory 'gru'; {choices}"):
         make_memory("gru", 4, heads=2)
     with pytest.raises(ValueError, match=r"unknown setting 'heads' of the memory 'none'; it has none"):
         make_memory("none", 4, heads=2)

@@ -201,7 +201,8 @@ def test_scene_memories_learn_with_ppo(memory: str) -> None:
 @pytest.mark.parametrize("memory", SETTINGS)
 def test_scene_memories_go_on_from_rollout_to_rollout(memory: str) -> None:
     model = PartialUpdatePPO(
-        "MemoryPolicy", DummyVecEnv([RandomPoses] * 2), policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory]},
+        "MemoryPolicy", DummyVecEnv([RandomPoses] * 2),
+        policy_kwargs={"memory": memory, "memory_kwargs": SETTINGS[memory]},
         n_steps=7, n_updates=1, batch_size=2, n_epochs=1, seed=0, device="cpu", learning_rate=1e-9,
         reset_each_rollout=False,
     )  # fmt: skip

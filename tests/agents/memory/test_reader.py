@@ -1,4 +1,4 @@
-"""The reader against the equations written out: keys and values for every token, every chunk read and then weighted."""
+"""The reader against its equations: keys and values of all tokens, all chunks read."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def summed(seed: int = 1, mask: bool = True) -> Tokens:
     generator = torch.Generator().manual_seed(seed)
     tables = tuple(torch.randn(k, D, generator=generator, dtype=torch.float64, requires_grad=True) for k in K)
     rows = tuple(torch.randint(k, (B, N), generator=generator) for k in K)
-    held = torch.rand(B, N, generator=generator) < 0.7
-    return Tokens(tables=tables, rows=rows, mask=held if mask else None)
+    in_memory = torch.rand(B, N, generator=generator) < 0.7
+    return Tokens(tables=tables, rows=rows, mask=in_memory if mask else None)
 
 
 def dense(tokens: Tokens) -> Tokens:
-    """The same tokens, made."""
+    """The same tokens as vectors."""
     parts = [table[rows] for table, rows in zip(tokens.tables, tokens.rows, strict=True)]
     return Tokens(values=torch.stack(parts).sum(0), mask=tokens.mask)
 
@@ -72,7 +72,7 @@ def layer_plainly(layer: MemoryLayer, query: Tensor, memory: Tensor, chunks: lis
     q, k, v = layer.local_query(x), layer.local_key(x), layer.local_value(x)
     query = query + layer.local_mix(torch.stack([attend_plainly(each, k, v, HEADS) for each in q]))
     x = layer.read_norm(query)
-    heard = []
+    reads = []
     for each in x:
         relevance = []
         for chunk in chunks:
@@ -85,8 +85,8 @@ def layer_plainly(layer: MemoryLayer, query: Tensor, memory: Tensor, chunks: lis
             frames = memory[chunks[c]]
             inner = attend_plainly(layer.query(each), layer.key(frames), layer.value(frames), HEADS)
             total = total + weight * layer.mix(inner)
-        heard.append(total)
-    query = query + torch.stack(heard)
+        reads.append(total)
+    query = query + torch.stack(reads)
     return query + layer.mlp[2](torch.relu(layer.mlp[0](layer.mlp_norm(query))))
 
 
@@ -104,7 +104,7 @@ def read_plainly(
     return torch.stack(rows)
 
 
-def held_tokens(tokens: Tokens) -> list[list[int]]:
+def tokens_in_memory(tokens: Tokens) -> list[list[int]]:
     mask = torch.ones(B, N, dtype=torch.bool) if tokens.mask is None else tokens.mask
     return [torch.nonzero(row)[:, 0].tolist() for row in mask]
 
@@ -121,49 +121,51 @@ def assert_same(got: Tensor, expected: Tensor, leaves: list[Tensor]) -> None:
         torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("queries", [1, 3])
-@pytest.mark.parametrize("mask", [True, False])
-def test_flat_read_equals_chunks_of_one_token(queries: int, mask: bool) -> None:
-    made, tokens = reader(), summed(mask=mask)
-    query = torch.randn(B, queries, D, dtype=torch.float64, requires_grad=True)
-    chunks = [[[i] for i in row] for row in held_tokens(tokens)]
-    expected = read_plainly(made, query, tokens, chunks, top_k=N)
-    leaves = [query, *tokens.tables, *made.parameters()]
-    assert_same(made(query, tokens), expected, leaves)
-    assert_same(made(query, dense(tokens)), expected, leaves)
+def test_a_flat_read_equals_chunks_of_one_token() -> None:
+    made = reader()
+    for queries in (1, 3):
+        for mask in (True, False):
+            tokens = summed(mask=mask)
+            query = torch.randn(B, queries, D, dtype=torch.float64, requires_grad=True)
+            chunks = [[[i] for i in row] for row in tokens_in_memory(tokens)]
+            expected = read_plainly(made, query, tokens, chunks, top_k=N)
+            leaves = [query, *tokens.tables, *made.parameters()]
+            assert_same(made(query, tokens), expected, leaves)
+            assert_same(made(query, dense(tokens)), expected, leaves)
 
 
 LAYOUTS = {
-    "time": lambda held, places: [[row[i : i + 3] for i in range(0, len(row), 3)] for row in held],
-    "place": lambda held, places: [
+    "time": lambda kept, places: [[row[i : i + 3] for i in range(0, len(row), 3)] for row in kept],
+    "place": lambda kept, places: [
         [
             run[i : i + 3]
             for p in range(K[2])
             for run in [[j for j in row if places[b, j] == p]]
             for i in range(0, len(run), 3)
         ]
-        for b, row in enumerate(held)
+        for b, row in enumerate(kept)
     ],
 }
 
 
-@pytest.mark.parametrize("top_k", [2, 100])
-@pytest.mark.parametrize("queries", [1, 3])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_hierarchical_read(layout: str, queries: int, top_k: int) -> None:
+def test_hierarchical_read(layout: str) -> None:
     made, tokens = reader(), summed()
     assert tokens.mask is not None
     places = tokens.rows[2]
-    query = torch.randn(B, queries, D, dtype=torch.float64, requires_grad=True)
-    expected = read_plainly(made, query, tokens, LAYOUTS[layout](held_tokens(tokens), places), top_k)
     chunks = chunks_by_time(tokens.mask, 3) if layout == "time" else chunks_by_place(places, tokens.mask, 3)
-    leaves = [query, *tokens.tables, *made.parameters()]
-    assert_same(made(query, tokens, chunks, top_k), expected, leaves)
-    assert_same(made(query, dense(tokens), chunks, top_k), expected, leaves)
+    by_hand = LAYOUTS[layout](tokens_in_memory(tokens), places)
+    for queries in (1, 3):
+        for top_k in (2, 100):
+            query = torch.randn(B, queries, D, dtype=torch.float64, requires_grad=True)
+            expected = read_plainly(made, query, tokens, by_hand, top_k)
+            leaves = [query, *tokens.tables, *made.parameters()]
+            assert_same(made(query, tokens, chunks, top_k), expected, leaves)
+            assert_same(made(query, dense(tokens), chunks, top_k), expected, leaves)
 
 
-def test_queries_alone_learn_as_one_by_one() -> None:
-    """Of tables only, which have a backward pass by hand: answers and gradients are those of the same tokens made, one query at a time."""
+def test_independent_queries_learn_as_one_by_one() -> None:
+    """Features and gradients of tokens from tables are those of the same tokens as vectors, one query at a time."""
     made, tokens, queries = reader(layers=3), summed(), 4
     generator = torch.Generator().manual_seed(3)
     query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -182,7 +184,7 @@ def test_queries_alone_learn_as_one_by_one() -> None:
 
 
 def test_masks_and_rows_of_a_query_are_its_own() -> None:
-    """Queries alone, with a mask and rows for each, are as many sequences."""
+    """Independent queries with their own masks and rows give what as many sequences give."""
     made, tokens, queries = reader(), summed(), 5
     generator = torch.Generator().manual_seed(2)
     query = torch.randn(B, queries, D, generator=generator, dtype=torch.float64)
@@ -198,19 +200,19 @@ def test_masks_and_rows_of_a_query_are_its_own() -> None:
             torch.testing.assert_close(got[:, q : q + 1], expected, atol=1e-12, rtol=0)
 
 
-def test_fewer_chunks_than_are_asked_for_and_no_token_at_all() -> None:
+def test_fewer_chunks_than_top_k_and_no_token_at_all() -> None:
     made, tokens = reader(), summed()
     query = torch.randn(B, 1, D, dtype=torch.float64, requires_grad=True)
-    held = torch.zeros(B, N, dtype=torch.bool)
-    held[0, 3] = held[1, 2] = held[1, 9] = True  # one token, two, none
-    few = Tokens(tables=tokens.tables, rows=tokens.rows, mask=held)
-    chunks = chunks_by_time(held, 1)
+    in_memory = torch.zeros(B, N, dtype=torch.bool)
+    in_memory[0, 3] = in_memory[1, 2] = in_memory[1, 9] = True  # one token, two, none
+    few = Tokens(tables=tokens.tables, rows=tokens.rows, mask=in_memory)
+    chunks = chunks_by_time(in_memory, 1)
     assert chunks.index.shape == (B, 2, 1)
     assert made(query, few, chunks, 9).isfinite().all()
     torch.testing.assert_close(made(query, few, chunks, 9)[:2], made(query, few)[:2])
     for read in (made(query, few), made(query, few, chunks, 9)):
         empty = made(query[2:], Tokens(values=torch.zeros(1, 1, D, dtype=torch.float64)))
-        torch.testing.assert_close(read[2:], empty)  # only the bias is heard
+        torch.testing.assert_close(read[2:], empty)  # the bias alone
         (gradient,) = torch.autograd.grad(read.sum(), query)
         assert gradient.isfinite().all()
 
@@ -220,12 +222,12 @@ def test_attention_can_be_read_out() -> None:
     assert tokens.mask is not None
     query = torch.randn(B, 2, D, dtype=torch.float64)
     for chunks in (None, chunks_by_time(tokens.mask, 3)):
-        seen = made.attention(query, tokens, chunks, top_k=2)
-        assert seen.shape == (3, B, 2, N)
-        torch.testing.assert_close(seen.sum(-1), torch.ones(3, B, 2, dtype=torch.float64))
-        assert not seen[:, ~tokens.mask[:, None].expand(B, 2, N)].any()
-        assert chunks is None or ((seen > 0).sum(-1) <= 6).all()
-    layer = made.layers[0]  # a layer hears what its weights say: the values' and the output's maps of the weighted mean
+        weights = made.attention(query, tokens, chunks, top_k=2)
+        assert weights.shape == (3, B, 2, N)
+        torch.testing.assert_close(weights.sum(-1), torch.ones(3, B, 2, dtype=torch.float64))
+        assert not weights[:, ~tokens.mask[:, None].expand(B, 2, N)].any()
+        assert chunks is None or ((weights > 0).sum(-1) <= 6).all()
+    layer = made.layers[0]  # its output is that of its weights: values and output projection of the weighted mean
     flat = query.flatten(0, 1)
     x = layer.read_norm(flat + layer.attend_to_queries(layer.local_norm(flat), (B, 2), independent=False))
     values = dense(tokens).values
@@ -236,7 +238,7 @@ def test_attention_can_be_read_out() -> None:
 
 @pytest.mark.parametrize("alike", [False, True])
 def test_sharpened_relevances_by_their_equation(alike: bool) -> None:
-    """<A q + a, f B m> / sqrt(D), with B = A where keys are made as queries are."""
+    """<A q + a, f B m> / sqrt(D), with B = A if keys start with the weights of queries."""
     torch.manual_seed(0)
     made = MemoryReader(D, 2, HEADS, mlp_dim=6).double()
     before = {name: value.clone() for name, value in made.state_dict().items()}
@@ -262,16 +264,16 @@ def test_numbers_of_parameters() -> None:
 
 
 def test_chunks_by_hand() -> None:
-    held = torch.tensor([[1, 1, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]], dtype=torch.bool)
+    in_memory = torch.tensor([[1, 1, 0, 1, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]], dtype=torch.bool)
     places = torch.tensor([[0, 1, 0, 1, 1, 0, 1], [3, 3, 3, 3, 2, 2, 2]])
 
     def lists(chunks: Chunks) -> list[list[list[int]]]:
         rows = zip(chunks.index, chunks.mask, strict=True)
         return [[index[mask].tolist() for index, mask in zip(*row, strict=True)] for row in rows]
 
-    assert lists(chunks_by_time(held, 2)) == [[[0, 1], [3, 4], [5, 6]], [[3, 4], [], []]]
-    assert lists(chunks_by_place(places, held, 2)) == [[[0, 5], [1, 3], [4, 6]], [[4], [3], []]]
-    assert lists(chunks_by_place(places, held, 10)) == [[[0, 5], [1, 3, 4, 6]], [[4], [3]]]
+    assert lists(chunks_by_time(in_memory, 2)) == [[[0, 1], [3, 4], [5, 6]], [[3, 4], [], []]]
+    assert lists(chunks_by_place(places, in_memory, 2)) == [[[0, 5], [1, 3], [4, 6]], [[4], [3], []]]
+    assert lists(chunks_by_place(places, in_memory, 10)) == [[[0, 5], [1, 3, 4, 6]], [[4], [3]]]
     full = torch.ones(1, 64, dtype=torch.bool)
     assert chunks_by_time(full, 32).index.shape == (1, 2, 32)  # no empty chunk after a full one
     assert lists(chunks_by_key(torch.tensor([[9, 2, 9, 2]]), full[:, :4], 2)) == [[[1, 3], [0, 2]]]

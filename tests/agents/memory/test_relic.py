@@ -46,7 +46,10 @@ def inputs(episodes: tuple[int, ...] = EPISODES, steps: int = T, dtype: torch.dt
 
 
 def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor]:
-    """Features (B, T, D) and cached keys and values (B, layers, 2, heads, T, width), one query at a time; one trial, no dropout."""
+    """Features and cached keys and values of one trial, one query at a time.
+
+    (B, T, D) and (B, layers, 2, heads, T, width).
+    """
     config = memory.config
     width, heads = config.head_dim, config.heads
     caches, features = [], []
@@ -71,26 +74,26 @@ def by_definition(memory: RelicMemory, x: StepInputs) -> tuple[Tensor, Tensor]:
             )
             if config.inter_episode:
                 pairs = torch.arange(width // 2, dtype=h.dtype)
-                turn = torch.polar(
+                rotation = torch.polar(
                     torch.ones(1, dtype=h.dtype),
                     torch.tensor(index, dtype=h.dtype)[:, None] * 10_000 ** (-2 * pairs / width),
                 )
                 for z in (q, k):
-                    turned = torch.complex(z[..., : width // 2], z[..., width // 2 :]) * turn[:, None]
-                    z.data = torch.cat([turned.real, turned.imag], dim=-1).data
-            heard = torch.zeros_like(q)
+                    rotated = torch.complex(z[..., : width // 2], z[..., width // 2 :]) * rotation[:, None]
+                    z.data = torch.cat([rotated.real, rotated.imag], dim=-1).data
+            attended = torch.zeros_like(q)
             for i in range(len(h)):
                 for head in range(heads):
-                    seen = [j for j in range(i + 1) if config.inter_episode or index[j] == index[i] or index[j] == 0]
-                    weight = (k[seen, head] @ q[i, head] / math.sqrt(width)).exp()
-                    total, value = weight.sum(), weight @ v[seen, head]
+                    visible = [j for j in range(i + 1) if config.inter_episode or index[j] == index[i] or index[j] == 0]
+                    weight = (k[visible, head] @ q[i, head] / math.sqrt(width)).exp()
+                    total, value = weight.sum(), weight @ v[visible, head]
                     if config.sink not in ("none", "token"):
                         key = block.sink_key[head] if block.sink_key is not None else torch.zeros_like(q[i, head])
                         extra = (key @ q[i, head] / math.sqrt(width)).exp()
                         total = total + extra  # zero key: the 1 of softmax-one
                         value = value + (extra * block.sink_value[head] if block.sink_value is not None else 0)
-                    heard[i, head] = value / total
-            h = h + heard.flatten(1) @ block.attention_out.weight.T
+                    attended[i, head] = value / total
+            h = h + attended.flatten(1) @ block.attention_out.weight.T
             gate, up = (norm(h, block.mlp_norm.weight) @ block.gate_up.weight.T).chunk(2, dim=-1)
             curve = 0.5 * gate * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
             h = h + (curve * up) @ block.down.weight.T
@@ -109,10 +112,14 @@ def act(memory: RelicMemory, x: StepInputs, max_steps: int | None = None) -> tup
     return torch.stack(features, 1), state
 
 
-@pytest.mark.parametrize("inter_episode", [True, False])
-@pytest.mark.parametrize("sink", SINKS)
+def test_features_and_cache_follow_the_definition() -> None:
+    for sink in SINKS:
+        for inter_episode in (True, False):
+            check_definition(sink, inter_episode)
+
+
 @torch.no_grad()
-def test_features_and_cache_follow_the_definition(sink: str, inter_episode: bool) -> None:
+def check_definition(sink: str, inter_episode: bool) -> None:
     memory, x = make(sink=sink, inter_episode=inter_episode), inputs()
     features, cache = by_definition(memory, x)
     torch.testing.assert_close(memory(x, None)[0], features, atol=1e-10, rtol=0)
@@ -127,11 +134,15 @@ def test_features_and_cache_follow_the_definition(sink: str, inter_episode: bool
     assert state["episode_step"].tolist() == [T - EPISODES[-1]] * B
 
 
-@pytest.mark.parametrize("inter_episode", [True, False])
-@pytest.mark.parametrize("sink", SINKS)
+def test_float32_cache_parity() -> None:
+    for sink in SINKS:
+        for inter_episode in (True, False):
+            check_parity(sink, inter_episode)
+
+
 @torch.no_grad()
-def test_float32_cache_parity(sink: str, inter_episode: bool) -> None:
-    """In float32 the forward pass runs in compiled loops where heads are 8 wide."""
+def check_parity(sink: str, inter_episode: bool) -> None:
+    """Acting, prefilling and the forward pass agree in float32, and with float64."""
     kwargs = {"sink": sink, "inter_episode": inter_episode, "heads": 1}
     memory, x = make(torch.float32, 0.2, **kwargs), inputs(dtype=torch.float32)
     expected = memory(x, None)[0]
@@ -169,7 +180,7 @@ def test_sink_identities() -> None:
         torch.testing.assert_close(memory(x, None)[0], k0v0(x, None)[0], atol=1e-12, rtol=0)
 
 
-def test_without_inter_episode_attention_each_episode_stands_alone() -> None:
+def test_without_inter_episode_attention_episodes_are_independent() -> None:
     memory, x = make(inter_episode=False), inputs()
     whole = memory(x, None)[0]
     for begin, end in zip(EPISODES, (*EPISODES[1:], T), strict=True):
@@ -184,19 +195,18 @@ def test_too_long_an_episode_is_refused() -> None:
         memory(inputs((0, 9, 17)), None)
 
 
-@pytest.mark.parametrize(
-    ("sink", "extra"), [("none", 0), ("token", 256), ("k0v0", 0), ("kv0", 1024), ("k0v", 1024), ("kv", 2048)]
-)
-def test_parameter_counts(sink: str, extra: int) -> None:
-    memory = RelicMemory(256, RelicConfig(sink=sink))
-    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in memory.named_children()}
-    sinks = sum(p.numel() for name, p in memory.named_parameters() if "sink" in name)
-    assert sinks == extra
-    assert counts["blocks"] - (0 if sink == "token" else sinks) == 4_196_352
-    assert counts["norm"] == 256
-    assert counts["output"] == 65_792
-    assert memory.positions.numel() == 512 * 256
-    assert all(bool((p == 0).all()) for name, p in memory.named_parameters() if "sink" in name)
+def test_parameter_counts() -> None:
+    extras: dict[Sink, int] = {"none": 0, "token": 256, "k0v0": 0, "kv0": 1024, "k0v": 1024, "kv": 2048}
+    for sink, extra in extras.items():
+        memory = RelicMemory(256, RelicConfig(sink=sink))
+        counts = {name: sum(p.numel() for p in part.parameters()) for name, part in memory.named_children()}
+        sinks = sum(p.numel() for name, p in memory.named_parameters() if "sink" in name)
+        assert sinks == extra
+        assert counts["blocks"] - (0 if sink == "token" else sinks) == 4_196_352
+        assert counts["norm"] == 256
+        assert counts["output"] == 65_792
+        assert memory.positions.numel() == 512 * 256
+        assert all(bool((p == 0).all()) for name, p in memory.named_parameters() if "sink" in name)
 
 
 @torch.no_grad()
@@ -231,14 +241,17 @@ def test_prefill_in_parts() -> None:
             torch.testing.assert_close(parts[-1], expected[:, T - last :], atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("inter_episode", [True, False])
-@pytest.mark.parametrize("last", [None, 3])
-def test_long_passes_keep_less_and_give_the_same_gradients(
-    last: int | None, inter_episode: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_passes_keep_less_and_give_the_same_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    for last in (None, 3):
+        for inter_episode in (True, False):
+            with monkeypatch.context() as patch:
+                check_long_pass(last, inter_episode, patch)
+
+
+def check_long_pass(last: int | None, inter_episode: bool, patch: pytest.MonkeyPatch) -> None:
     results, kept = [], []
     for long_steps in (T, T - 1):
-        monkeypatch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
+        patch.setattr("memenvs.agents.memory.relic.LONG_STEPS", long_steps)
         memory, x = make(sink="kv", depth_dropout=0.3, mlp_dim=64, inter_episode=inter_episode).train(), inputs()
         memory.generator.manual_seed(0)
         saved: dict[int, int] = {}

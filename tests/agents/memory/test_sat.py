@@ -1,4 +1,4 @@
-"""Memories of tokens against a plain loop: which steps are there, what their tokens are, what the reader makes of them."""
+"""Memories of tokens against a plain loop over decisions, each with its own list of tokens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def code(n: int) -> Tensor:
 
 
 def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
-    """A loop over decisions, each with its own list of tokens."""
+    """Features, one decision at a time."""
     config: Any = memory.config
     rows = []
     for row in range(B):
@@ -55,35 +55,39 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
         for now in range(T):
             begin = max(t for t in range(now + 1) if x.trial_start[row, t])
             places = None if x.place is None else x.place[row, begin : now + 1]
-            walk = np.zeros((1, now + 1 - begin), int)
+            visited = np.zeros((1, now + 1 - begin), int)
             if isinstance(memory, SpatialMemory):
                 assert places is not None
-                walk = places.numpy()[None]
-            held = retained(walk, getattr(config, "strategy", "fifo"), config.capacity, n_places=4)[0]
-            numbers = np.flatnonzero(held).tolist()
+                visited = places.numpy()[None]
+            kept = retained(visited, getattr(config, "strategy", "fifo"), config.capacity, n_places=4)[0]
+            numbers = np.flatnonzero(kept).tolist()
 
-            def when(number: int, numbers: list[int] = numbers, newest: int = now - begin) -> Tensor:
+            def time_code(number: int, numbers: list[int] = numbers, newest: int = now - begin) -> Tensor:
                 kinds = {"step": number, "age": newest - number, "mod32": number % place_codes.TIME_MODULUS}
                 return code(kinds.get(config.time_index, sum(other > number for other in numbers)))
 
-            def where(number: int, places: Tensor | None = places) -> Tensor:
+            def place_code(number: int, places: Tensor | None = places) -> Tensor:
                 if not isinstance(memory, SpatialMemory):
                     return torch.zeros(8, dtype=torch.float64)
                 assert places is not None
                 return memory.place_code.table()[places[number]]
 
-            seen = memory.embed(x.embedding[row, begin : now + 1])
-            told = [seen[number] + when(number) + where(number) for number in numbers]
+            embedded = memory.embed(x.embedding[row, begin : now + 1])
+            tokens = [embedded[number] + time_code(number) + place_code(number) for number in numbers]
             if isinstance(memory, MoveMemory):
                 assert x.move is not None
                 moves = {number: int(x.move[row, begin + number]) for number in numbers}
-                told += [memory.move.weight[moves[n]] + when(n) for n in numbers if moves[n] < 4]
-            query = seen[-1]
+                tokens += [memory.move.weight[moves[n]] + time_code(n) for n in numbers if moves[n] < 4]
+            query = embedded[-1]
             if config.query_codes:
-                query = query + (code(0) if config.time_index == "slot" else when(now - begin)) + where(now - begin)
+                query = (
+                    query
+                    + (code(0) if config.time_index == "slot" else time_code(now - begin))
+                    + place_code(now - begin)
+                )
             chunks = None
             if isinstance(memory, ChunkedMemory):
-                # a step's chunk is settled as it comes, so chunks are those of all steps of the trial without those that left
+                # the chunk of a step is fixed as it arrives: chunks of all steps of the trial, without evicted ones
                 everything = torch.ones(1, now + 1 - begin, dtype=torch.bool)
                 assert places is not None
                 by_place = type(memory).__name__.startswith("Place")
@@ -92,11 +96,11 @@ def plainly(memory: TokenMemory, x: StepInputs) -> Tensor:
                     if by_place
                     else chunks_by_time(everything, config.chunk)
                 )
-                told = list(seen + torch.stack([when(n) + where(n) for n in range(len(seen))]))
+                tokens = list(embedded + torch.stack([time_code(n) + place_code(n) for n in range(len(embedded))]))
                 chunks = whole
-            mask = None if chunks is None else torch.as_tensor(held)[None]
-            heard = Tokens(torch.stack(told)[None], mask=mask)
-            decisions.append(memory.reader(query[None, None], heard, chunks, getattr(config, "top_k", 1))[0, 0])
+            mask = None if chunks is None else torch.as_tensor(kept)[None]
+            read = Tokens(torch.stack(tokens)[None], mask=mask)
+            decisions.append(memory.reader(query[None, None], read, chunks, getattr(config, "top_k", 1))[0, 0])
         rows.append(torch.stack(decisions))
     return torch.stack(rows)
 
@@ -151,21 +155,21 @@ def test_without_a_capacity_place_queues_change_nothing() -> None:
     torch.testing.assert_close(one(x)[0], other(x)[0], atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("strategy", ["fifo", "lifo", "lvfo", "mvfo", "quota"])
-def test_attention_goes_to_what_is_kept(strategy: str) -> None:
-    """Layer by layer, and summed up by place: what is drawn of the memory."""
-    memory, x = make("sat-fifo", capacity=7, strategy=strategy), inputs()
+def test_attention_goes_to_the_steps_in_memory() -> None:
+    x = inputs()
     assert x.place is not None
-    seen = memory.attention(x, torch.tensor([[T - 1]] * B))
-    assert seen.shape == (2, B, 1, T)
-    torch.testing.assert_close(seen.sum(-1), torch.ones(2, B, 1, dtype=torch.float64))
-    kept = retained(x.place[:1].numpy(), strategy, 7, n_places=4)[0]
-    assert torch.equal(seen[0, 0, 0] > 0, torch.as_tensor(kept))
-    assert not seen[:, 1, :, :9].any()  # of the trial before
+    for strategy in ("fifo", "lifo", "lvfo", "mvfo", "quota"):
+        memory = make("sat-fifo", capacity=7, strategy=strategy)
+        weights = memory.attention(x, torch.tensor([[T - 1]] * B))
+        assert weights.shape == (2, B, 1, T)
+        torch.testing.assert_close(weights.sum(-1), torch.ones(2, B, 1, dtype=torch.float64))
+        kept = retained(x.place[:1].numpy(), strategy, 7, n_places=4)[0]
+        assert torch.equal(weights[0, 0, 0] > 0, torch.as_tensor(kept))
+        assert not weights[:, 1, :, :9].any()  # of the trial before
 
 
 def test_strategies_of_rows_can_be_chosen() -> None:
-    """What an allocator does: each sequence of a batch has its own strategy, held in the state."""
+    """Each sequence of a batch may have its own strategy in the state, as an allocator sets it."""
     x = inputs()
     memory = make("sat-fifo", capacity=5)
     state = memory.initial_state(B)
@@ -240,9 +244,8 @@ def test_times_by_hand() -> None:
 # ------------------------------------------------------------------ bad input
 
 
-@pytest.mark.parametrize(
-    ("name", "kwargs", "message"),
-    [
+def test_wrong_settings_are_named() -> None:
+    for name, kwargs, message in [
         ("t-fifo", {"capacity": 0}, "capacity must be an integer of at least 1 or None, got 0"),
         ("t-fifo", {"dim": 9}, "dim must be even, got 9"),
         ("t-fifo", {"heads": 3}, r"heads must divide dim \(8\), got 3"),
@@ -260,11 +263,9 @@ def test_times_by_hand() -> None:
         ("sat-pm", {"capacity": 3}, r"capacity must be at least n_places \(4\) with the strategy 'quota', got 3"),
         ("sat-pm-ph", {"chunk": 0}, "chunk must be an integer of at least 1, got 0"),
         ("sat-fifo-th", {"top_k": 0}, "top_k must be an integer of at least 1, got 0"),
-    ],
-)
-def test_wrong_settings_are_named(name: str, kwargs: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(name, **kwargs)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make(name, **kwargs)
 
 
 def test_wrong_places_and_moves_are_named() -> None:

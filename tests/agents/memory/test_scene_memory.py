@@ -58,7 +58,8 @@ def plain_block(block: AttentionBlock, x: Tensor, y: Tensor) -> Tensor:
     """AttentionBlock(X, Y) for X, (T, D), and Y, (L, D), with torch's own attention."""
     dim = x.shape[-1]
     attended, _ = nn.functional.multi_head_attention_forward(
-        x[:, None], y[:, None], y[:, None], dim, block.heads, None, None, None, None, False, 0.0, block.mix.weight, None,
+        x[:, None], y[:, None], y[:, None], dim, block.heads, None, None, None, None, False, 0.0,
+        block.mix.weight, None,
         use_separate_proj_weight=True, q_proj_weight=block.query.weight, k_proj_weight=block.key.weight,
         v_proj_weight=block.value.weight,
     )  # fmt: skip

@@ -35,7 +35,7 @@ def inputs(trials: tuple[int, ...] = TRIALS, episodes: tuple[int, ...] = ()) -> 
 
 
 def by_definition(memory: TransformerXLMemory, x: StepInputs) -> Tensor:
-    """Features (B, T, D), one query, one head and one key at a time: content, distance and their two biases."""
+    """Features (B, T, D), one query, head and key at a time, with scores as in the paper."""
     config = memory.config
     heads, width, reach = config.heads, config.head_dim, config.memory_length
 
@@ -57,7 +57,7 @@ def by_definition(memory: TransformerXLMemory, x: StepInputs) -> Tensor:
         for block in memory.blocks:
             wq, wk, wv = block.qkv.weight.view(3, heads, width, D)
             normed = norm(h, block.attention_norm.weight)
-            heard = torch.zeros(T, heads, width, dtype=torch.float64)
+            attended = torch.zeros(T, heads, width, dtype=torch.float64)
             for t in range(T):
                 for head in range(heads):
                     q = wq[head] @ normed[t]
@@ -67,8 +67,8 @@ def by_definition(memory: TransformerXLMemory, x: StepInputs) -> Tensor:
                         by_content = (q + block.content_bias[head, 0]) @ (wk[head] @ normed[j])
                         scores.append((by_content + (q + block.distance_bias[head, 0]) @ r) / math.sqrt(width))
                         values.append(wv[head] @ normed[j])
-                    heard[t, head] = torch.stack(scores).softmax(0) @ torch.stack(values)
-            h = h + heard.flatten(1) @ block.attention_out.weight.T
+                    attended[t, head] = torch.stack(scores).softmax(0) @ torch.stack(values)
+            h = h + attended.flatten(1) @ block.attention_out.weight.T
             gate, up = (norm(h, block.mlp_norm.weight) @ block.gate_up.weight.T).chunk(2, dim=-1)
             curve = 0.5 * gate * (1 + torch.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
             h = h + (curve * up) @ block.down.weight.T
@@ -87,9 +87,7 @@ def test_features_follow_the_definition(memory_length: int, monkeypatch: pytest.
         feature, state = memory.step(x.steps(t, t + 1), state)
         acted.append(feature)
     torch.testing.assert_close(torch.stack(acted, 1), expected, atol=1e-10, rtol=0)
-    monkeypatch.setattr(
-        "memenvs.agents.memory.trxl.QUERY_BLOCK", 5
-    )  # a long sequence, some rows of its scores at a time
+    monkeypatch.setattr("memenvs.agents.memory.trxl.QUERY_BLOCK", 5)  # some rows of the scores at a time
     torch.testing.assert_close(memory(x)[0], expected, atol=1e-10, rtol=0)
     torch.testing.assert_close(memory(x, last=7)[0], expected[:, -7:], atol=1e-10, rtol=0)
 
@@ -104,8 +102,8 @@ def test_reach_is_layers_times_memory_length() -> None:
 
 
 @torch.no_grad()
-def test_nothing_but_distance_tells_where_a_step_is() -> None:
-    """No episode index, no mask at episodes, no step number: what lies out of reach could be anything."""
+def test_only_the_distance_of_a_step_matters() -> None:
+    """No episode index, no mask at episodes, no step number: steps out of reach change nothing."""
     memory, x = make(memory_length=3), inputs((0,))
     whole = memory(x)[0]
     torch.testing.assert_close(memory(inputs((0,), episodes=(5, 11)))[0], whole, atol=0, rtol=0)
@@ -152,7 +150,7 @@ def test_dropout() -> None:
     dropped = torch.cat([memory(x)[0].flatten() for _ in range(20)]) == 0  # the last dropout is on the features
     assert 0.45 < float(dropped.double().mean()) < 0.55
     state, acted = memory.initial_state(B), []
-    for t in range(T):  # acting, and what is acted on, is without
+    for t in range(T):  # acting is without it
         feature, state = memory.step(x.steps(t, t + 1), state)
         acted.append(feature)
     torch.testing.assert_close(torch.stack(acted, 1), whole, atol=1e-12, rtol=0)
@@ -170,15 +168,12 @@ def test_parameter_count() -> None:
     assert counts == {"input": 205_056, "blocks": 4_196_352 + 4 * (256 * 256 + 2 * 256), "norm": 256, "output": 65_792}
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
+def test_settings_are_checked() -> None:
+    for kwargs, message in [
         ({"memory_length": 0}, "memory_length must be at least 1, got 0"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"dim": 20, "heads": 4}, r"dim must be an even multiple of heads \(4\), got 20"),
         ({"layers": 0}, "layers must be at least 1, got 0"),
-    ],
-)
-def test_settings_are_checked(kwargs: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_memory("trxl", 8, **kwargs)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make_memory("trxl", 8, **kwargs)

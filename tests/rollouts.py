@@ -1,4 +1,4 @@
-"""Playing environments with fixed actions, and comparing what came out bit by bit."""
+"""Rollouts with fixed actions, and comparisons of them bit by bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memenvs.task import setting_names
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two observations or infos are equal to the bit, types and NaN included."""
+    """True if two observations or infos are equal to the bit, types and NaN included."""
     if isinstance(left, dict):
         return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
     left, right = np.asarray(left), np.asarray(right)
@@ -26,13 +26,13 @@ def same(left: Any, right: Any) -> bool:
 
 
 def random_actions(env: gym.Env | gym.vector.VectorEnv, steps: int, num_envs: int, seed: int = 0) -> np.ndarray:
-    """int64, (steps, num_envs)."""
+    """Random actions, int64, (steps, num_envs)."""
     space = getattr(env, "single_action_space", env.action_space)
     return np.random.default_rng(seed).integers(space.n, size=(steps, num_envs))
 
 
-def row(batch: dict[str, Any], i: int) -> dict[str, Any]:
-    """Observation or info of one environment of a batch, in the form of a single environment."""
+def info_of(batch: dict[str, Any], i: int) -> dict[str, Any]:
+    """Info of one environment of a batch, in the form of a single environment."""
     return {
         key: value[i].item() if value.ndim == 1 and value.dtype != object else value[i]
         for key, value in batch.items()
@@ -45,8 +45,12 @@ def observation_of(batch: dict[str, np.ndarray], i: int) -> dict[str, np.ndarray
     return {key: value[i] for key, value in batch.items()}
 
 
-def play(env: gym.Env, actions: np.ndarray, *, seed: int) -> list[tuple[Any, ...]]:
-    """A list of (observation, reward, terminated, truncated, info), resets included, as a single environment gives them."""
+def rollout(env: gym.Env, actions: np.ndarray, *, seed: int) -> list[tuple[Any, ...]]:
+    """Play a single environment with fixed actions.
+
+    Returns:
+        (observation, reward, terminated, truncated, info) of each step and of each reset, which takes an action too.
+    """
     observation, info = env.reset(seed=seed)
     rows: list[tuple[Any, ...]] = [(observation, 0.0, False, False, info)]
     for action in actions:
@@ -59,7 +63,7 @@ def play(env: gym.Env, actions: np.ndarray, *, seed: int) -> list[tuple[Any, ...
 
 
 def digest(rows: list[tuple[Any, ...]]) -> str:
-    """Hash of a rollout."""
+    """Compute a hash of a rollout."""
     sha = hashlib.sha256()
 
     def add(value: Any) -> None:
@@ -76,15 +80,15 @@ def digest(rows: list[tuple[Any, ...]]) -> str:
     return sha.hexdigest()
 
 
-def any_action(row: EnvironmentSpec) -> dict[str, Any]:
-    """Settings under which every action of the space is taken, also where only some are possible."""
-    return {"invalid": "stop"} if "invalid" in setting_names(row.task) else {}
+def any_action(spec: EnvironmentSpec) -> dict[str, Any]:
+    """Settings with which every action of the space is allowed in every step."""
+    return {"invalid": "stop"} if "invalid" in setting_names(spec.task) else {}
 
 
 def rollout_digest(id: str, seed: int = 11, steps: int = 60) -> str:
-    """Hash of a rollout of 60 steps with short episodes and trials."""
+    """Compute the hash of a rollout with short episodes and trials."""
     env = gym.make(id, max_episode_steps=13, trial_episodes=2, **any_action(find_environment(id)))
-    rows = play(env, random_actions(env, steps, 1)[:, 0], seed=seed)
+    rows = rollout(env, random_actions(env, steps, 1)[:, 0], seed=seed)
     env.close()
     return digest(rows)
 

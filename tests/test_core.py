@@ -8,7 +8,10 @@ from memenvs.core import BatchTask, TrialEnv, TrialVectorEnv, load_task
 
 
 class Corridor(BatchTask):
-    """A hand-made toy: cells 0 ... 4, start at 0, 1 steps ahead, 0 stays; cell 4 pays 1 and ends. The layout is shown, `start` can be given."""
+    """A corridor of cells 0 ... 4; cell 4 gives reward 1 and terminates.
+
+    Action 1 steps ahead, 0 stays. The layout is observed; `start` is an option.
+    """
 
     option_names = ("start",)
 
@@ -45,9 +48,9 @@ class Corridor(BatchTask):
         arrived = active & (self.cell >= self.length)
         return arrived.astype(np.float64), arrived
 
-    def observe(self, out, which):
-        out["cell"][which, 0] = self.cell[which]
-        out["layout"][which] = self.layout[which]
+    def observe(self, out, env_mask):
+        out["cell"][env_mask, 0] = self.cell[env_mask]
+        out["layout"][env_mask] = self.layout[env_mask]
 
     def info(self):
         return {
@@ -62,7 +65,7 @@ class Corridor(BatchTask):
     def render(self, i):
         return np.full((2, 2, 3), self.cell[i], np.uint8)
 
-    def draw_map(self, i, way):
+    def draw_map(self, i, path):
         return np.zeros((2, 2, 3), np.uint8)
 
     def close(self):
@@ -81,7 +84,7 @@ def cells(env, actions):
 # ---------------------------------------------------------------- episodes
 
 
-def test_an_episode_by_hand():
+def test_episode_by_hand():
     env = TrialEnv(Corridor)
     observation, info = env.reset(seed=3)
     assert observation["cell"].tolist() == [0]
@@ -93,16 +96,16 @@ def test_an_episode_by_hand():
     assert (info["num_steps"], info["success"], info["is_success"], info["trial_start"]) == (5, True, True, False)
 
 
-def test_the_clock():
+def test_time_limit():
     env = TrialEnv(Corridor, max_episode_steps=4)
     env.reset(seed=0)
     assert cells(env, [0, 0, 0, 0])[-1] == (0, False, True)
     env.reset()
-    assert cells(env, [1, 1, 1, 1])[-1] == (4, True, True)  # the task and the clock
+    assert cells(env, [1, 1, 1, 1])[-1] == (4, True, True)  # the task and the time limit
     assert TrialEnv(Corridor)._batch.max_episode_steps == 10
 
 
-def test_randomness_is_numbered_not_drawn_in_order():
+def test_randomness_depends_on_numbers_and_not_on_order():
     env = TrialEnv(Corridor, trial_episodes=2)
     infos = [env.reset(seed=8)[1]] + [env.reset()[1] for _ in range(5)]
     assert [(each["trial_id"], each["episode_index"]) for each in infos] == [(t, e) for t in range(3) for e in range(2)]
@@ -113,13 +116,13 @@ def test_randomness_is_numbered_not_drawn_in_order():
         assert each["draws"][1] == np.random.default_rng([8, each["trial_id"], 1 + each["episode_index"]]).random()
 
 
-def test_a_layout_by_option_changes_no_other_draw():
+def test_layout_by_option_changes_no_other_draw():
     env = TrialEnv(Corridor)
     drawn = [env.reset(seed=8, options={"layout": layout})[1]["draws"].tolist() for layout in range(3)]
     assert drawn[0] == drawn[1] == drawn[2]
 
 
-def test_a_fresh_seed_is_taken_without_one():
+def test_without_a_seed_a_new_one_is_drawn():
     infos = [TrialEnv(Corridor).reset()[1] for _ in range(2)]
     assert infos[0]["seed"] != infos[1]["seed"]
     rebuilt = TrialEnv(Corridor).reset(seed=infos[0]["seed"])[1]
@@ -134,7 +137,7 @@ def trial_numbers(env, resets):
     return [(each["trial_id"], each["episode_index"], each["trial_start"]) for each in infos]
 
 
-def test_a_trial_goes_on_until_its_episodes_are_played():
+def test_trial_ends_after_its_episodes():
     env = TrialEnv(Corridor, trial_episodes=2)
     env.reset(seed=0)
     assert not env.trial_over
@@ -144,7 +147,7 @@ def test_a_trial_goes_on_until_its_episodes_are_played():
     assert trial_numbers(TrialEnv(Corridor, trial_episodes=1), 2) == [(0, 0, True), (1, 0, True)]
 
 
-def test_a_trial_without_limits_never_ends():
+def test_trial_without_limits_never_ends():
     env = TrialEnv(Corridor)
     assert [each[:2] for each in trial_numbers(env, 30)] == [(0, e) for e in range(30)]
     env.new_trial()
@@ -180,7 +183,7 @@ def test_trial_options():
     assert numbers(trial=3, episode_index=2) == (3, 2, True)
 
 
-def test_options_hold_until_the_next_explicit_reset():
+def test_options_apply_until_the_next_explicit_reset():
     env = TrialVectorEnv(Corridor, 1, trial_episodes=2, autoreset_mode="SameStep", max_episode_steps=1)
     _, info = env.reset(seed=0, options={"layout": 2, "start": 3})
     for _ in range(8):
@@ -192,7 +195,7 @@ def test_options_hold_until_the_next_explicit_reset():
     assert layouts == {0, 1, 2}
 
 
-def test_another_layout_starts_a_trial_and_the_same_goes_on():
+def test_another_layout_starts_a_trial_and_the_same_one_does_not():
     env = TrialEnv(Corridor)
     layout = env.reset(seed=0)[1]["layout_id"]
     assert env.reset(options={"layout": layout})[1]["episode_index"] == 1
@@ -200,7 +203,7 @@ def test_another_layout_starts_a_trial_and_the_same_goes_on():
     assert (info["trial_id"], info["episode_index"], info["layout_id"]) == (1, 0, (layout + 1) % 3)
 
 
-def test_gyms_own_clock_counts_episodes_too():
+def test_time_limit_of_gymnasium_counts_episodes_too():
     env = gym.wrappers.TimeLimit(TrialEnv(Corridor, trial_episodes=2), 3)
     env.reset(seed=0)
     seen = []
@@ -257,7 +260,7 @@ def test_disabled_by_hand():
         TrialVectorEnv(Corridor, 2).reset(options={"reset_mask": np.array([True, False])})
 
 
-def test_reset_of_some_leaves_the_others_alone():
+def test_reset_of_some_does_not_change_the_others():
     env = TrialVectorEnv(Corridor, 3, autoreset_mode="Disabled")
     env.reset(seed=0)
     env.step(np.array([1, 0, 1]))
@@ -276,7 +279,7 @@ def test_seeds_of_the_vector_form():
     assert env.reset(seed=np.int64(4))[1]["seed"].tolist() == [4, 5, 6]
 
 
-def test_without_copies_an_observation_outlives_one_more_step():
+def test_without_copies_an_observation_is_valid_for_one_more_step():
     env = TrialVectorEnv(Corridor, 1, copy=False, max_episode_steps=100)
     first, _ = env.reset(seed=0)
     second = env.step(np.zeros(1, int))[0]
@@ -300,8 +303,8 @@ def test_render_and_oracle():
         with pytest.raises(RuntimeError, match=f"{name} was called before reset"):
             call()
     env.reset(seed=0, options=[{"start": 2}, {}])
-    pictures = env.render()
-    assert [int(picture.max()) for picture in pictures] == [2, 0]
+    images = env.render()
+    assert [int(image.max()) for image in images] == [2, 0]
     assert env.oracle_actions().tolist() == [1, 1]
     assert TrialVectorEnv(Corridor, 2).render() is None
     single = TrialEnv(Corridor, render_mode="rgb_array")
@@ -325,11 +328,11 @@ def test_close():
         env.reset()
 
 
-@pytest.mark.parametrize("name", ["num_envs", "trial_episodes", "trial_steps", "max_episode_steps"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, "3"])
-def test_bad_numbers(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1"):
-        TrialVectorEnv(Corridor, **{name: value})
+def test_bad_numbers():
+    for name in ("num_envs", "trial_episodes", "trial_steps", "max_episode_steps"):
+        for value in (0, -1, 1.5, True, "3"):
+            with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1"):
+                TrialVectorEnv(Corridor, **{name: value})
 
 
 def test_bad_settings():
@@ -341,9 +344,8 @@ def test_bad_settings():
         TrialVectorEnv(Corridor, width=3)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_options():
+    for options, message in (
         ({"layout": 3}, r"option 'layout' must be an integer in 0 \.\.\. 2, got 3"),
         ({"layout": "kitchen"}, "option 'layout' must be an integer in 0 "),
         ({"trial": -1}, "option 'trial' must be an integer"),
@@ -354,13 +356,11 @@ def test_bad_settings():
             {"speed": 9},
             r"unknown reset option 'speed'; choose from \['new_trial', 'trial', 'episode_index', 'layout', 'start'\]",
         ),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        TrialEnv(Corridor).reset(options=options)
-    with pytest.raises(ValueError, match=message):
-        TrialVectorEnv(Corridor, 2).reset(options=[{}, options])
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEnv(Corridor).reset(options=options)
+        with pytest.raises(ValueError, match=message):
+            TrialVectorEnv(Corridor, 2).reset(options=[{}, options])
 
 
 def test_bad_seeds():
@@ -380,7 +380,7 @@ def test_bad_seeds():
             env.reset(options=options)
 
 
-def test_a_refused_reset_leaves_nothing_half_done():
+def test_refused_reset_needs_another_one():
     for env, action in ((TrialEnv(Corridor), 0), (TrialVectorEnv(Corridor, 2), np.zeros(2, int))):
         env.reset(seed=0)
         with pytest.raises(ValueError, match="option 'start'"):
@@ -391,7 +391,7 @@ def test_a_refused_reset_leaves_nothing_half_done():
         env.step(action)
 
 
-def test_the_task_knows_how_long_an_episode_lasts():
+def test_task_receives_max_episode_steps():
     env = TrialVectorEnv("memenvs.darkroom.env:Darkroom", max_episode_steps=7)
     assert env.max_episode_steps == env.task.max_episode_steps == 7
 

@@ -1,4 +1,4 @@
-"""The camera's rays, its depth, and the labels."""
+"""Rays and depth of the camera, and labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_rays_are_those_of_the_specification():
     assert pytest.approx(edges[0]) == HFOV_DEG
 
 
-def test_every_tenth_pixel_of_the_sensor_and_nothing_else(scene):
+def test_images_are_every_tenth_pixel_of_the_sensor(scene):
     whole = render_frame(scene, Camera(height=480, width=640, hfov_deg=HFOV_DEG), POSE)
     for size, k in (((48, 64), 10), ((24, 32), 20)):
         frame = render_frame(scene, frame_camera(size), POSE)
@@ -41,7 +41,7 @@ def test_every_tenth_pixel_of_the_sensor_and_nothing_else(scene):
         np.testing.assert_allclose(np.median(np.abs(frame.depth - whole.depth[::k, ::k])), 0, atol=1e-4)
 
 
-def test_a_scan_is_a_row_that_looks_down(scene):
+def test_scan_is_a_row_below_level(scene):
     across, down = scan_camera().centre
     assert (across, math.degrees(math.atan(-down * 10 / 574.05))) == (
         frame_camera((48, 64)).centre[0],
@@ -54,13 +54,13 @@ def test_a_scan_is_a_row_that_looks_down(scene):
         np.testing.assert_allclose(scan.depth[0], frame.depth[32], rtol=1e-3)
 
 
-def test_cameras_that_the_sensor_has_not():
+def test_sizes_that_the_sensor_does_not_have():
     for size in ((48, 48), (50, 64), (0, 0), (960, 1280), (-48, -64)):
         with pytest.raises(ValueError, match=r"image_size must be \(480, 640\) divided by an integer.*got"):
             frame_camera(size)
 
 
-def test_principal_points_move_the_picture(scene):
+def test_principal_point_shifts_the_image(scene):
     whole = Camera(height=48, width=64, hfov_deg=HFOV_DEG)
     column, row = whole.centre
     moved = Camera(height=48, width=64, hfov_deg=HFOV_DEG, principal_point=(column - 5, row - 3))
@@ -90,7 +90,7 @@ def test_depth_is_known_up_to_five_metres_and_noisy():
     assert abs(noise.mean()) < 0.001
 
 
-def test_near_things_keep_a_depth():
+def test_near_objects_keep_a_depth():
     measured = np.zeros((1, 4000), np.float32)
     sense_depth(
         np.full((1, 4000), 0.01, np.float32), np.zeros(1, int), np.ones(1, np.uint64), np.ones(1, int), measured
@@ -117,7 +117,7 @@ def test_every_class_has_a_label():
     assert LABELS[CLASSES.index("outside")] == 0
 
 
-def test_pictures_show_the_labels_of_the_classes(scene):
+def test_images_contain_the_labels_of_the_classes(scene):
     renderer, poses = Renderer(frame_camera((48, 64)), 1), np.array([POSE])
     classes, labels = np.zeros((1, 48, 64), np.uint8), np.zeros((1, 48, 64), np.uint8)
     renderer.set_scene(0, scene)

@@ -1,4 +1,4 @@
-"""How the oracles find their way."""
+"""Path planning of the oracles."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from memenvs.exploration.planner import (
 )
 from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.worlds import make_house_world
-from tests.exploration.toys import ToyWorld
+from tests.exploration.toy_world import ToyWorld
 
 
 def graph_of(costs: np.ndarray, width: int) -> csr_matrix:
-    """Steps from cell to cell; they point from where the way comes from, and the cost of a cell is paid by who enters it."""
+    """Graph of the steps from cell to cell; the cost of a cell is that of entering it."""
     free, edges = costs < UNREACHABLE, []
     cells = np.flatnonzero(free)
     for di, dj in itertools.product((-1, 0, 1), repeat=2):
@@ -37,7 +37,7 @@ def graph_of(costs: np.ndarray, width: int) -> csr_matrix:
     return coo_matrix((values, (rows.astype(int), columns.astype(int))), shape=(len(costs), len(costs))).tocsr()
 
 
-def test_costs_are_those_of_the_cheapest_ways():
+def test_costs_are_those_of_the_cheapest_paths():
     navmap = make_house_world("procedural", rooms=(2, 2), robot_radius=0.28).home(0).navmap
     costs, width = cell_costs(navmap), navmap.shape[1]
     graph = graph_of(costs, width)
@@ -57,7 +57,7 @@ def test_costs_are_those_of_the_cheapest_ways():
                 assert known[expected <= expected[robot]].all()
 
 
-def test_near_obstacles_it_costs_more():
+def test_cells_near_obstacles_cost_more():
     navmap = ToyWorld((4.0, 4.0)).home(0).navmap
     costs = cell_costs(navmap).reshape(navmap.shape)
     row = costs[navmap.shape[0] // 2]
@@ -65,9 +65,9 @@ def test_near_obstacles_it_costs_more():
     assert inside[:4].tolist() == [30, 12, 4, 0] and inside[-4:].tolist() == [0, 4, 12, 30]
 
 
-def test_no_way_leads_to_another_island():
+def test_no_path_leads_to_another_island():
     wall = ("wall", (4.0, 2.0, 1.35), (0.1, 2.0, 1.35))
-    navmap = ToyWorld(things=(wall,)).home(0).navmap
+    navmap = ToyWorld(boxes=(wall,)).home(0).navmap
     goals = np.zeros(navmap.free.size, bool)
     goals[navmap.cells(np.array([[2.0, 2.0]]))] = True
     for x, expected in ((1.0, True), (6.0, False)):
@@ -81,7 +81,7 @@ def test_turns_to():
     assert turns_to_heading(6.2, 0.1) == 0
 
 
-def test_the_longest_clear_run():
+def test_longest_free_path():
     navmap = ToyWorld((8.0, 2.0)).home(0).navmap
     assert best_action(navmap, np.array([2.0, 1.0, 0.0]), None) == FORWARD
     assert best_action(navmap, np.array([7.6, 1.0, 0.0]), None) in (LEFT, RIGHT)
@@ -89,22 +89,22 @@ def test_the_longest_clear_run():
     assert best_action(navmap, np.array([7.5, 1.6, math.pi / 4]), None) == LEFT  # to the far end; the right is blocked
 
 
-def test_walks_to_goals():
-    site = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
-    goals = np.zeros(site.navmap.free.size, bool)
-    goals[site.navmap.cells(np.array([[6.0, 2.0]]))] = True
+def test_actions_towards_a_goal():
+    task_home = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
+    goals = np.zeros(task_home.navmap.free.size, bool)
+    goals[task_home.navmap.cells(np.array([[6.0, 2.0]]))] = True
     for start, action in (((2.0, 2.0, 0.0), FORWARD), ((2.0, 2.0, -1.5), LEFT), ((2.0, 2.0, 1.5), RIGHT)):
-        robot = int(site.navmap.cells(np.array([start[:2]]))[0])
-        costs = costs_to_go(site.costs, site.navmap.shape[1], goals, robot)
-        assert best_action(site.navmap, np.array(start), costs) == action
+        robot = int(task_home.navmap.cells(np.array([start[:2]]))[0])
+        costs = costs_to_go(task_home.costs, task_home.navmap.shape[1], goals, robot)
+        assert best_action(task_home.navmap, np.array(start), costs) == action
 
 
-def test_cells_of_the_map_that_are_left_to_cover():
-    site = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
+def test_cells_of_the_map_that_remain_to_cover():
+    task_home = TaskHome.of(0, ToyWorld((8.0, 4.0)).home(0))
     visited = np.zeros((64, 64), bool)
-    before = site.unvisited(visited)
+    before = task_home.unvisited(visited)
     visited[4, 6] = True  # 3.0 ... 3.5 by 2.0 ... 2.5
-    gone = before & ~site.unvisited(visited)
-    points = site.navmap.points(np.flatnonzero(gone))
+    removed = before & ~task_home.unvisited(visited)
+    points = task_home.navmap.points(np.flatnonzero(removed))
     assert points.min(0).tolist() >= [3.05, 2.05] and points.max(0).tolist() <= [3.45, 2.45]
     assert len(points) == 64

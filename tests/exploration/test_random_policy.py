@@ -1,4 +1,7 @@
-"""What a random policy does in the 46 test homes, 10 episodes each, against Table 1 of the Scene Memory Transformer's article."""
+"""The random policy in the 46 test homes, against Table 1 of the SMT paper.
+
+The homes are calibrated so that it scores about the same here as in the paper's homes.
+"""
 
 from __future__ import annotations
 
@@ -8,47 +11,57 @@ import pytest
 
 import memenvs  # noqa: F401  (registers the ids)
 
-HOMES, EPISODES = 46, 10
-#: Metric -> what the article has, and how far off it may be; the number of steps is derived from its forward steps and collisions.
-ARTICLE = {"distance": (25.3, 1.5), "collisions": (42.7, 1.5), "cells": (27.4, 2.0), "num_steps": (431.0, 20.0)}
-SEARCHED = {"classes": (1.79, 0.25), "ratio": (0.363, 0.04)}
+HOMES = range(46)
+EPISODES = 10  # in each home
+#: Metric -> value of the paper and largest difference. The number of steps follows from the paper's forward steps.
+PAPER = {"distance": (25.3, 1.5), "collisions": (42.7, 1.5), "cells": (27.4, 2.0), "num_steps": (431.0, 20.0)}
+PAPER_SEARCH = {"classes": (1.79, 0.25), "ratio": (0.363, 0.04)}
 
 
-def play(task: str, *names: str) -> dict[str, np.ndarray]:
-    """Metrics at the end of each episode, float64, (homes, episodes) each. Nothing is drawn but what Search has to look at."""
+def play_random(task: str, homes: range, *names: str) -> dict[str, np.ndarray]:
+    """Metrics at the end of each episode, float64 (homes, episodes); only Search renders images."""
     env = gym.make_vec(f"memenvs/{task}-v0", num_envs=EPISODES, world="suncg_style", split="test", modalities=("pose",))
     rng = np.random.default_rng(0)
-    ends = {name: np.full((HOMES, EPISODES), np.nan) for name in names}
-    for home in range(HOMES):
+    ends = {name: np.full((len(homes), EPISODES), np.nan) for name in names}
+    for row, home in enumerate(homes):
         env.reset(seed=[10_000 + 100 * home + k for k in range(EPISODES)], options={"layout": home})
-        playing = np.ones(EPISODES, bool)
-        while playing.any():
+        running = np.ones(EPISODES, bool)
+        while running.any():
             _, _, terminated, truncated, info = env.step(rng.integers(3, size=EPISODES))
-            ended = (terminated | truncated) & playing
+            ended = (terminated | truncated) & running
             for name, values in ends.items():
-                values[home, ended] = info[name][ended]
-            playing &= ~ended
+                values[row, ended] = info[name][ended]
+            running &= ~ended
     env.close()
     return ends
 
 
-def check(ends: dict[str, np.ndarray], article: dict[str, tuple[float, float]]) -> None:
-    means = {name: float(ends[name].mean()) for name in article}
-    for name, (expected, margin) in article.items():
-        assert abs(means[name] - expected) < margin, (name, means)
+def check_bands(
+    ends: dict[str, np.ndarray], paper: dict[str, tuple[float, float]], standard_errors: float = 0.0
+) -> None:
+    """Compare means with the paper; a sample of homes may differ by standard errors more."""
+    for name, (expected, margin) in paper.items():
+        of_home = ends[name].mean(1)
+        slack = standard_errors * float(of_home.std(ddof=1)) / np.sqrt(len(of_home))
+        assert abs(float(of_home.mean()) - expected) < margin + slack, (name, float(of_home.mean()), slack)
 
 
-def test_a_random_policy_walks_and_collides_as_in_the_article():
-    """In Coverage, where nothing has to be drawn; ways are the same in all three tasks."""
-    ends = play("Coverage", *ARTICLE, "forwards_ok", "return")
-    check(ends, ARTICLE)
+def test_random_policy_moves_and_collides_as_in_the_paper():
+    """In Coverage, which renders nothing here; the path is the same in all three tasks."""
+    ends = play_random("Coverage", HOMES, *PAPER, "forwards_ok", "return")
+    check_bands(ends, PAPER)
     np.testing.assert_allclose(ends["distance"], 0.25 * ends["forwards_ok"])
     np.testing.assert_allclose(ends["return"], 5 * ends["cells"] - ends["collisions"])
 
 
-@pytest.mark.learning
-def test_a_random_policy_finds_as_much_as_in_the_article():
-    """Draws 200,000 pictures: some 20 s of a core."""
-    ends = play("Search", *ARTICLE, *SEARCHED, "return")
-    check(ends, ARTICLE | SEARCHED)
+def test_random_policy_finds_as_much_as_in_the_paper_in_some_homes():
+    """Every eighth home; the mean over 6 of the 46 homes has a standard error of 0.25 classes."""
+    ends = play_random("Search", HOMES[::8], *PAPER_SEARCH, "cells", "collisions", "return")
+    check_bands(ends, PAPER_SEARCH, standard_errors=2.0)
     np.testing.assert_allclose(ends["return"], 100 * ends["classes"] + ends["cells"] - ends["collisions"])
+
+
+@pytest.mark.nightly
+def test_random_policy_finds_as_much_as_in_the_paper():
+    """Renders 200,000 images."""
+    check_bands(play_random("Search", HOMES, *PAPER, *PAPER_SEARCH), PAPER | PAPER_SEARCH)

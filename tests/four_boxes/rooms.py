@@ -1,4 +1,4 @@
-"""One environment for each goal, and how well policies do in them."""
+"""One environment for each goal of FourBoxes, and the returns of policies in them."""
 
 from __future__ import annotations
 

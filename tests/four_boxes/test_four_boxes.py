@@ -13,8 +13,8 @@ from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for
 # ---------------------------------------------------------------- rules
 
 
-def first_paid_step(goal: int, slack: float) -> int:
-    """Fewest steps from the start to a paid one, by breadth-first search over all ways; written apart from the task, in Miniworld's (x, z)."""
+def first_rewarded_step(goal: int, slack: float) -> int:
+    """Fewest steps to a rewarded one, by breadth-first search, in Miniworld's (x, z)."""
     low, high = math.sqrt(0.32), 6 - math.sqrt(0.32)
     box = [(low, low), (high, low), (high, high), (low, high)][goal]
 
@@ -26,32 +26,33 @@ def first_paid_step(goal: int, slack: float) -> int:
         inside = 0.4 <= x <= 5.6 and 0.4 <= z <= 5.6
         return (round(x, 9), round(z, 9), k) if inside and math.dist((x, z), box) >= 0.4 + low else state
 
-    def paid(state):
+    def is_rewarded(state):
         x, z, k = state
-        away = (math.degrees(math.atan2(z - box[1], box[0] - x)) - 15 * k + 180) % 360 - 180
-        return math.dist((x, z), box) < low + 0.4 + 1.05 and abs(away) <= 30 + slack
+        error = (math.degrees(math.atan2(z - box[1], box[0] - x)) - 15 * k + 180) % 360 - 180
+        return math.dist((x, z), box) < low + 0.4 + 1.05 and abs(error) <= 30 + slack
 
-    front = seen = {(3.0, 3.0, 0)}
+    front = {(3.0, 3.0, 0)}
+    visited = front
     for step in range(1, 50):
-        front = {after(state, action) for state in front for action in (LEFT, RIGHT, FORWARD)} - seen
-        seen = seen | front
-        if any(paid(state) for state in front):
+        front = {after(state, action) for state in front for action in (LEFT, RIGHT, FORWARD)} - visited
+        visited = visited | front
+        if any(is_rewarded(state) for state in front):
             return step
-    raise AssertionError("no way leads there")
+    raise AssertionError("no path leads there")
 
 
-@pytest.mark.parametrize("slack", [1e-6, -1e-6])  # whichever way ties at 30 degrees are decided
-def test_ceilings_by_search(slack):
-    assert [50 - first_paid_step(goal, slack) + 1 for goal in range(4)] == CEILINGS
+def test_ceilings_by_search():
+    for slack in (1e-6, -1e-6):  # however ties at 30 degrees are decided
+        assert [50 - first_rewarded_step(goal, slack) + 1 for goal in range(4)] == CEILINGS
 
 
-def test_the_oracle_reaches_the_ceilings():
+def test_oracle_reaches_the_ceilings():
     env = one_for_each_goal()
     for _ in range(2):
         assert returns(env, lambda env: env.oracle_actions()) == CEILINGS
 
 
-def test_the_oracle_gets_there_from_anywhere():
+def test_oracle_arrives_from_anywhere():
     """Also from beside a wall, where the heading that is nearest to the box's direction may be blocked."""
     rng = np.random.default_rng(0)
     n = 300
@@ -68,8 +69,8 @@ def test_the_oracle_gets_there_from_anywhere():
     assert (env.oracle_actions() == STAY).all()
 
 
-def test_an_episode_by_hand():
-    """The red box is at (5.434, -0.566), 3.44 m from the start at 45 degrees: paid from 2.016 m on, solid at 0.966 m."""
+def test_episode_by_hand():
+    """The red box is 3.44 m from the start at 45 degrees; rewarded within 2.016 m, solid at 0.966 m."""
     env = TrialEnv(FourBoxes)
     observation, info = env.reset(seed=0, options={"goal": "red"})
     assert info["goal"] == 1
@@ -93,36 +94,36 @@ def test_an_episode_by_hand():
     )
 
 
-def test_only_the_box_that_pays_and_the_walls_are_solid():
+def test_only_the_goal_box_and_the_walls_are_solid():
     env = TrialEnv(FourBoxes)
     for goal, steps in (("red", 3), ("green", 5)):  # towards the red box
         env.reset(seed=0, options={"goal": goal, "start": (3.0, -3.0, math.pi / 4)})
         for _ in range(8):
             pose = env.step(FORWARD)[4]["pose"]
         walked = math.dist(pose[:2], (3, -3))
-        # Past the middle of a red box that does not pay; after a sixth step it would stand less than 0.4 m from both walls.
+        # Past the middle of a red box that is no goal; a sixth step would end less than 0.4 m from both walls.
         np.testing.assert_allclose(walked, 0.7 * steps, rtol=1e-6)
 
 
 def test_rewards_as_defined_by_the_angle_between_two_vectors():
-    """The original's way to say it: the angle from an arccosine. Ties at 30 degrees, which rounding decides there, are left out."""
+    """As in the original: the angle is an arccosine. Ties at 30 degrees, which rounding decides, are left out."""
     env = one_for_each_goal(max_episode_steps=400)
     rng = np.random.default_rng(0)
-    num_paid = 0
+    num_rewarded = 0
     for _ in range(399):
         _, rewards, _, _, info = env.step(rng.choice(4, 4, p=[0.2, 0.2, 0.5, 0.1]))
         for i in range(4):
             x, y, heading = info["pose"][i].astype(float)
-            gap = BOX_POSITIONS[i] - (x, y)
-            cosine = float(np.dot(gap, (math.cos(heading), math.sin(heading))) / np.linalg.norm(gap))
+            offset = BOX_POSITIONS[i] - (x, y)
+            cosine = float(np.dot(offset, (math.cos(heading), math.sin(heading))) / np.linalg.norm(offset))
             angle = math.degrees(math.acos(min(1.0, cosine)))
             if abs(angle - 30) > 1e-3:
-                assert rewards[i] == (np.linalg.norm(gap) < 0.8 / math.sqrt(2) + 0.4 + 1.5 * 0.7 and angle < 30)
-            num_paid += rewards[i]
-    assert num_paid > 50
+                assert rewards[i] == (np.linalg.norm(offset) < 0.8 / math.sqrt(2) + 0.4 + 1.5 * 0.7 and angle < 30)
+            num_rewarded += rewards[i]
+    assert num_rewarded > 50
 
 
-def test_the_goal_stays_over_the_trial_and_all_four_come_up():
+def test_goal_stays_over_the_trial_and_all_four_occur():
     env = TrialEnv(FourBoxes, trial_episodes=3)
     goals = [env.reset(seed=4 if k == 0 else None)[1]["goal"] for k in range(60)]
     trials = [set(goals[k : k + 3]) for k in range(0, 60, 3)]
@@ -130,7 +131,7 @@ def test_the_goal_stays_over_the_trial_and_all_four_come_up():
     assert set.union(*trials) == {0, 1, 2, 3}
 
 
-def test_the_observation_tells_the_goal_by_its_reward_only():
+def test_observations_depend_on_the_goal_by_reward_only():
     env = one_for_each_goal()
     for action in (LEFT, LEFT, LEFT, FORWARD, FORWARD, FORWARD):
         observation, rewards, *_ = env.step(np.full(4, action))
@@ -140,7 +141,7 @@ def test_the_observation_tells_the_goal_by_its_reward_only():
     assert rewards.tolist() == [0, 1, 0, 0]
 
 
-def test_episodes_last_50_steps_whatever_happens():
+def test_episodes_last_50_steps():
     env = TrialEnv(FourBoxes)
     env.reset(seed=0)
     assert [env.step(env.oracle_action())[2:4] for _ in range(50)] == [(False, False)] * 49 + [(False, True)]
@@ -153,23 +154,19 @@ def test_places_are_the_quarters_of_the_room():
     assert env.num_places == 4
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_bad_settings():
+    for settings, message in (
         ({"world": "habitat"}, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
         ({"image_size": (61, 25)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(61, 25\)"),
         ({"image_size": 25}, "image_size must be two integers, rows and columns, got 25"),
         ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
-    ],
-)
-def test_bad_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        TrialEnv(FourBoxes, **settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEnv(FourBoxes, **settings)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_bad_options():
+    for options, message in (
         ({"goal": 4}, r"option 'goal' must be 0 \.\.\. 3 or one of \['blue', .*\], got 4"),
         ({"goal": "purple"}, "option 'goal' must be .*, got 'purple'"),
         ({"goal": True}, "option 'goal' must be .*, got True"),
@@ -177,14 +174,12 @@ def test_bad_settings(settings, message):
         ({"start": "middle"}, "option 'start' must be three finite numbers .*, got 'middle'"),
         ({"start": (3.0, 3.0, 0.0)}, "option 'start' must be at least 0.4 m from the walls"),
         ({"goal": "blue", "start": (1.0, -1.0, 0.0)}, "0.966 m from the middle of the blue box"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        TrialEnv(FourBoxes).reset(seed=0, options=options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrialEnv(FourBoxes).reset(seed=0, options=options)
 
 
-# ---------------------------------------------------------------- pictures
+# ---------------------------------------------------------------- images
 
 
 def test_images_of_another_size_are_of_the_same_view():
@@ -197,7 +192,7 @@ def test_images_of_another_size_are_of_the_same_view():
     assert np.abs(blocks).max() < 8
 
 
-def test_a_box_is_seen_where_a_pinhole_camera_sees_it():
+def test_box_is_where_a_pinhole_camera_projects_it():
     """Middle of the red box from the start: 3.44 m ahead when heading 45 degrees, 1.1 m below the eye."""
     room = BoxRoom(1)
     room.place(0, (3.0, -3.0, math.pi / 4), 1)
@@ -220,20 +215,20 @@ def test_a_box_is_seen_where_a_pinhole_camera_sees_it():
 
 def test_map_and_render_show_the_goal():
     env = TrialEnv(FourBoxes, render_mode="rgb_array")
-    pictures = []
+    frames = []
     for goal in ("red", "green"):
         env.reset(seed=0, options={"goal": goal})
-        pictures.append(env.render())
-        assert pictures[-1].shape == (384, 768, 3)
-    assert (pictures[0][:, :384] == pictures[1][:, :384]).all()  # the view
-    assert (pictures[0][:, 384:] != pictures[1][:, 384:]).any()  # the map
-    plan = env.task.draw_map(0, np.array([[3.0, -3.0, 0.0], [4.0, -3.0, 0.0]]))
-    assert plan.shape == (264, 264, 3)
+        frames.append(env.render())
+        assert frames[-1].shape == (384, 768, 3)
+    assert (frames[0][:, :384] == frames[1][:, :384]).all()  # the view
+    assert (frames[0][:, 384:] != frames[1][:, 384:]).any()  # the map
+    image = env.task.draw_map(0, np.array([[3.0, -3.0, 0.0], [4.0, -3.0, 0.0]]))
+    assert image.shape == (264, 264, 3)
     column, row = round((0.3 + 0.566 - 0.3) * 40), round((0.3 + 0.566 - 0.3) * 40)  # in a corner of the blue box
-    assert plan[row, column].argmax() == 2
+    assert image[row, column].argmax() == 2
 
 
-def test_the_house_says_what_is_in_it():
+def test_house_of_the_room():
     house = make_house()
     assert house.instances == ("building", "blue", "red", "green", "yellow")
     np.testing.assert_allclose(house.shapes.centre[-4:, :2], BOX_POSITIONS, atol=1e-6)

@@ -44,7 +44,7 @@ def reference_room(goal: int):
             self.box = self.place_entity(Box("red"), pos=np.array([x, 0, z]), dir=0.0)
             self.place_agent(pos=np.array([3.0, 0, 3.0]), dir=0.0)
 
-        def is_paid(self) -> bool:
+        def is_rewarded(self) -> bool:
             gap = (self.box.pos - self.agent.pos)[[0, 2]]
             cosine = np.dot(gap, self.agent.dir_vec[[0, 2]]) / np.linalg.norm(gap)
             near = np.linalg.norm(gap) < self.box.radius + self.agent.radius + 1.5 * self.max_forward_step
@@ -58,12 +58,14 @@ def reference_room(goal: int):
 
 @pytest.mark.usefixtures("miniworld")
 def test_same_actions_same_poses_and_rewards_in_both_worlds():
-    """And in a third: Miniworld environments with nothing but the box that pays, one for each goal."""
+    """Compare with plain Miniworld environments too, one for each goal, with only the goal box."""
     ours = one_for_each_goal(max_episode_steps=300)
     theirs = one_for_each_goal(max_episode_steps=300, world="miniworld")
     references = [reference_room(goal) for goal in range(4)]
     rng = np.random.default_rng(1)
-    num_paid, num_blocked, before = 0.0, 0, np.zeros((4, 3))
+    num_rewarded = 0.0
+    num_blocked = 0
+    before = np.zeros((4, 3))
     for _ in range(140):
         random = rng.choice(4, 4, p=[0.15, 0.15, 0.65, 0.05])
         actions = np.where(
@@ -79,58 +81,58 @@ def test_same_actions_same_poses_and_rewards_in_both_worlds():
             x, _, z = reference.agent.pos
             np.testing.assert_allclose(pose[i, :2], (x, -z), atol=1e-9)
             np.testing.assert_allclose((pose[i, 2] - reference.agent.dir + 1) % (2 * np.pi), 1, atol=1e-9)
-            assert rewards[i] == reference.is_paid()
-        num_paid += rewards.sum()
+            assert rewards[i] == reference.is_rewarded()
+        num_rewarded += rewards.sum()
         num_blocked += ((actions == FORWARD) & (pose == before).all(1)).sum()
         before = pose.copy()
-    assert 50 < num_paid < 500
+    assert 50 < num_rewarded < 500
     assert num_blocked > 30
     theirs.close()
 
 
 def both_views(count: int, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """What both worlds show from random poses; uint8, (count, *size, 3) each."""
+    """Images of both worlds from random poses; uint8, (count, *size, 3) each."""
     rng = np.random.default_rng(0)
     starts = np.column_stack(
         [rng.uniform([0.4, -5.6], [5.6, -0.4], (4 * count, 2)), rng.uniform(0, 2 * np.pi, 4 * count)]
     )
-    gaps = np.hypot(*np.moveaxis(starts[:, None, :2] - BOX_POSITIONS, -1, 0)).min(1)
-    starts = starts[gaps > 1.0][:count]
-    pictures = []
+    distances = np.hypot(*np.moveaxis(starts[:, None, :2] - BOX_POSITIONS, -1, 0)).min(1)
+    starts = starts[distances > 1.0][:count]
+    images = []
     for world in ("builtin", "miniworld"):
         env = TrialVectorEnv(FourBoxes, count, world=world, image_size=size)
-        pictures.append(env.reset(seed=0, options=[{"goal": 0, "start": start} for start in starts])[0]["rgb"])
+        images.append(env.reset(seed=0, options=[{"goal": 0, "start": start} for start in starts])[0]["rgb"])
         env.close()
-    return pictures[0], pictures[1]
+    return images[0], images[1]
 
 
 @pytest.mark.usefixtures("miniworld")
-def test_both_worlds_look_the_same():
+def test_images_of_both_worlds_agree():
     ours, theirs = both_views(50, (60, 80))
-    # Only boxes are coloured; Miniworld's edges are smooth, and 90 of up to 213 is what a box gives that covers half of a pixel.
+    # Only boxes are coloured. Miniworld's edges are smooth; a box that covers half of a pixel gives 90 of up to 213.
     masks = [view.max(-1).astype(int) - view.min(-1) > 90 for view in (ours, theirs)]
     both, either = masks[0] & masks[1], masks[0] | masks[1]
     shown = either.any((1, 2))
     assert shown.sum() > 30
     assert (both.sum((1, 2))[shown] / either.sum((1, 2))[shown]).min() > 0.9
-    lit = [view[both].astype(int) > 60 for view in (ours, theirs)]  # which of red, green and blue: the colour's name
+    lit = [view[both].astype(int) > 60 for view in (ours, theirs)]  # the channels that are lit identify the colour
     assert (lit[0] == lit[1]).all(1).mean() > 0.99
     assert np.abs(ours.astype(int) - theirs).mean() < 8
 
 
 @pytest.mark.usefixtures("miniworld")
-def test_both_worlds_look_the_same_to_an_agent():
+def test_observations_of_both_worlds_agree():
     ours, theirs = both_views(50, (25, 25))
     assert np.abs(ours.astype(int) - theirs).mean() < 6
     has_box = (theirs.max(-1).astype(int) - theirs.min(-1) > 60).mean((1, 2)) > 0.01
     assert has_box.sum() > 30
     ours, theirs = ours[has_box].astype(int), theirs[has_box].astype(int)
     closest = np.abs(ours[:, None] - theirs[None]).mean((2, 3, 4)).argmin(1)
-    assert (closest == np.arange(len(ours))).all()  # to each picture of ours the one from the same pose is the nearest
+    assert (closest == np.arange(len(ours))).all()  # of all images theirs from the same pose is the nearest
 
 
 @pytest.mark.usefixtures("miniworld")
-def test_another_miniworld_environment_does_not_change_the_pictures():
+def test_another_miniworld_environment_does_not_change_the_images():
     env = TrialEnv(FourBoxes, world="miniworld")
     before = env.reset(seed=0)[0]["rgb"]
     other = gym.make("MiniWorld-FourRooms-v0")
@@ -141,7 +143,7 @@ def test_another_miniworld_environment_does_not_change_the_pictures():
 
 
 @pytest.mark.usefixtures("miniworld")
-def test_pickled_and_drawn_for_people_in_miniworld():
+def test_pickle_and_render_in_miniworld():
     env = TrialEnv(FourBoxes, world="miniworld", render_mode="rgb_array")
     env.reset(seed=0, options={"goal": "green"})
     env.step(RIGHT)
@@ -176,7 +178,7 @@ def test_rollout_in_miniworld_prints_nothing_but_its_document():
 
 
 def test_without_a_display():
-    if importlib.util.find_spec("miniworld") is None:  # here, too, there may be no display to import it with
+    if importlib.util.find_spec("miniworld") is None:  # importing it would need a display
         pytest.skip("needs miniworld: pip install 'memenvs[miniworld]'")
     environ = {key: value for key, value in os.environ.items() if key != "DISPLAY"}
     code = "from memenvs.core import TrialEnv; TrialEnv('memenvs.four_boxes.env:FourBoxes', world='miniworld')"

@@ -8,8 +8,8 @@ from memenvs.four_boxes.resize import Resize
 
 
 @pytest.mark.parametrize("target", [(25, 25), (7, 40), (60, 33)])
-def test_as_scikit_image_does_it(target):
-    """Its `resize(..., anti_aliasing=True)` is these two calls of SciPy."""
+def test_equals_scikit_image(target):
+    """Its `resize(..., anti_aliasing=True)` makes these two calls of SciPy."""
     images = np.random.default_rng(0).integers(0, 256, (3, 60, 80, 3), dtype=np.uint8)
     out = np.zeros((3, *target, 3), np.uint8)
     Resize((60, 80), target)(images, np.array([True, False, True]), out)
@@ -21,15 +21,15 @@ def test_as_scikit_image_does_it(target):
     assert not out[1].any()
 
 
-def test_same_size_same_picture():
+def test_same_size_same_image():
     images = np.random.default_rng(0).integers(0, 256, (1, 60, 80, 3), dtype=np.uint8)
     out = np.zeros_like(images)
     Resize((60, 80), (60, 80))(images, np.ones(1, bool), out)
     np.testing.assert_array_equal(out, images)
 
 
-@pytest.mark.parametrize("value", [0, 255])
-def test_an_even_picture_stays_even(value):
-    out = np.full((1, 25, 25, 3), 7, np.uint8)
-    Resize((60, 80), (25, 25))(np.full((1, 60, 80, 3), value, np.uint8), np.ones(1, bool), out)
-    assert (out == value).all()
+def test_uniform_image_stays_uniform():
+    for value in (0, 255):
+        out = np.full((1, 25, 25, 3), 7, np.uint8)
+        Resize((60, 80), (25, 25))(np.full((1, 60, 80, 3), value, np.uint8), np.ones(1, bool), out)
+        assert (out == value).all()

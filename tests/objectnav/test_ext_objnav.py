@@ -10,15 +10,15 @@ from memenvs.core import TrialVectorEnv
 from memenvs.objectnav import env as objectnav_env
 from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.robot import DOWN, FORWARD, LEFT, RIGHT, STOP, UP, ladder_pitch, pitch_of, start_tilt, tilt
-from tests.exploration.tables import APPLE, BOWL, TableWorld, go, make_tables
+from tests.objectnav.table_world import APPLE, BOWL, TableWorld, make_table_env, take_actions
 
 DATA = os.environ.get("MEMENVS_DATA")
 
 # ---------------------------------------------------------------- a toy world by hand
 
 
-def test_an_episode_by_hand():
-    env = make_tables()
+def test_episode_by_hand():
+    env = make_table_env()
     observation, info = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": "013_apple"})
     assert observation["rgb"].shape == (24, 32, 3)
     assert observation["goal"].tolist() == np.eye(20)[APPLE].tolist()
@@ -47,31 +47,31 @@ def test_an_episode_by_hand():
 
 
 def test_stopping_far_away_ends_without_success_or_penalty():
-    env = make_tables()
+    env = make_table_env()
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
     _, reward, terminated, _, info = env.step(STOP)
     assert (reward, terminated, info["success"], info["spl"]) == (pytest.approx(-0.001), True, False, 0.0)
 
 
-def test_no_heading_is_asked_for_but_pixels_are():
-    # 1.7 m away. At 30 degrees the apple is in the picture, at 90 it is not.
+def test_success_needs_pixels_and_no_heading():
+    # 1.7 m away. At 30 degrees the apple is in the image, at 90 it is not.
     for heading, success in ((math.radians(30), True), (math.radians(90), False)):
-        env = make_tables()
+        env = make_table_env()
         env.reset(seed=0, options={"start": (5.0, 2.0, heading), "goal": APPLE})
         assert env.step(STOP)[4]["success"] is success
 
 
 def test_distance_counts_from_the_robot_and_is_two_metres():
     for x, success in ((4.71, True), (4.69, False)):
-        env = make_tables()
+        env = make_table_env()
         env.reset(seed=0, options={"start": (x, 2.0, 0.0), "goal": APPLE})
         assert env.step(STOP)[4]["success"] is success
 
 
-def test_success_needs_distance_and_pixels_of_the_same_thing():
+def test_success_needs_distance_and_pixels_of_the_same_object():
     # One bowl 1.5 m behind the robot, one 2.5 m before it: near and seen, but not the same.
-    world = TableWorld(tables=((1.0, 2.0), (6.0, 2.0)), things=((BOWL, 1.45, 2.0), (BOWL, 5.55, 2.0)))
-    env = make_tables(world)
+    world = TableWorld(tables=((1.0, 2.0), (6.0, 2.0)), objects=((BOWL, 1.45, 2.0), (BOWL, 5.55, 2.0)))
+    env = make_table_env(world)
     env.reset(seed=0, options={"start": (3.0, 2.0, 0.0), "goal": BOWL})
     behind, before = env.task._sim.count_pixels(np.array([True]), np.array([[1, 2]]))[0]
     assert behind == 0 and before >= 10
@@ -80,8 +80,8 @@ def test_success_needs_distance_and_pixels_of_the_same_thing():
     assert env.step(STOP)[4]["success"]
 
 
-def test_a_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
-    env = make_tables()
+def test_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
+    env = make_table_env()
     _, info = env.reset(seed=0, options={"start": (5.075, 2.075, 0.0), "goal": APPLE})
     assert info["geodesic"] == pytest.approx(0.0, abs=1e-6)
     info = env.step(STOP)[4]
@@ -91,17 +91,17 @@ def test_a_start_on_a_viewpoint_has_no_spl_but_a_fixed_one():
 
 
 def test_turns_and_tilts_by_hand():
-    env = make_tables()
+    env = make_table_env()
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
     assert env.step(LEFT)[4]["pose"][2] == pytest.approx(math.radians(30))
-    assert go(env, RIGHT, RIGHT)[4]["pose"][2] == pytest.approx(math.radians(330))
-    env = make_tables(turn_deg=14.3239)
+    assert take_actions(env, RIGHT, RIGHT)[4]["pose"][2] == pytest.approx(math.radians(330))
+    env = make_table_env(turn_deg=14.3239)
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0)})
     assert env.step(LEFT)[4]["pose"][2] == pytest.approx(0.25, abs=1e-6)
 
 
-def test_the_picture_follows_the_tilt():
-    env = make_tables()
+def test_image_follows_the_tilt():
+    env = make_table_env()
     first, _ = env.reset(seed=0, options={"start": (4.0, 2.0, 0.0)})
     down = env.step(DOWN)[0]
     assert not np.array_equal(first["rgb"], down["rgb"])
@@ -114,9 +114,9 @@ def test_the_picture_follows_the_tilt():
 
 
 def test_walls_deflect_and_are_counted():
-    env = make_tables()
+    env = make_table_env()
     env.reset(seed=0, options={"start": (0.5, 2.0, math.radians(135))})
-    info = go(env, *[FORWARD] * 4)[4]
+    info = take_actions(env, *[FORWARD] * 4)[4]
     assert info["collisions"] == 3
     assert info["pose"][0] == pytest.approx(0.3, abs=0.03)
     assert info["pose"][1] == pytest.approx(2.0 + 4 * 0.25 * math.sqrt(0.5), abs=1e-3)
@@ -125,33 +125,30 @@ def test_walls_deflect_and_are_counted():
 # ---------------------------------------------------------------- tilt
 
 
-def test_the_ladder_has_the_published_pitches():
+def test_ladder_has_the_published_pitches():
     angles = np.array([20, 36.87, 40, 50, 66.87, 70, 80, 96.87, 100])
     expected = [-8.1, -21.8, -23.7, -29.3, -38.2, -39.9, -45.1, -53.7, -55.3]
     assert np.degrees(ladder_pitch(angles)).round(1).tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("mode", "pitches"),
-    [
+def test_tilting_up_twice_down_four_times_and_up():
+    for mode, expected in (
         ("ladder", [-8.1, -8.1, -29.3, -45.1, -55.3, -55.3, -39.9]),
         ("nominal", [8.2, 10.0, -20.0, -50.0, -55.0, -55.0, -25.0]),
-    ],
-)
-def test_tilting_up_twice_down_four_times_and_up(mode, pitches):
-    state, seen = np.array([start_tilt(mode)]), []
-    assert np.degrees(pitch_of(mode, state))[0] == pytest.approx(-21.8, abs=0.01)
-    for up in (1, 1, -1, -1, -1, -1, 1):
-        state = tilt(mode, state, np.array([up]))
-        seen.append(np.degrees(pitch_of(mode, state))[0].round(1))
-    assert seen == pitches
+    ):
+        state, pitches = np.array([start_tilt(mode)]), []
+        assert np.degrees(pitch_of(mode, state))[0] == pytest.approx(-21.8, abs=0.01)
+        for steps in (1, 1, -1, -1, -1, -1, 1):
+            state = tilt(mode, state, np.array([steps]))
+            pitches.append(np.degrees(pitch_of(mode, state))[0].round(1))
+        assert pitches == expected
 
 
-# ---------------------------------------------------------------- the two ends
+# ---------------------------------------------------------------- oracle and images
 
 
 def play_oracle(env: TrialVectorEnv, episodes: int) -> np.ndarray:
-    """Success, spl and steps of the first episodes of each environment, float64, (N * episodes, 3)."""
+    """Success, spl and steps of the first episodes of all environments, float64 (E, 3)."""
     counts, rows = np.zeros(env.num_envs, int), []
     while (counts < episodes).any():
         _, _, terminated, truncated, info = env.step(env.oracle_actions())
@@ -177,8 +174,8 @@ def test_the_oracle_succeeds_in_procthor_homes():
     assert play_oracle(env, 3)[:, 0].mean() >= 0.95
 
 
-def test_the_oracle_stops_where_a_thing_is_hard_to_see():
-    env = make_tables(TableWorld(things=((9, 7.0, 2.0),)))  # a strawberry in the middle of the table
+def test_oracle_stops_where_an_object_is_hard_to_see():
+    env = make_table_env(TableWorld(objects=((9, 7.0, 2.0),)))  # a strawberry in the middle of the table
     env.reset(seed=0, options={"start": (1.0, 3.5, 2.0)})
     for _ in range(100):
         _, _, terminated, _, info = env.step(env.oracle_action())
@@ -187,8 +184,8 @@ def test_the_oracle_stops_where_a_thing_is_hard_to_see():
     assert info["success"]
 
 
-def test_the_picture_for_people_shows_view_and_way():
-    env = make_tables(render_mode="rgb_array")
+def test_render_shows_view_and_path():
+    env = make_table_env(render_mode="rgb_array")
     env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
     first = env.render()
     env.step(FORWARD)
@@ -201,7 +198,7 @@ def test_the_picture_for_people_shows_view_and_way():
     assert plan.shape == (40 * 4.6, 40 * 8.6, 3)
 
 
-def test_made_by_id_it_is_the_same_task():
+def test_task_made_by_id():
     env = gym.make("memenvs/ExtObjNav-v0", world=TableWorld(), image_size=(16, 16), render_mode="rgb_array")
     observation, info = env.reset(seed=0)
     assert env.observation_space.contains(observation)
@@ -210,9 +207,9 @@ def test_made_by_id_it_is_the_same_task():
     env.close()
 
 
-def test_pictures_show_the_way_of_this_episode_only(monkeypatch):
-    ways = []
-    monkeypatch.setattr(objectnav_env, "draw_view_and_map", lambda view, house, way, goals: ways.append(way.copy()))
+def test_render_shows_the_path_of_this_episode_only(monkeypatch):
+    paths = []
+    monkeypatch.setattr(objectnav_env, "draw_view_and_map", lambda view, house, path, goals: paths.append(path.copy()))
     env = TrialVectorEnv(
         ExtObjNav, 2, world=TableWorld(), image_size=(24, 32), max_episode_steps=4, render_mode="rgb_array"
     )
@@ -222,7 +219,7 @@ def test_pictures_show_the_way_of_this_episode_only(monkeypatch):
         _, _, _, _, info = env.step(np.array([STOP if step % 4 == 2 else FORWARD, LEFT]))
         for own, pose, steps in zip(poses, info["pose"], info["num_steps"], strict=True):
             own[:] = [*own, pose] if steps else [pose]
-        ways.clear()
+        paths.clear()
         env.render()
-        for way, own in zip(ways, poses, strict=True):
-            np.testing.assert_allclose(way, own, atol=1e-5)
+        for path, own in zip(paths, poses, strict=True):
+            np.testing.assert_allclose(path, own, atol=1e-5)

@@ -9,7 +9,7 @@ from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
 from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.layout import MAX_OBJECTS, goal_categories
 from memenvs.objectnav.robot import FORWARD, STOP
-from tests.exploration.tables import APPLE, BOWL, MUG, TableWorld, make_tables
+from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env
 
 # ---------------------------------------------------------------- rules on random play
 
@@ -46,7 +46,7 @@ def test_the_reward_telescopes(small):
     assert (info["path_failures"] == 0).all()
 
 
-def test_the_layout_stays_over_a_trial_and_changes_with_it(small):
+def test_layout_stays_over_a_trial_and_changes_with_it(small):
     _, info = small.reset(seed=5)
     before = [small.task.layout(i) for i in range(4)]
     goals = set()
@@ -60,7 +60,7 @@ def test_the_layout_stays_over_a_trial_and_changes_with_it(small):
     assert all(small.task.layout(i).number != before[i].number for i in range(4))
 
 
-def test_a_layout_is_a_function_of_its_number(small):
+def test_layout_is_a_function_of_its_number(small):
     kwargs = {"rooms": (2, 3), "num_objects": (6, 10), "obs_mode": "symbolic"}
     small.reset(seed=1, options={"layout": 123})
     other = TrialVectorEnv(ExtObjNav, 1, **kwargs)
@@ -73,7 +73,7 @@ def test_a_layout_is_a_function_of_its_number(small):
     assert not np.array_equal(one.position, other.task.layout(0).position)
 
 
-def test_an_environment_of_a_batch_equals_a_single_one(small):
+def test_environment_of_a_batch_equals_a_single_one(small):
     kwargs = {
         "rooms": (2, 3),
         "num_objects": (6, 10),
@@ -93,8 +93,8 @@ def test_an_environment_of_a_batch_equals_a_single_one(small):
         assert reward[0] == batch_reward[2]
 
 
-def test_a_failed_path_query_keeps_the_distance(monkeypatch):
-    env = make_tables()
+def test_failed_path_query_keeps_the_distance(monkeypatch):
+    env = make_table_env()
     _, before = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
     monkeypatch.setattr(env.task._sim, "geodesic", lambda: np.array([np.inf]))
     _, reward, _, _, info = env.step(FORWARD)
@@ -105,12 +105,12 @@ def test_a_failed_path_query_keeps_the_distance(monkeypatch):
 # ---------------------------------------------------------------- layouts
 
 
-def test_categories_with_ten_things_are_no_goals():
+def test_categories_with_ten_objects_are_no_goals():
     category = np.array([APPLE] * MAX_OBJECTS + [MUG] * (MAX_OBJECTS - 1) + [BOWL])
     assert goal_categories(category).tolist() == [BOWL, MUG]
 
 
-def test_things_that_cannot_be_seen_are_taken_out():
+def test_invisible_objects_are_removed():
     # The second mug stands in a closed cupboard.
     class Cupboard(TableWorld):
         def make_house(self, index: int) -> House:
@@ -125,7 +125,7 @@ def test_things_that_cannot_be_seen_are_taken_out():
                 builder.add(BOX, (x, y, 1.7), (half_x, half_y, 1.0))
             return House("toy", Shapes.concatenate([house.shapes, builder.build()]), house.rooms, (), (), ("building",))
 
-    env = make_tables(Cupboard(things=((APPLE, 6.7, 2.0), (MUG, 7.27, 2.2))))
+    env = make_table_env(Cupboard(objects=((APPLE, 6.7, 2.0), (MUG, 7.27, 2.2))))
     env.reset(seed=0)
     layout = env.task.layout(0)
     assert layout.category.tolist() == [APPLE]
@@ -138,7 +138,7 @@ def test_things_that_cannot_be_seen_are_taken_out():
 
 
 def test_a_home_where_nothing_can_be_seen_is_named():
-    env = make_tables(TableWorld(things=((APPLE, 40.0, 2.0),)))
+    env = make_table_env(TableWorld(objects=((APPLE, 40.0, 2.0),)))
     with pytest.raises(RuntimeError, match="'toy'"):
         env.reset(seed=0)
 
@@ -149,13 +149,13 @@ def test_distances_are_zero_on_viewpoints_and_made_once(small):
     goal = int(layout.goals[0])
     field = layout.field(goal)
     assert layout.field(goal) is field
-    for thing in layout.objects_of(goal):
-        points = layout.navmap.points(layout.viewpoints[thing])
+    for k in layout.objects_of(goal):
+        points = layout.navmap.points(layout.viewpoints[k])
         assert layout.navmap.distances(field, points) == pytest.approx(np.zeros(len(points)), abs=1e-6)
-        assert (np.hypot(*(points - layout.position[thing, :2]).T) < math.sqrt(3.9)).all()
+        assert (np.hypot(*(points - layout.position[k, :2]).T) < math.sqrt(3.9)).all()
 
 
-def test_a_pool_of_layouts():
+def test_pool_of_layouts():
     env = TrialVectorEnv(ExtObjNav, 2, rooms=(2, 2), num_objects=(3, 4), obs_mode="symbolic", layout_pool=3)
     _, info = env.reset(seed=0)
     seen = set(info["layout_id"].tolist())
@@ -167,8 +167,8 @@ def test_a_pool_of_layouts():
         env.reset(options={"layout": 3})
 
 
-def test_fields_of_a_long_trial_are_made_beside_it():
-    """All goals of the layout get theirs after three of them were asked for, the same as when they are asked for."""
+def test_fields_of_a_long_trial_are_computed_in_the_background():
+    """After three goals all others get their fields, equal to those computed when needed."""
     env = TrialEnv(ExtObjNav, rooms=(2, 2), num_objects=(12, 14), obs_mode="symbolic", trial_steps=None)
     env.reset(seed=0)
     task = env.task
@@ -177,7 +177,7 @@ def test_fields_of_a_long_trial_are_made_beside_it():
     assert len(goals) > 4
     for goal in goals[:3]:
         env.reset(options={"goal": goal})
-    task._background.submit(int).result()  # comes after what was asked for before
+    task._background.submit(int).result()  # runs after the tasks submitted before
     env.close()
     assert set(layout._fields) == set(goals)
     again = task._world.home(layout.home_index).navmap

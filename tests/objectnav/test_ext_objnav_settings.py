@@ -8,11 +8,11 @@ from memenvs.houses.classes import FIRST_YCB_CLASS
 from memenvs.objectnav.config import ExtObjNavConfig, category_number
 from memenvs.objectnav.robot import FORWARD, LEFT
 from memenvs.objectnav.symbolic import RAY_RANGE
-from tests.exploration.tables import APPLE, BOWL, MUG, TableWorld, go, make_tables
+from tests.objectnav.table_world import APPLE, BOWL, MUG, TableWorld, make_table_env, take_actions
 
 
-def test_a_fixed_goal_stays_over_the_trial():
-    env = make_tables(fixed_goal_per_trial=True)
+def test_fixed_goal_stays_over_the_trial():
+    env = make_table_env(fixed_goal_per_trial=True)
     goals = [env.reset(seed=4)[1]["goal"]] + [env.reset()[1]["goal"] for _ in range(6)]
     assert len(set(goals)) == 1
     trials = {env.reset(options={"new_trial": True})[1]["goal"] for _ in range(20)}
@@ -20,31 +20,31 @@ def test_a_fixed_goal_stays_over_the_trial():
 
 
 def test_start_poses_can_be_few():
-    env = make_tables(max_start_poses=2)
+    env = make_table_env(max_start_poses=2)
     starts = {tuple(env.reset(seed=0)[1]["start"])} | {tuple(env.reset()[1]["start"]) for _ in range(20)}
     assert len(starts) == 2
 
 
-@pytest.mark.parametrize(("frame", "began"), [("layout", 0.5), ("episode", 0.0)])
-def test_the_compass_turns_with_the_robot(frame, began):
-    env = make_tables(compass=True, gps_frame=frame)
-    observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
-    assert env.observation_space.contains(observation)
-    assert observation["compass"] == pytest.approx([math.cos(began), math.sin(began)])
-    turned = began + 2 * math.pi / 6
-    assert go(env, LEFT, LEFT)[0]["compass"] == pytest.approx([math.cos(turned), math.sin(turned)])
+def test_compass_turns_with_the_robot():
+    for frame, heading in (("layout", 0.5), ("episode", 0.0)):
+        env = make_table_env(compass=True, gps_frame=frame)
+        observation, _ = env.reset(seed=0, options={"start": (1.0, 2.0, 0.5)})
+        assert env.observation_space.contains(observation)
+        assert observation["compass"] == pytest.approx([math.cos(heading), math.sin(heading)])
+        turned = heading + 2 * math.pi / 6
+        assert take_actions(env, LEFT, LEFT)[0]["compass"] == pytest.approx([math.cos(turned), math.sin(turned)])
 
 
 def test_gps_from_the_start_of_the_episode():
-    env = make_tables(gps_frame="episode")
+    env = make_table_env(gps_frame="episode")
     observation, _ = env.reset(seed=0, options={"start": (2.0, 2.0, math.pi / 2)})
     assert observation["gps"] == pytest.approx([0.0, 0.0])
     assert env.step(FORWARD)[0]["gps"] == pytest.approx([0.25, 0.0])
-    assert go(env, LEFT, LEFT, LEFT, FORWARD)[0]["gps"] == pytest.approx([0.25, 0.25])
+    assert take_actions(env, LEFT, LEFT, LEFT, FORWARD)[0]["gps"] == pytest.approx([0.25, 0.25])
 
 
 def test_sensors_choose_the_images():
-    env = make_tables(sensors=["depth", "semantic"])
+    env = make_table_env(sensors=["depth", "semantic"])
     observation, _ = env.reset(seed=0)
     assert set(observation) == {"depth", "semantic", "goal", "gps"}
     assert observation["depth"].shape == (24, 32, 1)
@@ -53,8 +53,8 @@ def test_sensors_choose_the_images():
 
 def test_symbolic_numbers_are_those_of_the_image():
     options = {"start": (4.775, 2.0, 0.0), "goal": APPLE}
-    symbolic = make_tables(obs_mode="symbolic").reset(seed=0, options=options)[0]["symbolic"]
-    images = make_tables(sensors=("depth", "semantic"), image_size=(64, 64)).reset(seed=0, options=options)[0]
+    symbolic = make_table_env(obs_mode="symbolic").reset(seed=0, options=options)[0]["symbolic"]
+    images = make_table_env(sensors=("depth", "semantic"), image_size=(64, 64)).reset(seed=0, options=options)[0]
     semantic, depth = images["semantic"], images["depth"][..., 0]
     for category in range(20):
         area = 16 * (semantic == FIRST_YCB_CLASS + category).sum()
@@ -62,15 +62,14 @@ def test_symbolic_numbers_are_those_of_the_image():
     assert symbolic[APPLE] > 0 and symbolic[MUG] > 0
     for ray in range(32):
         strip = (slice(None), slice(2 * ray, 2 * ray + 2))
-        in_way = ~np.isin(semantic[strip], [0, 1, 2])  # outside, floor, ceiling
-        nearest = depth[strip][in_way].min(initial=RAY_RANGE)
+        is_obstacle = ~np.isin(semantic[strip], [0, 1, 2])  # outside, floor, ceiling
+        nearest = depth[strip][is_obstacle].min(initial=RAY_RANGE)
         assert symbolic[20 + ray] == pytest.approx(nearest / RAY_RANGE, abs=1e-6)
     assert (symbolic[20:] < 1).any()
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
+def test_settings_are_checked():
+    for kwargs, message in (
         ({"obs_mode": "words"}, r"unknown obs_mode 'words'; choose from \['rgb', 'symbolic'\]"),
         ({"tilt_mode": "x"}, "unknown tilt_mode 'x'"),
         ({"gps_frame": "x"}, "unknown gps_frame 'x'"),
@@ -120,11 +119,9 @@ def test_symbolic_numbers_are_those_of_the_image():
         ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
         ({"threads": None}, "threads must be an integer"),
         ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1, got 0"),
-    ],
-)
-def test_settings_are_checked(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        ExtObjNavConfig(**kwargs)
+    ):
+        with pytest.raises(ValueError, match=message):
+            ExtObjNavConfig(**kwargs)
 
 
 def test_categories_by_name_or_number():
@@ -134,9 +131,9 @@ def test_categories_by_name_or_number():
         category_number(True)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_are_checked():
+    env = make_table_env()
+    for options, message in (
         ({"start": (1.0, 2.0)}, "option 'start' must be three finite numbers"),
         ({"start": (1.0, 2.0, np.nan)}, "option 'start' must be three finite numbers"),
         ({"start": "here"}, "option 'start' must be three finite numbers"),
@@ -146,9 +143,6 @@ def test_categories_by_name_or_number():
         ),
         ({"goal": "013_pineapple"}, "unknown category '013_pineapple'"),
         ({"goal": BOWL}, r"option 'goal' must be a category of this layout, one of \['013_apple', '025_mug'\], got 17"),
-    ],
-)
-def test_options_are_checked(options, message):
-    env = make_tables()
-    with pytest.raises(ValueError, match=message):
-        env.reset(seed=0, options=options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            env.reset(seed=0, options=options)

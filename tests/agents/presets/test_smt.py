@@ -20,7 +20,7 @@ from memenvs.agents.presets.smt import METHODS, SMT_PRESETS, TASKS
 from memenvs.exploration.env import Exploration
 from memenvs.exploration.task_home import TaskHome
 from memenvs.houses.worlds import make_house_world
-from tests.exploration.toys import ToyWorld
+from tests.exploration.toy_world import ToyWorld
 
 
 def test_the_papers_size_learns_in_both_stages(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from memenvs.agents.memory import StepInputs, make_memory
 from memenvs.agents.sat.allocator import AdaptiveAllocator, AllocatorConfig, EpisodeAllocator, retained_steps
 from memenvs.retention import STRATEGIES, retained
 from memenvs.room_ballet.descriptions import load_descriptions
-from tests.slow_retention import SlowMemory
+from tests.reference_retention import ReferenceMemory
 
 #: Reward of each strategy (columns) in each task: minus the loss of a reader, which is ln 8 for a guess.
 REWARDS = torch.tensor(
@@ -280,7 +280,7 @@ def test_it_resumes_from_its_tensors() -> None:
 def test_retained_steps_equal_a_memory_written_step_by_step(places: list[int], strategy: str, capacity: int) -> None:
     """The steps kept at a step depend only on places up to it."""
     kept = retained_steps(np.array([places]), strategy, capacity, n_places=4)[0]
-    memory = SlowMemory(strategy, capacity, 4)
+    memory = ReferenceMemory(strategy, capacity, 4)
     for t, place in enumerate(places):
         now = kept[t][kept[t] >= 0]
         whole = retained(np.array([places[: t + 1]]), strategy, capacity, n_places=4)[0]

@@ -1,4 +1,4 @@
-"""Homes of one room, to work out episodes by hand."""
+"""Homes of one room, for episodes that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memenvs.houses.house import BOX, House, Room, ShapeBuilder
 from memenvs.houses.worlds import HouseWorld
 
 #: Class, (x, y, z) of the middle and half sizes of a box, m.
-Thing = tuple[str, tuple[float, float, float], tuple[float, float, float]]
+ToyBox = tuple[str, tuple[float, float, float], tuple[float, float, float]]
 
 
 class ToyWorld(HouseWorld):
@@ -17,12 +17,13 @@ class ToyWorld(HouseWorld):
 
     Args:
         size: (x, y) of the room, whose corner is at (0, 0), m.
-        things: What stands in it.
+        boxes: Furniture.
     """
 
-    def __init__(self, size: tuple[float, float] = (8.0, 4.0), things: tuple[Thing, ...] = ()) -> None:
+    def __init__(self, size: tuple[float, float] = (8.0, 4.0), boxes: tuple[ToyBox, ...] = ()) -> None:
         super().__init__(robot_radius=0.28)
-        self._size, self._things = size, things
+        self._size = size
+        self._boxes = boxes
 
     def __len__(self) -> int:
         return 1
@@ -33,9 +34,9 @@ class ToyWorld(HouseWorld):
 
     def make_house(self, index: int) -> House:
         builder = ShapeBuilder()
-        for number, (name, centre, half) in enumerate(self._things, start=1):
+        for number, (name, centre, half) in enumerate(self._boxes, start=1):
             builder.add(BOX, centre, half, semantic=CLASS_INDEX[name], instance=number)
         x, y = self._size
         room = Room("other", np.array([[0, 0], [x, 0], [x, y], [0, y]], float), 0, (90, 90, 90))
-        names = ("building", *(f"{name}|{k}" for k, (name, _, _) in enumerate(self._things, start=1)))
+        names = ("building", *(f"{name}|{k}" for k, (name, _, _) in enumerate(self._boxes, start=1)))
         return House("toy", builder.build(), (room,), (), (), names)

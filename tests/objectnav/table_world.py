@@ -1,4 +1,4 @@
-"""A room with tables and things on them, and steps through it."""
+"""A room with objects on tables, for episodes of ExtObjNav by hand."""
 
 import numpy as np
 
@@ -14,20 +14,21 @@ APPLE, MUG, BOWL = 10, 18, 17
 
 
 class TableWorld(HouseWorld):
-    """A room of 8 x 4 m with tables of 0.7 m height, and things at given places on them.
+    """A room of 8 x 4 m with tables of 0.7 m height, and objects at given positions on them.
 
     Args:
         tables: (x, y) of the middle of each table of 1 x 1 m.
-        things: (category, x, y) of each thing.
+        objects: (category, x, y) of each object.
     """
 
     def __init__(
         self,
         tables: tuple[tuple[float, float], ...] = ((7.0, 2.0),),
-        things: tuple[tuple[int, float, float], ...] = ((APPLE, 6.7, 2.0), (MUG, 7.3, 2.3)),
+        objects: tuple[tuple[int, float, float], ...] = ((APPLE, 6.7, 2.0), (MUG, 7.3, 2.3)),
     ) -> None:
         super().__init__()
-        self._tables, self._things = tables, things
+        self._tables = tables
+        self._objects = objects
 
     def __len__(self) -> int:
         return 1
@@ -41,22 +42,22 @@ class TableWorld(HouseWorld):
 
     def place_objects(self, house, rng, count_range, categories):
         parts, placed = [], []
-        for number, (category, x, y) in enumerate(self._things, start=1):
+        for number, (category, x, y) in enumerate(self._objects, start=1):
             shapes = object_shapes(category, (x, y, 0.7))
             shapes.instance[:] = number
             parts.append(shapes)
             middle = (x, y, 0.7 + object_height(category) / 2)
             placed.append(PlacedObject(category, middle, 0.0, number, 0))
-        names = [f"{YCB_CLASSES[thing.category]}|{thing.instance}" for thing in placed]
+        names = [f"{YCB_CLASSES[each.category]}|{each.instance}" for each in placed]
         return house.with_objects(Shapes.concatenate(parts), names), tuple(placed)
 
 
-def make_tables(world: HouseWorld | None = None, **kwargs) -> TrialEnv:
+def make_table_env(world: HouseWorld | None = None, **kwargs) -> TrialEnv:
     size = {} if kwargs.get("obs_mode") == "symbolic" else {"image_size": (24, 32)}
     return TrialEnv(ExtObjNav, world=world or TableWorld(), **size | kwargs)
 
 
-def go(env: TrialEnv, *actions: int) -> tuple:
+def take_actions(env: TrialEnv, *actions: int) -> tuple:
     for action in actions:
         result = env.step(action)
     return result

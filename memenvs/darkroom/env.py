@@ -20,7 +20,7 @@ class Darkroom(BatchTask):
     previous step (0 at reset).
     Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the board.
     Reward: 1 on every step whose resulting cell is the goal, else 0.
-    Ends: 100 steps truncate; nothing terminates. Start: (0, 0).
+    Termination: 100 steps truncate; nothing terminates. Start: (0, 0).
     Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
     Info: `pose` (x, y, 0), `place` (cell number x * size + y), `goal` and `start` (x, y), `success` (the goal was
     reached in this episode), `return`.

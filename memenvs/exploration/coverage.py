@@ -12,7 +12,8 @@ class Coverage(Exploration):
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
     Reward: 5 for entering a cell for the first time, -1 for a collision. Only cells whose middle can be reached count;
     the cell of the start is visited from the beginning.
-    Ends: the 51st collision terminates; 500 steps truncate. There is no success: few homes can be covered in 500 steps.
+    Termination: the 51st collision terminates; 500 steps truncate. There is no success: few homes can be covered in 500
+    steps.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
     Info: as `Roaming`.
 

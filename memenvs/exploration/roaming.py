@@ -19,7 +19,7 @@ class Roaming(Exploration):
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees; the wheels slip. A robot that would
     touch something during a step forward stays in place; turns never collide.
     Reward: 1 for forward without a collision, -1 for a collision.
-    Ends: the 51st collision terminates; 500 steps truncate. Success: not terminated.
+    Termination: the 51st collision terminates; 500 steps truncate. Success: not terminated.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
     Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `start` (as the option), `command` (length m and
     turn rad that the last action commanded), `collision` (of the last action), `visited` bool (64, 64): cells of 0.5 m

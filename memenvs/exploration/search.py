@@ -33,7 +33,8 @@ class Search(Exploration):
     Observation (`Dict`): as `Roaming`.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
     Reward: 100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
-    Ends: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been found.
+    Termination: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been
+    found.
     Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
     Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of
     classes found; `ratio`, their share of those present (1 where none is).

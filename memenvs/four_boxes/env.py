@@ -57,7 +57,7 @@ class FourBoxes(BatchTask):
     does nothing. Robots pass through the other boxes.
     Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees
     of the heading.
-    Ends: 50 steps truncate; nothing terminates. Start: the middle of the room, heading along x.
+    Termination: 50 steps truncate; nothing terminates. Start: the middle of the room, heading along x.
     Layout: number of the goal box, in the order blue, red, green, yellow; there is no split. Options: `goal` (number or
     colour) and `start` (x m, y m, heading rad).
     Info: `pose` (x m, y m, heading rad; the room extends from (0, -6) to (6, 0)), `place` (number of the nearest box),

@@ -57,8 +57,8 @@ class ExtObjNav(BatchTask):
     robot.
     Reward: -0.001, plus the decrease of the walking distance d to the nearest viewpoint of any goal object, plus 2 for
     success.
-    Ends: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that has at
-    least 10 pixels in a 256 x 256 image.
+    Termination: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that
+    has at least 10 pixels in a 256 x 256 image.
     Layout: home and objects; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island,
     `goal` a category (number or name) that the layout has.
     Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the

@@ -22,12 +22,13 @@ from memenvs.agents.experiments.evaluate import (
     make_evaluator,
     trained_policy,
 )
-from memenvs.agents.experiments.play import OraclePolicy, RandomPolicy
+from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
 from memenvs.agents.experiments.study_results import has_results, read_result, write_result
 from memenvs.agents.experiments.sweep import SweepRun
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.vec_env import TrialVecEnv
 
 SEED = 1
 """Seed of every evaluation: all agents play the same episodes."""
@@ -95,7 +96,10 @@ def evaluate_bounds(
             continue
         env = evaluation_env(config, min(config.n_envs, config.eval_trials), SEED)
         try:
-            policy = RandomPolicy(env.action_space, SEED) if name == "random" else OraclePolicy(env)
+            policy: Policy = RandomPolicy(env.action_space, SEED)
+            if name == "oracle":
+                assert isinstance(env, TrialVecEnv)
+                policy = OraclePolicy(env)
             results = make_evaluator(config, env).run(policy)
         finally:
             env.close()
@@ -117,7 +121,7 @@ def mean_by_layout(results: TrialResults, rewards: Mapping[str, float]) -> dict[
         ValueError: The return of an episode is not explained by its metrics.
     """
     first = {name: values[:, 0] for name, values in results.metrics.items() if np.isfinite(values[:, 0]).all()}
-    explained = sum(reward * first[name] for name, reward in rewards.items())
+    explained = np.sum([reward * first[name] for name, reward in rewards.items()], axis=0)
     if not np.array_equal(first["return"], explained):
         trial = int(np.flatnonzero(first["return"] != explained)[0])
         raise ValueError(

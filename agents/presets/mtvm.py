@@ -141,8 +141,10 @@ def _tour(legs: int) -> dict[str, Any]:
     return {"env_kwargs.legs": legs, "env_kwargs.max_tokens": _LEG_TOKENS * legs, "eval_steps": 15 * legs}
 
 
-def _with_tours(ablations: Mapping[str, Variant], tours: Mapping[int, Mapping[str, Any]], first: str | None = None):
-    """Ablations in paths of one leg, and everything again in tours: "last3", "tours2", "tours2-last3" and so on.
+def _with_tours(
+    ablations: Mapping[str, Variant], tours: Mapping[int, Mapping[str, Any]], first: str | None = None
+) -> dict[str, Variant]:
+    """Ablations in paths of one leg, and again in tours: "last3", "tours2", "tours2-last3" and so on.
 
     Args:
         ablations: Name -> variant.

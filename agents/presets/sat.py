@@ -79,7 +79,7 @@ def _short_stay() -> dict[str, Variant]:
     ):
         for size in (3, 4, 5):
             for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
-                policy = {"memory": memory, "time_index": index}
+                policy: dict[str, Any] = {"memory": memory, "time_index": index}
                 if memory != "sat-fifo" or clock == "":
                     policy |= _ALIKE
                 variants[f"{size}-{memory}{clock}"] = Variant(

@@ -11,6 +11,7 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
 from memenvs.agents.experiments.study_results import has_results, write_result
 from memenvs.agents.experiments.train import train_run
+from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.sat.prediction import BalletPrediction
 
 ROOMS = (4, 6, 8, 10, 12)
@@ -68,6 +69,7 @@ def attention_by_room(run: RunDirectory, episodes: int = 500) -> np.ndarray:
     prediction = trained_model(run)
     assert isinstance(prediction, BalletPrediction)
     model = prediction.model
+    assert isinstance(model.reader, MemoryReader)
     batch = model.task.sample_batch(episodes, np.random.default_rng(1))
     query, tokens, _ = model.reader_inputs(batch)
     weights = model.reader.attention(query, tokens)[:, :, 0].cpu()  # (layers, B, T)

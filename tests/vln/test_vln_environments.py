@@ -1,9 +1,10 @@
-"""The two environments in the house of `toys.py`."""
+"""R2R and CVDN in the toy house: rewards, observations, metrics, settings and pictures."""
 
 from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +16,7 @@ from memenvs.vln.cvdn import CVDN
 from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from memenvs.vln.viewer import draw_text
-from tests.vln.toys import plain_metrics
+from tests.vln.toys import reference_metrics
 
 STOP = 16
 
@@ -40,49 +41,50 @@ def candidates(env: gym.Env) -> dict[str, int]:
     }
 
 
-def walk(env: gym.Env, way: str) -> list[float]:
-    """Rewards of walking to these viewpoints; "." stops."""
-    return [float(env.step(STOP if name == "." else candidates(env)[name])[1]) for name in way]
+def follow(env: gym.Env, path: str) -> list[float]:
+    """Rewards of moving to these viewpoints; "." stops."""
+    return [float(env.step(STOP if name == "." else candidates(env)[name])[1]) for name in path]
 
 
-def likeness(env: gym.Env, way: str) -> float:
+def reference_ndtw(env: gym.Env, path: str) -> float:
+    """nDTW of a path in the current episode, from its definition."""
     task = env.unwrapped.task
     episode = task.world.episode(int(task.info()["episode"][0]))
-    return plain_metrics(task.world.graphs[0], episode, [task.world.graphs[0].node[name] for name in way])["ndtw"]
+    return reference_metrics(task.world.graphs[0], episode, [task.world.graphs[0].node[name] for name in path])["ndtw"]
 
 
-def test_rewards_of_a_walk(make):
-    """a-b-c-d is asked for; d is 4.5, 2.5, 0.5 m away from a, b, c and 4.5 m from e."""
+def test_rewards_along_a_path(make):
+    """The annotated path is a-b-c-d. d is 4.5, 2.5, 0.5 m away from a, b, c, and 4.5 m from e."""
     env = make()
     env.reset(options={"episode": 0})
-    gain = [likeness(env, "aebcb"[: k + 2]) - likeness(env, "aebcb"[: k + 1]) for k in range(4)]
-    expected = [gain[0], 1 + gain[1], 1 + gain[2], -1 + gain[3] - 2 * (1 - 0.5), 2 + 2 * likeness(env, "aebcb")]
-    assert walk(env, "aebcb."[1:]) == pytest.approx(expected)
+    ndtw = [reference_ndtw(env, "aebcb"[: k + 1]) for k in range(5)]
+    gain = [after - before for before, after in pairwise(ndtw)]
+    expected = [gain[0], 1 + gain[1], 1 + gain[2], -1 + gain[3] - 2 * (1 - 0.5), 2 + 2 * ndtw[-1]]
+    assert follow(env, "ebcb.") == pytest.approx(expected)
     env.reset(options={"episode": 0})
-    assert walk(env, ".") == [-2.0]
+    assert follow(env, ".") == [-2.0]
 
 
-def test_path_likeness_in_hops(make):
-    """In hops, b is 1 from the path's next node where it is 2 m."""
+def test_ndtw_reward_in_hops(make):
+    """In hops, neighbours of the annotated path are 1 apart, not 2 m or 0.5 m."""
     env = make(reward_ndtw="hops")
     env.reset(options={"episode": 0})
-    before, after = math.exp(-(0 + 1 + 2 + 3) / 12), math.exp(-(0 + 0 + 1 + 2) / 12)
-    assert walk(env, "b") == pytest.approx([1 + after - before])
+    before = math.exp(-(0 + 1 + 2 + 3) / 12)
+    after = math.exp(-(0 + 0 + 1 + 2) / 12)
+    assert follow(env, "b") == pytest.approx([1 + after - before])
 
 
-def test_the_camera_looks_along_the_view_of_what_was_chosen(make):
+def test_camera_faces_the_view_of_the_chosen_candidate(make):
     env = make(panorama=True, feature_size=3)
     observation, info = env.reset(options={"instr_id": "7_1"})
-    assert (info["heading"], info["elevation"], info["viewpoint"], info["text"]) == (
-        pytest.approx(math.pi / 6), 0.0, "a", "Go on, and on!",
-    )  # fmt: skip
+    assert info["heading"] == pytest.approx(math.pi / 6)
+    assert (info["elevation"], info["viewpoint"], info["text"]) == (0.0, "a", "Go on, and on!")
     np.testing.assert_allclose(observation["direction"], [0.5, math.sqrt(0.75), 0, 1], atol=1e-6)
-    assert info["pose"] == pytest.approx([0, 0, math.pi / 3])  # from +x, the other way round
+    assert info["pose"] == pytest.approx([0, 0, math.pi / 3])  # from +x, counter-clockwise
     assert info["action_mask"].tolist() == [1, 1] + [0] * 14 + [1]
     assert (observation["candidate_mask"] == info["action_mask"]).all()
-    order = candidates(
-        env
-    )  # b lies at 0 degrees, e at 45: one is first seen in view 0, where it is nearer to the middle
+    # b lies at 0 degrees, e at 45. View 0 shows b alone, view 1 shows e too.
+    order = candidates(env)
     assert order == {"b": 0, "e": 1}
     angles = observation["candidates"][:, 3:7]
     np.testing.assert_allclose(angles[0], [-0.5, math.sqrt(0.75), 0, 1], atol=1e-6)
@@ -91,7 +93,7 @@ def test_the_camera_looks_along_the_view_of_what_was_chosen(make):
     assert not observation["candidates"][:, :3].any()
     assert observation["panorama"].shape == (36, 131)
     observation, *_, info = env.step(order["e"])
-    assert info["heading"] == pytest.approx(math.pi / 6)  # 45 degrees are as near to 30 as to 60: the lower view
+    assert info["heading"] == pytest.approx(math.pi / 6)  # 45 degrees are as near to 30 as to 60: the lower view wins
     assert not observation["candidates"][2:].any()
 
 
@@ -106,24 +108,25 @@ def test_episodes_end(make):
     assert limits == {"oracle": 20, "mixed": 40}
 
 
-def test_metrics_at_the_end_are_those_of_the_plain_version(make):
+def test_metrics_equal_the_reference(make):
     for task, extra in (("R2R", ()), ("CVDN", ("gp",))):
         env = make(task)
-        for number, way in ((0, "aebcbc"), (1, "cbab" if task == "CVDN" else "abab")):
+        for number, path in ((0, "aebcbc"), (1, "cbab" if task == "CVDN" else "abab")):
             _, info = env.reset(options={"episode": number})
             graph = env.unwrapped.task.world.graphs[0]
-            for name in way[1:]:
+            for name in path[1:]:
                 info = env.step(candidates(env)[name])[4]
-            plain = plain_metrics(graph, env.unwrapped.task.world.episode(number), [graph.node[name] for name in way])
+            episode = env.unwrapped.task.world.episode(number)
+            expected = reference_metrics(graph, episode, [graph.node[name] for name in path])
             for name in (*METRICS, *extra):
-                assert info[name] == pytest.approx(plain[name]), (task, name)
-            assert info["success"] is bool(plain["sr"])
-            assert [each[0] for each in env.unwrapped.task.trajectory(0)] == list(way)
+                assert info[name] == pytest.approx(expected[name]), (task, name)
+            assert info["success"] is bool(expected["sr"])
+            assert [viewpoint for viewpoint, *_ in env.unwrapped.task.trajectory(0)] == list(path)
     assert "gp" not in make().reset()[1]
 
 
-def test_oracle_walks_the_shortest_way_and_stops(make):
-    for task, number, way in (("R2R", 0, "abcd"), ("R2R", 2, "eb"), ("CVDN", 0, "abcd"), ("CVDN", 1, "cbe")):
+def test_oracle_follows_the_shortest_path_and_stops(make):
+    for task, number, path in (("R2R", 0, "abcd"), ("R2R", 2, "eb"), ("CVDN", 0, "abcd"), ("CVDN", 1, "cbe")):
         env = make(task)
         _, info = env.reset(options={"episode": number})
         is_over = False
@@ -131,33 +134,33 @@ def test_oracle_walks_the_shortest_way_and_stops(make):
             action = env.unwrapped.oracle_action()
             assert info["teacher_action"] == action
             _, _, is_over, _, info = env.step(action)
-        assert "".join(name for name, *_ in env.unwrapped.task.trajectory(0)) == way
+        assert "".join(name for name, *_ in env.unwrapped.task.trajectory(0)) == path
         assert (info["ne"], info["sr"], info["spl"]) == (0, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
+def test_history_selects_the_part_of_the_dialogue(make):
+    cases: tuple[tuple[dict[str, str], str], ...] = (
         ({}, "[NAV] Where now? [ORA] Go north. [NAV] And here? [ORA] Straight on. [TAR] lamp"),
         ({"history": "last_exchange"}, "[NAV] And here? [ORA] Straight on. [TAR] lamp"),
         ({"history": "last_answer"}, "[ORA] Straight on. [TAR] lamp"),
         ({"history": "target"}, "[TAR] lamp"),
-    ],
-)
-def test_how_much_of_the_dialogue_is_told(make, settings, text):
-    env = make("CVDN", **settings)
-    assert env.reset(options={"instr_id": "3"})[1]["text"] == text
-    assert env.reset(options={"instr_id": "4"})[1]["text"] == "[TAR] bed"
+    )
+    for settings, text in cases:
+        env = make("CVDN", **settings)
+        assert env.reset(options={"instr_id": "3"})[1]["text"] == text, settings
+        assert env.reset(options={"instr_id": "4"})[1]["text"] == "[TAR] bed", settings
 
 
-@pytest.mark.parametrize(
-    ("supervision", "paths"), [("oracle", ("abc", "cbe")), ("navigator", ("aebcd", "cba")), ("mixed", ("aebcd", "cbe"))]
-)
-def test_supervisions(make, supervision, paths):
-    """The human of the first dialogue came by the end of the planner's path, that of the second did not."""
-    task = make("CVDN", supervision=supervision).unwrapped.task
-    found = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
-    assert found == paths
+def test_supervisions(make):
+    """The human of the first dialogue passes the end of the planner's path, that of the second does not."""
+    for supervision, paths in (
+        ("oracle", ("abc", "cbe")),
+        ("navigator", ("aebcd", "cba")),
+        ("mixed", ("aebcd", "cbe")),
+    ):
+        task = make("CVDN", supervision=supervision).unwrapped.task
+        found = tuple("".join("abcde"[node] for node in task.world.episode(number).path) for number in range(2))
+        assert found == paths, supervision
 
 
 def test_one_pass_by_number_visits_every_instruction(make):
@@ -165,24 +168,29 @@ def test_one_pass_by_number_visits_every_instruction(make):
     ids = [env.reset(options={"episode": k})[1]["instr_id"] for k in range(env.unwrapped.task.num_layouts)]
     assert ids == ["7_0", "7_1", "8_0"]
     assert [env.reset(options={"layout": k})[1]["instr_id"] for k in range(3)] == ids
-    for option in ({"episode": 1}, {"instr_id": "7_1"}, {"layout": 1}):  # what is played, whatever was drawn
+    for option in (
+        {"episode": 1},
+        {"instr_id": "7_1"},
+        {"layout": 1},
+    ):  # the episode that is played, not the one that was drawn
         assert env.reset(options=option)[1]["layout_id"] == 1
         assert env.step(env.action_space.n - 1)[4]["layout_id"] == 1
 
 
 def test_texts_that_are_too_long(make):
-    """R2R's end goes, a dialogue's beginning."""
-    for task, kept in (("R2R", 1), ("CVDN", 0)):
+    """R2R cuts the end of a text, CVDN the beginning of a dialogue."""
+    for task, cuts_end in (("R2R", True), ("CVDN", False)):
         env = make(task, max_tokens=3)
         tokens = env.reset(options={"episode": 0})[0]["instruction"]
         text = env.unwrapped.task.tokenizer.decode(tokens)
         assert len(text.split()) == 3
-        assert text.startswith("[UNK] [UNK]") if kept else text == "[TAR] [UNK] [SEP]"
+        assert text.startswith("[UNK] [UNK]") if cuts_end else text == "[TAR] [UNK] [SEP]"
     env = make(max_tokens=3, too_long="error")
-    with pytest.raises(
-        ValueError,
-        match=r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'; a larger max_tokens holds it, too_long='cut'",
-    ):
+    message = (
+        r"episode '7_0': the text has 4 tokens .* max_tokens is 3: 'Go on\.'; "
+        r"a larger max_tokens holds it, too_long='cut'"
+    )
+    with pytest.raises(ValueError, match=message):
         env.reset(options={"episode": 0})
 
 
@@ -215,9 +223,9 @@ def test_masked_actions(make):
     assert env.step(5)[1:4] == (-2.0, True, False)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_options(make):
+    env = make()
+    cases: tuple[tuple[dict[str, object], str], ...] = (
         ({"episode": 3}, r"option 'episode' must be an integer in 0 \.\.\. 2, got 3"),
         ({"episode": "7_0"}, "option 'episode' must be an integer"),
         ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids have the form '7_0'"),
@@ -229,16 +237,14 @@ def test_masked_actions(make):
         ),
         ({"instr_id": "7_1", "layout": 2}, r"options 'layout' 2 \(episode 2\), 'instr_id' '7_1' \(episode 1\) do not"),
         ({"episode": 1, "layout": 2}, r"options 'layout' 2 \(episode 2\), 'episode' 1 \(episode 1\) do not agree"),
-    ],
-)
-def test_wrong_options(make, options, message):
-    with pytest.raises(ValueError, match=message):
-        make().reset(options=options)
+    )
+    for options, message in cases:
+        with pytest.raises(ValueError, match=message):
+            env.reset(options=options)
 
 
-@pytest.mark.parametrize(
-    ("task", "settings", "message"),
-    [
+def test_wrong_settings(toy_data):
+    cases: tuple[tuple[str, dict[str, object], str], ...] = (
         ("R2R", {"split": "val_unsen"}, r"unknown split 'val_unsen'; choose from .*Did you mean 'val_unseen'"),
         ("R2R", {"world": "mars"}, "unknown world 'mars'; choose from "),
         ("R2R", {"features": "some"}, r"unknown features 'some': a file must end in \.tsv, .*; choose from "),
@@ -252,24 +258,20 @@ def test_wrong_options(make, options, message):
         ("CVDN", {"supervision": "teacher"}, "unknown supervision 'teacher'; choose from "),
         ("CVDN", {"history": "none"}, "unknown history 'none'; choose from "),
         ("CVDN", {"split": "test"}, "unknown split 'test'; choose from "),
-    ],
-)
-def test_wrong_settings(toy_data, task, settings, message):
-    with pytest.raises(ValueError, match=message):
-        gym.make(f"memenvs/VLN-{task}-v0", **{"world": "mp3d", "data_dir": str(toy_data), **settings})
+    )
+    for task, settings, message in cases:
+        with pytest.raises(ValueError, match=message):
+            gym.make(f"memenvs/VLN-{task}-v0", **{"world": "mp3d", "data_dir": str(toy_data), **settings})
+    wrong_types: tuple[tuple[str, object], ...] = (("split", ["train"]), ("data_dir", 3))
+    for name, value in wrong_types:
+        with pytest.raises(TypeError, match=re.escape(f"{name} must be ") + f".*, got {re.escape(repr(value))}"):
+            R2R(1, world="mp3d", **{name: value})
 
 
-@pytest.mark.parametrize("wrong", [{"split": ["train"]}, {"data_dir": 3}])
-def test_settings_of_another_type(wrong):
-    name, value = next(iter(wrong.items()))
-    with pytest.raises(TypeError, match=re.escape(f"{name} must be ") + f".*, got {re.escape(repr(value))}"):
-        R2R(1, world="mp3d", **wrong)
-
-
-def test_pictures_show_path_and_walk(make):
+def test_pictures_show_annotated_and_own_path(make):
     env = make(render_mode="rgb_array")
     env.reset(options={"episode": 0})
-    walk(env, "e")
+    follow(env, "e")
     task = env.unwrapped.task
     picture = env.render()
     assert picture.shape == (640, 512, 3)
@@ -282,7 +284,7 @@ def test_pictures_show_path_and_walk(make):
 
 
 def test_pictures_show_the_end_of_long_texts():
-    """As long as those of three legs (1,300 letters): what differs in the last word is seen, and what there is no room for is not."""
+    """A text of three legs (1,300 letters) fits, so a different last word is visible. Twice its length does not."""
     words = " ".join(["turn around and walk past the lamp"] * 38)
     for text, fits in (("", True), (words, True), (f"{words} {words}", False)):
         table, chair = (draw_text(f"{text} {last}.") for last in ("table", "chair"))
@@ -290,7 +292,7 @@ def test_pictures_show_the_end_of_long_texts():
         assert np.array_equal(table, chair) != fits
 
 
-def test_some_of_a_batch_stop_and_others_walk(toy_data):
+def test_some_of_a_batch_stop_and_others_move(toy_data):
     env = TrialVectorEnv(
         R2R, 3, trial_episodes=1, world="mp3d", features="none", data_dir=str(toy_data), autoreset_mode="SameStep"
     )

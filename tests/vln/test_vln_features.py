@@ -1,9 +1,10 @@
-"""Image features: made ones against a slow version and between houses, files that the test writes, and what may be wrong with files."""
+"""Image features: files in each format, broken files, and synthetic features."""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 import math
 import subprocess
@@ -28,7 +29,7 @@ WIDTH = 5
 
 @pytest.fixture
 def views() -> dict[str, np.ndarray]:
-    """Features of the toy house that float16 holds exactly, by `SCAN_VIEWPOINT`."""
+    """Features of the toy house that float16 represents exactly, by `SCAN_VIEWPOINT`."""
     rng = np.random.default_rng(0)
     return {f"toy_{name}": rng.integers(0, 512, (36, WIDTH)).astype(np.float32) / 64 for name in "abcde"}
 
@@ -70,21 +71,21 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
     more = {"other_a": views["toy_a"] + 1, **dict(reversed(views.items()))}
     features = FileFeatures(WRITERS[name](tmp_path / name, more), graphs, None)
     assert features.size == WIDTH
-    nodes, seen = np.arange(5)[:, None], np.array([0, 7, 35])
-    found = features.view_features(nodes, seen)
+    nodes = np.arange(5)[:, None]
+    numbers = np.array([0, 7, 35])
+    found = features.view_features(nodes, numbers)
     assert found.dtype == np.float32
     for k, key in enumerate("abcde"):
-        np.testing.assert_array_equal(found[k], views[f"toy_{key}"][seen])
+        np.testing.assert_array_equal(found[k], views[f"toy_{key}"][numbers])
     first = FileFeatures(tmp_path / name, graphs, 2)
-    np.testing.assert_array_equal(first.view_features(nodes, seen), found[:, :, :2])
+    np.testing.assert_array_equal(first.view_features(nodes, numbers), found[:, :, :2])
     with pytest.raises(ValueError, match=rf"{name}: features have 5 numbers, feature_size requests 6"):
         FileFeatures(tmp_path / name, graphs, 6)
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name):
+    cases: tuple[tuple[dict[str, np.ndarray | None], str], ...] = (
         ({"toy_c": None, "toy_e": None}, "2 of 5 viewpoints are missing, the first is toy_c$"),
         ({"toy_c": np.full((36, WIDTH), np.nan)}, "features of toy_c are not finite"),
         ({"toy_c": np.full((36, WIDTH), 1e6)}, "features of toy_c are not finite"),
@@ -92,26 +93,28 @@ def test_files_are_read_back(tmp_path, views, graphs, name):
             {f"toy_{key}": np.full((36, WIDTH), -10.0) for key in "abc"},
             r"the mean of the features is -.*another kind of file",
         ),
-    ],
-)
-def test_wrong_numbers_and_missing_viewpoints(tmp_path, views, graphs, name, change, message):
-    views = {key: each for key, each in (views | change).items() if each is not None}
-    path = WRITERS[name](tmp_path / name, views)
-    with pytest.raises(ValueError, match=f"{name}: {message}"):
-        FileFeatures(path, graphs, None)
+    )
+    for number, (change, message) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        changed = {key: each for key, each in (views | change).items() if each is not None}
+        path = WRITERS[name](folder / name, changed)
+        with pytest.raises(ValueError, match=f"{name}: {message}"):
+            FileFeatures(path, graphs, None)
 
 
 @pytest.mark.parametrize("name", ["f.tsv", "f.hdf5"])
-@pytest.mark.parametrize("shape", [(35, WIDTH), (36, WIDTH + 1)])
-def test_wrong_shapes(tmp_path, views, graphs, name, shape):
-    path = WRITERS[name](tmp_path / name, views | {"toy_d": np.ones(shape)})
-    message = (
-        "toy_d must have 36 views.*35" if shape[0] == 35 else "toy_d has 6 numbers for each view, those before it 5"
-    )
-    for read in (lambda: FileFeatures(path, graphs, None), lambda: convert_features(path, tmp_path / "out.npy")):
+def test_wrong_shapes(tmp_path, views, graphs, name):
+    for shape, message in (
+        ((35, WIDTH), "toy_d must have 36 views.*35"),
+        ((36, WIDTH + 1), "toy_d has 6 numbers for each view, those before it 5"),
+    ):
+        path = WRITERS[name](tmp_path / name, views | {"toy_d": np.ones(shape)})
         with pytest.raises(ValueError, match=f"{name}: {message}"):
-            read()
-    assert not [each for each in tmp_path.iterdir() if "out" in each.name]
+            FileFeatures(path, graphs, None)
+        with pytest.raises(ValueError, match=f"{name}: {message}"):
+            convert_features(path, tmp_path / "out.npy")
+        assert not [each for each in tmp_path.iterdir() if "out" in each.name]
 
 
 def test_broken_files(tmp_path, views, graphs):
@@ -153,14 +156,14 @@ def test_broken_files(tmp_path, views, graphs):
             convert_features(tmp_path / source, tmp_path / target)
 
 
-def test_hdf5_is_an_extra(tmp_path, graphs, monkeypatch):
+def test_missing_h5py(tmp_path, graphs, monkeypatch):
     (tmp_path / "f.hdf5").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r'features in HDF5 need h5py: pip install "memenvs\[hdf5\]"'):
         FileFeatures(tmp_path / "f.hdf5", graphs, None)
 
 
-def test_an_environment_shows_the_file(tmp_path, views, toy_data):
+def test_an_environment_observes_the_features_of_a_file(tmp_path, views, toy_data):
     path = write_tsv(tmp_path / "f.tsv", views)
     env = gym.make("memenvs/VLN-R2R-v0", world="mp3d", data_dir=str(toy_data), features=str(path), panorama=True)
     observation, _ = env.reset(options={"instr_id": "7_0"})
@@ -169,36 +172,40 @@ def test_an_environment_shows_the_file(tmp_path, views, toy_data):
     assert not observation["candidates"][2:].any()
 
 
-# ---------------------------------------------------------------------- features that are made
+# ---------------------------------------------------------------------- synthetic features
 
 
 def toy_graph() -> Graph:
-    """a looks at b, 2 m to the north of it, and at c, 3 m to the east; d, beside b, is not seen from a."""
+    """Four viewpoints: from a, b lies 2 m to the north and c 3 m to the east; d is beside b."""
     position = np.array([[0, 0, 1.5], [0, 2, 1.5], [3, 0, 1.5], [0.5, 2, 1.5]])
     return Graph("house", tuple("abcd"), position, np.array([[0, 1], [0, 2], [1, 3]]))
 
 
-def seen() -> np.ndarray:
+def visibility() -> np.ndarray:
+    """bool, (4, 4); every viewpoint is visible, except d from a."""
     found = np.ones((4, 4), bool)
     found[0, 3] = False
     return found
 
 
-def like(one: np.ndarray, other: np.ndarray) -> float:
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.dot(one, other) / np.linalg.norm(one) / np.linalg.norm(other))
 
 
-def test_views_show_what_lies_there():
-    """Views of a, in weights: b at 0 degrees has exp(-2 / 4), c at 90 degrees exp(-3 / 4), and a itself 1; rows above and below have cos(30)^8."""
+def test_views_are_weighted_sums_of_visible_names():
+    """Weights in views of a, by the formula of `SyntheticFeatures`.
+
+    b at 0 degrees has exp(-2 / 4) and c at 90 degrees exp(-3 / 4), times the cosine to the view to the 8th power.
+    """
     names: tuple[tuple[str, ...], ...] = ((), ("piano",), ("stove",), ("bed",))
     size = 20_000
-    found = render_views(toy_graph(), ViewpointContent(names, seen()), size)[0]
+    found = render_views(toy_graph(), ViewpointContent(names, visibility()), size)[0]
     codes = {
         name: render_views(toy_graph(), ViewpointContent(((name,), (), (), ()), np.eye(4, dtype=bool)), size)[0, 30]
         for name in ("piano", "stove", "bed")
     }
     np.testing.assert_allclose((found**2).mean(1), 1)
-    scale = math.hypot(0.3, 0.1)  # place and noise
+    scale = math.hypot(0.3, 0.1)  # code of the viewpoint, and noise
     for view, piano, stove in (
         (12, 1.0, 0.0),
         (15, 0.0, 1.0),
@@ -208,37 +215,35 @@ def test_views_show_what_lies_there():
     ):
         weights = {"piano": piano * math.exp(-2 / 4), "stove": stove * math.exp(-3 / 4), "bed": 0.0}
         norm = math.hypot(*weights.values(), scale)
-        own = 0.09 / norm / math.hypot(1, scale)  # the place code of a is in both
+        own = 0.09 / norm / math.hypot(1, scale)  # the code of viewpoint a is in both
         for name, weight in weights.items():
-            assert like(found[view], codes[name]) == pytest.approx(
-                weight / norm / math.hypot(1, scale) + own, abs=0.03
-            ), (view, name)
+            expected = weight / norm / math.hypot(1, scale) + own
+            assert cosine(found[view], codes[name]) == pytest.approx(expected, abs=0.03), (view, name)
 
 
-def test_names_look_alike_in_all_houses_and_places_do_not():
+def test_names_have_the_same_code_in_all_houses_and_viewpoints_do_not():
     names: tuple[tuple[str, ...], ...] = (("piano", "red"), (), (), ())
-    here, other = toy_graph(), Graph("elsewhere", tuple("abcd"), toy_graph().position, toy_graph().edges)
-    one, two = (render_views(graph, ViewpointContent(names, seen()), 4096)[0, 5] for graph in (here, other))
-    empty = [render_views(graph, ViewpointContent(((),) * 4, seen()), 4096)[0, 5] for graph in (here, other)]
-    assert 0.9 < like(one, two) < 0.99
-    assert abs(like(*empty)) < 0.1
+    houses = (toy_graph(), Graph("elsewhere", tuple("abcd"), toy_graph().position, toy_graph().edges))
+    full = [render_views(graph, ViewpointContent(names, visibility()), 4096)[0, 5] for graph in houses]
+    empty = [render_views(graph, ViewpointContent(((),) * 4, visibility()), 4096)[0, 5] for graph in houses]
+    assert 0.9 < cosine(*full) < 0.99
+    assert abs(cosine(*empty)) < 0.1
 
 
-def test_geometry_is_told_where_heights_are_known():
+def test_views_include_geometry_if_heights_are_known():
     names = ((),) * 4
-    plain, told = (
-        render_views(toy_graph(), ViewpointContent(names, seen(), height), 512) for height in (None, np.full(4, 1.5))
-    )
-    assert not np.allclose(plain, told)
-    far = Graph(
-        "house", tuple("abcd"), toy_graph().position * [[1, 1, 1], [1, 3, 1], [1, 1, 1], [1, 1, 1]], toy_graph().edges
-    )
-    moved = render_views(far, ViewpointContent(names, seen(), np.full(4, 1.5)), 512)
-    assert not np.allclose(told[0, 12], moved[0, 12])  # b is farther away
-    np.testing.assert_allclose(told[0, 15], moved[0, 15])  # c is where it was
+    heights = np.full(4, 1.5)
+    without = render_views(toy_graph(), ViewpointContent(names, visibility(), None), 512)
+    near = render_views(toy_graph(), ViewpointContent(names, visibility(), heights), 512)
+    assert not np.allclose(without, near)
+    position = toy_graph().position * [[1, 1, 1], [1, 3, 1], [1, 1, 1], [1, 1, 1]]
+    moved = Graph("house", tuple("abcd"), position, toy_graph().edges)
+    far = render_views(moved, ViewpointContent(names, visibility(), heights), 512)
+    assert not np.allclose(near[0, 12], far[0, 12])  # b is farther away
+    np.testing.assert_allclose(near[0, 15], far[0, 15])  # c has not moved
 
 
-def test_regions_and_things_of_real_houses(tmp_path):
+def test_regions_and_objects_of_real_houses(tmp_path):
     folder = write_data(tmp_path)
     assert load_r2r(folder, "train").viewpoint_content(0).names == ((),) * 5
     (folder / "regions.json").unlink()
@@ -263,19 +268,26 @@ def test_regions_and_things_of_real_houses(tmp_path):
     assert content.height is not None
 
 
-def test_features_are_made_once_and_are_the_same_in_another_process():
-    code = (
-        "import hashlib, numpy as np\n"
-        "from memenvs.vln.graph import Graphs\nfrom memenvs.vln.worlds.procedural.world import load_tours\nfrom memenvs.vln.features.synthetic import SyntheticFeatures\n"
-        "world = load_tours('val_unseen', 1)\nfeatures = SyntheticFeatures(world, Graphs(world.graphs), 16)\n"
-        "print(hashlib.sha256(features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36)).tobytes()).hexdigest())"
-    )
-    there = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
-    ]
-    assert there[0] == there[1]
+PRINT_HASH = """
+import hashlib
+import numpy as np
+from memenvs.vln.features.synthetic import SyntheticFeatures
+from memenvs.vln.graph import Graphs
+from memenvs.vln.worlds.procedural.world import load_tours
+world = load_tours("val_unseen", 1)
+features = SyntheticFeatures(world, Graphs(world.graphs), 16)
+found = features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36))
+print(hashlib.sha256(found.tobytes()).hexdigest())
+"""
+
+
+def test_features_are_computed_once_and_are_the_same_in_another_process():
+    command = [sys.executable, "-c", PRINT_HASH]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     world = load_tours("val_unseen", 1)
+    features = SyntheticFeatures(world, Graphs(world.graphs), 16)
+    found = features.view_features(np.arange(0, 900, 50)[:, None], np.arange(36))
+    assert printed == hashlib.sha256(found.tobytes()).hexdigest()
     features = SyntheticFeatures(world, Graphs(world.graphs), 16)
     one = features.view_features(np.array([3]), np.array([0]))
     features.view_features(np.array([800, 3]), np.array([1, 2]))

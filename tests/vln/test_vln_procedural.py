@@ -1,4 +1,4 @@
-"""The procedural world: houses like the real ones, texts that say the way, dialogues like CVDN's."""
+"""Procedural world: houses, instructions, tours, and dialogues like those of CVDN."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from memenvs.vln.worlds.procedural.texts import (
 from memenvs.vln.worlds.procedural.world import HOUSES, Tours, load_tours, repeated_moves
 from tests.vln.toys import dijkstra
 
-# ---------------------------------------------------------------------- reading English, written apart from what writes it
+# ---------------------------------------------------------------------- parser of English, independent of the writer
 
 _TURN_WORDS = {
     AHEAD: r"go straight|walk forward|head straight ahead|proceed ahead|move forward|advance|keep walking|stride on",
@@ -41,13 +41,13 @@ _SPOT = re.compile(
     r"the (?:door|opening) between (?P<a>.+?) and (?P<b>.+?)(?=$| and | to )"
     r"|the doorway (?:from (?P<c>.+?) to (?P<d>.+?)|that joins (?P<e>.+?) and (?P<f>.+?))(?=$| and )"
     r"|the (?:entrance that connects (?P<g>.+?) and (?P<h>.+?)|passage from (?P<i>.+?) to (?P<j>.+?))(?=$| and )"
-    r"|the (?P<colour>\w+) (?P<thing>\w+) (?:in|inside) the (?P<room>.+?)(?=$| and )"
-    r"|the (?P<room2>.+?) (?:with|by|near|beside) the (?P<colour2>\w+) (?P<thing2>\w+)"
+    r"|the (?P<colour>\w+) (?P<item>\w+) (?:in|inside) the (?P<room>.+?)(?=$| and )"
+    r"|the (?P<room2>.+?) (?:with|by|near|beside) the (?P<colour2>\w+) (?P<item2>\w+)"
 )
 
 
-def read(text: str) -> list[Clause]:
-    """The clauses of an English text."""
+def parse(text: str) -> list[Clause]:
+    """Clauses of an English text."""
     clauses = []
     for part in re.split(r"[.,] ?", text.lower()):
         turn = _ANY_TURN.search(part)
@@ -56,58 +56,63 @@ def read(text: str) -> list[Clause]:
         spots = []
         for found in _SPOT.finditer(part, turn.end()):
             rooms = [found[name] for name in "abcdefghij" if found[name]]
-            colour, thing = found["colour"] or found["colour2"], found["thing"] or found["thing2"]
+            colour = found["colour"] or found["colour2"]
+            item = found["item"] or found["item2"]
             room = found["room"] or found["room2"]
-            spots.append(Spot(tuple(sorted(rooms))) if rooms else Spot((room,), (colour, thing)))
+            spots.append(Spot(tuple(sorted(rooms))) if rooms else Spot((room,), (colour, item)))
         assert 1 <= len(spots) <= 2, part
         clauses.append(Clause(str(turn.lastgroup), spots[0], spots[-1]))
     return clauses
 
 
-@pytest.mark.parametrize("legs", [1, 2, 3])
-def test_who_reads_the_text_and_counts_clauses_walks_the_path(legs):
-    world = load_tours("val_unseen", legs)
-    for number in range(0, world.num_episodes, 7):
-        episode = world.episode(number)
-        assert read(episode.text) == list(world.clauses(number)), episode.text
-        walk = follow(world.houses[episode.house], episode.path[0], round(episode.heading / STEP), read(episode.text))
-        assert tuple(walk) == episode.path, episode.id
+def test_a_follower_that_counts_clauses_reaches_the_goal():
+    for legs in (1, 2, 3):
+        world = load_tours("val_unseen", legs)
+        for number in range(0, world.num_episodes, 7):
+            episode = world.episode(number)
+            clauses = parse(episode.text)
+            assert clauses == list(world.clauses(number)), episode.text
+            path = follow(world.houses[episode.house], episode.path[0], round(episode.heading / STEP), clauses)
+            assert tuple(path) == episode.path, episode.id
 
 
-def test_who_does_not_count_clauses_is_lost_in_tours():
-    """Any of the clauses that fit where one is is taken, whether or not it is done already. SDTW with 1, 2, 3 legs."""
-    found, rng = [], np.random.default_rng(0)
+def test_a_follower_that_does_not_count_clauses_fails_in_tours():
+    """SDTW with 1, 2 and 3 legs of a follower that picks any clause that fits, also one that is done already."""
+    found = []
+    rng = np.random.default_rng(0)
     for legs in (1, 2, 3):
         world = load_tours("val_unseen", legs)
         episodes = [world.episode(number) for number in range(0, 600, 12)]
-        walks = []
+        paths = []
         for number, episode in zip(range(0, 600, 12), episodes, strict=True):
-            house, walk, column = world.houses[episode.house], [episode.path[0]], round(episode.heading / STEP)
+            house = world.houses[episode.house]
+            path = [episode.path[0]]
+            column = round(episode.heading / STEP)
             for _ in range(len(world.clauses(number))):
-                onward = [follow(house, walk[-1], column, [clause]) for clause in world.clauses(number)]
+                onward = [follow(house, path[-1], column, [clause]) for clause in world.clauses(number)]
                 onward = [each for each in onward if len(each) > 1]
                 if not onward:
                     break
                 taken = onward[int(rng.integers(len(onward)))]
                 for here, there in pairwise(taken):
-                    own = house.graph.candidates
-                    column = int(own.view[here, own.node[here].tolist().index(there)]) % 12
-                walk += taken[1:]
-            walks.append(walk)
-        found.append(score(Graphs(world.graphs), episodes, walks)["sdtw"].mean())
+                    candidates = house.graph.candidates
+                    column = int(candidates.view[here, candidates.node[here].tolist().index(there)]) % 12
+                path += taken[1:]
+            paths.append(path)
+        found.append(score(Graphs(world.graphs), episodes, paths)["sdtw"].mean())
     assert found[0] > found[1] + 0.15 > found[2] + 0.3, found
     assert found[2] < 0.45
 
 
-def ambiguous(world, moves: int) -> float:
-    """Share of the ways on which the same place, view and last moves come twice and different things are to be done."""
+def ambiguous_share(world: Tours, moves: int) -> float:
+    """Share of paths with two decisions of equal node, view and last moves but unequal actions."""
     found = []
     for number in range(0, world.num_episodes, 9):
         episode = world.episode(number)
         candidates, path = world.graphs[episode.house].candidates, episode.path
-        looks = [12 + round(episode.heading / STEP)]
-        looks += [int(candidates.view[u, candidates.node[u].tolist().index(v)]) for u, v in pairwise(path)]
-        known = list(zip(path, looks, strict=True))
+        views = [12 + round(episode.heading / STEP)]
+        views += [int(candidates.view[u, candidates.node[u].tolist().index(v)]) for u, v in pairwise(path)]
+        known = list(zip(path, views, strict=True))
         taken: dict[tuple, set] = {}
         for t, action in enumerate((*path[1:], "stop")):
             taken.setdefault(tuple(known[max(0, t - moves) : t + 1]), set()).add(action)
@@ -115,9 +120,11 @@ def ambiguous(world, moves: int) -> float:
     return float(np.mean(found))
 
 
-def test_three_legs_need_a_memory_and_half_of_them_more_than_the_last_three_moves():
-    """One leg is a shortest path and needs no memory of moves at all; in two the camera tells nearly always whence one has come."""
-    shares = {legs: [ambiguous(load_tours("val_unseen", legs), moves) for moves in (0, 1, 3)] for legs in (1, 2, 3)}
+def test_three_legs_need_memory_and_half_of_them_more_than_three_moves():
+    """One leg is a shortest path and needs none. In two legs the camera nearly always shows the last move."""
+    shares = {
+        legs: [ambiguous_share(load_tours("val_unseen", legs), moves) for moves in (0, 1, 3)] for legs in (1, 2, 3)
+    }
     assert shares[1] == [0, 0, 0]
     assert 0 < shares[2][0] < 0.1
     assert shares[2][2] == 0
@@ -126,36 +133,41 @@ def test_three_legs_need_a_memory_and_half_of_them_more_than_the_last_three_move
     assert 0.5 <= shares[3][2] < 0.52
 
 
-def test_tours_say_how_many_moves_they_make_again():
-    """Where the last three moves do not tell what to do there are four or more."""
+def test_repeated_moves_of_tours():
+    """Four or more moves are repeated exactly where the last three do not determine the action."""
     world = load_tours("val_unseen", 3)
     numbers = range(0, world.num_episodes, 9)
     counts = [world.repeated_moves(number)[0] for number in numbers]
     assert min(counts) == 1
-    assert np.mean([count > 3 for count in counts]) == ambiguous(world, 3)
-    for number in numbers:  # so many moves were made before, with another one after them
-        (count, decision), path = world.repeated_moves(number), world.episode(number).path
-        made, then = path[decision - count : decision + 1], path[decision + 1 : decision + 2]
-        earlier = [k + count + 1 for k in range(decision - count) if path[k : k + count + 1] == made]
-        assert any(path[k : k + 1] != then for k in earlier)
+    assert np.mean([count > 3 for count in counts]) == ambiguous_share(world, 3)
+    for number in numbers:  # the same moves were made earlier, followed by a different one
+        count, decision = world.repeated_moves(number)
+        path = world.episode(number).path
+        repeated = path[decision - count : decision + 1]
+        following = path[decision + 1 : decision + 2]
+        earlier = [k + count + 1 for k in range(decision - count) if path[k : k + count + 1] == repeated]
+        assert any(path[k : k + 1] != following for k in earlier)
     assert load_tours("val_unseen", 1).repeated_moves(5) == (0, 0)
 
 
-def test_moves_that_are_made_again():
+def test_longest_run_of_repeated_moves():
     before = (1, 2, 3, 4, 5, 6, 7)
     assert repeated_moves(before, (9, 3, 4, 8)) == (1, 2)
-    assert repeated_moves(before, (9, 3, 4)) == (1, 2)  # and stops there, where it went on
+    assert repeated_moves(before, (9, 3, 4)) == (1, 2)  # the leg stops where the path before went on
     assert repeated_moves(before, (9, 2, 3, 4, 5, 8, 6, 7)) == (3, 4)
     assert repeated_moves(before, (9, 2, 3, 8, 4, 5, 9)) == (1, 2)  # the first of two
-    assert repeated_moves(before, (9, 3, 4, 5, 6, 7, 8)) == (0, 0)  # nothing came after them
-    assert repeated_moves(before, (9, 3, 8, 4)) == (0, 0)  # a place alone is no move
+    assert repeated_moves(before, (9, 3, 4, 5, 6, 7, 8)) == (0, 0)  # no move follows them in the path before
+    assert repeated_moves(before, (9, 3, 8, 4)) == (0, 0)  # a node alone is no move
 
 
 # ---------------------------------------------------------------------- houses
 
 
 def test_houses_are_like_the_real_ones():
-    """Aimed at, and in real graphs: 110 and 117 viewpoints, degree 3.9 and 4.06, at most 8 and 13, edges of 2.18 +- 0.78 and 2.27 +- 1.11 m."""
+    """Statistics of the houses, with those that were aimed at and those of real graphs.
+
+    Viewpoints 110 and 117; mean degree 3.9 and 4.06; largest degree 8 and 13; edges 2.18 +- 0.78 and 2.27 +- 1.11 m.
+    """
     houses = [make_house(seed) for seed in (*HOUSES["train"], *HOUSES["val_unseen"])]
     table = Graphs([house.graph for house in houses])
     count = np.array([len(house.graph) for house in houses])
@@ -184,21 +196,27 @@ def test_rooms_are_joined_by_doors_alone():
 
 def test_next_nodes_lead_along_shortest_paths():
     house = make_house(1)
-    far = dijkstra(house.graph, 5)
+    distance = dijkstra(house.graph, 5)
     for goal in range(len(house.graph)):
         path = house.path(5, goal)
         steps = [house.graph.adjacency[u, v] for u, v in pairwise(path)]
         assert (path[0], path[-1]) == (5, goal)
-        assert math.isclose(sum(steps), far[goal], abs_tol=1e-9)
+        assert math.isclose(sum(steps), distance[goal], abs_tol=1e-9)
         assert house.num_edges[5, goal] == min(len(path) - 1, 7)
-    assert len(house.path(5, int(np.argmax(far)), 2)) == 3
+    assert len(house.path(5, int(np.argmax(distance)), 2)) == 3
 
 
 # ---------------------------------------------------------------------- episodes
 
 
-@pytest.mark.parametrize("legs", [1, 2, 3])
-def test_ways_are_as_asked_for(legs):
+def test_legs_obey_the_rule_of_r2r():
+    """Each leg is a shortest path of 4 to 6 edges and at least 5 m, and a last leg crosses the ones before it."""
+    for legs in (1, 2, 3):
+        _check_legs(legs)
+
+
+def _check_legs(legs: int) -> None:
+    """Check the paths and the words of tours with this number of legs."""
     world = load_tours("val_unseen", legs)
     texts = []
     for number in range(0, world.num_episodes, 11):
@@ -206,7 +224,8 @@ def test_ways_are_as_asked_for(legs):
         graph, path = world.graphs[episode.house], episode.path
         assert len(episode.leg_ends) == legs
         assert len(split_words(episode.text)) < world.max_tokens
-        parts, start = [], 0
+        parts = []
+        start = 0
         for goal in episode.leg_ends:
             lengths = [
                 k
@@ -225,7 +244,7 @@ def test_ways_are_as_asked_for(legs):
     assert 200 <= len(world.words) <= 300
 
 
-def test_splits_have_other_houses_or_other_ways():
+def test_splits_differ_in_houses_or_paths():
     train, seen, unseen = (load_tours(split, 1) for split in ("train", "val_seen", "val_unseen"))
     assert [world.num_episodes for world in (train, seen, unseen)] == [61 * 75 * 3, 61 * 6 * 3, 11 * 71 * 3]
     assert train.graphs == seen.graphs
@@ -239,7 +258,7 @@ def test_splits_have_other_houses_or_other_ways():
     assert len({unseen.episode(k).path for k in range(3)}) == 1
 
 
-def test_an_episode_does_not_depend_on_what_was_asked_before():
+def test_an_episode_does_not_depend_on_earlier_queries():
     fresh, used = Tours("val_seen", 2), Tours("val_seen", 2)
     for number in (700, 3, 40):
         used.episode(number)
@@ -265,7 +284,11 @@ def test_ids():
 
 
 def test_dialogues_are_like_those_of_cvdn():
-    """CVDN: planner's paths of 5 edges at most, player's of 6, 60 % of which come by the planner's end, 18.5 m to go, 24 % without dialogue."""
+    """Statistics of the dialogues in bands around CVDN's.
+
+    CVDN: the planner's path has 5 edges at most. The player's has 6 on average and passes the planner's end in 60 % of
+    the dialogues. The goal is 18.5 m away, and 24 % have no dialogue yet.
+    """
     world = load_dialogues("val_unseen", "mixed", "all")
     found = [world.dialogue(number) for number in range(0, world.num_episodes, 3)]
     assert max(len(each.planner_path) for each in found) == 6
@@ -280,14 +303,14 @@ def test_dialogues_are_like_those_of_cvdn():
         house = world.houses[each.house]
         start = each.planner_path[0]
         assert each.player_path[0] == start
-        near = min(each.region, key=lambda node: house.graph.distance[start, node])
-        assert each.planner_path == house.graph.shortest_path(start, near)[:6]
+        nearest = min(each.region, key=lambda node: house.graph.distance[start, node])
+        assert each.planner_path == house.graph.shortest_path(start, nearest)[:6]
         (room,) = {int(room) for node in each.region for room in house.room[node]}
-        assert each.target in {thing.name for thing in house.items if thing.room == room}
+        assert each.target in {item.name for item in house.items if item.room == room}
         assert len(each.turns) % 2 == 0
         if each.turns:
-            said = read(each.turns[-1][1])
-            assert tuple(follow(house, start, round(each.heading / STEP), said)) == each.planner_path
+            clauses = parse(each.turns[-1][1])
+            assert tuple(follow(house, start, round(each.heading / STEP), clauses)) == each.planner_path
     texts = " ".join(each.text("all") for each in found)
     assert set(split_words(texts)) - {"[NAV]", "[ORA]", "[TAR]"} <= set(world.words)
 
@@ -313,17 +336,16 @@ def test_wrong_settings():
     assert R2RConfig(legs=3).step_limit == 45
 
 
-def test_a_way_that_cannot_be_told_is_refused():
-    """A follower cannot choose between two neighbours that look the same in the same direction."""
+def test_ambiguous_paths_have_no_clauses():
+    """A follower cannot choose between two neighbours with equal descriptions in the same direction."""
     house = make_house(2)
-    own = house.graph.candidates
     refused = 0
     for node in range(len(house.graph)):
-        near = [there for there in own.node[node].tolist() if there >= 0]
-        for there in near:
+        neighbours = [there for there in house.graph.candidates.node[node].tolist() if there >= 0]
+        for there in neighbours:
             clauses = compile_clauses(house, (node, there), 0)
-            alike = [other for other in near if other != there and house.spots[other] == house.spots[there]]
-            assert clauses is not None or alike
+            twins = [k for k in neighbours if k != there and house.spots[k] == house.spots[there]]
+            assert clauses is not None or twins
             refused += clauses is None
             assert clauses is None or write_instruction(clauses, np.random.default_rng(0))
     assert refused > 0

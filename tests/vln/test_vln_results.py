@@ -1,9 +1,9 @@
-"""Files of results, the random agent, and the commands for both, in the house of `toys.py`."""
+"""Files of results, the random agent, and the commands for both, in the toy house."""
 
 from __future__ import annotations
 
-import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,39 +15,39 @@ from memenvs.vln.metrics import METRICS
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation, nodes_ahead, random_paths
 from memenvs.vln.results import score_file
-from tests.vln.toys import plain_metrics, turn, write_json
+from tests.vln.toys import angle_between, reference_metrics, write_json
 
-WALKS = {"7_0": "abcd", "7_1": "aeb", "8_0": "eebc"}
-
-
-def entries(walks: dict[str, str], key: str = "instr_id") -> list[dict[str, Any]]:
-    return [{key: id, "trajectory": [[name, 0.5, 0.0] for name in walk]} for id, walk in walks.items()]
+PATHS = {"7_0": "abcd", "7_1": "aeb", "8_0": "eebc"}
 
 
-def test_scores_are_means_of_the_plain_version(toy_data, tmp_path):
-    path = write_json(tmp_path / "walks.json", entries(WALKS)[::-1])
-    found = score_file("r2r", path, "train", toy_data)
+def entries(paths: dict[Any, str], key: str = "instr_id") -> list[dict[str, Any]]:
+    """Rows of a file of results."""
+    return [{key: id, "trajectory": [[name, 0.5, 0.0] for name in path]} for id, path in paths.items()]
+
+
+def test_scores_are_means_of_the_reference(toy_data, tmp_path):
+    file = write_json(tmp_path / "paths.json", entries(PATHS)[::-1])
+    found = score_file("r2r", file, "train", toy_data)
     assert tuple(found) == METRICS
     world = R2R(1, world="mp3d", data_dir=str(toy_data)).world
     graph = world.graphs[0]
-    plain = [
-        plain_metrics(graph, world.episode(world.number(id)), [graph.node[name] for name in walk])
-        for id, walk in WALKS.items()
+    expected = [
+        reference_metrics(graph, world.episode(world.number(id)), [graph.node[name] for name in path])
+        for id, path in PATHS.items()
     ]
     for name in METRICS:
-        assert found[name] == pytest.approx(np.mean([each[name] for each in plain])), name
+        assert found[name] == pytest.approx(np.mean([each[name] for each in expected])), name
 
 
-def test_goal_progress_is_the_same_whatever_the_key_is_written_as(toy_data, tmp_path):
-    """From a to c is 4 m nearer to the region; from c over b to a is as far from e as b is plus what a is more: 4, then 2 m, then sqrt 8."""
+def test_goal_progress_with_numbers_and_strings_as_ids(toy_data, tmp_path):
+    """a-b-c comes 4 m nearer to the region {c, d}. c-b comes 2 m nearer to e, from 4 m to 2 m."""
     for ids in ((3, 4), ("3", "4")):
-        path = write_json(tmp_path / "walks.json", entries(dict(zip(ids, ("abc", "cb"), strict=True)), "inst_idx"))
-        assert score_file("ndh", path, "train", toy_data) == {"gp": pytest.approx((4.0 + 2.0) / 2)}
+        file = write_json(tmp_path / "paths.json", entries(dict(zip(ids, ("abc", "cb"), strict=True)), "inst_idx"))
+        assert score_file("ndh", file, "train", toy_data) == {"gp": pytest.approx((4.0 + 2.0) / 2)}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_refused_files(toy_data, tmp_path):
+    cases: tuple[tuple[Callable[[list[Any]], object], str], ...] = (
         (lambda rows: rows.pop(1), r"1 of 3 trajectories are missing, the first is that of instr_id '7_1'"),
         (lambda rows: rows.append(rows[0]), r"\[3\]: instr_id '7_0' is there twice"),
         (lambda rows: rows[2].update(instr_id="9_9"), r"\[2\]: unknown instr_id: no episode '9_9' in this split"),
@@ -68,131 +68,131 @@ def test_goal_progress_is_the_same_whatever_the_key_is_written_as(toy_data, tmp_
         (lambda rows: rows[0]["trajectory"].append(["d", 0, "x"]), r"step 4: must be .*got \['d', 0, 'x'\]"),
         (lambda rows: rows[0]["trajectory"].append(["d", float("nan"), 0]), r"step 4: must be .*got \['d', nan, 0\]"),
         (lambda rows: rows.append(4), r"\[3\] must be a JSON object, got 4"),
-    ],
-)
-def test_refused_files(toy_data, tmp_path, change, message):
-    rows = copy.deepcopy(entries(WALKS))
-    change(rows)
-    path = write_json(tmp_path / "walks.json", rows)
-    with pytest.raises(ValueError, match=f"walks.json: .*{message}"):
-        score_file("r2r", path, "train", toy_data)
+    )
+    for change, message in cases:
+        rows = entries(PATHS)
+        change(rows)
+        file = write_json(tmp_path / "paths.json", rows)
+        with pytest.raises(ValueError, match=f"paths.json: .*{message}"):
+            score_file("r2r", file, "train", toy_data)
 
 
 def test_the_command_scores(toy_data, tmp_path, capsys):
-    path = write_json(tmp_path / "walks.json", entries(WALKS))
-    arguments = ["score", "r2r", str(path), "--split", "train", "--data", str(toy_data)]
+    file = write_json(tmp_path / "paths.json", entries(PATHS))
+    arguments = ["score", "r2r", str(file), "--split", "train", "--data", str(toy_data)]
     assert main([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == score_file("r2r", path, "train", toy_data)
+    assert json.loads(capsys.readouterr().out) == score_file("r2r", file, "train", toy_data)
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "r2r train"
     assert [line.endswith(" m") for line in lines[1:]] == [name in ("ne", "tl") for name in METRICS]
     with pytest.raises(ValueError, match=r"unknown task 'rxr'; choose from \['r2r', 'ndh'\]"):
-        score_file("rxr", path, "train", toy_data)
+        score_file("rxr", file, "train", toy_data)
 
 
-def test_cvdn_is_ndh(toy_data, tmp_path, capsys):
-    walks = [
+def test_task_cvdn_is_task_ndh(toy_data, tmp_path, capsys):
+    rows = [
         {"inst_idx": 3, "trajectory": [["a", 0, 0], ["b", 0, 0], ["c", 0, 0]]},
         {"inst_idx": 4, "trajectory": [["c", 0, 0]]},
     ]
-    path = write_json(tmp_path / "walks.json", walks)
-    assert main(["score", "cvdn", str(path), "--split", "train", "--data", str(toy_data)]) == 0
-    assert capsys.readouterr().out == "ndh train\ngp    2.0000 m\n"  # 4 m nearer to c, and nothing
-    assert score_file("cvdn", path, "train", toy_data) == score_file("ndh", path, "train", toy_data) == {"gp": 2.0}
+    file = write_json(tmp_path / "paths.json", rows)
+    assert main(["score", "cvdn", str(file), "--split", "train", "--data", str(toy_data)]) == 0
+    assert capsys.readouterr().out == "ndh train\ngp    2.0000 m\n"  # 4 m nearer to c, and 0 m
+    assert score_file("cvdn", file, "train", toy_data) == score_file("ndh", file, "train", toy_data) == {"gp": 2.0}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_the_command_refuses(toy_data, tmp_path, capsys):
+    cases: tuple[tuple[dict[str, str], str], ...] = (
         ({"file": "none.json"}, "none.json' is no file"),
         ({"split": "test"}, "argument --split: unknown split 'test'; choose from"),
         ({"data": "nowhere"}, "--split train, --data nowhere: no data: there is no folder 'nowhere'"),
         ({"split": "val_train_seen"}, "--split val_train_seen, --data "),
         ({"text": "not JSON"}, "not JSON"),
         ({"text": "{}"}, "must be a list"),
-    ],
-)
-def test_the_command_refuses(toy_data, tmp_path, capsys, change, message):
-    path = tmp_path / "walks.json"
-    path.write_text(change.get("text", "[]"))
-    named = str(tmp_path / change["file"]) if "file" in change else str(path)
-    arguments = [named, "--split", change.get("split", "train"), "--data", change.get("data", str(toy_data))]
-    assert main(["score", "r2r", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    )
+    for change, message in cases:
+        (tmp_path / "paths.json").write_text(change.get("text", "[]"))
+        file = str(tmp_path / change.get("file", "paths.json"))
+        arguments = [file, "--split", change.get("split", "train"), "--data", change.get("data", str(toy_data))]
+        assert main(["score", "r2r", *arguments]) == 2, change
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
 
 
 # ---------------------------------------------------------------------- the random agent
 
 
-def literal_walk(graph: Graph, node: int, column: int, turns: int) -> list[int]:
-    """The baseline's agent, one low-level action after another; `steps` counts as there."""
-    walk, steps = [node], -turns
+def reference_path(graph: Graph, node: int, column: int, turns: int) -> list[int]:
+    """Path of the baseline's agent, one low-level action after another.
+
+    `steps` counts as in the code of the baseline: first the turns up to 0, then the moves.
+    """
+    path = [node]
+    steps = -turns
     for _ in range(30):
         heading = column * np.pi / 6
-        near = [v if u == walk[-1] else u for u, v in graph.edges.tolist() if walk[-1] in (u, v)]
-        lines = {v: graph.position[v] - graph.position[walk[-1]] for v in near}
-        off = {v: turn(np.arctan2(x, y), heading) for v, (x, y, _) in lines.items()}
-        seen = [v for v in lines if off[v] <= np.radians(40)]
+        neighbours = [v if u == path[-1] else u for u, v in graph.edges.tolist() if path[-1] in (u, v)]
+        offset = {v: graph.position[v] - graph.position[path[-1]] for v in neighbours}
+        angle = {v: angle_between(np.arctan2(x, y), heading) for v, (x, y, _) in offset.items()}
+        visible = [v for v in offset if angle[v] <= np.radians(40)]
         if steps >= 5:
             break
-        if steps >= 0 and seen:
-            middle = {v: np.hypot(off[v], np.arctan2(lines[v][2], np.hypot(*lines[v][:2]))) for v in seen}
-            walk.append(min(seen, key=middle.__getitem__))
+        if steps >= 0 and visible:
+            elevation = {v: np.arctan2(offset[v][2], np.hypot(*offset[v][:2])) for v in visible}
+            from_centre = {v: np.hypot(angle[v], elevation[v]) for v in visible}
+            path.append(min(visible, key=from_centre.__getitem__))
             steps += 1
         else:
             column = (column + 1) % 12
             steps += steps < 0
-    return walk
+    return path
 
 
-def test_random_walks_are_those_of_the_literal_agent():
+def test_paths_of_the_random_agent_equal_the_reference():
     rng = np.random.default_rng(0)
     pairs = np.array([(u, v) for u in range(8) for v in range(u + 1, 8)])
     for _ in range(4):
         graph = Graph("any", tuple("abcdefgh"), rng.normal(0, 3, (8, 3)), pairs[rng.random(len(pairs)) < 0.25])
         ahead = nodes_ahead(Graphs([graph]))
         node, column, turns = (np.array(each) for each in np.meshgrid(range(8), (0, 5), (0, 1, 4, 11)))
-        walks = random_paths(ahead, node.ravel(), column.ravel(), turns.ravel())
-        for way, *start in zip(walks.tolist(), node.ravel(), column.ravel(), turns.ravel(), strict=True):
-            literal = literal_walk(graph, *map(int, start))
-            assert way == literal + literal[-1:] * (6 - len(literal))
+        paths = random_paths(ahead, node.ravel(), column.ravel(), turns.ravel())
+        for path, *start in zip(paths.tolist(), node.ravel(), column.ravel(), turns.ravel(), strict=True):
+            expected = reference_path(graph, *map(int, start))
+            assert path == expected + expected[-1:] * (6 - len(expected))
 
 
 def test_exact_expectation_is_the_mean_over_headings(toy_data):
     task = R2R(1, world="mp3d", data_dir=str(toy_data))
     found = exact_expectation(task)
-    graph, values = task.world.graphs[0], []
+    graph = task.world.graphs[0]
+    values = []
     for number in range(3):
         episode = task.world.episode(number)
         column = round(episode.heading / (np.pi / 6))
-        values.append(
-            [plain_metrics(graph, episode, literal_walk(graph, episode.path[0], column, k))["ne"] for k in range(12)]
-        )
+        paths = [reference_path(graph, episode.path[0], column, k) for k in range(12)]
+        values.append([reference_metrics(graph, episode, path)["ne"] for path in paths])
     assert found["ne"]["mean"] == pytest.approx(np.mean(values))
     assert found["ne"]["stderr"] == pytest.approx(np.sqrt(np.var(values, axis=1).sum()) / 3)
 
 
-@pytest.mark.parametrize("limit", [1, 2])
-def test_exact_expectation_ends_at_the_limit(toy_data, limit):
-    """As the agent does that walks in the environment."""
-    task = R2R(1, world="mp3d", data_dir=str(toy_data), max_episode_steps=limit)
-    graph, values = task.world.graphs[0], []
-    for number in range(3):
-        episode = task.world.episode(number)
-        column = round(episode.heading / (np.pi / 6))
-        walks = [literal_walk(graph, episode.path[0], column, k)[: limit + 1] for k in range(12)]
-        values.append([plain_metrics(graph, episode, walk)["tl"] for walk in walks])
-    assert exact_expectation(task)["tl"]["mean"] == pytest.approx(np.mean(values))
-    assert (
-        exact_expectation(task)["tl"]["mean"]
-        < exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))["tl"]["mean"]
-    )
+def test_exact_expectation_ends_at_the_limit(toy_data):
+    """Episodes end at the limit of the environment, as they do for an agent that acts in it."""
+    unlimited = exact_expectation(R2R(1, world="mp3d", data_dir=str(toy_data)))["tl"]["mean"]
+    for limit in (1, 2):
+        task = R2R(1, world="mp3d", data_dir=str(toy_data), max_episode_steps=limit)
+        graph = task.world.graphs[0]
+        values = []
+        for number in range(3):
+            episode = task.world.episode(number)
+            column = round(episode.heading / (np.pi / 6))
+            paths = [reference_path(graph, episode.path[0], column, k)[: limit + 1] for k in range(12)]
+            values.append([reference_metrics(graph, episode, path)["tl"] for path in paths])
+        assert exact_expectation(task)["tl"]["mean"] == pytest.approx(np.mean(values)), limit
+        assert exact_expectation(task)["tl"]["mean"] < unlimited, limit
 
 
-def test_the_command_plays_and_expects(toy_data, capsys):
+def test_the_command_plays_and_computes_expectations(toy_data, capsys):
     base = ["rollout", "VLN-R2R-v0", "--json", "--kwargs", json.dumps({"world": "mp3d", "data_dir": str(toy_data)})]
     assert main([*base, "--policy", "r2r-random", "--exact"]) == 0
     exact = json.loads(capsys.readouterr().out)
@@ -231,7 +231,8 @@ def test_the_command_refuses_other_worlds(capsys):
         ),
         (
             ["VLN-R2R-v0", "--exact"],
-            "argument --exact: goes with --policy r2r-random or oracle and without --episodes and --seed, got --policy random",
+            "argument --exact: goes with --policy r2r-random or oracle and without --episodes and --seed, "
+            "got --policy random",
         ),
         (["VLN-R2R-v0", "--policy", "r2r-random", "--exact", "--seed", "0"], "got --policy r2r-random --seed 0"),
     ):

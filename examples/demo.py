@@ -44,7 +44,8 @@ def play(report: Report, name: str, title: str, trials: int, **world: Any) -> No
     env.close()
     success = results.curve("success").mean
     late = success[-5:].mean()
-    caption = f"{trials} trials of {len(success)} episodes: success {success[0]:.2f} in the first, {late:.2f} in the last five"
+    means = f"success {success[0]:.2f} in the first, {late:.2f} in the last five"
+    caption = f"{trials} trials of {len(success)} episodes: {means}"
     print(f"{title}: {caption}")
     report.heading(title)
     report.text(f"The agent was trained beforehand and sees these homes for the first time. {caption}.")

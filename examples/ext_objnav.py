@@ -1,9 +1,8 @@
 """ReLIC and its baselines remember homes they have never seen; an hour a run on one core.
 
-Trains `extobjnav-small` (ReLIC) and variants of it, and plays each in validation homes: success and SPL by episode of
-the trial. ReLIC is also played as it was earlier in training, in trials of 8 T, with one goal for a whole trial, after
-demonstrations of the oracle, and, with MEMENVS_DATA, in real ProcTHOR houses. `--agents rgb`, in a folder of its own, is
-ReLIC from images, with a twentieth of the steps. A stopped command resumes.
+Trains `extobjnav-small` (ReLIC) and variants, and plays each in validation homes: success and SPL by episode of the
+trial. ReLIC is also played as it was earlier in training, in trials of 8 T, with one goal a trial, after demonstrations
+of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images, with a twentieth of the steps.
 
     python examples/ext_objnav.py [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--out runs/x] [--show] [--smoke]
 """

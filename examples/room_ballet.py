@@ -4,8 +4,8 @@ Every run is a preset or a variant; accuracies are those in 12,000 fresh episode
 beside those that an ideal observer has from the same memory. Tables, their runs for one seed, and minutes of one core
 for a run, with validation and evaluation:
 
-    strategies  18 runs  3 to 10, 15   each task with each of four strategies, and all tasks with an allocator (AMA) that
-                                       chooses; it learns from episodes whose memory has the answer, or from all
+    strategies  18 runs  3 to 10, 15   each task with each of four strategies; all tasks with an allocator that chooses
+                                       (AMA), and learns from episodes whose memory has the answer, or from all
     next         3 runs  8             places and actions in the memory: t-fifo, t-fifo+a, sat-fifo in Next Ballet
     shortstay   18 runs  3 to 13       reading at once, by chunks of time or of places, in 9, 16 and 25 rooms, with time
                                        modulo 32 (as in the release) and with the step number (as in the paper)
@@ -19,7 +19,7 @@ for a run, with validation and evaluation:
 
 A stopped command resumes, also in the middle of a run.
 
-    python examples/room_ballet.py [--tables strategies next] [--seeds 0 1 2] [--jobs 2] [--out runs/room_ballet] [--show] [--smoke]
+    python examples/room_ballet.py [--tables strategies next] [--seeds 0 1 2] [--jobs 2] [--out DIR] [--show] [--smoke]
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Parts of the Scene Memory Transformer, left out or shrunk; 3 to 22 minutes a run.
 
 Four studies of the paper, each drawn with 95 % bootstrap intervals over 46 test homes, 10 episodes in each, means over
-seeds: `centres` (Table 4: kind and number of centres, and no factorisation), `capacity` (Fig. 5a: number of steps kept),
+seeds: `centres` (Table 4: kind and number of centres, and no factorisation), `capacity` (Fig. 5a: steps kept),
 `modalities` (Fig. 5b: one sense left out, or the encoder), `noise` (Fig. 7: slip of the wheels under dead reckoning, by
 the encoding of ages); and one of ours, `causal` (number of steps that `smt-causal` keeps, also in longer episodes). The
-page says what was trained, and what was changed in a trained agent. Runs are those of `examples/scene_memory.py`, in the
-same folder. With all studies a task and seed has 13 runs and 5 first stages. A stopped command resumes.
+page says what was trained, and what was changed in a trained agent. Runs are those of `examples/scene_memory.py`, in
+the same folder. With all studies a task and seed has 13 runs and 5 first stages. A stopped command resumes.
 
     python examples/scene_ablations.py [--tasks coverage] [--studies centres capacity] [--seeds 0 1 2] [--size laptop]
         [--jobs 2] [--out runs/scene_memory] [--show] [--smoke]

@@ -3,13 +3,12 @@
 Trains the laptop's MTVM with full memory, with the last three actions or none, and without language; each learns one
 leg, then, from its own weights, two, then three. The activation of an action is made while attending to older ones, so
 that the last three carry those too; agents that remember only the view of the option taken have a memory that ends.
-Prints success rate (SR) and success weighted by nDTW (SDTW) in unseen houses, mean and standard error over seeds; for
-three legs also by the number of repeated actions, with nDTW, which does not fall to 0 where few episodes succeed, and
-the accuracy of the one decision that needs memory (TURN), to which the teacher leads. Success needs the end of each leg,
-in order. One leg is a shortest path and needs no memory; in two legs images nearly always show where the agent came
-from; in three legs one place and view needs two different actions, in half of the tours also with the last three.
+Prints success rate (SR) and success weighted by nDTW (SDTW) in unseen houses; for three legs also by the number of
+repeated actions, with nDTW and the accuracy of the one decision that needs memory (TURN), to which the teacher leads.
+Success needs the end of each leg, in order. One leg needs no memory; in two legs images nearly always show where the
+agent came from; in three one place and view needs two different actions, in half of the tours also with the last three.
 
-    python examples/vln_memory.py [--legs 1 2 3] [--agents all last3 none] [--seeds 0 1] [--jobs 2] [--out DIR] [--show] [--smoke]
+    python examples/vln_memory.py [--legs 1 2] [--agents all last3] [--seeds 0 1] [--jobs 2] [--show] [--smoke]
 """
 
 from __future__ import annotations

@@ -149,7 +149,8 @@ def _with_tours(
     Args:
         ablations: Name -> variant.
         tours: Legs -> overrides.
-        first: Preset of one leg; each tour begins with the weights of the same ablation of a tour of one leg less. None: with new weights.
+        first: Preset of one leg; each tour begins with the weights of the same ablation of a tour of one leg less.
+            None: with new weights.
     """
     variants = dict(ablations)
     for legs, overrides in tours.items():
@@ -167,8 +168,8 @@ def _with_tours(
 
 MTVM_PRESETS: dict[str, Preset] = {
     "vln-r2r-paper": Preset(
-        "MTVM as published, on the real graphs; needs image features (another file: env_kwargs.features) and, with encoder_from, "
-        "PREVALENT's weights",
+        "MTVM as published, on the real graphs; needs image features (another file: env_kwargs.features) and, with "
+        "encoder_from, PREVALENT's weights",
         RunConfig(
             **{**_SCRATCH_RUN, "threads": 0, "learner": ImitationConfig()},
             **_real_graphs("ResNet-152-places365.tsv", 2048, tokenizer="wordpiece"),
@@ -230,7 +231,7 @@ MTVM_PRESETS: dict[str, Preset] = {
         ),
     ),
     "vln-cvdn-small": Preset(
-        "small MTVM on the dialogues of the real graphs from scratch, directions only; its CVDN train split is a file of yours",
+        "small MTVM on the dialogues of the real graphs from scratch, directions only; needs CVDN's file of train",
         RunConfig(
             **_SCRATCH_RUN,
             **_dialogues("mp3d", features="none", feature_size=256),
@@ -239,7 +240,7 @@ MTVM_PRESETS: dict[str, Preset] = {
         ),
     ),
     "vln-ppo": Preset(
-        "PartialUpdatePPO with a GRU in procedural houses: the text as a bag of words, and a mask of the valid candidates",
+        "PartialUpdatePPO with a GRU in procedural houses: the text as a bag of words, a mask of the valid candidates",
         RunConfig(
             **_EVALUATION,
             env="memenvs/VLN-R2R-v0",

@@ -19,8 +19,8 @@ class Variant:
 
     Attributes:
         about: One line for the list of variants.
-        overrides: Dotted name of a setting -> its value, such as {"ppo.n_updates": 1}. Without any, the variant is another name of the
-            preset itself. "learner" takes a whole config, such as that of another learner.
+        overrides: Dotted name of a setting -> its value, such as {"ppo.n_updates": 1}. Without any, the variant is
+            another name of the preset itself. "learner" takes a whole config, such as that of another learner.
     """
 
     about: str

@@ -49,12 +49,13 @@ def _baselines(config: RunConfig, chunk: int, rl2: dict[str, Any] | None = None)
 
     Args:
         config: Run with a ReLIC memory whose rollouts are whole trials.
-        chunk: Steps between two updates of the memories that carry their state from rollout to rollout within a trial; divides the trial.
+        chunk: Steps between two updates of the memories that carry their state from rollout to rollout within a trial;
+            divides the trial.
         rl2: Further overrides of RL2.
 
     Source:
-        ReLIC, section on baselines, without the defects of its release: trials advance, the memory is emptied where they do, and
-        gradient passes see the memory that acting saw.
+        ReLIC, section on baselines, without the defects of its release: trials advance, the memory is emptied where
+        they do, and gradient passes see the memory that acting saw.
     """
     memory = config.policy["memory_kwargs"]
     trial = config.learner.n_steps
@@ -114,11 +115,12 @@ def _ablations(config: RunConfig) -> dict[str, Variant]:
 
 _ENCODER = {"features_extractor_kwargs": {"widths": {"goal": 256, "gps": 32}}, "previous_action_dim": 256}
 _TINY = _relic(2, 8, 64, 256, "k0v0", 128)
-#: Of the release. Ten micro-batch gradients are averaged here, so the clip of 0.2 on their sum is 0.02, and epsilon a tenth.
+#: Of the release. Ten micro-batch gradients are averaged here, so the clip of 0.2 on their sum is 0.02, and epsilon a
+#: tenth.
 _RELEASE = PPOConfig(learning_rate=2e-4, final_learning_rate=1e-5, max_grad_norm=0.02)
-#: For small networks and few steps: a larger step size, and advantages and values on scales that leave the entropy its part.
-#: Returns of the Darkroom reach 90. Unscaled advantages of that size drown the entropy, and a value that may change by 0.2 at a
-#: time never reaches them.
+#: For small networks and few steps: a larger step size, and advantages and values on scales that leave the entropy its
+#: part. Returns of the Darkroom reach 90. Unscaled advantages of that size drown the entropy, and a value that may
+#: change by 0.2 at a time never reaches them.
 _LAPTOP = PPOConfig(learning_rate=1e-3, final_learning_rate=1e-4, normalize_advantage=True, clip_range_vf=None)
 
 _DARKROOM = RunConfig(
@@ -155,8 +157,9 @@ _EXTOBJNAV = RunConfig(
 _REPLICACAD = with_overrides(_EXTOBJNAV, [("env_kwargs.rooms", [2, 4]), ("ppo.n_updates", 4)])
 _EXTOBJNAV_SMALL = RunConfig(
     env="memenvs/ExtObjNav-v0",
-    # Apples and oranges are seen from 2 m at most, so that finding them takes longer than the 64 steps of most episodes, and going
-    # back does not. With turns of 45 degrees and a compass a network learns to walk within a few hundred thousand steps.
+    # Apples and oranges are seen from 2 m at most, so that finding them takes longer than the 64 steps of most
+    # episodes, and going back does not. With turns of 45 degrees and a compass a network learns to walk within a few
+    # hundred thousand steps.
     env_kwargs={
         "obs_mode": "symbolic",
         "split": "train",
@@ -299,7 +302,7 @@ RELIC_PRESETS: dict[str, Preset] = {
         "the paper's ablations in small homes: T = 4096, K = 4", _REPLICACAD, _ablations(_REPLICACAD)
     ),
     "extobjnav-small": Preset(
-        "ExtObjNav in homes of 3-4 rooms with two fruits, symbolic observations and a compass, for one core: T = 512, K = 4",
+        "ExtObjNav in homes of 3-4 rooms, two fruits, symbolic observations, compass, for one core: T = 512, K = 4",
         _EXTOBJNAV_SMALL,
         {
             **_baselines(_EXTOBJNAV_SMALL, 128),

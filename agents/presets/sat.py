@@ -35,8 +35,8 @@ def _run(
 
 #: Those of `memenvs.retention`, which takes numba's time to import.
 _STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
-#: Without shared keys and queries one of three seeds had not learned to attend to the dancer's room, or to its frames, after the same
-#: number of batches. With the step number as clock a reader of all frames learns better without.
+#: Without shared keys and queries one of three seeds had not learned to attend to the dancer's room, or to its frames,
+#: after the same number of batches. With the step number as clock a reader of all frames learns better without.
 _ALIKE = {"keys_like_queries": True}
 
 _PARITY = Variant(
@@ -71,7 +71,7 @@ def _strategies(task: str) -> Preset:
 
 
 def _short_stay() -> dict[str, Variant]:
-    """Three sizes, three memories, and two clocks: time modulo 32 as in the release, the step number as in the paper."""
+    """Three sizes, three memories, and two clocks: time modulo 32 (release) or step number (paper)."""
     variants = {}
     for clock, index, source in (
         ("", "mod32", "time modulo 32, as in the release"),
@@ -91,7 +91,8 @@ def _short_stay() -> dict[str, Variant]:
 
 #: Batches for four tasks at once: after 12,000 one seed of three had 98.6 %.
 _ALLOCATION_STEPS = 20_000
-#: Exploration for one core: it falls within a tenth of the run, and the reader does not learn from memories without the answer.
+#: Exploration for one core: it falls within a tenth of the run, and the reader does not learn from memories without the
+#: answer.
 _ALLOCATION = {"epsilon_end": 0.05, "epsilon_steps": 2000, "rate": 4.0, "only_kept": True}
 #: Small enough for a DNC on one core: three steps of a visit, after 5, 10 and 15 moves, 54 in all, and as many cells.
 _SMALL = {"first": 20, "every": 5}
@@ -126,7 +127,8 @@ def _dnc() -> dict[str, Variant]:
 
 SAT_PRESETS: dict[str, Preset] = {
     **{f"ballet-{task}": _strategies(task) for task in _STRATEGIES},
-    # Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 12,500 batches of Next Ballet.
+    # Without `own_layers` sat-fifo stays at 30 %, the most frequent dance of the episode, in 12,500 batches of Next
+    # Ballet.
     "ballet-next": Preset(
         "Next Ballet with sat-fifo; the dancer's own dance is an auxiliary target",
         _run("Next", 10_000, {"memory": "sat-fifo", "own_layers": 2}),

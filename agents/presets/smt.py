@@ -1,6 +1,7 @@
 """Presets of the Scene Memory Transformer (SMT): three tasks, two sizes, seven methods.
 
-The first stage (`:encoder`) learns an encoder, each decision from its own step only. The second learns a method on that frozen encoder.
+The first stage (`:encoder`) learns an encoder, each decision from its own step only. The second learns a method on that
+frozen encoder.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class Task:
     rewards: dict[str, float]
 
 
-#: Temperatures are so low that softmax(Q) follows the reward of a single step. In Search the reward of a find is far above the range
-#: in which the Huber loss is quadratic, and a collision counts as a fifth of a cell, as it does in Coverage.
+#: Temperatures are so low that softmax(Q) follows the reward of a single step. In Search the reward of a find is far
+#: above the range in which the Huber loss is quadratic, and a collision counts as a fifth of a cell, as it does in
+#: Coverage.
 TASKS: dict[str, Task] = {
     "roaming": Task(
         env="memenvs/Roaming-v0",

@@ -148,8 +148,8 @@ ABLATIONS: dict[str, Ablation] = {
         "smt-factorized",
         "Kind and number of centres (Table 4)",
         "centres",
-        "Each kind of centres was trained with one number of them; other numbers were set in the trained agent, but for "
-        "learned (static) ones.",
+        "Each kind of centres was trained with one number of them; other numbers were set in the trained agent, except "
+        "for learned (static) ones.",
     ),
     "capacity": Ablation(
         _capacity,
@@ -163,24 +163,24 @@ ABLATIONS: dict[str, Ablation] = {
         "smt-causal",
         "Reach of our causal memory, also in longer episodes",
         "steps kept",
-        "One run: trained with a memory of the whole episode, which was shortened in the trained agent, and keeps as much "
-        "in longer episodes.",
+        "One run: trained with a memory of the whole episode, which was shortened in the trained agent, and keeps as "
+        "much in longer episodes.",
     ),
     "modalities": Ablation(
         _modalities,
         "smt",
         "One sense left out (Fig. 5b)",
         "",
-        "Every row is a run of its own, with a first stage of its own too, but for the last, which has that of all senses.",
+        "Every row is a run of its own, with its own first stage, except for the last, which has that of all senses.",
     ),
     "noise": Ablation(
         _noise,
         "smt",
         "Slip of the wheels under dead reckoning (Fig. 7)",
         "wheel noise (rad/s)",
-        "One run for each encoding of ages, trained with 0.5 rad/s and poses by dead reckoning that notices collisions; "
-        "other slips were met in the test homes only. An action lasts D = 1 s, so that 0.5 rad/s is 7.0 degrees of heading "
-        "an action (standard deviation).",
+        "One run for each encoding of ages, trained with 0.5 rad/s and poses by dead reckoning that notices "
+        "collisions; other slips were met in the test homes only. An action lasts D = 1 s, so that 0.5 rad/s is 7.0 "
+        "degrees of heading an action (standard deviation).",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Runs of the Spatially-Aware Transformer's tables: what they are evaluated on besides their own episodes."""
+"""Runs of the Spatially-Aware Transformer's tables, with their evaluations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def train_and_evaluate(run: RunDirectory, quiet: bool, table: str) -> None:
 
 
 def learning_curve(run: RunDirectory) -> dict[str, list[Any]]:
-    """Accuracy in validation along a training, with the batches and hours of training before each value."""
+    """Accuracy in validation along a training, after batches and hours of training."""
     metrics = run.metrics()
     batches, accuracy = zip(*metrics["validation/accuracy"], strict=True)
     hours = np.cumsum([seconds for _, seconds in metrics["time/seconds"]]) / 3600

@@ -1,4 +1,4 @@
-"""Tables and figures of the Spatially-Aware Transformer in Room Ballet, over the runs of a study."""
+"""Tables and figures of the Spatially-Aware Transformer in Room Ballet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Runs = Mapping[str, Sequence[Path]]
 
 
 def add_strategies(report: Report, runs: Runs) -> None:
-    """Add accuracy of tasks by strategy and allocator, what the allocators have learned, and how soon."""
+    """Add accuracy by task, strategy and allocator, learned preferences, and speed of learning."""
     allocators = {name: runs[preset] for preset, name in ALLOCATORS.items() if preset in runs}
     tasks = [task for task in STRATEGIES if f"ballet-{task}" in runs]
     cells = [[runs.get(f"ballet-{task}" + f":{s}" * (task != s), []) for s in STRATEGIES] for task in tasks]
@@ -75,7 +75,7 @@ def add_accuracies(report: Report, title: str, runs: Runs, more: Sequence[Sequen
 
 
 def add_language(report: Report, runs: Runs) -> None:
-    """Add accuracy of each split of the descriptions, and the mean of splits over the seeds that all of them have."""
+    """Add accuracy of each split of the descriptions, and their mean over common seeds."""
     seeds = [{folder.name.rpartition("-")[2]: folder for folder in folders} for folders in runs.values()]
     common = sorted(set.intersection(*(set(each) for each in seeds)))
     more = []
@@ -94,7 +94,7 @@ def add_rooms(report: Report, runs: Runs) -> None:
 
 
 def add_curves(report: Report, picture: str, title: str, runs: Runs) -> None:
-    """Add accuracy of each run, in evaluation and along its training, and draw it by batches and by hours."""
+    """Add accuracy in evaluation and along training, and draw it by batches and by hours."""
     add_accuracies(report, title, runs)
     folders = [folder for each in runs.values() for folder in each]
     batches = max((read_result(folder, "curve")["batches"] for folder in folders), key=len)
@@ -114,7 +114,7 @@ def add_parity(report: Report, runs: Runs) -> None:
 
 
 def add_attention(report: Report, folders: Sequence[Path]) -> None:
-    """Add attention of each layer to the queried room and to the opposite one, and maps for one queried room."""
+    """Add attention to the queried and the opposite room by layer, and maps for one room."""
     found = np.mean([read_result(folder, "attention") for folder in folders], axis=0)  # (layers, queried, attended)
     rooms = np.arange(found.shape[1])
     own = found[:, rooms, rooms].mean(1)

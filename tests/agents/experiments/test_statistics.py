@@ -1,4 +1,4 @@
-"""Means over seeds, and bootstrap intervals over layouts, against samples whose answer is known."""
+"""Means over seeds and bootstrap intervals over layouts, against known answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trained agents of the package: they act as well as they did, and hold nothing that only training needs."""
+"""Trained agents of the package act well and hold nothing that only training needs."""
 
 from __future__ import annotations
 

@@ -73,12 +73,13 @@ def test_methods_differ_in_their_memory_only() -> None:
 
 
 def test_training_validation_and_evaluation_are_in_different_homes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one preset the evaluation is played, in episodes of one step and with an empty room in the place of each home."""
+    """Of one preset the evaluation is played, in episodes of one step, with an empty room for each home."""
     for name, preset in SMT_PRESETS.items():
         config = preset.config
         parts = [config.env_kwargs | changes for changes in ({}, config.validation_kwargs, config.eval_kwargs)]
         assert [part["split"] for part in parts] == ["train", "validation", "test"], name
-        homes = [make_house_world(part["world"], split=part["split"])._seeds for part in parts]  # type: ignore[attr-defined]
+        worlds = [make_house_world(part["world"], split=part["split"]) for part in parts]
+        homes = [world._seeds for world in worlds]  # type: ignore[attr-defined]
         assert len(set().union(*homes)) == sum(map(len, homes)) == 156 + 39 + 46, name
         if "smoke" not in name:  # which only shows that everything runs
             assert (config.eval_all_layouts, config.eval_trials) == (True, 10 * 46), name

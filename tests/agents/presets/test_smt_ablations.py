@@ -1,4 +1,4 @@
-"""Points of ablations: runs and evaluations of one name agree, and memories know what is changed in them."""
+"""Points of ablations: runs and evaluations of one name agree, and memories accept changes."""
 
 from __future__ import annotations
 

@@ -46,6 +46,12 @@ def test_import_is_light():
         assert not set(HEAVY) & set(loaded), module
 
 
+def test_import_takes_less_than_100_ms():
+    """Beyond the time of Gymnasium; in fact about 3 ms."""
+    code = "import time, gymnasium\nstart = time.perf_counter()\nimport memenvs\nprint(time.perf_counter() - start)"
+    assert float(run_python(code)) < 0.1
+
+
 def test_import_has_no_other_effect():
     before = "import random, warnings, os, numpy as np, gymnasium\n"
     state = "(random.getstate(), str(np.random.get_state()), len(warnings.filters), dict(os.environ))"

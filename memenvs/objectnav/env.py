@@ -82,7 +82,6 @@ class ExtObjNav(BatchTask):
         self.num_layouts = NUM_LAYOUTS if config.layout_pool is None else config.layout_pool
         self.action_space = gym.spaces.Discrete(6)
         self._world = config.make_world()
-        is_symbolic = config.image_size is None
         camera = SYMBOLIC_CAMERA
         if config.image_size is not None:
             camera = Camera(height=config.image_size[0], width=config.image_size[1])
@@ -95,11 +94,10 @@ class ExtObjNav(BatchTask):
         self._turn_of = np.zeros(WAIT + 1)
         self._turn_of[[LEFT, RIGHT]] = self._turn, -self._turn
         self.observation_space = self._make_space()
-        self._symbolic_images = (
-            (np.zeros((num_envs, 64, 64), np.uint8), np.zeros((num_envs, 64, 64, 1), np.float32))
-            if is_symbolic
-            else None
-        )
+        self._symbolic_images: tuple[np.ndarray, np.ndarray] | None = None  # classes and depths, (N, 64, 64, ...)
+        if config.image_size is None:
+            depth = np.zeros((num_envs, camera.height, camera.width, 1), np.float32)
+            self._symbolic_images = np.zeros(depth.shape[:3], np.uint8), depth
         self._start_tilt = start_tilt(config.tilt_mode)
         self._start_pitch = float(pitch_of(config.tilt_mode, np.array(self._start_tilt)))
         self._tilt = np.full(num_envs, self._start_tilt)
@@ -128,7 +126,7 @@ class ExtObjNav(BatchTask):
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move into the home of the layout; draw what is fixed for the trial."""
-        self._layout[i] = found = self._find_layout(layout)
+        self._layout[i] = found = self._make_layout(layout)
         self._sim.load(i, found.navmap, found.scene)
         self._scene_id[i] = found.house.name
         goal = int(found.goals[rng.integers(len(found.goals))])
@@ -157,7 +155,9 @@ class ExtObjNav(BatchTask):
         self._tilt[i] = self._start_tilt
         self._start[i] = start
         self._sim.place(i, start[:2], start[2], self._start_pitch)
-        self._geodesic[i] = self._geodesic_start[i] = self._sim.set_goals(i, self._field(layout, goal))
+        distance = self._sim.set_goals(i, self._field(layout, goal))
+        self._geodesic[i] = distance
+        self._geodesic_start[i] = distance
         self._path_length[i] = 0.0
         self._collisions[i] = 0
         self._path_failures[i] = 0
@@ -178,17 +178,18 @@ class ExtObjNav(BatchTask):
         sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
         self._steps += 1
         self._trail[self._steps % len(self._trail)] = sim.pose
-        stopped = actions == STOP
-        now = sim.geodesic()
-        is_known = np.isfinite(now)
+        # Progress is rewarded. A failed path query counts as no progress.
+        distance = sim.geodesic()
+        is_known = np.isfinite(distance)
         self._path_failures += active & ~is_known
-        now = np.where(active & is_known, now, self._geodesic)
-        reward = np.where(active, STEP_REWARD + (self._geodesic - now), 0.0)
-        self._geodesic = now
+        distance = np.where(active & is_known, distance, self._geodesic)
+        reward = np.where(active, STEP_REWARD + (self._geodesic - distance), 0.0)
+        self._geodesic = distance
+        stopped = actions == STOP
         if stopped.any():
-            won = self._sees_goal(stopped)
-            self._success |= won
-            reward += SUCCESS_REWARD * won
+            succeeded = self._is_at_goal(stopped)
+            self._success |= succeeded
+            reward += SUCCESS_REWARD * succeeded
         return reward, stopped
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
@@ -208,11 +209,11 @@ class ExtObjNav(BatchTask):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
-        start = self._geodesic_start
-        walked = self._path_length
-        ratio = start / np.maximum(np.maximum(start, walked), 1e-5)
-        spl = self._success * ratio
-        at_goal = (start < 0.1) & (walked < FORWARD_DISTANCE)
+        shortest = self._geodesic_start
+        efficiency = shortest / np.maximum(np.maximum(shortest, self._path_length), 1e-5)
+        spl = self._success * efficiency
+        # An episode that starts at the goal has SPL 0, whatever the robot does; `spl_fixed` gives it its success.
+        started_at_goal = (shortest < 0.1) & (self._path_length < FORWARD_DISTANCE)
         return {
             "pose": self._sim.pose.astype(np.float32),
             "place": self._sim.rooms,
@@ -223,9 +224,9 @@ class ExtObjNav(BatchTask):
             "geodesic": self._geodesic,
             "success": self._success,
             "spl": spl,
-            "spl_fixed": np.where(at_goal, self._success, spl),
-            "soft_spl": np.maximum(0.0, 1.0 - self._geodesic / np.maximum(start, 1e-5)) * ratio,
-            "path_length": walked,
+            "spl_fixed": np.where(started_at_goal, self._success, spl),
+            "soft_spl": np.maximum(0.0, 1.0 - self._geodesic / np.maximum(shortest, 1e-5)) * efficiency,
+            "path_length": self._path_length,
             "collisions": self._collisions,
             "path_failures": self._path_failures,
         }
@@ -233,9 +234,9 @@ class ExtObjNav(BatchTask):
     def oracle_actions(self) -> np.ndarray:
         """Stop if that succeeds, else act as `memenvs.objectnav.expert`."""
         sim = self._sim
-        sees = self._sees_goal(np.ones(self.num_envs, bool))
+        is_at_goal = self._is_at_goal(np.ones(self.num_envs, bool))
         actions = np.full(self.num_envs, STOP, np.int64)
-        for i in np.flatnonzero(~sees).tolist():
+        for i in np.flatnonzero(~is_at_goal).tolist():
             actions[i] = self._expert.approach(
                 i, self.layout(i), int(self._goal[i]), sim.position[i], float(sim.heading[i]), float(self._tilt[i])
             )
@@ -321,7 +322,8 @@ class ExtObjNav(BatchTask):
             self._background.submit(layout.compute_fields)
         return field
 
-    def _find_layout(self, number: int) -> Layout:
+    def _make_layout(self, number: int) -> Layout:
+        """Make a layout, or return it from the cache."""
         if number not in self._layouts:
             self._layouts[number] = make_layout(
                 self._world,
@@ -338,25 +340,26 @@ class ExtObjNav(BatchTask):
 
     @staticmethod
     def _check_goal(layout: Layout, value: object) -> int:
+        """Convert the option `goal` to a category of the layout."""
         goal = category_number(value)
         if goal not in layout.goals:
             names = [YCB_CLASSES[k] for k in layout.goals]
             raise ValueError(f"option 'goal' must be a category of this layout, one of {names}, got {value!r}")
         return goal
 
-    def _sees_goal(self, env_mask: np.ndarray) -> np.ndarray:
+    def _is_at_goal(self, env_mask: np.ndarray) -> np.ndarray:
         """bool, (N,); True where a stop would succeed, of the environments in `env_mask`."""
-        sees = np.zeros(self.num_envs, bool)
+        is_at_goal = np.zeros(self.num_envs, bool)
         rows = np.flatnonzero(env_mask)
-        near = self._sim.may_be_visible(rows, self._goal_position[rows], SUCCESS_DISTANCE)
+        near = self._sim.may_be_visible(rows, self._goal_position[rows], SUCCESS_DISTANCE)  # (R, MAX_OBJECTS)
         if not near.any():
-            return sees
+            return is_at_goal
+        # Images are rendered only for robots that are near enough.
         rows, near = rows[near.any(1)], near[near.any(1)]
-        if len(rows):
-            sees[rows] = True
-            pixels = self._sim.count_pixels(sees, self._goal_instance)
-            sees[rows] = (near & (pixels[rows] >= MIN_PIXELS)).any(1)
-        return sees
+        is_at_goal[rows] = True
+        pixels = self._sim.count_pixels(is_at_goal, self._goal_instance)
+        is_at_goal[rows] = (near & (pixels[rows] >= MIN_PIXELS)).any(1)
+        return is_at_goal
 
     def _goal_points(self, i: int) -> np.ndarray:
         """float64, (G, 2); positions of the goal objects of environment `i`, m."""

@@ -2,7 +2,7 @@
 
 Trains `extobjnav-small` (ReLIC) and variants, and plays each in validation homes: success and SPL by episode of the
 trial. ReLIC is also played as it was earlier in training, in trials of 8 T, with one goal a trial, after demonstrations
-of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images, with a twentieth of the steps.
+of the oracle, and, with MEMENVS_DATA, in real houses. `--agents rgb` is ReLIC from images with 1/20 of the steps.
 
     python examples/ext_objnav.py [--agents relic no-iea] [--seeds 0 1 2] [--jobs 2] [--out runs/x] [--show] [--smoke]
 """

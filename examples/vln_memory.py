@@ -4,9 +4,7 @@ Trains the laptop's MTVM with full memory, with the last three actions or none, 
 leg, then, from its own weights, two, then three. The activation of an action is made while attending to older ones, so
 that the last three carry those too; agents that remember only the view of the option taken have a memory that ends.
 Prints success rate (SR) and success weighted by nDTW (SDTW) in unseen houses; for three legs also by the number of
-repeated actions, with nDTW and the accuracy of the one decision that needs memory (TURN), to which the teacher leads.
-Success needs the end of each leg, in order. One leg needs no memory; in two legs images nearly always show where the
-agent came from; in three one place and view needs two different actions, in half of the tours also with the last three.
+repeated actions, with the accuracy of the one decision that needs memory (TURN), to which the teacher leads.
 
     python examples/vln_memory.py [--legs 1 2] [--agents all last3] [--seeds 0 1] [--jobs 2] [--show] [--smoke]
 """

@@ -264,9 +264,8 @@ class TrialVectorEnv(VectorEnv):
         if is_new:
             self._trial[i] = self._trial[i] + 1 if trial is None else trial
             rng = np.random.default_rng([self._seed[i], self._trial[i], 0])
-            drawn = int(
-                rng.integers(self.task.num_layouts)
-            )  # drawn even if not used, so that `layout` changes no other draw
+            # Drawn even if not used, so that the option `layout` changes no other draw.
+            drawn = int(rng.integers(self.task.num_layouts))
             self._layout[i] = drawn if layout is None else layout
             self._episode[i] = self._trial_step[i] = 0
             self.task.begin_trial(i, int(self._layout[i]), rng)

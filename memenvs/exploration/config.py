@@ -84,13 +84,13 @@ class ExplorationConfig(HomesConfig):
 
     def _check_modalities(self) -> None:
         known = MODALITIES[self.obs_mode]
-        wanted = known if self.modalities is None else self.modalities
-        for each in wanted:
+        modalities = known if self.modalities is None else self.modalities
+        for each in modalities:
             if each not in known:
                 raise ValueError(f"unknown modality {each!r} in obs_mode {self.obs_mode!r}; {choices_for(each, known)}")
-        if not wanted or len(set(wanted)) < len(wanted):
+        if not modalities or len(set(modalities)) < len(modalities):
             raise ValueError(f"modalities must be None or some of {list(known)}, each once, got {self.modalities!r}")
-        object.__setattr__(self, "modalities", tuple(wanted))
+        object.__setattr__(self, "modalities", tuple(modalities))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,6 @@ def collision_points(path: np.ndarray) -> np.ndarray:
     Returns:
         float64, (K, 2); m.
     """
-    stayed = np.asarray(path[1:], np.float64)[
-        (path[1:] == path[:-1]).all(1)
-    ]  # only a collision leaves a pose as it was
+    # Only a collision leaves a pose as it was.
+    stayed = np.asarray(path[1:], np.float64)[(path[1:] == path[:-1]).all(1)]
     return stayed[:, :2] + ROBOT_RADIUS * np.stack([np.cos(stayed[:, 2]), np.sin(stayed[:, 2])], 1)

@@ -192,6 +192,6 @@ def _cost_at(costs: np.ndarray, width: int, origin: np.ndarray, cell: float, x: 
     return costs[int((y - origin[1]) / cell) * width + int((x - origin[0]) / cell)]
 
 
-def turns_to_heading(heading: float, wanted: float) -> int:
-    """Number of left turns (negative: right turns) that bring a heading nearest to another; rad."""
-    return round(((wanted - heading + math.pi) % (2.0 * math.pi) - math.pi) / TURN)
+def turns_to_heading(heading: float, target: float) -> int:
+    """Number of left turns (negative: right turns) that bring a heading nearest to a target; rad."""
+    return round(((target - heading + math.pi) % (2.0 * math.pi) - math.pi) / TURN)

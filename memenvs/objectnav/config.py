@@ -82,10 +82,10 @@ class ExtObjNavConfig(HomesConfig):
             height, width = check_pair("image_size", self.image_size, "rows and columns")
             Camera(height=height, width=width)  # raises if they are out of range
             object.__setattr__(self, "image_size", (height, width))
-        wanted = range(len(YCB_CLASSES)) if self.categories is None else self.categories
-        if not isinstance(wanted, (list, tuple, range)) or not wanted:
-            raise ValueError(f"categories must be None or a list of at least one name or number, got {wanted!r}")
-        object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in wanted})))
+        given = range(len(YCB_CLASSES)) if self.categories is None else self.categories
+        if not isinstance(given, (list, tuple, range)) or not given:
+            raise ValueError(f"categories must be None or a list of at least one name or number, got {given!r}")
+        object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in given})))
         is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
         if not is_number or not 0 < self.turn_deg <= 180:
             raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")

@@ -206,10 +206,9 @@ def _find_view_cells(
         ahead = targets[:, :2] - points
         headings = np.arctan2(ahead[:, 1], ahead[:, 0])
         poses = head_camera_poses(points, headings, np.zeros(len(points)))
-        wanted = np.arctan2(targets[:, 2] - poses[:, 2], np.hypot(*(targets[:, :2] - poses[:, :2]).T))
-        poses[:, 4] = pitches[
-            np.abs(pitches - wanted[:, None]).argmin(1)
-        ]  # the pitch of a tilt nearest to the wanted one
+        elevation = np.arctan2(targets[:, 2] - poses[:, 2], np.hypot(*(targets[:, :2] - poses[:, :2]).T))
+        # Of the possible pitches take the one that points best at the object.
+        poses[:, 4] = pitches[np.abs(pitches - elevation[:, None]).argmin(1)]
         pixels = counter.count(scene, poses, np.array([placed[k].instance for k in remaining]))
         for k, cell, count in zip(remaining, cells, pixels, strict=True):
             if count >= MIN_PIXELS:

@@ -68,9 +68,8 @@ def test_same_actions_same_poses_and_rewards_in_both_worlds():
     before = np.zeros((4, 3))
     for _ in range(140):
         random = rng.choice(4, 4, p=[0.15, 0.15, 0.65, 0.05])
-        actions = np.where(
-            rng.random(4) < 0.3, ours.oracle_actions(), random
-        )  # so that it is near the box now and then
+        # The oracle brings the robot near the box now and then.
+        actions = np.where(rng.random(4) < 0.3, ours.oracle_actions(), random)
         rewards, their_rewards = ours.step(actions)[1], theirs.step(actions)[1]
         pose, their_pose = ours.task._room.pose, theirs.task._room.pose
         np.testing.assert_allclose(pose, their_pose, atol=1e-9)

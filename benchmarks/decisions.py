@@ -139,7 +139,7 @@ def memory_times(shape: tuple[int, int, int], dim: int, turns: int, device: torc
 
     def update(memory: Memory) -> None:
         memory.zero_grad()
-        memory.decide(x, at).square().sum().backward()
+        memory.features_at(x, at).square().sum().backward()
 
     made = {name: make_memory(memory, FEATURES, dim=dim, **settings) for name, (memory, settings) in every.items()}
     made["lstm"] = make_memory("lstm", FEATURES, hidden_dim=dim)
@@ -159,7 +159,7 @@ def update_times(
     def update(memory: Memory, at_once: dict[str, int]) -> None:
         scene_memory.ELEMENTS_AT_ONCE = at_once
         memory.zero_grad()
-        memory.decide(x, at).square().sum().backward()
+        memory.features_at(x, at).square().sum().backward()
 
     runs = {packing: lambda at_once=at_once: update(memory, at_once) for packing, at_once in PACKINGS.items()}
     return table(in_turn(runs, turns, device), "packed")

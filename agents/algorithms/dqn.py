@@ -34,7 +34,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
     iteration begins with a new trial of each environment; those whose episode ends first wait for the others (their
     steps are counted in `num_timesteps` but not stored).
 
-    An update samples whole episodes, and a few steps of each that get a loss (`Memory.decide`). With a frozen features
+    An update samples whole episodes, and a few steps of each that get a loss (`Memory.features_at`). With a frozen features
     extractor (`freeze_features`) the buffer stores embeddings and no observation. With `single_steps` in the policy,
     the Q values of a step depend on that step only.
 
@@ -67,10 +67,10 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self._polyak_update(1.0)
         named = self.policy.named_parameters()
         self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
-        # `Memory.decide` computes all steps of an episode. One call for the sampled steps and their bootstrap steps
-        # then costs as much as one for either. A memory with a `decide` of its own computes each step separately: for
-        # it the bootstrap steps, which need no gradient, get a call of their own.
-        self._joins_steps = type(self.policy.memory).decide is Memory.decide and not self.policy.single_steps
+        # `Memory.features_at` computes all steps of an episode. One call for the sampled steps and their bootstrap
+        # steps then costs as much as one for either. A memory that overrides it computes each step separately: for it
+        # the bootstrap steps, which need no gradient, get a call of their own.
+        self._joins_steps = type(self.policy.memory).features_at is Memory.features_at and not self.policy.single_steps
 
     def load_features(self, path: str | PathLike[str]) -> None:
         """Load the encoder of another learner; see `checkpoint.load_features`."""
@@ -232,7 +232,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         x = policy.memory_inputs(
             self._features(policy, stored), stored.previous_action, is_start, is_start, stored.extra_inputs
         )
-        return policy.memory.decide(x, steps)
+        return policy.memory.features_at(x, steps)
 
     def _single_step_latent(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
         """Memory features of steps that are each a sequence of their own, float (B, P, D)."""

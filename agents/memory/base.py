@@ -13,16 +13,16 @@ State = dict[str, Tensor]
 """State of a memory between calls: tensors with the batch first, so that rows can be sliced, moved and saved."""
 
 ExtraInputs = dict[str, Tensor]
-"""Inputs that a memory requires beside the embedding: fields of `StepInputs` by name, those in `EXTRA_INPUTS`."""
+"""Inputs that some memories need beside the embedding: name (a key of `EXTRA_INPUTS`) -> tensor."""
 EXTRA_INPUTS: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {
     "pose": (torch.float32, (3,)),
     "place": (torch.int64, ()),
     "move": (torch.int64, ()),
 }
-"""Type and shape of each extra input of one step."""
+"""dtype and shape of each extra input, for one step of one sequence."""
 
 ResetOn = Literal["trial", "episode"]
-"""Start that empties a memory."""
+"""Event that empties a memory: the start of a trial, or of every episode."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class StepInputs:
     Attributes:
         embedding: float, (B, T, D_in); the encoded observations.
         episode_start: bool, (B, T); True at the first step of an episode.
-        trial_start: bool, (B, T); True at the first step of a trial, which empties the memory. Implies `episode_start`.
+        trial_start: bool, (B, T); True at the first step of a trial. Implies `episode_start`.
         pose: float, (B, T, 3); x m, y m, heading rad; None unless the memory requires it.
-        place: int64, (B, T); index of the place; None unless the memory requires it.
-        move: int64, (B, T); action that led to the step, where the body is moved by the environment; None unless the
-            memory requires it.
+        place: int64, (B, T); number of the room or cell of the agent; None unless the memory requires it.
+        move: int64, (B, T); number of the movement that led to this step, in tasks where the environment moves the
+            agent; None unless the memory requires it.
     """
 
     embedding: Tensor
@@ -49,11 +49,11 @@ class StepInputs:
     def steps(self, begin: int, end: int) -> StepInputs:
         """Steps `begin` to `end` (exclusive) of every sequence."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        cut = {name: None if value is None else value[:, begin:end] for name, value in values.items()}
-        return StepInputs(**cut)
+        sliced = {name: None if value is None else value[:, begin:end] for name, value in values.items()}
+        return StepInputs(**sliced)
 
     def resets(self, reset_on: ResetOn) -> Tensor:
-        """Steps before which a memory is emptied, bool (B, T)."""
+        """Mask of the steps before which the memory is emptied, bool (B, T)."""
         return self.trial_start if reset_on == "trial" else self.trial_start | self.episode_start
 
 
@@ -65,7 +65,7 @@ class Memory(nn.Module, abc.ABC):
     Attributes:
         input_dim: Width of the embedding.
         output_dim: Width D of the features.
-        bounded: Whether the state keeps its size however many steps it has seen, so that it can be carried on for ever.
+        bounded: Whether the size of the state does not grow with the number of steps, so that a trial may be endless.
         uses_pose: Whether `StepInputs.pose` must be given.
         uses_place: Whether `StepInputs.place` must be given.
         uses_move: Whether `StepInputs.move` must be given.
@@ -90,16 +90,16 @@ class Memory(nn.Module, abc.ABC):
 
         Args:
             batch_size: Sequences in the batch, B.
-            max_steps: Most steps of a trial, for memories that reserve room; None grows as needed.
+            max_steps: Steps of the longest trial, for memories that allocate in advance; None grows as needed.
         """
 
     @abc.abstractmethod
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence.
+        """Advance every sequence by one step, to act.
 
         Args:
-            x: T = 1.
-            state: From `initial_state` or the last call; may be changed in place.
+            x: Inputs of one step, T = 1.
+            state: From `initial_state` or the last call. May be changed in place, so do not use it again.
 
         Returns:
             float (B, D) features, and the state for the next call.
@@ -109,43 +109,43 @@ class Memory(nn.Module, abc.ABC):
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """Learn: T steps at once, with gradients through all of them.
+        """Process T steps at once, to learn; gradients flow through all of them.
 
         Args:
-            x: T steps; starts may be anywhere.
-            state: From before the first step; None is the empty memory.
-            last: Number of last steps whose features are returned, 1 to T; None for all.
+            x: T steps; episodes and trials may start at any of them.
+            state: State before the first of these steps; None for an empty memory.
+            last: Return the features of only the last `last` steps, 1 to T; None for all.
 
         Returns:
-            float (B, `last` or T, D) features, and the state after the last step (None where a memory
-            keeps none when it started from None).
+            float (B, `last` or T, D) features, and the state after the last step. Some memories return None for the
+            state if `state` was None.
         """
 
-    def decide(self, x: StepInputs, at: Tensor) -> Tensor:
-        """Compute features of a few steps of whole trials, with gradients, for off-policy learning.
+    def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
+        """Compute the features of some steps of whole trials, with gradients, for off-policy learning.
 
         Args:
             x: T steps, from the first one of a trial on.
-            at: int64, (B, S); index of each wanted step, 0 ... T - 1.
+            at: int64, (B, S); indices of the wanted steps, 0 ... T - 1.
 
         Returns:
-            float, (B, S, D); as `forward` gives at these steps. A memory that can compute fewer steps than all
-            overrides it.
+            float, (B, S, D); equal to those of `forward` at these steps.
         """
+        # A memory that need not compute all T steps for this overrides the method.
         features, _ = self(x)
         return features.gather(1, at[..., None].expand(-1, -1, features.shape[-1]))
 
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
-        """Run `forward` without gradient, for the state after a past that is given at once.
+        """Run `forward` without gradient, to get the state after T past steps.
 
         Args:
             x: T steps.
-            state: From before the first step; may be changed in place.
+            state: State before the first of them; may be changed in place.
             last: As in `forward`.
 
         Returns:
-            As `forward`, with a state in any case.
+            As `forward`; the state is never None.
         """
         features, after = self(x, state, last)
         assert after is not None
@@ -153,7 +153,7 @@ class Memory(nn.Module, abc.ABC):
 
 
 def last_steps(steps: int, last: int | None) -> int:
-    """Return the number of last steps whose features are wanted.
+    """Check `last`, and replace None by the number of steps.
 
     Args:
         steps: Steps in the input, T.
@@ -170,7 +170,7 @@ def last_steps(steps: int, last: int | None) -> int:
 
 
 def step_ranges(steps: int, length: int | None) -> list[tuple[int, int]]:
-    """Begin and end of each run of `length` steps; all steps in one run if that is None."""
+    """Cut steps into segments of `length` (None: a single one); return (begin, end) of each, end exclusive."""
     length = length or steps
     return [(begin, min(begin + length, steps)) for begin in range(0, steps, length)]
 
@@ -178,11 +178,21 @@ def step_ranges(steps: int, length: int | None) -> list[tuple[int, int]]:
 def check_inputs(
     x: StepInputs, input_dim: int, uses_pose: bool = False, uses_place: bool = False, uses_move: bool = False
 ) -> tuple[int, int]:
-    """Return (B, T) of an input whose shapes fit together.
+    """Check the shapes and dtypes of step inputs.
+
+    Args:
+        x: The inputs.
+        input_dim: Expected width of the embedding.
+        uses_pose: Whether the pose is required.
+        uses_place: Whether the place is required.
+        uses_move: Whether the move is required.
+
+    Returns:
+        (B, T).
 
     Raises:
-        ValueError: The embedding is not (B, T, input_dim), a flag is not bool (B, T), or required poses, places or
-            moves are not (B, T, 3) or int64 (B, T).
+        ValueError: The embedding is not (B, T, input_dim), a start flag is not bool (B, T), or a required pose is not
+            (B, T, 3), or a required place or move is not int64 (B, T).
     """
     shape = tuple(x.embedding.shape)
     if len(shape) != 3 or shape[2] != input_dim or shape[1] < 1:
@@ -195,8 +205,8 @@ def check_inputs(
     if uses_pose and pose != (*shape[:2], 3):
         raise ValueError(f"pose must be {(*shape[:2], 3)}, got {pose}")
     for name, required in (("place", uses_place), ("move", uses_move)):
-        number = getattr(x, name)
-        if required and (number is None or tuple(number.shape) != shape[:2] or number.dtype != torch.int64):
-            got = "None" if number is None else f"{number.dtype} {tuple(number.shape)}"
+        value = getattr(x, name)
+        if required and (value is None or tuple(value.shape) != shape[:2] or value.dtype != torch.int64):
+            got = "None" if value is None else f"{value.dtype} {tuple(value.shape)}"
             raise ValueError(f"{name} must be int64 {shape[:2]}, got {got}")
     return shape[0], shape[1]

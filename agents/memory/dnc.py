@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
 from memenvs.checks import check_fields, check_int, choices_for
 
-TaskOn = Literal["first", "every"]
+TaskInput = Literal["first", "every"]
 SMALL = 1e-6
 """Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
@@ -105,7 +105,7 @@ class DNCMemory(Memory):
         self.interface = nn.Linear(config.hidden_dim, sum(config.interface_parts.values()))
 
     @torch.no_grad()
-    def sharpen(self) -> None:
+    def calibrate(self) -> None:
         """Start with writes to free cells and with reads of what is most like the input.
 
         With PyTorch's initial weights, writes go half to all cells and reads are the mean of all of them. Nothing can
@@ -136,9 +136,9 @@ class DNCMemory(Memory):
             "cell": (config.hidden_dim,),
             "memory": (cells, config.cell_dim),
             "usage": (cells,),
-            "written": (cells,),
-            "read": (heads, cells),
-            "reads": (heads * config.cell_dim,),
+            "write_weights": (cells,),
+            "read_weights": (heads, cells),
+            "read_vectors": (heads * config.cell_dim,),
         }
         if config.links:
             shapes |= {"precedence": (cells,), "link": (cells, cells)}
@@ -178,25 +178,25 @@ class DNCMemory(Memory):
                 keep = ~resets[:, t]
                 state = {name: value * keep.view(-1, *[1] * (value.dim() - 1)) for name, value in state.items()}
             state = self._advance(embedding[:, t], state)
-            features.append(torch.cat([state["hidden"], state["reads"]], -1))
+            features.append(torch.cat([state["hidden"], state["read_vectors"]], -1))
         return torch.stack(features, 1), state
 
     def _advance(self, x: Tensor, state: State) -> State:
         """Return the state after one step; x is float, (B, D_in)."""
-        config, memory, read = self.config, state["memory"], state["read"]
-        hidden, cell = self.controller(torch.cat([x, state["reads"]], -1), (state["hidden"], state["cell"]))
+        config, memory, read = self.config, state["memory"], state["read_weights"]
+        hidden, cell = self.controller(torch.cat([x, state["read_vectors"]], -1), (state["hidden"], state["cell"]))
         part = self._split(self.interface(hidden))
 
         # usage: up by the write before, down where a free gate releases cells that were read
         retention = (part["free_gates"].sigmoid()[..., None] * read).neg().add(1.0).prod(1)  # (B, N)
-        usage = (state["usage"] + state["written"] - state["usage"] * state["written"]) * retention
+        usage = (state["usage"] + state["write_weights"] - state["usage"] * state["write_weights"]) * retention
 
         # write
         by_content = content_addressing(memory, part["write_key"][:, None], oneplus(part["write_strength"]))[:, 0]
         to_free = part["allocation_gate"].sigmoid()
         written = part["write_gate"].sigmoid() * (to_free * allocation(usage) + (1.0 - to_free) * by_content)  # (B, N)
         memory = MemoryWrite.apply(memory, written, part["erase"].sigmoid(), part["write_vector"])
-        after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "written": written}
+        after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "write_weights": written}
 
         # read
         keys = part["read_keys"].unflatten(-1, (config.read_heads, config.cell_dim))  # (B, R, W)
@@ -208,7 +208,7 @@ class DNCMemory(Memory):
             modes = part["read_modes"].unflatten(-1, (config.read_heads, 3)).softmax(-1)
             backward, content, forward = modes[..., None].unbind(2)  # (B, R, 1) each
             new_read = backward * (read @ link) + content * new_read + forward * (read @ link.transpose(1, 2))
-        return after | {"read": new_read, "reads": (new_read @ memory).flatten(1)}
+        return after | {"read_weights": new_read, "read_vectors": (new_read @ memory).flatten(1)}
 
     def _split(self, interface: Tensor) -> dict[str, Tensor]:
         """Split an interface vector (..., I) into its parts, by name."""
@@ -357,10 +357,10 @@ class DNCReader(nn.Module):
         SAT, D.6, DNC-first and DNC-every.
     """
 
-    def __init__(self, dim: int, task_dim: int, task: TaskOn, config: DNCConfig) -> None:
+    def __init__(self, dim: int, task_dim: int, task: TaskInput, config: DNCConfig) -> None:
         super().__init__()
-        if task not in get_args(TaskOn):
-            raise ValueError(f"unknown task {task!r}; {choices_for(task, get_args(TaskOn))}")
+        if task not in get_args(TaskInput):
+            raise ValueError(f"unknown task {task!r}; {choices_for(task, get_args(TaskInput))}")
         self.project = nn.Linear(task_dim, dim) if task == "first" else None
         self.memory = DNCMemory(dim + task_dim if task == "every" else dim, config)
         self.output_dim = self.memory.output_dim

@@ -183,7 +183,7 @@ class MemoryReader(nn.Module):
         self.layers = nn.ModuleList(MemoryLayer(dim, heads, mlp_dim) for _ in range(layers))
 
     @torch.no_grad()
-    def sharpen(self, factor: float, alike: bool = False) -> None:
+    def sharpen(self, factor: float, keys_like_queries: bool = False) -> None:
         """Scale relevances in all layers, so that some tokens matter more from the start.
 
         With PyTorch's initial weights relevances hardly differ. All tokens are then read alike, and attention is
@@ -191,13 +191,13 @@ class MemoryReader(nn.Module):
 
         Args:
             factor: Factor on relevances; > 0.
-            alike: Whether keys start with the weights of queries, so that the token most like the query is the most
+            keys_like_queries: Whether keys start with the weights of queries, so that the token most like the query is the most
                 relevant; otherwise two unrelated random maps decide. For memories in which the answer is stored beside
                 what resembles the query, for instance in its chunk.
         """
         for layer in self.layers:
             key = layer.get_parameter("relevance_key.weight")
-            if alike:
+            if keys_like_queries:
                 key.copy_(layer.get_parameter("relevance_query.weight"))
             key.mul_(factor)
 

@@ -224,8 +224,8 @@ class SceneMemory(Memory):
         features = self._decisions(whole, self._oldest(resets, live), at, past["pose"].shape[1])
         return features, append(state, new, resets, self.config.capacity)
 
-    def decide(self, x: StepInputs, at: Tensor) -> Tensor:
-        """Compute features of a few steps of whole trials, and only these; see `Memory.decide`."""
+    def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
+        """Compute the features of some steps of whole trials, and only these; see `Memory.features_at`."""
         batch, _ = check_inputs(x, self.input_dim, self.uses_pose)
         no_past = torch.zeros(batch, dtype=torch.int64, device=at.device)
         return self._decisions(self._record(x), self._oldest(x.resets(self.config.reset_on), no_past), at, 0)

@@ -154,8 +154,8 @@ class TokenMemory(Memory):
         at = torch.arange(steps - kept, steps, device=line.trial.device).expand(batch, -1)
         return self._decisions(line, at), None if state is None else self._after(line, state)
 
-    def decide(self, x: StepInputs, at: Tensor) -> Tensor:
-        """Compute features of a few steps of whole trials, and only these; see `Memory.decide`."""
+    def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
+        """Compute the features of some steps of whole trials, and only these; see `Memory.features_at`."""
         self._check(x)
         return self._decisions(self._timeline(x, None), at)
 

@@ -32,7 +32,7 @@ class BalletModelConfig:
         place_code: Code of a place; see `PlaceCode`. For memories that know places.
         columns: Columns of the grid of places; see `PlaceCode`. For memories that know places.
         initialisation: "calibrated" scales frames as in `FrameEncoder`, starts with attention that is not uniform
-            (`MemoryReader.sharpen`), and lets DNCs write to free cells and read similar ones (`DNCMemory.sharpen`).
+            (`MemoryReader.sharpen`), and lets DNCs write to free cells and read similar ones (`DNCMemory.calibrate`).
             "release" keeps PyTorch's own weights.
         keys_like_queries: Whether calibrated attention first attends to what resembles the query. It helps where the
             dance is stored beside it: in Short Stay, or in its chunk. Not for DNCs.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from memenvs.agents.encoders.frame_encoder import FrameEncoder
 from memenvs.agents.memory.chunking import Chunks, chunks_by_place, chunks_by_time
-from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskOn
+from memenvs.agents.memory.dnc import DNCConfig, DNCReader, TaskInput
 from memenvs.agents.memory.place_codes import PlaceCode, sinusoid, time_indices
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.memory.sat import ChunkedMemory, PlaceChunkedMemory
@@ -102,14 +102,14 @@ class BalletModel(nn.Module):
     def _make_reader(self) -> MemoryReader | DNCReader:
         config = self.config
         if config.is_dnc:
-            on: TaskOn = "first" if config.memory == "dnc-first" else "every"
+            on: TaskInput = "first" if config.memory == "dnc-first" else "every"
             dnc = DNCReader(config.dim, len(STRATEGY_TASKS), on, DNCConfig(**config.dnc))
             if config.initialisation == "calibrated":
-                dnc.memory.sharpen()
+                dnc.memory.calibrate()
             return dnc
         reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
         if config.initialisation == "calibrated":
-            reader.sharpen(SHARPNESS, alike=config.keys_like_queries)
+            reader.sharpen(SHARPNESS, keys_like_queries=config.keys_like_queries)
         return reader
 
     def forward(self, episodes: Episodes, strategies: np.ndarray | None = None) -> Tensor:

@@ -131,7 +131,12 @@ def test_dnc_by_its_equations(links: bool, checkpoint: int | None) -> None:
                 plain = Computer(memory)
             expected = plain.step(x.embedding[row, t].numpy())
             np.testing.assert_allclose(features[row, t].detach(), expected, atol=1e-9)
-        for name, value in {"memory": plain.M, "usage": plain.u, "written": plain.w_w, "read": plain.w_r}.items():
+        for name, value in {
+            "memory": plain.M,
+            "usage": plain.u,
+            "write_weights": plain.w_w,
+            "read_weights": plain.w_r,
+        }.items():
             np.testing.assert_allclose(state[name][row].detach(), value, atol=1e-9)
         if links:
             np.testing.assert_allclose(state["link"][row].detach(), plain.L, atol=1e-9)
@@ -252,20 +257,20 @@ def test_the_task_is_a_first_step_or_part_of_every_step() -> None:
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_a_sharpened_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: bool) -> None:
-    for is_sharp, least, most in [(False, 0.0, 0.3), (True, 0.8, 1.0)]:
+def test_a_calibrated_dnc_writes_to_one_cell_and_reads_it_from_the_start(links: bool) -> None:
+    for is_calibrated, least, most in [(False, 0.0, 0.3), (True, 0.8, 1.0)]:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             memory = DNCMemory(64, DNCConfig(hidden_dim=64, cells=12, cell_dim=32, read_heads=2, links=links))
-            if is_sharp:
-                memory.sharpen()
+            if is_calibrated:
+                memory.calibrate()
             start = torch.zeros(48, 10, dtype=torch.bool)
             with torch.no_grad():
                 _, state = memory(StepInputs(torch.randn(48, 10, 64), start, start))
-        share, cell = state["written"].max(1)
+        share, cell = state["write_weights"].max(1)
         assert least <= share.mean() <= most
-        found = state["read"].argmax(2) == cell[:, None]
-        assert (found.float().mean() > 0.9) == is_sharp
+        found = state["read_weights"].argmax(2) == cell[:, None]
+        assert (found.float().mean() > 0.9) == is_calibrated
 
 
 def test_wrong_settings_are_named() -> None:

@@ -250,7 +250,7 @@ def test_decisions_equal_the_sequence(name: str) -> None:
     x.embedding.requires_grad_()
     at = torch.tensor([[22, 0, 7, 7], [8, 9, 22, 1], [14, 13, 5, 2]])
     whole, _ = memory(x, None)
-    got = memory.decide(x, at)
+    got = memory.features_at(x, at)
     expected = torch.stack([whole[row, at[row]] for row in range(B)])
     assert_close(got, expected, 1e-9)
     weight = torch.linspace(-1.0, 1.0, got.numel(), dtype=got.dtype).view_as(got)

@@ -236,16 +236,16 @@ def test_attention_can_be_read_out() -> None:
     torch.testing.assert_close(layer.read_all(x, tokens)[0].unflatten(0, (B, 2)), expected)
 
 
-@pytest.mark.parametrize("alike", [False, True])
-def test_sharpened_relevances_by_their_equation(alike: bool) -> None:
+@pytest.mark.parametrize("keys_like_queries", [False, True])
+def test_sharpened_relevances_by_their_equation(keys_like_queries: bool) -> None:
     """<A q + a, f B m> / sqrt(D), with B = A if keys start with the weights of queries."""
     torch.manual_seed(0)
     made = MemoryReader(D, 2, HEADS, mlp_dim=6).double()
     before = {name: value.clone() for name, value in made.state_dict().items()}
-    made.sharpen(3.0, alike)
+    made.sharpen(3.0, keys_like_queries)
     query, token = torch.randn(D, dtype=torch.float64), torch.randn(D, dtype=torch.float64)
     for k, layer in enumerate(made.layers):
-        key = before[f"layers.{k}.relevance_{'query' if alike else 'key'}.weight"]
+        key = before[f"layers.{k}.relevance_{'query' if keys_like_queries else 'key'}.weight"]
         expected = layer.relevance_query(query) @ (3.0 * key @ token) / math.sqrt(D)
         torch.testing.assert_close(layer.folded_query(query) @ token, expected)
     changed = [name for name, value in made.state_dict().items() if not torch.equal(value, before[name])]

@@ -138,7 +138,7 @@ def check_decisions(memory: Memory, x: StepInputs, atol: float) -> None:
     torch.testing.assert_close(memory(x)[0], expected, atol=atol, rtol=0)
     at = torch.tensor([[3, 16, 9], [11, 0, 10]])
     chosen = torch.stack([expected[row, at[row]] for row in range(B)])
-    torch.testing.assert_close(memory.decide(x, at), chosen, atol=atol, rtol=0)
+    torch.testing.assert_close(memory.features_at(x, at), chosen, atol=atol, rtol=0)
 
 
 def test_centres_may_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_gradients_equal_those_of_a_plain_loop() -> None:
         parameters = dict(memory.named_parameters())
         grads = [
             torch.autograd.grad((y * weight).sum(), list(parameters.values()), allow_unused=True)
-            for y in (torch.stack(plain), memory.decide(x, at))
+            for y in (torch.stack(plain), memory.features_at(x, at))
         ]
         for key, one, other in zip(parameters, *grads, strict=True):
             torch.testing.assert_close(one, other, atol=1e-9, rtol=0, msg=f"{name} {key}")
@@ -316,7 +316,7 @@ def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
         for together, kept in ((1, 1 << 18), (12, 1 << 18), (1 << 18, 1 << 18), (12, 0)):
             monkeypatch.setattr(scene_memory, "ELEMENTS_AT_ONCE", {"cpu": together})
             monkeypatch.setattr(scene_memory, "KEPT_ELEMENTS", {"cpu": kept})
-            features = memory.decide(x, at)
+            features = memory.features_at(x, at)
             results.append([features, *torch.autograd.grad(features.square().sum(), list(memory.parameters()))])
         for other in results[1:]:
             for one, two in zip(results[0], other, strict=True):

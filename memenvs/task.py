@@ -22,8 +22,8 @@ ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 #: Reset options of every id; a task may add more (`BatchTask.option_names`).
 TRIAL_OPTIONS = (*ONE_RESET_OPTIONS, "layout")
 
-#: Keys of `info` that describe an episode and do not measure it, beside those that end in "_id" and those of reset
-#: options.
+#: Keys of `info` that are numbers but no metrics. `metric_values` also leaves out reset options and keys that end in
+#: "_id".
 NON_METRIC_KEYS = frozenset(
     {
         "seed",
@@ -46,15 +46,15 @@ NON_METRIC_KEYS = frozenset(
 class BatchTask(ABC):
     """The rules of a task, for N environments at once.
 
-    A task knows nothing of seeds, clocks, autoreset or Gymnasium's two interfaces. Its state is arrays over N. It draws
-    random numbers only from the generators that it is given.
+    A task has no seeds, step limit, autoreset or Gymnasium interface (`Env` and `VectorEnv`); `memenvs.core` adds them.
+    Its state is arrays over N. It draws random numbers only from the generators that it is given.
 
     Attributes:
         num_envs: N.
         observation_space: Space of one environment's observation; always a `Dict`.
         action_space: Space of one environment's action.
-        max_episode_steps: Steps after which the clock truncates an episode.
-        num_layouts: Number of layouts; a trial happens in layout 0 ... num_layouts - 1.
+        max_episode_steps: Steps after which `memenvs.core` truncates an episode.
+        num_layouts: Number of layouts; a trial has one of the layouts 0 ... num_layouts - 1.
         option_names: Reset options beside `TRIAL_OPTIONS`. `info` has each under the same name, as given or as drawn,
             in a form that `reset` accepts.
         action_names: Name of each action, in order; they decide the keys of `memenvs play`.
@@ -83,7 +83,7 @@ class BatchTask(ABC):
 
         Args:
             i: Index of the environment.
-            layout: Number of the layout. It decides everything that any trial in this layout has in common.
+            layout: Number of the layout. It alone fixes what all trials in this layout share.
             rng: Source of what differs between two trials in the same layout, such as a goal fixed for the trial.
         """
 
@@ -123,7 +123,7 @@ class BatchTask(ABC):
 
     @abstractmethod
     def info(self) -> dict[str, np.ndarray]:
-        """Return the truth about every environment.
+        """Return the ground truth (privileged information) about every environment.
 
         Returns:
             Key -> array, (N, ...); always the same keys, with `success` (bool) among them if episodes can succeed or
@@ -132,7 +132,7 @@ class BatchTask(ABC):
 
     @abstractmethod
     def oracle_actions(self) -> np.ndarray:
-        """Return the actions of a policy that knows the truth; int64, (N,)."""
+        """Return the actions of a policy that knows the ground truth; int64, (N,)."""
 
     @abstractmethod
     def render(self, i: int) -> np.ndarray:
@@ -166,7 +166,7 @@ class BatchTask(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not define map_pixels, the position of poses on its map")
 
     def possible_actions(self) -> np.ndarray | None:
-        """Mask of the actions that are possible now, bool or int8 (N, A); None if all always are."""
+        """Action mask, bool or int8, (N, A); None if every action is always possible."""
         return None
 
     @property
@@ -179,11 +179,14 @@ class BatchTask(ABC):
 
 
 def metric_values(info: Mapping[str, Any], option_names: Iterable[str] = ()) -> dict[str, float]:
-    """Select the numbers of a final info that measure the episode.
+    """Select the metrics of an episode from its final info.
 
     Args:
         info: Info of one environment at the end of an episode.
         option_names: Reset options of the task, which are no metrics.
+
+    Returns:
+        Name -> value of every number in `info`, except those described at `NON_METRIC_KEYS`.
     """
     excluded = NON_METRIC_KEYS.union(option_names)
     return {
@@ -206,7 +209,7 @@ def load_task(task: str | type[BatchTask]) -> type[BatchTask]:
 def setting_names(task: str | type[BatchTask]) -> list[str]:
     """List the names of a task's settings; none if it has no config."""
     config = load_task(task).config_type
-    return [] if config is None else [each.name for each in fields(config)]
+    return [] if config is None else [field.name for field in fields(config)]
 
 
 def make_task(
@@ -218,18 +221,18 @@ def make_task(
         task: Task class, or "module:Class".
         num_envs: N.
         settings: Fields of its config.
-        known: Names of settings that the caller handles itself; for the error message.
+        known: Further names that the error message lists: settings that the caller handles itself.
 
     Raises:
         TypeError: A setting is unknown; the message lists all.
         ValueError: A setting is out of range.
     """
-    found = load_task(task)
-    if found.config_type is not None:
-        names = setting_names(found)
+    task_class = load_task(task)
+    if task_class.config_type is not None:
+        names = setting_names(task_class)
         for name in settings:
             if name not in names:
                 raise TypeError(
-                    f"unknown setting {name!r} of {found.__name__}; {choices_for(name, sorted({*names, *known}))}"
+                    f"unknown setting {name!r} of {task_class.__name__}; {choices_for(name, sorted({*names, *known}))}"
                 )
-    return found(num_envs, **settings)
+    return task_class(num_envs, **settings)

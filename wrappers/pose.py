@@ -24,8 +24,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
     Frames:
         `world`: the frame of `info["pose"]`.
         `start`: relative to the pose at the start (see `origin`), x ahead and y to the left; (0, 0, 0) there.
-        `camera`: the motion of the last step: the pose relative to the pose before the last action, x ahead and y
-            to the left; (0, 0, 0) at a start. Chaining these motions gives the `start` frame.
+        `camera`: egomotion. The pose relative to the pose before the last action, x ahead and y to the left;
+            (0, 0, 0) at a start. Chaining these motions gives the pose in the `start` frame.
 
     Noise is added to the true pose in the chosen frame at every step, the first one included. Its generator depends on
     the seed and the episode alone: on `seed`, `trial_id` and `episode_index` of `info` where it has them, else on the
@@ -41,8 +41,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         origin: The start that the frame "start" refers to: that of the "episode" or that of the "trial". Poses of all
             episodes of a trial can be compared with "trial", which needs `info["trial_start"]`.
         noise: "none", "gaussian" or "dead_reckoning".
-        position_sd: Standard deviation of the noise of x and of y, m; >= 0.
-        heading_sd: Standard deviation of the noise of the heading, rad; >= 0.
+        position_sd: Standard deviation of the noise of x and of y, m; >= 0, and 0 unless `noise` is "gaussian".
+        heading_sd: Standard deviation of the noise of the heading, rad; >= 0, and 0 unless `noise` is "gaussian".
         collision_known: True if dead reckoning stays in place after a collision.
 
     Raises:
@@ -85,13 +85,14 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         self._frame = frame
         self._origin = origin
         sds = {"position_sd": position_sd, "heading_sd": heading_sd}
+        # Dead reckoning replaces the true pose before it is converted to the frame; noise is added after that.
         self._reckoning = DeadReckoning(collision_known=collision_known, **sds) if noise == DEAD_RECKONING else None
         self._noise: PoseNoise = NoNoise() if noise == DEAD_RECKONING else NOISES[noise](**sds)
         self._truth = truth_of(env)
         self._seed: int | None = None
         self._episode = 0
         self._start = np.zeros(3)
-        self._before = np.zeros(3)
+        self._previous_pose = np.zeros(3)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -105,12 +106,12 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
             self._episode += 1
         if self._origin == "trial" and "trial_start" not in info:
             raise ValueError("origin 'trial' needs an environment with trials; the info has no 'trial_start'")
-        number = [info.get("seed", self._seed), info.get("trial_id", 0), info.get("episode_index", self._episode)]
+        entropy = [info.get("seed", self._seed), info.get("trial_id", 0), info.get("episode_index", self._episode)]
         # the last number separates this generator from the environment's own
-        self._noise.begin(np.random.default_rng([*number, 0x9053]))
+        self._noise.begin(np.random.default_rng([*entropy, 0x9053]))
         pose = self._pose(info, is_start=True)
-        self._before = pose
-        if self._origin == "episode" or info["trial_start"]:
+        self._previous_pose = pose
+        if self._origin == "episode" or info["trial_start"]:  # else the start of the trial stays the origin
             self._start = pose
         return self._with_key(observation, self._measure(pose)), info
 
@@ -120,13 +121,13 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         is_start = info.get("episode_start", False)  # a `TrialWrapper` inside has begun the next episode
         pose = self._pose(info, is_start=is_start)
         if is_start:
-            self._before = pose
+            self._previous_pose = pose
             self._start = pose if self._origin == "episode" else self._start
-        measured = self._measure(pose)
-        return self._with_key(observation, measured), reward, terminated, truncated, info
+        measurement = self._measure(pose)
+        return self._with_key(observation, measurement), reward, terminated, truncated, info
 
     def _pose(self, info: dict[str, Any], *, is_start: bool) -> np.ndarray:
-        """The pose in the world frame, float64, (3,): the true one, or that of dead reckoning."""
+        """Return the pose in the world frame, float64, (3,): the true one, or the estimate of dead reckoning."""
         if self._reckoning is None:
             return self._truth.pose(info)
         if is_start:
@@ -134,8 +135,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         return self._reckoning.move(info)
 
     def _measure(self, pose: np.ndarray) -> np.ndarray:
-        """The pose in the chosen frame, with noise; float32, (3,)."""
-        origin = {"world": None, "start": self._start, "camera": self._before}[self._frame]
-        self._before = pose
+        """Convert a pose to the chosen frame and add noise, float32, (3,); it becomes the previous pose."""
+        origin = {"world": None, "start": self._start, "camera": self._previous_pose}[self._frame]
+        self._previous_pose = pose
         noisy = self._noise.measure(pose if origin is None else relative_pose(pose, origin))
         return np.array([noisy[0], noisy[1], wrap_angle(noisy[2])], np.float32)

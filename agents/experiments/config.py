@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memenvs.agents.algorithms.ppo_config import PPOConfig
-from memenvs.agents.experiments.registry import Learner, find_learner, find_learner_by_name, learners
+from memenvs.agents.experiments.registry import LearnerSpec, find_learner, find_learner_by_name, learners
 from memenvs.checks import check_fields, choices_for
 
 
@@ -92,7 +92,7 @@ class RunConfig:
                 )
 
     @property
-    def kind(self) -> Learner:
+    def kind(self) -> LearnerSpec:
         """The registered kind of learner."""
         return find_learner(self.learner)
 

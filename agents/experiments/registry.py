@@ -1,7 +1,7 @@
-"""Registry of learners: name -> class of the settings and code of the runs.
+"""Registry of learners: name -> config class and `Experiment` class of a kind of learner.
 
-A row names its classes as "module:Class" and they are imported when a run needs them, so that no run loads the code of
-another paper.
+A `LearnerSpec` names its classes as "module:Class". They are imported when a run needs them, so that no run loads the
+code of another paper.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learner:
-    """One kind of learner.
+class LearnerSpec:
+    """Entry of the registry: one kind of learner.
 
     Attributes:
         name: Key of its settings in `config.json` and on the command line, such as "ppo".
-        config: "module:Class" of its settings, a frozen dataclass; the module that defines it imports no torch.
+        config: "module:Class" of its config, a frozen dataclass; the module that defines it imports no torch.
         experiment: "module:Class" of its `Experiment`.
         unit: What `RunConfig.total_steps` counts.
-        acts: Whether it acts in environments; False if it learns to predict from batches.
-        deterministic: Whether its agent is evaluated by its most likely actions instead of drawn ones.
+        acts: True if it acts in environments; False if it learns to predict from batches.
+        deterministic: True if its agent is evaluated by its most likely actions instead of sampled ones.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Learner:
 
     @property
     def config_type(self) -> type[Any]:
-        """Class of its settings."""
+        """Config class."""
         return _import_class(self.config)
 
     def make_experiment(self) -> Experiment:
-        """A new `Experiment` of this kind; imports torch."""
+        """Make an `Experiment` of this kind; imports torch."""
         return _import_class(self.experiment)()
 
 
@@ -56,7 +56,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def check(self, config: RunConfig, processes: Processes) -> None:
-        """Make what a run is made of, to know that its settings are allowed before it begins.
+        """Validate a run before it begins, by building its environments and learner once.
 
         Args:
             config: Settings of the run.
@@ -76,7 +76,7 @@ class Experiment(ABC):
             quiet: Show no progress bar.
 
         Returns:
-            The learner, whose `num_timesteps` counts the learner's `unit`.
+            The trained algorithm, whose `num_timesteps` counts the `unit` of its `LearnerSpec`.
         """
 
     @abstractmethod
@@ -85,9 +85,9 @@ class Experiment(ABC):
 
         Args:
             run: The folder.
-            name: Stem of the file; the report shows "evaluation".
+            name: Stem of the file; only one called "evaluation" is shown in the report.
             seed: Seed of the evaluation.
-            **options: Options of the kind of learner, such as `trials`, `eval_kwargs` and `quiet`.
+            **options: Options that depend on the kind of learner, such as `trials`, `eval_kwargs` and `quiet`.
 
         Returns:
             The content of the file.
@@ -99,18 +99,18 @@ class Experiment(ABC):
 
         Args:
             report: The page.
-            runs: Runs of learners that share this method; the first is of this kind.
+            runs: All runs of the report whose kinds of learners share this implementation, for figures in common.
         """
 
 
-_LEARNERS: dict[str, Learner] = {}
+_LEARNERS: dict[str, LearnerSpec] = {}
 
 
-def register_learner(learner: Learner) -> None:
-    """Add a kind of learner, so that runs can have its settings.
+def register_learner(learner: LearnerSpec) -> None:
+    """Add a kind of learner, so that a `RunConfig` can have its config.
 
     Args:
-        learner: The row.
+        learner: The entry. Registering an equal one again has no effect.
 
     Raises:
         ValueError: There is another learner of this name.
@@ -119,13 +119,13 @@ def register_learner(learner: Learner) -> None:
         raise ValueError(f"name of a learner must be new, got {learner.name!r}, which is {_LEARNERS[learner.name]}")
 
 
-def learners() -> tuple[Learner, ...]:
-    """All registered kinds, in the order of registration."""
+def learners() -> tuple[LearnerSpec, ...]:
+    """List all registered kinds, in the order of registration."""
     return tuple(_LEARNERS.values())
 
 
-def find_learner(settings: Any) -> Learner:
-    """The kind of learner that has these settings.
+def find_learner(settings: Any) -> LearnerSpec:
+    """Find the kind of learner by its settings.
 
     Args:
         settings: An instance of a learner's `config_type`.
@@ -140,8 +140,8 @@ def find_learner(settings: Any) -> Learner:
     raise TypeError(f"learner must be the settings of one of {list(_LEARNERS)}, got {settings!r}")
 
 
-def find_learner_by_name(name: str) -> Learner:
-    """The kind of learner with this name.
+def find_learner_by_name(name: str) -> LearnerSpec:
+    """Find the kind of learner with this name.
 
     Raises:
         ValueError: No such learner; the message lists the choices.
@@ -152,27 +152,27 @@ def find_learner_by_name(name: str) -> Learner:
 
 
 def _import_class(path: str) -> type[Any]:
-    """The class at "module:Class"."""
+    """Import the class at "module:Class"."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
 
 register_learner(
-    Learner(
+    LearnerSpec(
         name="ppo",
         config="memenvs.agents.algorithms.ppo_config:PPOConfig",
         experiment="memenvs.agents.experiments.ppo_experiment:PPOExperiment",
     )
 )
 register_learner(
-    Learner(
+    LearnerSpec(
         name="dqn",
         config="memenvs.agents.algorithms.dqn_config:DQNConfig",
         experiment="memenvs.agents.experiments.dqn_experiment:DQNExperiment",
     )
 )
 register_learner(
-    Learner(
+    LearnerSpec(
         name="imitation",
         config="memenvs.agents.mtvm.imitation_config:ImitationConfig",
         experiment="memenvs.agents.mtvm.experiment:ImitationExperiment",
@@ -181,7 +181,7 @@ register_learner(
     )
 )
 register_learner(
-    Learner(
+    LearnerSpec(
         name="supervised",
         config="memenvs.agents.algorithms.supervised_config:SupervisedConfig",
         experiment="memenvs.agents.sat.experiment:BalletExperiment",

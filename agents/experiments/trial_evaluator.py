@@ -17,12 +17,12 @@ from memenvs.task import metric_values
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean of a metric by episode index.
+    """Mean of a metric over trials, for each episode index.
 
     Attributes:
         mean: float64, (E,).
-        stderr: float64, (E,); standard error over trials.
-        stderr_clustered: float64, (E,); standard error over the means of each layout.
+        stderr: float64, (E,); standard error of the mean over trials.
+        stderr_clustered: float64, (E,); the same, clustered by layout: the standard error over the means of layouts.
         count: int64, (E,); trials that reached the episode.
     """
 
@@ -41,8 +41,8 @@ class TrialResults:
             there. Episode 0 is the first after the demonstrations.
         layouts: int64, (trials,); the layout of each trial.
         pictures: "episode NUMBER" -> map of this episode in the first environment, uint8, (H, W, 3), of the first and
-            the last finished episode; empty without `pictures`.
-        demonstrated: As `metrics`, of the demonstrations, (trials, N); empty without.
+            the last finished episode of the last wave of trials; empty without `pictures`.
+        demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
     """
 
     metrics: dict[str, np.ndarray]
@@ -55,7 +55,11 @@ class TrialResults:
 
         Args:
             metric: A key of `metrics`.
-            complete: Use only episodes that every trial reached, so that short episodes do not select the trials.
+            complete: Use only episode indices that every trial reached. Otherwise late indices would average over the
+                trials with short episodes, which are mostly the good ones.
+
+        Returns:
+            The curve, with E cut after the last such index; E may be 0.
 
         Raises:
             ValueError: No such metric; the message lists all.
@@ -65,20 +69,21 @@ class TrialResults:
         values = self.metrics[metric]
         count = np.isfinite(values).sum(0)
         reached = count == len(values) if complete else count > 0
-        last = int(np.argmin(reached)) if not reached.all() else len(reached)
-        values, count = values[:, :last], count[:last]
-        means = np.array(
-            [[_mean(values[self.layouts == one, e]) for e in range(last)] for one in np.unique(self.layouts)]
-        )
+        num_episodes = int(np.argmin(reached)) if not reached.all() else len(reached)  # E: up to the first gap
+        values = values[:, :num_episodes]
+        episodes = range(num_episodes)
+        layout_means = np.array(
+            [[_mean(values[self.layouts == layout, e]) for e in episodes] for layout in np.unique(self.layouts)]
+        )  # (layouts, E)
         return Curve(
-            np.array([_mean(values[:, e]) for e in range(last)]),
-            np.array([_stderr(values[:, e]) for e in range(last)]),
-            np.array([_stderr(means[:, e]) for e in range(last)]) if last else np.zeros(0),
-            count,
+            mean=np.array([_mean(values[:, e]) for e in episodes]),
+            stderr=np.array([_stderr(values[:, e]) for e in episodes]),
+            stderr_clustered=np.array([_stderr(layout_means[:, e]) for e in episodes]) if episodes else np.zeros(0),
+            count=count[:num_episodes],
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: for every metric the complete curve, and its mean in each demonstration."""
+        """Convert to JSON data: each metric's complete curve and means of demonstrations."""
         curves = {name: self.curve(name) for name in sorted(self.metrics)}
         return {
             "trials": len(self.layouts),
@@ -108,12 +113,12 @@ class TrialEvaluator:
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
     Args:
-        env: N environments. A trial that ends before `n_steps` (`trial_episodes`) has fewer episodes; a wave of N
-            trials ends when all of its trials have.
+        env: N environments. They play the trials in waves: one trial each, until all N trials have ended. The
+            environments may end a trial before `n_steps`, for example after `trial_episodes`.
         n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1.
         n_trials: Trials to play, in waves of N; >= 1.
-        layouts: Layout of each trial, repeated from the start; None for those of the environment's own trials.
-        deterministic: Take the most likely action instead of a drawn one.
+        layouts: Layouts of the trials in order, cycled; None for those of the environment's own trials.
+        deterministic: Take the most likely action instead of a sampled one.
         pictures: Keep maps with the path of an early and a late episode of the first environment.
         demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0.
             Compare with as many episodes played by the policy itself.
@@ -209,17 +214,17 @@ class TrialEvaluator:
         task = env.unwrapped.env.task if isinstance(env.unwrapped, TrialVecEnv) else None
         option_names = () if task is None else task.option_names
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
-        running = np.ones(count, bool)  # environments whose first trial goes on
+        running = np.ones(count, bool)  # environments whose trial of this wave goes on
         steps_left = np.full(count, self.n_steps)  # steps in which the policy still acts
         paths: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
         player = DemonstratedPolicy(policy, env)
         player.demonstrated[:] = self.demonstrations > 0
         for step in play_trials(player, env, observation, deterministic=self.deterministic):
-            steps_left -= ~player.demonstrated
+            steps_left -= ~player.demonstrated  # 1 less where the policy itself has acted
             for i in np.flatnonzero(step.dones).tolist():
-                if running[i] and steps_left[i] >= 0:
+                if running[i] and steps_left[i] >= 0:  # an episode that ends with the last step still counts
                     records[i].append(_episode_metrics(step.infos[i], option_names))
-                    running[i] = not env.reset_infos[i]["trial_start"]
+                    running[i] = not env.reset_infos[i]["trial_start"]  # autoreset has begun the next trial
             if self.pictures and running[0] and steps_left[0] >= 0:
                 if step.dones[0]:
                     paths.append([])
@@ -230,15 +235,16 @@ class TrialEvaluator:
             if not (running & (steps_left > 0)).any():
                 break
             player.demonstrated = running & (np.array([len(trial) for trial in records]) < self.demonstrations)
+        # neither the paths of demonstrations nor that of an unfinished episode
         return records, layouts, self._draw(paths[self.demonstrations : len(records[0])])
 
     def _pose(self) -> np.ndarray:
-        """float, (3,); pose in the first environment."""
+        """Return the true pose in the first environment; float, (3,)."""
         assert isinstance(self.env, TrialVecEnv)
         return self.env.env.task.info()["pose"][0].copy()
 
     def _draw(self, paths: list[list[np.ndarray]]) -> dict[str, np.ndarray]:
-        """Maps of the first and the last finished episode."""
+        """Draw maps of the first and the last episode of `paths`."""
         if not paths:
             return {}
         assert isinstance(self.env, TrialVecEnv)

@@ -1,4 +1,7 @@
-"""The Spatially-Aware Transformer, and a baseline of it with action tokens."""
+"""The Spatially-Aware Transformer (SAT), and a baseline of it with action tokens.
+
+The eviction rules of a full memory are in `memenvs.retention`.
+"""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ from memenvs.vln.features.base import ANGLE_SIZE
 TextKeyValues = Sequence[tuple[Tensor, Tensor]]
 #: Types of views: candidates of the present decision, and tokens of the memory bank.
 PRESENT, REMEMBERED = 0, 1
-#: Initial root mean square of weights, word embeddings and word positions, as in BERT.
-WEIGHT_SIZE = 0.02
-#: The same of view positions, beside views of size 1.
-POSITION_SIZE = 0.3
+#: Standard deviation of initial weights, word embeddings and word positions, as in BERT.
+INIT_STD = 0.02
+#: Root mean square of initial view positions. It is larger because they are added to normalised views.
+VIEW_POSITION_RMS = 0.3
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class DecisionOutput:
     Attributes:
         logits: float, (B, A); -inf for actions that a row does not have.
         value: float, (B,).
-        activations: float, (B, K, image); activations of the action head for `views.available_actions`. That of the
+        activations: float, (B, K, image_dim); activations of the action head for `views.available_actions`. That of the
             action taken goes to the memory bank.
         vision: float, (B, V, dim); views after the cross layers.
         views: Views before the cross layers.
@@ -65,15 +65,20 @@ class DecisionOutput:
 
 
 class MTVM(nn.Module):
-    """Text encoder, cross layers, action head and critic.
+    """Text encoder, cross-modal layers between text and views, action head and critic.
 
-    A decision takes three calls: `observe` takes in a new text or the token of the last action, `encode_views` and
-    `forward` give the output, and `record_action` stores the action that was taken.
+    A decision takes three steps:
+
+    1. `observe` encodes the text at the start of an episode; later it adds the last action's token to the memory bank.
+    2. `encode_views` and `forward` compute logits and value.
+    3. `record_action` stores the token of the action that was taken, until the next `observe`.
+
+    With `config.history` "state", one recurrent vector takes the place of the memory bank.
 
     Args:
         config: Sizes and switches.
-        vocabulary: Number of tokens of the vocabulary.
-        image: Width of image features, and of the action head.
+        vocab_size: Number of tokens of the vocabulary.
+        image_dim: Width of image features, and of the action head.
 
     Attributes:
         bank: Memory bank of past actions.
@@ -84,19 +89,19 @@ class MTVM(nn.Module):
         weighted sum needs texts of 80 tokens.)
     """
 
-    def __init__(self, config: MTVMConfig, vocabulary: int, image: int) -> None:
+    def __init__(self, config: MTVMConfig, vocab_size: int, image_dim: int) -> None:
         super().__init__()
         self.config = config
-        self.image = image
+        self.image_dim = image_dim
         dim, inner, heads = config.dim, config.inner, config.heads
-        self.words = nn.Embedding(vocabulary, dim, padding_idx=0)
+        self.words = nn.Embedding(vocab_size, dim, padding_idx=0)
         self.word_positions = nn.Embedding(config.text_positions, dim)
         self.word_types = nn.Embedding(2, dim)  # BERT has two; only the first is used here
         self.word_norm = nn.LayerNorm(dim, eps=EPS)
         self.text_layers = nn.ModuleList(
             TextLayer(dim, inner, heads, config.dropout) for _ in range(config.text_layers)
         )
-        self.see = nn.Linear(image + ANGLE_SIZE, dim)  # projection of views
+        self.see = nn.Linear(image_dim + ANGLE_SIZE, dim)  # projection of views
         self.see_norm = nn.LayerNorm(dim, eps=EPS)
         self.view_positions = nn.Embedding(config.vision_positions, dim)
         self.view_types = nn.Embedding(2, dim)
@@ -109,31 +114,32 @@ class MTVM(nn.Module):
         self.image_dropout = Dropout(config.image_dropout)
         self._initialise_as_bert()
         # the action head and the critic keep PyTorch's initial weights
-        self.act = nn.Linear(dim, image)
-        self.choose = nn.Linear(image, 1)
+        self.act = nn.Linear(dim, image_dim)  # hidden layer of the action head
+        self.choose = nn.Linear(image_dim, 1)  # score of a candidate
         self.critic = nn.Sequential(
             nn.Linear(dim, config.critic_dim),
             nn.ReLU(),
             Dropout(config.critic_dropout),
             nn.Linear(config.critic_dim, 1),
         )
-        self.bank = MemoryBank(image + ANGLE_SIZE, config.bank)
+        self.bank = MemoryBank(image_dim + ANGLE_SIZE, config.bank)
 
     @torch.no_grad()
     def _initialise_as_bert(self) -> None:
-        """Draw the weights of all layers made so far."""
+        """Initialise the layers made so far as BERT does, except for `see` and the positions."""
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Embedding)):
-                nn.init.normal_(module.weight, std=WEIGHT_SIZE)
+                nn.init.normal_(module.weight, std=INIT_STD)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
-        # STOP is a row of zeros. With a zero bias, its layer normalisation would have gradients of 1e6.
+        # The candidate STOP is a row of zeros. With a zero bias, its layer normalisation would have gradients of 1e6.
         nn.init.normal_(self.see.bias, std=0.1)
         self.words.weight[0] = 0.0
         # Sinusoidal positions: what is learned at one position transfers to its neighbours, so to longer sequences.
-        for positions, size in ((self.word_positions, WEIGHT_SIZE), (self.view_positions, POSITION_SIZE)):
+        for positions, rms in ((self.word_positions, INIT_STD), (self.view_positions, VIEW_POSITION_RMS)):
             count, dim = positions.weight.shape
-            positions.weight.copy_(size * math.sqrt(2.0) * sinusoid(torch.arange(count), dim))
+            # a sinusoid has a root mean square of 1 / sqrt(2)
+            positions.weight.copy_(rms * math.sqrt(2.0) * sinusoid(torch.arange(count), dim))
 
     # ------------------------------------------------------------------ text
 
@@ -156,7 +162,7 @@ class MTVM(nn.Module):
 
         Args:
             tokens: int64, (B, L).
-            mask: bool, (B, L); tokens that others can attend to. A dropped token still attends to them.
+            mask: bool, (B, L); True for tokens that can be attended to. A masked token still attends to the others.
 
         Returns:
             float, (B, L, dim).
@@ -198,7 +204,7 @@ class MTVM(nn.Module):
         return state | self.bank.initial_state(batch_size, like) | pending
 
     def observe(self, observations: dict[str, Tensor], state: State, episode_start: Tensor) -> State:
-        """Take in a new text where an episode starts, and the token of the last action elsewhere.
+        """Update the state before a decision: the text of new episodes, else the last action.
 
         Args:
             observations: Observations of B environments.
@@ -219,13 +225,14 @@ class MTVM(nn.Module):
             state["encoded_text"] = _replace_rows(state["encoded_text"], rows, text)
             state["text_mask"] = _replace_rows(state["text_mask"], rows, mask)
             if config.history == "state":
-                first = _masked_mean(text, mask)
-                state["recurrent_state"] = state["recurrent_state"].to(first.dtype).index_put((rows,), first)
+                initial = _masked_mean(text, mask)  # (R, dim)
+                state["recurrent_state"] = state["recurrent_state"].to(initial.dtype).index_put((rows,), initial)
         if config.history != "state":
             token = state["pending_token"]
             if config.memory_angle == "pose":
+                # Only now, after the action, is the direction known. Its 4 numbers are repeated to the width of angles.
                 pose = observations["direction"].to(token.dtype).repeat(1, ANGLE_SIZE // 4)  # (B, 128)
-                token = torch.cat([token[:, : self.image], pose], 1)
+                token = torch.cat([token[:, : self.image_dim], pose], 1)
             bank = {"tokens": state["tokens"].to(token.dtype), "count": state["count"]}
             state |= self.bank.step(token, episode_start, bank)
         return state
@@ -233,7 +240,7 @@ class MTVM(nn.Module):
     def record_action(
         self, observations: dict[str, Tensor], output: DecisionOutput, actions: Tensor, state: State
     ) -> State:
-        """Store the actions that were taken; `observe` moves them to the memory bank.
+        """Store the actions that were taken; the next `observe` moves them to the memory bank.
 
         Args:
             observations: Observations of the decision.
@@ -245,26 +252,27 @@ class MTVM(nn.Module):
             The new state.
         """
         if self.config.history == "state":
-            recurrent_state = output.vision[:, 0]
+            recurrent_state = output.vision[:, 0]  # the recurrent vector after the cross layers
             return state | {
                 "recurrent_state": recurrent_state.detach() if self.config.detach_memory else recurrent_state
             }
         rows = torch.arange(len(actions), device=actions.device)
-        option = observations["candidates"][rows, actions]  # (B, image + 128)
+        option = observations["candidates"][rows, actions]  # (B, image_dim + 128)
         if self.config.history == "activation":
-            image = output.activations[rows, torch.searchsorted(output.views.available_actions, actions)]
+            column = torch.searchsorted(output.views.available_actions, actions)  # index of each action among the K
+            image = output.activations[rows, column]
         else:
-            image = option[:, : self.image]
-        token = torch.cat([image, option[:, self.image :].to(image.dtype)], 1)
+            image = option[:, : self.image_dim]
+        token = torch.cat([image, option[:, self.image_dim :].to(image.dtype)], 1)  # (B, image_dim + 128)
         return state | {"pending_token": token.detach() if self.config.detach_memory else token}
 
     # ------------------------------------------------------------------ decisions
 
     def encode_views(self, observations: dict[str, Tensor], state: State) -> EncodedViews:
-        """Embed the tokens of the memory and the candidates.
+        """Embed the tokens of the memory bank (or the recurrent state) and the candidates.
 
         Args:
-            observations: With `candidates`, float, (B, A, image + 128), and `candidate_mask`, (B, A).
+            observations: With `candidates`, float, (B, A, image_dim + 128), and `candidate_mask`, (B, A).
             state: State from `observe`.
 
         Raises:
@@ -273,7 +281,7 @@ class MTVM(nn.Module):
         action_mask = observations["candidate_mask"] > 0
         available = action_mask.any(0).nonzero()[:, 0]  # (K,); the others are padding in all rows
         mask = action_mask[:, available]
-        candidates = observations["candidates"][:, available]  # (B, K, image + 128)
+        candidates = observations["candidates"][:, available]  # (B, K, image_dim + 128)
         batch = len(mask)
         if self.config.history == "state":
             embedded = self._embed(candidates)
@@ -283,6 +291,7 @@ class MTVM(nn.Module):
             tokens = state["tokens"]
             x = self._embed(torch.cat([tokens, candidates.to(tokens.dtype)], 1))  # (B, V, dim)
             count = state["count"]
+        # All A actions count, not only the K available ones, so that the limit depends on the environment alone.
         needed = int(count.max()) + action_mask.shape[1]
         if needed > self.config.vision_positions:
             raise ValueError(
@@ -300,14 +309,14 @@ class MTVM(nn.Module):
     def cross_attend(
         self, text: Tensor, text_mask: Tensor, views: EncodedViews, text_keys_values: TextKeyValues = ()
     ) -> tuple[Tensor, Tensor]:
-        """Apply the cross layers; args as in `forward`.
+        """Apply the cross-modal layers; args as in `forward`.
 
         Returns:
             Text, float, (B, L, dim), and views, float, (B, V, dim).
         """
         vision = views.embedded
-        for layer, known in zip_longest(self.cross_layers, text_keys_values):
-            text, vision = layer(text, text_mask, vision, views.mask, known)
+        for layer, keys_values in zip_longest(self.cross_layers, text_keys_values):  # None if not computed before
+            text, vision = layer(text, text_mask, vision, views.mask, keys_values)
         return text, vision
 
     def decide(self, text: Tensor, text_mask: Tensor, vision: Tensor, views: EncodedViews) -> DecisionOutput:
@@ -320,7 +329,7 @@ class MTVM(nn.Module):
             views: Views before the cross layers.
         """
         count = len(views.available_actions)
-        activations = torch.tanh(self.act(vision[:, -count:]))  # (B, K, image)
+        activations = torch.tanh(self.act(vision[:, -count:]))  # (B, K, image_dim)
         scores = self.choose(activations)[..., 0].masked_fill(~views.mask[:, -count:], -torch.inf)  # (B, K)
         logits = scores.new_full((len(scores), views.n_actions), -torch.inf)
         logits = logits.index_copy(1, views.available_actions, scores)  # (B, A)
@@ -336,7 +345,7 @@ class MTVM(nn.Module):
             text: float, (B, L, dim); from `encode_text`.
             text_mask: bool, (B, L); False for padding.
             views: Views from `encode_views`.
-            text_keys_values: `text_keys_values(text)`, or nothing if it is not known.
+            text_keys_values: Result of `text_keys_values(text)`; empty to compute it here.
         """
         text, vision = self.cross_attend(text, text_mask, views, text_keys_values)
         return self.decide(text, text_mask, vision, views)
@@ -355,8 +364,8 @@ class MTVM(nn.Module):
         return last.cross.attention_weights(vision, text, text_mask)
 
     def _embed(self, tokens: Tensor) -> Tensor:
-        """Project views, float, (B, V, image + 128) -> (B, V, dim); the angles are never dropped."""
-        tokens = torch.cat([self.image_dropout(tokens[..., : self.image]), tokens[..., self.image :]], -1)
+        """Project views, float, (B, V, image_dim + 128) -> (B, V, dim); the angles are never dropped."""
+        tokens = torch.cat([self.image_dropout(tokens[..., : self.image_dim]), tokens[..., self.image_dim :]], -1)
         return self.dropout(self.see_norm(self.see(tokens)))
 
 

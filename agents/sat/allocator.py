@@ -1,4 +1,7 @@
-"""Adaptive memory allocation (AMA): learns the retention strategy of a memory from rewards."""
+"""Adaptive memory allocation (AMA): learns the retention strategy of a memory from rewards.
+
+The strategies themselves (which unit leaves a full memory) are in `memenvs.retention`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Simulator: robots in homes, the small interface that tasks use.
+"""Simulator: the interface through which tasks use robots in homes.
 
-It moves robots, measures distances and draws images for N environments at once. It knows no reward: what a step is
-worth is up to the task.
+It moves robots, measures distances and renders images for N environments at once. Rewards are computed by the task.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from memenvs.houses.rendering.scene import Scene
 
 #: The head camera of Habitat's Fetch robot: m ahead of the robot's axis, m above the floor.
 CAMERA_AHEAD, CAMERA_HEIGHT = 0.25, 1.2
-#: m from its middle; objects whose pixels are counted are not larger.
+#: Largest distance from the middle of an object to its surface, m, of the objects whose pixels are counted.
 OBJECT_RADIUS = 0.15
 #: The camera in whose images pixels of objects are counted, whatever the observation is.
 COUNTING_CAMERA = Camera(height=256, width=256, hfov_deg=90.0)
-#: The middle 64 x 64 pixels of that image: the same counts for centred objects, in less time.
-MIDDLE_CAMERA = Camera(height=64, width=64, hfov_deg=math.degrees(2 * math.atan(32 / COUNTING_CAMERA.focal)))
+#: The central 64 x 64 pixels of that image: the same counts for objects in the centre, in less time.
+CENTRE_CROP_CAMERA = Camera(height=64, width=64, hfov_deg=math.degrees(2 * math.atan(32 / COUNTING_CAMERA.focal)))
 
 #: Distance field of a robot without goals.
 _NO_FIELD = np.full(1, np.inf, np.float32)
@@ -72,6 +71,7 @@ class Simulator:
         self._free = np.zeros((num_robots, 0), bool)
         self._room = np.zeros((num_robots, 0), np.int16)
         # Distance fields are not copied: there is one per goal, and copying one costs more than a whole step.
+        # Compiled code reads each at its address; `_fields` keeps them alive.
         self._fields = [_NO_FIELD] * num_robots
         self._addresses = np.full(num_robots, _NO_FIELD.ctypes.data)
         self._sizes = np.full(num_robots, len(_NO_FIELD))
@@ -92,13 +92,14 @@ class Simulator:
             self._cell = navmap.cell
         missing = navmap.free.size - self._free.shape[1]
         if missing > 0:
-            self._free, self._room = (np.pad(bank, ((0, 0), (0, missing))) for bank in (self._free, self._room))
+            self._free = np.pad(self._free, ((0, 0), (0, missing)))
+            self._room = np.pad(self._room, ((0, 0), (0, missing)))
         self._free[i, : navmap.free.size] = navmap.free.ravel()
         self._room[i, : navmap.free.size] = navmap.room.ravel()
         self._width[i] = navmap.shape[1]
         self._origin[i] = navmap.origin
         self._maps[i] = navmap
-        self._fields[i], self._addresses[i], self._sizes[i] = _NO_FIELD, _NO_FIELD.ctypes.data, len(_NO_FIELD)
+        self._set_field(i, _NO_FIELD)
         self._renderer.set_scene(i, scene)
 
     def place(self, i: int, position: Sequence[float], heading: float, pitch: float) -> None:
@@ -139,12 +140,13 @@ class Simulator:
         self.heading = (self.heading + angles) % (2 * math.pi)
 
     def drive(self, robot_mask: np.ndarray, motions: np.ndarray, turns_freely: np.ndarray) -> np.ndarray:
-        """Drive robots along arcs; one that would touch something keeps its pose.
+        """Drive robots along arcs; a robot that would touch an obstacle keeps its pose.
 
         Args:
             robot_mask: bool, (N,); the robots that drive.
             motions: float64, (N, 2); length of the arc (m, negative backwards) and turn (rad, counter-clockwise).
-            turns_freely: bool, (N,); a robot whose arc is blocked turns on the spot instead, without a collision.
+            turns_freely: bool, (N,); True for a robot that turns on the spot if its arc is blocked, without a
+                collision.
 
         Returns:
             bool, (N,); True for robots that collided.
@@ -162,21 +164,21 @@ class Simulator:
             field: float32, (H * W,), m; as `NavigationMap.field` returns it. It is not copied.
 
         Returns:
-            The robot's distance now, m; inf if no path leads.
+            Walking distance from the robot to its nearest goal, m; inf if no path leads there.
 
         Raises:
             ValueError: The field does not belong to the robot's map.
         """
         if field.dtype != np.float32 or not field.flags.c_contiguous or len(field) != self._map(i).free.size:
             raise ValueError(
-                f"field must be {self._map(i).free.size} float32 in one piece, got {field.shape} of {field.dtype}"
+                f"field must be {self._map(i).free.size} float32, C-contiguous, got {field.shape} of {field.dtype}"
             )
-        self._fields[i], self._addresses[i], self._sizes[i] = field, field.__array_interface__["data"][0], len(field)
+        self._set_field(i, field)
         x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
         return interpolate_field(field, int(self._width[i]), x, y)
 
     def geodesic(self) -> np.ndarray:
-        """Walking distance of every robot to its goals; float64, (N,), m, inf where no path leads."""
+        """Compute each robot's walking distance to its nearest goal; float64, (N,), m; or inf."""
         distances = np.empty(self.num_robots)
         interpolate_fields(
             self._addresses, self._sizes, self._width, self._origin, self._cell, self.position, distances
@@ -192,28 +194,29 @@ class Simulator:
             camera: Used in place of the one given at construction.
         """
         poses = head_camera_poses(self.position, self.heading, self.pitch, *self._mount)
+        # a copy, because the mask may be read-only, which the renderer refuses
         self._renderer.render(poses, env_mask=robot_mask.copy(), camera=camera, **images)
 
     def may_be_visible(self, rows: np.ndarray, objects: np.ndarray, distance: float) -> np.ndarray:
-        """Find objects that are near and may be in an image of 90 degrees.
+        """Find objects that are near and may be in an image of a 90-degree camera.
 
         A cheap test before `count_pixels`: False only for objects that are too far away, or certainly to the left or
         right of the image.
 
         Args:
-            rows: int64, (R,); robots.
-            objects: float64, (R, K, 3); middles of the objects, m; inf for none.
-            distance: Largest distance from the robot's axis on the floor plan, m.
+            rows: int64, (R,); indices of robots.
+            objects: float64, (R, K, 3); x, y, z of the middles of the objects, m; inf for none.
+            distance: Largest distance from the robot's axis to the object, ignoring heights, m.
 
         Returns:
-            bool, (R, K); True where an object of up to `OBJECT_RADIUS` might have pixels.
+            bool, (R, K); True where an object with a radius of at most `OBJECT_RADIUS` might have pixels.
         """
         out = np.zeros(objects.shape[:2], bool)
         _may_be_visible(rows, self.position, self.heading, self.pitch, self._mount, objects, distance, out)
         return out
 
     def count_pixels(self, robot_mask: np.ndarray, instances: np.ndarray) -> np.ndarray:
-        """Count pixels of objects in 256 x 256 images of head cameras with a view of 90 degrees.
+        """Count pixels of objects in the images of `COUNTING_CAMERA` at the robots' heads.
 
         Args:
             robot_mask: bool, (N,); robots whose images are drawn.
@@ -232,6 +235,12 @@ class Simulator:
             _count_instances(self._instances[i], instances[i], counts[i])
         return counts
 
+    def _set_field(self, i: int, field: np.ndarray) -> None:
+        """Set the distance field of robot `i`, float32, (cells,), without a copy."""
+        self._fields[i] = field
+        self._addresses[i] = field.ctypes.data
+        self._sizes[i] = len(field)
+
     def _map(self, i: int) -> NavigationMap:
         found = self._maps[i]
         if found is None:
@@ -243,6 +252,7 @@ class Simulator:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
+        # The arrays were copied by pickle, so their old addresses are invalid.
         self._addresses = np.array([field.ctypes.data for field in self._fields])
 
     def close(self) -> None:
@@ -251,11 +261,11 @@ class Simulator:
 
 
 class PixelCounter:
-    """Counts pixels of objects from arbitrary poses, in the middle 64 x 64 of 256 x 256 images."""
+    """Counts pixels of objects from arbitrary poses, with `CENTRE_CROP_CAMERA`."""
 
     def __init__(self) -> None:
-        self._renderer = Renderer(MIDDLE_CAMERA, 1)
-        self._image = np.zeros((1, MIDDLE_CAMERA.height, MIDDLE_CAMERA.width), np.uint16)
+        self._renderer = Renderer(CENTRE_CROP_CAMERA, 1)
+        self._image = np.zeros((1, CENTRE_CROP_CAMERA.height, CENTRE_CROP_CAMERA.width), np.uint16)
 
     def count(self, scene: Scene, poses: np.ndarray, instances: np.ndarray) -> np.ndarray:
         """Count the pixels of one object from each pose.
@@ -283,7 +293,7 @@ def head_camera_poses(
     ahead: float = CAMERA_AHEAD,
     height: float = CAMERA_HEIGHT,
 ) -> np.ndarray:
-    """Poses of head cameras.
+    """Compute the poses of head cameras from those of their robots.
 
     Args:
         position: float64, (Q, 2); the robots' axes, m.
@@ -315,7 +325,7 @@ def _may_be_visible(
     distance: float,
     out: np.ndarray,
 ) -> None:
-    """Fill `out` (bool, (R, K), False before) with the result of `Simulator.may_be_visible`.
+    """Fill `out` (bool, (R, K), initially False) with the result of `Simulator.may_be_visible`.
 
     `positions` (N, 2), `headings` (N,) and `pitches` (N,) are those of all robots; `mount` is `camera_ahead` and
     `camera_height`; the rest is as in `may_be_visible`.
@@ -324,10 +334,15 @@ def _may_be_visible(
         i = rows[r]
         cos, sin = math.cos(headings[i]), math.sin(headings[i])
         for k in range(objects.shape[1]):
-            x, y = objects[r, k, 0] - positions[i, 0], objects[r, k, 1] - positions[i, 1]
+            x = objects[r, k, 0] - positions[i, 0]
+            y = objects[r, k, 1] - positions[i, 1]
             if x * x + y * y <= distance * distance:
-                ahead, up = cos * x + sin * y - mount[0], objects[r, k, 2] - mount[1]
+                # Coordinates of the object relative to the camera: ahead and up, then depth along the optical axis.
+                ahead = cos * x + sin * y - mount[0]
+                up = objects[r, k, 2] - mount[1]
                 depth = ahead * math.cos(pitches[i]) + up * math.sin(pitches[i])
+                # At 90 degrees the image ends where |right| = depth. A sphere of radius R reaches into it if its middle is
+                # at most R outside that plane, whose distance is (|right| - depth) / sqrt(2).
                 out[r, k] = depth - abs(cos * y - sin * x) > -OBJECT_RADIUS * math.sqrt(2.0)
 
 

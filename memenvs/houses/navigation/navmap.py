@@ -1,4 +1,4 @@
-"""Navigation map: the grid of a home with free cells, rooms, distances to goals and moves.
+"""Navigation map: an occupancy grid of a home, for moves and walking distances of robots.
 
 The grid is computed once for a home: which cells a round robot may be in, which of them are connected, and which room
 each belongs to. Everything else is a query on it.
@@ -15,11 +15,11 @@ from memenvs.houses.navigation.geodesic import fast_march, interpolate_field
 from memenvs.houses.navigation.occupancy import block_footprints, block_outside, label_islands
 from memenvs.houses.navigation.sliding import choose_turns, slide_many
 
-#: Robot of ExtObjNav, m: its radius, its height, and the height that it rolls over.
+#: Robot of ExtObjNav, m: its radius, its height, and the height of obstacles that it can roll over.
 ROBOT_RADIUS, ROBOT_HEIGHT, CLIMB = 0.30, 1.5, 0.2
 #: Cells around the home that are always blocked, so that stencils need no bounds checks.
 MARGIN = 3
-#: Half depth of the floor in a doorway, m: bridges a gap between the polygons of two rooms.
+#: Half depth of the rectangle that is added to the floor in a doorway, m. It bridges the wall between two rooms.
 DOORWAY_REACH = 0.3
 #: The robot's radius is reduced by this share of a cell; otherwise the grid closes passages that the robot fits
 #: through.
@@ -31,15 +31,15 @@ class NavigationMap:
 
     Every position inside a navigable cell is navigable. A cell is navigable if a disc around its middle overlaps
     neither the outside nor the footprint of a shape between `climb` and `height` above the floor. The disc has `radius`
-    less a quarter of a cell. So a robot anywhere in the cell reaches less than 0.96 cells (0.048 m) into an obstacle,
-    and the camera 0.25 m ahead of its axis stays out of walls. Cells that touch at corners only are not connected.
+    less a quarter of a cell (`EASING`). A robot in a corner of the cell is 0.71 cells from the middle. So it overlaps
+    an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis stays out of walls. Cells that touch at corners only are not connected.
 
     Args:
-        house: The home. Shapes added later are not seen.
+        house: The home. Later changes of it do not change the map.
         radius: Radius of the robot, m; > 0.
         height: Height of the robot, m; shapes that are entirely above do not block.
         cell: Side of a cell, m; > 0.
-        climb: m; shapes that are entirely lower do not block.
+        climb: Height of obstacles that the robot can roll over, m; shapes that are entirely lower do not block.
 
     Attributes:
         origin: float64, (2,); (x, y) of the corner of cell [0, 0], m.
@@ -102,21 +102,21 @@ class NavigationMap:
         return float(self.island_areas[0])
 
     def cells(self, points: np.ndarray) -> np.ndarray:
-        """Flat indices of the cells of points (Q, 2), m; int64, (Q,), -1 off the grid."""
+        """Find the cell of each point (Q, 2), m; flat indices, int64, (Q,), -1 off the grid."""
         rows, columns = self.shape
         j, i = np.floor((np.asarray(points, np.float64) - self.origin) / self.cell).astype(np.int64).T
         on_grid = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
         return np.where(on_grid, i * columns + j, -1)
 
     def points(self, cells: np.ndarray) -> np.ndarray:
-        """Middles of the cells of flat indices, int (Q,); float64, (Q, 2), m."""
+        """Compute the middles of cells, given by flat indices, int, (Q,); float64, (Q, 2), m."""
         i, j = np.divmod(cells, self.shape[1])
         return self.origin + (np.stack([j, i], axis=-1) + 0.5) * self.cell
 
     def islands(self, points: np.ndarray) -> np.ndarray:
-        """Islands of points (Q, 2), m; int32, (Q,), -1 where not navigable."""
-        at = self.cells(points)
-        return np.where(at >= 0, self.island.ravel()[at], -1)
+        """Find the island of each point (Q, 2), m; int32, (Q,), -1 where not navigable."""
+        index = self.cells(points)
+        return np.where(index >= 0, self.island.ravel()[index], -1)
 
     def is_navigable(self, points: np.ndarray) -> np.ndarray:
         """True for each point (Q, 2) that is navigable, on any island; bool, (Q,)."""
@@ -129,7 +129,7 @@ class NavigationMap:
             points: float, (Q, 2); m.
 
         Returns:
-            float64, (Q, 2), m; a point that is on the island as it is, another one as the middle of the nearest cell.
+            float64, (Q, 2), m. A point on the island stays; any other becomes the middle of the island's nearest cell.
         """
         out = np.array(points, np.float64)
         middles = self.points(self._largest)
@@ -148,7 +148,7 @@ class NavigationMap:
         return np.array([self.random_point(rng) for _ in range(count)]).reshape(-1, 2)
 
     def field(self, goals: np.ndarray) -> np.ndarray:
-        """Walking distance from every cell to the nearest goal.
+        """Compute the walking distance from every cell to the nearest goal (distance field).
 
         Args:
             goals: int, (Q,); flat indices of navigable cells, Q >= 1.
@@ -176,8 +176,8 @@ class NavigationMap:
         Returns:
             float64, (Q,), m; inf where no path leads.
         """
-        at = (np.asarray(points, np.float64) - self.origin) / self.cell
-        return np.array([interpolate_field(field, self.shape[1], x, y) for x, y in at.tolist()])
+        in_cells = (np.asarray(points, np.float64) - self.origin) / self.cell
+        return np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
 
     def move(self, positions: np.ndarray, headings: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
         """Move robots straight on; they slide along obstacles and never leave the navigable area.
@@ -185,7 +185,7 @@ class NavigationMap:
         Args:
             positions: float, (Q, 2); m.
             headings: float, (Q,); rad.
-            distance: How far, m; >= 0.
+            distance: Length of the move, m; >= 0.
 
         Returns:
             float64, (Q, 2); new positions, m. A robot that is not on a navigable cell stays.
@@ -201,7 +201,7 @@ class NavigationMap:
     def steer(
         self, field: np.ndarray, position: np.ndarray, heading: float, turn: float, distance: float
     ) -> tuple[int, float]:
-        """Choose how often to turn so that the next move gets nearest to the goals of a field.
+        """Choose the number of turns after which a move shortens the path to the goals most.
 
         Args:
             field: float32, (H * W,); as `field` returns it.
@@ -211,25 +211,26 @@ class NavigationMap:
             distance: Length of the next move, m.
 
         Returns:
-            Turns to make, positive to the left, and by how much the move then shortens the path, m. A gain of 0 or less
-            means that the end is reached.
+            Number of turns, positive to the left, and the gain: by how much the move then shortens the path, m. With a
+            gain of 0 or less no move leads nearer, so the path ends here.
         """
-        count = math.floor(math.pi / turn + 1e-6)
+        count = math.floor(math.pi / turn + 1e-6)  # at most half a circle to either side
         free = self.free.ravel()
         width = self.shape[1]
         position = np.asarray(position)
         return choose_turns(free, field, width, self.origin, self.cell, position, heading, turn, count, distance)
 
     def _rooms(self, house: House, rows: int, columns: int) -> np.ndarray:
-        """Find the room of each cell; see the attribute `room`.
+        """Find the room of each cell.
 
         Returns:
             int16, (rows, columns); the room that the middle of the cell lies in, -1 for none.
         """
+        # The first area that covers a cell decides, so doorways come after rooms and fill only cells between them.
         areas = [(number, room.polygon) for number, room in enumerate(house.rooms)]
         for door in house.doors:
             if -1 in door.rooms or door.rooms[0] == door.rooms[1]:
-                continue
+                continue  # a front door, or a door within one room
             along = np.array([math.cos(door.yaw), math.sin(door.yaw)]) * door.width / 2
             across = np.array([-math.sin(door.yaw), math.cos(door.yaw)]) * DOORWAY_REACH
             corners = np.stack([-along - across, along - across, along + across, -along + across])

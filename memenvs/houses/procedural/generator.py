@@ -1,7 +1,11 @@
 """Procedural houses: the same seed gives the same house, bit for bit.
 
-A house is drawn in four steps: floor plan (`wings_plan` or `bsp_plan`), places of furniture (`room_programs` or
-`suncg_furnishing`), the furniture itself (`furniture`, `fixtures`), and shapes of all (`house_builder`).
+A house is sampled in four steps:
+
+1. the floor plan (`wings_plan` or `bsp_plan`);
+2. the choice and places of furniture (`room_programs` or `suncg_furnishing`);
+3. the models of furniture (`furniture`, `fixtures`);
+4. the geometry of walls, floors, doors and furniture (`house_builder`).
 """
 
 from __future__ import annotations
@@ -16,12 +20,13 @@ from memenvs.houses.procedural import room_programs, suncg_furnishing
 from memenvs.houses.procedural.bsp_plan import ROOM_ORDER, BSPConfig, draw_bsp_plan
 from memenvs.houses.procedural.finishes import draw_style
 from memenvs.houses.procedural.floor_plan import FloorPlan
-from memenvs.houses.procedural.house_builder import build_house, open_door_leaves
+from memenvs.houses.procedural.house_builder import DoorLeaf, build_house, open_door_leaves
 from memenvs.houses.procedural.placement import DOOR_DEPTH, RoomPlacer
 from memenvs.houses.procedural.room_programs import PIECE_CLASSES
 from memenvs.houses.procedural.wings_plan import draw_wings_plan
 
-_ATTEMPTS = 40  # draws of a house; from the 21st on, rooms of wings may lack furniture that they should have
+#: Attempts to sample a house. In the second half of them, a room of a house with wings may lack required furniture.
+_ATTEMPTS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +34,13 @@ class HouseConfig:
     """Settings of the generator; by default those of ExtObjNav's houses.
 
     Attributes:
-        rooms: Fewest and most rooms, 2 to 14. From 4 on there are a living room, kitchen, bedroom and bathroom.
-        area: Smallest and largest floor area, square metres; the largest must be at least 10 for each room.
-        furniture: Fewest (if they fit) and most pieces of furniture.
+        rooms: Minimum and maximum number of rooms, 2 to 14. From 4 on there are a living room, kitchen, bedroom and bathroom.
+        area: Minimum and maximum floor area, square metres; the maximum must be at least 10 times that of `rooms`.
+        furniture: Minimum and maximum number of pieces of furniture; a house may have fewer if they do not fit.
         passages: Probability that living areas are joined by a wide passage instead of a door; 0 to 1.
         extra_doors: Probability of a door between living areas that are connected already; 0 to 1.
         height: Height of the walls, m; 2.4 or more.
-        wall_thickness: Thickness of inner walls, m; 0.06 to 0.2. Of outer walls the inner half is drawn only.
+        wall_thickness: Thickness of inner walls, m; 0.06 to 0.2. Only the inner half of outer walls is built.
         bsp: Settings of SUNCG-style houses: floor plans by binary space partition
             (`memenvs.houses.procedural.bsp_plan`), furnished by tables of probabilities
             (`memenvs.houses.procedural.suncg_tables`), with 1 to 16 rooms; `passages` and `extra_doors` then concern
@@ -102,6 +107,7 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
         RuntimeError: No such house was found, which a very small `config.area` can cause.
     """
     check_int("seed", seed, 0)
+    # The first house with enough furniture is returned; without one, that with the most furniture.
     best: House | None = None
     for attempt in range(_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
@@ -117,38 +123,42 @@ def procedural_house(seed: int, config: HouseConfig = HouseConfig()) -> House:
         if count_furniture(best) >= config.furniture[0]:
             break
     if best is None:
-        raise RuntimeError(f"no home was found for seed {seed} and {config}")
+        raise RuntimeError(f"no house was found for seed {seed} and {config}")
     return best
 
 
 def count_furniture(house: House) -> int:
     """Count the pieces of furniture on the floor, without lamps, plants and rugs."""
-    bottom = np.full(len(house.instances), np.inf)
+    bottom = np.full(len(house.instances), np.inf)  # lowest point of each instance, m
     np.minimum.at(bottom, house.shapes.instance, house.shapes.centre[:, 2] - house.shapes.half[:, 2])
-    classes = [name.partition("|")[0] for name in house.instances]
+    classes = [name.partition("|")[0] for name in house.instances]  # an instance is called "class|number"
+    # furniture with a bottom above 0.2 m hangs on a wall
     return sum(name in PIECE_CLASSES and z < 0.2 for name, z in zip(classes, bottom, strict=True))
 
 
 def _draw_wings_house(
     rng: np.random.Generator, name: str, config: HouseConfig, *, must_be_complete: bool
 ) -> House | None:
-    """Draw a house with wings; None if its area or furniture is out of range or a room lacks what it must have."""
+    """Sample a house with wings; None if area or furniture are out of range or a room lacks required furniture."""
     num_rooms = int(rng.integers(config.rooms[0], config.rooms[1] + 1))
-    high = min(max(17.0 * num_rooms, config.area[0]), 0.98 * config.area[1])  # rounding may add a little
+    # 13 to 17 square metres a room, 2 % within the range: the plan is rounded to a grid, which changes the area
+    high = min(max(17.0 * num_rooms, config.area[0]), 0.98 * config.area[1])
     low = min(max(13.0 * num_rooms, 1.02 * config.area[0]), high)
     area = rng.uniform(low, high)
     plan = draw_wings_plan(rng, num_rooms, area, passages=config.passages, extra_doors=config.extra_doors)
     if plan is None or not config.area[0] <= sum(room.area for room in plan.rooms) <= config.area[1]:
         return None
     placers = _make_placers(plan, config, DOOR_DEPTH)
-    leaves = open_door_leaves(rng, plan, placers)
+    door_leaves = open_door_leaves(rng, plan, placers)  # before furniture, which must not block them
     if not room_programs.furnish(rng, placers, config.furniture, must_be_complete=must_be_complete):
         return None
-    return build_house(rng, name, plan, placers, leaves, height=config.height, wall_thickness=config.wall_thickness)
+    return build_house(
+        rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness
+    )
 
 
 def _draw_suncg_house(rng: np.random.Generator, name: str, config: HouseConfig, bsp: BSPConfig) -> House | None:
-    """Draw a SUNCG-style house; None if rooms or furniture are out of range or there is nothing to search for."""
+    """Sample a SUNCG-style house; None if rooms or furniture are out of range or no target object was placed."""
     plan = draw_bsp_plan(
         rng, bsp, rooms=config.rooms, area=config.area, passages=config.passages, extra_doors=config.extra_doors
     )
@@ -158,13 +168,18 @@ def _draw_suncg_house(rng: np.random.Generator, name: str, config: HouseConfig, 
     suncg_furnishing.furnish(rng, placers, draw_style(rng))
     if not suncg_furnishing.has_target(placers):
         return None
-    house = build_house(rng, name, plan, placers, {}, height=config.height, wall_thickness=config.wall_thickness)
+    door_leaves: dict[int, DoorLeaf] = {}  # doorways are empty
+    house = build_house(
+        rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness
+    )
     return house if count_furniture(house) <= config.furniture[1] else None
 
 
 def _make_placers(plan: FloorPlan, config: HouseConfig, door_depth: float) -> list[RoomPlacer]:
-    """One placer for each room, with the openings of its walls."""
+    """Make one placer for each room, with the openings (doors and passages) of its walls."""
     return [
-        RoomPlacer(room, [o for o in plan.openings if k in o.rooms], config.wall_thickness, door_depth)
+        RoomPlacer(
+            room, [opening for opening in plan.openings if k in opening.rooms], config.wall_thickness, door_depth
+        )
         for k, room in enumerate(plan.rooms)
     ]

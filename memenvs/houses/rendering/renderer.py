@@ -1,7 +1,7 @@
 """Renderer: colour, depth, class and instance images of homes, many environments at once.
 
-Small images of a few hundred simple shapes are too small for a graphics card to pay off, and a card is not always
-there. This renderer runs on one core of any machine and draws the same bits on all of them. Its steps are those of
+A GPU does not pay off for small images of a few hundred simple shapes, and not every machine has one. This renderer
+runs on one CPU core or several, and its images are the same bits on every machine. The steps of rendering are in
 `memenvs.houses.rendering.pipeline`.
 """
 
@@ -48,19 +48,19 @@ class Frame:
 
 
 class Renderer:
-    """Draw N environments, each from its own home, straight into the caller's arrays.
+    """Renderer of N environments, each in its own home, into arrays of the caller.
 
     The results depend on neither the number of threads nor the other environments. It can be pickled.
     """
 
     def __init__(self, camera: Camera, num_envs: int, *, threads: int = 1, cull: bool = True) -> None:
-        """Make room for `num_envs` scenes; none is set yet.
+        """Allocate arrays for `num_envs` scenes; set each with `set_scene`.
 
         Args:
             camera: The camera of all environments, unless `render` gets another one.
             num_envs: N; >= 1.
-            threads: How many environments are drawn at a time; >= 1.
-            cull: Leave out early what walls hide. False gives the same images, slower.
+            threads: Environments that are rendered at the same time; >= 1.
+            cull: Skip shapes that walls hide (occlusion culling). False gives the same images, slower.
 
         Raises:
             ValueError: A number is too small.
@@ -78,7 +78,7 @@ class Renderer:
             floor_polygons=np.zeros((num_envs, 0, MAX_FLOOR_CORNERS, 2)),
             floor_corners=np.zeros((num_envs, 0), np.int32),
             occluders=np.zeros((num_envs, 0, 5)),
-            counts=np.full((num_envs, 3), -1, np.int64),
+            counts=np.full((num_envs, 3), -1, np.int64),  # -1: no scene yet
             ceilings=np.zeros(num_envs),
         )
         self._pool: ThreadPoolExecutor | None = None
@@ -95,12 +95,12 @@ class Renderer:
         for name in ("geometry", "attributes", "floor_polygons", "floor_corners", "occluders"):
             rows = getattr(scene, name)
             batch = getattr(self._scenes, name)
-            if len(rows) > batch.shape[1]:  # grow by a quarter more than is needed
+            if len(rows) > batch.shape[1]:  # grow by a quarter more than is needed, so that growing is rare
                 larger = np.zeros((self.num_envs, len(rows) + len(rows) // 4 + 8, *batch.shape[2:]), batch.dtype)
                 larger[:, : batch.shape[1]] = batch
                 self._scenes = self._scenes._replace(**{name: larger})
                 batch = larger
-                self._scratch.clear()
+                self._scratch.clear()  # its size depends on the largest scene
             batch[env, : len(rows)] = rows
         self._scenes.counts[env] = scene.num_shapes, len(scene.floor_polygons), len(scene.occluders)
         self._scenes.ceilings[env] = scene.height
@@ -116,14 +116,15 @@ class Renderer:
         env_mask: np.ndarray | None = None,
         camera: Camera | None = None,
     ) -> None:
-        """Draw into the arrays that are given; what is not given is not computed.
+        """Render into the arrays that are given; what is not given is not computed.
 
         Args:
-            poses: (N, 5); x, y, z of the eye in m, heading and pitch in rad.
+            poses: float64, (N, 5); camera position x, y, z in m, heading and pitch in rad.
             rgb: uint8, (N, H, W, 3); sRGB.
             depth: float32, (N, H, W, 1); m along the optical axis, 0 where nothing is hit.
             semantic: uint8, (N, H, W); index into `memenvs.houses.classes.CLASSES`, 0 where nothing is hit.
-            instance: uint16, (N, H, W); index into `House.instances`, 0 for the building and where nothing is hit.
+            instance: uint16, (N, H, W); index into `House.instances`, 0 for walls, floors and ceilings
+                and where nothing is hit.
             env_mask: bool, (N,); the environments to draw, None for all. The rows of others are left as they are.
             camera: Used in place of the renderer's own.
 
@@ -152,10 +153,10 @@ class Renderer:
         lens = (camera.height, camera.width, camera.focal, *camera.centre)
         scenes = tuple(self._scenes)
         textures = (texture_table(), atlas())
-        shares = [share for share in np.array_split(envs, min(self.threads, len(envs)) or 1) if len(share)]
+        chunks = [chunk for chunk in np.array_split(envs, min(self.threads, len(envs)) or 1) if len(chunk)]
         jobs: list[tuple[Any, ...]] = [
-            (share, poses, lens, self.cull, scenes, textures, wanted, images, self._scratch_of(camera, thread))
-            for thread, share in enumerate(shares)
+            (chunk, poses, lens, self.cull, scenes, textures, wanted, images, self._scratch_of(camera, thread))
+            for thread, chunk in enumerate(chunks)
         ]
         if len(jobs) > 1 and self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="render")
@@ -166,11 +167,11 @@ class Renderer:
             other.result()
 
     def _scratch_of(self, camera: Camera, thread: int) -> tuple:
-        """Working memory of one thread for one camera: `scratch_fields` of `render_envs`."""
+        """Return the working memory of one thread for one camera: the argument `scratch_fields` of `render_envs`."""
         if (camera, thread) not in self._scratch:
-            stride = -(-camera.width // BLOCK) * BLOCK
-            max_shapes = self._scenes.geometry.shape[1]  # S + 2 P rows; a shape has at most three primitives
-            count = 3 * max_shapes + 1
+            stride = -(-camera.width // BLOCK) * BLOCK  # width of a row, rounded up to whole blocks
+            max_shapes = self._scenes.geometry.shape[1]  # rows of the largest scene: shapes, floors and ceilings
+            count = 3 * max_shapes + 1  # a row has at most three primitives
             scratch = RenderScratch(
                 primitives=Primitives(np.zeros((count, INT_FIELDS), np.int32), np.zeros((count, FLOAT_FIELDS))),
                 setup=SetupScratch(
@@ -190,6 +191,7 @@ class Renderer:
                 keys=np.zeros(camera.height * stride + BLOCK, np.uint32),
                 spans=np.zeros((MAX_SPAN_GROUPS, SPAN_FIELDS), np.int32),
             )
+            # plain tuples, because numba takes longer to recognise named ones; see `render_envs`
             self._scratch[camera, thread] = tuple(tuple(part) if isinstance(part, tuple) else part for part in scratch)
         return self._scratch[camera, thread]
 
@@ -204,7 +206,7 @@ class Renderer:
 
 
 def _checked(name: str, array: np.ndarray | None, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The array itself; in place of None one of a single pixel, which is not written to.
+    """Check an array and return it; return a single pixel for None, because compiled code takes no None.
 
     Raises:
         ValueError: It has another type or shape, or is not contiguous.
@@ -220,12 +222,12 @@ def _checked(name: str, array: np.ndarray | None, dtype: Any, shape: tuple[int, 
 
 
 def render_frame(home: House | Scene, camera: Camera, pose: Sequence[float]) -> Frame:
-    """Draw one image of a home; for more than a few use `Renderer`.
+    """Render one image of a home; for more than a few use `Renderer`.
 
     Args:
         home: A house, or its scene.
         camera: The camera.
-        pose: x, y, z of the eye in m, heading and pitch in rad.
+        pose: Camera position x, y, z in m, heading and pitch in rad.
 
     Raises:
         ValueError: The home cannot be drawn, or the pose has not five finite numbers.

@@ -16,7 +16,7 @@ from memenvs.agents.experiments import registry
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import algorithm_of
-from memenvs.agents.experiments.registry import Experiment, Learner, learners, register_learner
+from memenvs.agents.experiments.registry import Experiment, LearnerSpec, learners, register_learner
 from memenvs.agents.experiments.report import Report, write_report
 from memenvs.agents.experiments.train import check_config, train_run
 
@@ -45,7 +45,7 @@ class BanditExperiment(Experiment):
         report.text(f"{len(runs)} bandits")
 
 
-BANDIT = Learner(name="bandit", config=f"{__name__}:BanditConfig", experiment=f"{__name__}:BanditExperiment")
+BANDIT = LearnerSpec(name="bandit", config=f"{__name__}:BanditConfig", experiment=f"{__name__}:BanditExperiment")
 
 
 def test_a_learner_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,7 +363,7 @@ def test_the_text_is_read_once_and_language_can_be_switched_off() -> None:
 
 def test_directions_are_never_dropped() -> None:
     net = network(image_dropout=0.9)
-    views = torch.cat([torch.zeros(2, 3, net.image), torch.randn(2, 3, 128)], 2).to(net.see.weight)
+    views = torch.cat([torch.zeros(2, 3, net.image_dim), torch.randn(2, 3, 128)], 2).to(net.see.weight)
     expected = net.eval()._embed(views)
     torch.testing.assert_close(net.train()._embed(views), expected)
     ones = torch.ones_like(views)

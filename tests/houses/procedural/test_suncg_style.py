@@ -79,7 +79,7 @@ def test_a_class_that_a_home_does_not_have_is_nowhere_in_it(monkeypatch):
             assert not found & TARGETS[name]
             assert sum(not found.isdisjoint(names) for names in TARGETS.values()) >= 4
     monkeypatch.setattr(suncg_furnishing, "PRESENCE_PROBABILITIES", dict.fromkeys(TARGETS, 0.0))
-    with pytest.raises(RuntimeError, match="no home was found for seed 0"):
+    with pytest.raises(RuntimeError, match="no house was found for seed 0"):
         procedural_house(0, SUNCG_STYLE)
 
 

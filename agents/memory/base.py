@@ -122,7 +122,9 @@ class Memory(nn.Module, abc.ABC):
         """
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
-        """Compute the features of some steps of whole trials, with gradients, for off-policy learning.
+        """Compute the features of some steps of whole trials, for off-policy learning.
+
+        Gradients flow as in `forward`.
 
         Args:
             x: T steps, from the first one of a trial on.
@@ -170,7 +172,11 @@ def last_steps(steps: int, last: int | None) -> int:
 
 
 def step_ranges(steps: int, length: int | None) -> list[tuple[int, int]]:
-    """Cut steps into segments of `length` (None: a single one); return (begin, end) of each, end exclusive."""
+    """Cut steps into segments of `length` steps; None makes a single one.
+
+    Returns:
+        (begin, end) of each segment; `end` is exclusive.
+    """
     length = length or steps
     return [(begin, min(begin + length, steps)) for begin in range(0, steps, length)]
 

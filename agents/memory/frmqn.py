@@ -1,4 +1,4 @@
-"""Feedback Recurrent Memory Q-Network (FRMQN): an LSTM that reads the newest steps."""
+"""Feedback Recurrent Memory Q-Network (FRMQN): an LSTM that attends to the newest steps."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from memenvs.agents.memory.step_log import append, empty_log, view_log
 from memenvs.checks import check_fields, check_int
 
 RECURRENT = ("hidden", "cell", "read")
+"""Entries of the state that the LSTM passes from step to step, float (B, D) each; `read` is the read vector."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +26,9 @@ class FRMQNConfig:
     Attributes:
         dim: Width D of keys, values, hidden state and features; even, >= 2.
         capacity: Newest steps before the present one that are read; >= 1.
-        reset_on: Start that empties the memory: of a trial or of an episode.
-        bptt: Steps after which gradients through the recurrent network stop, counted from the first step that is
-            learned from; >= 1; None never.
+        reset_on: Event that empties the memory: the start of a trial, or of every episode.
+        bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
+            counted from the first step of each `forward`.
     """
 
     dim: int = 128
@@ -45,12 +46,14 @@ class FRMQNConfig:
 
 
 class _Bank(NamedTuple):
-    """Keys and values of earlier steps and of the T steps, and the slots that each of the T steps reads.
+    """Keys and values of M slots, and the slots that each of T steps reads.
+
+    Slots hold the past steps, then the T steps. With T = 1 they hold the past steps only: no step reads itself.
 
     Attributes:
         keys: float, (B, M, D).
         values: float, (B, M, D).
-        past: Slots of earlier steps, M - T.
+        past: Number of slots of past steps.
         first: int64, (B, T); first slot that a step reads; it reads up to the slot before its own.
     """
 
@@ -61,18 +64,18 @@ class _Bank(NamedTuple):
 
 
 class FRMQNMemory(Memory):
-    """LSTM whose input includes what it read at the step before, by attention to earlier steps.
+    """LSTM that attends to earlier steps, and whose input includes the last read vector.
 
         psi_t = W_p x_t,  k_t = W_k psi_t,  v_t = W_v psi_t
         h_t = LSTM([psi_t; o_{t-1}], h_{t-1})
-        o_t = softmax(h_t K^T) V     over the steps before t, without a scale; 0 while there are none
+        o_t = softmax(h_t K^T) V     read vector; over the steps before t, without a scale; 0 if there are none
         features = W h_t + o_t       with a ReLU on the second half
 
-    It starts as an LSTM whose hidden state are the features: W_v = 0, W = 1.
+    It is initialised as a plain LSTM, with W_v = 0 and W the identity.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, capacity, reach of gradients.
+        config: Sizes, capacity, truncation of gradients.
 
     Source:
         Oh et al., "Control of Memory, Active Perception, and Action in Minecraft", 2016, section 4, with the sizes of
@@ -102,16 +105,19 @@ class FRMQNMemory(Memory):
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence, without gradient; see `Memory.step`."""
+        """Advance every sequence by one step, without gradient; see `Memory.step`."""
         features, after = self(x, state)
         return features[:, 0], after
 
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """Learn: T steps in turn; see `Memory.forward`. Without a state None is returned for it."""
+        """Process T steps in turn, to learn; see `Memory.forward`.
+
+        Without a state, the returned state is None.
+        """
         batch, steps = check_inputs(x, self.input_dim)
-        kept = last_steps(steps, last)
+        wanted = last_steps(steps, last)
         config = self.config
         if state is None:
             log = None
@@ -125,17 +131,18 @@ class FRMQNMemory(Memory):
             past = view["memory"]  # (B, P, 2 D)
         resets = x.resets(config.reset_on)
         now = torch.arange(steps, device=resets.device)
+        # (B, T): since the last reset, and at most `capacity` steps back
         first = past.shape[1] + torch.maximum(last_reset(resets, live), now - config.capacity)
-        psi = self.fusion(x.embedding)
+        psi = self.fusion(x.embedding)  # (B, T, D)
         memory = self.memory(psi)  # (B, T, 2 D)
-        # a step does not read itself, so that a single one needs the past only
+        # No step reads itself, so a single step needs the past only.
         keys, values = (past if steps == 1 else torch.cat([past.to(memory.dtype), memory], 1)).chunk(2, -1)
         bank = _Bank(keys, values, past.shape[1], first)
         if steps > 1 and all(each.is_cpu and each.dtype == torch.float32 for each in (psi, memory)):
             hidden, reads, cell = self._run_kernel(psi, bank, recurrent, resets)
         else:
             hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)
-        linear, rectified = (self.output(hidden[:, -kept:]) + reads[:, -kept:]).chunk(2, -1)
+        linear, rectified = (self.output(hidden[:, -wanted:]) + reads[:, -wanted:]).chunk(2, -1)
         features = torch.cat([linear, rectified.relu()], -1)
         if log is None:
             return features, None
@@ -145,14 +152,15 @@ class FRMQNMemory(Memory):
     def _run_kernel(
         self, psi: Tensor, bank: _Bank, recurrent: list[Tensor], resets: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """`_run_steps` in float32 on a CPU."""
+        """Compute the same as `_run_steps` by the compiled kernel (float32 on a CPU)."""
         hidden, cell, read = recurrent
+        # steps before which gradients stop
         detached = frozenset(begin for begin, _ in step_ranges(psi.shape[1], self.config.bptt) if begin > 0)
         output, cell = FRMQNSequence.apply(
             psi, bank.keys, bank.values, torch.cat([hidden, read], 1), cell, bank.first, resets, detached,
             *self.network.parameters(),
         )  # fmt: skip
-        hidden, reads = output.chunk(2, -1)
+        hidden, reads = output.chunk(2, -1)  # (B, T, D) each
         return hidden, reads, cell
 
     def _run_steps(
@@ -162,7 +170,7 @@ class FRMQNMemory(Memory):
 
         Args:
             psi: float, (B, T, D).
-            bank: Keys and values.
+            bank: Keys, values, and the slots that each step reads.
             recurrent: Hidden state, cell state and read vector before the first step, float (B, D) each.
             resets: bool, (B, T).
 
@@ -189,7 +197,15 @@ class FRMQNMemory(Memory):
 
     @staticmethod
     def _read(hidden: Tensor, bank: _Bank, first: Tensor, low: int, end: int) -> Tensor:
-        """Read softmax(h K^T) V over the slots from `first`, int64 (B,), up to `end`; none begins before `low`."""
+        """Compute the read vector softmax(h K^T) V, float (B, D).
+
+        Args:
+            hidden: float, (B, D); h.
+            bank: Keys and values.
+            first: int64, (B,); first slot that each row reads.
+            low: Smallest of `first`.
+            end: Slot after the last one that is read.
+        """
         query = hidden.to(bank.keys.dtype)
         scores = (bank.keys[:, low:end] @ query[..., None])[..., 0]  # (B, slots)
         mask = None

@@ -1,8 +1,10 @@
 """Reading a memory of tokens with a few queries.
 
-No key and no value is computed for a token. The projection of keys is folded into the query once: <A q + a, B m + b>
-= <B^T (A q + a), m> + a number that all tokens share. The projections of values and output apply to the weighted sum
-of tokens.
+No key and no value is computed for a token m. The projection of keys is folded into the query q once:
+
+    <A q + a, B m + b> = <B^T (A q + a), m> + a number that all tokens share, which the softmax ignores
+
+The projections of values and of the output apply to the weighted sum of tokens.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from memenvs.agents.memory.tokens import SUMMARY_EPS, ChunkedTokens, Tokens
 from memenvs.checks import check_int
 
 NORM_EPS = 1e-5
-"""Of the layer normalisations."""
+"""Epsilon of the layer normalisations."""
 
 
 class MemoryLayer(nn.Module):
     """Pre-norm layer: q <- q + self-attention(q), q <- q + read(q, memory), q <- q + MLP(q).
 
-    A flat read is softmax(q^T A^T B m / sqrt(D)) over all tokens m. A hierarchical read scores chunks by their mean
-    tokens likewise, takes the top k, and attends within each of them; its result is weighted by the softmax
-    over the k.
+    A flat read weighs all tokens m by softmax(<A q, B m> / sqrt(D)). A hierarchical read first scores each chunk of
+    tokens in the same manner, by its mean token, and keeps the k best chunks. It then attends to the tokens within each
+    of these, and sums the k results with weights from the softmax over the k scores.
 
     Args:
         dim: Width D.
@@ -41,6 +43,8 @@ class MemoryLayer(nn.Module):
         super().__init__()
         self.heads = heads
         self.scale = (dim // heads) ** -0.5
+        # local_*: self-attention among queries; relevance_*: A and B; query, key, value: attention within a chunk;
+        # *mix: output projections.
         self.local_norm, self.read_norm, self.mlp_norm = (nn.LayerNorm(dim, NORM_EPS) for _ in range(3))
         self.local_query, self.local_key, self.local_value = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.local_mix = nn.Linear(dim, dim)
@@ -52,18 +56,18 @@ class MemoryLayer(nn.Module):
     def forward(
         self, query: Tensor, tokens: Tokens, chunked: ChunkedTokens | None, top_k: int, independent: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Apply the layer; args as in `MemoryReader.forward`, except for the queries.
+        """Apply the layer.
 
         Args:
-            query: float, (B Q, D). A linear map would flatten (B, Q, D) and unflatten it again, at a cost.
-            tokens: The memory.
-            chunked: Its chunks; None reads all tokens at once.
-            top_k: Chunks that each query reads.
-            independent: Whether no query attends to another.
+            query: float, (B Q, D); flat, since linear layers are faster on two axes than on (B, Q, D).
+            tokens: The memory, N tokens of each of B sequences.
+            chunked: Chunks of the tokens; None reads all tokens at once.
+            top_k: Number of chunks that each query reads.
+            independent: If True, queries do not attend to each other.
 
         Returns:
-            Queries, float (B Q, D); weights of tokens, float (B, Q, S), the mean over heads; and the tokens that these
-            weigh, int64 (B, Q, S), or None for all.
+            Updated queries, float (B Q, D); attention weights of the S tokens that each query read, float (B, Q, S),
+            the mean over heads; and the indices of these tokens, int64 (B, Q, S), or None for all N.
         """
         shape = tokens.batch, len(query) // tokens.batch
         query = query + self.attend_to_queries(self.local_norm(query), shape, independent)
@@ -71,17 +75,25 @@ class MemoryLayer(nn.Module):
             read, weights = self.read_all(self.read_norm(query), tokens)
             index = None
         else:
-            found, weights, index = self.read_chunks(self.read_norm(query).unflatten(0, shape), tokens, chunked, top_k)
-            read = found.flatten(0, 1)
+            normed = self.read_norm(query).unflatten(0, shape)  # (B, Q, D)
+            read, weights, index = self.read_chunks(normed, tokens, chunked, top_k)
+            read = read.flatten(0, 1)  # (B Q, D)
         query = query + read
         return query + self.mlp(self.mlp_norm(query)), weights, index
 
     def attend_to_queries(self, query: Tensor, shape: tuple[int, int], independent: bool) -> Tensor:
-        """Self-attention of B x Q (`shape`) queries, float (B Q, D).
+        """Self-attention among the queries of each sequence.
 
-        A query that attends to itself alone has the one weight 1, so that attention is a linear map.
+        Args:
+            query: float, (B Q, D).
+            shape: (B, Q).
+            independent: If True, each query attends to itself alone.
+
+        Returns:
+            float, (B Q, D).
         """
         value = self.local_value(query)
+        # A softmax over one key is 1. Only the projections of value and output remain.
         if shape[1] == 1 or independent:
             return self.local_mix(value)
         q, k, v = (
@@ -92,23 +104,24 @@ class MemoryLayer(nn.Module):
         return self.local_mix(attended.flatten(0, 1))
 
     def folded_query(self, query: Tensor) -> Tensor:
-        """Fold the keys into the query.
+        """Fold the projection of keys into queries: B^T (A q + a) / sqrt(D), float (..., D).
 
-        Its product with a token m is the token's relevance, <A q + a, B m> / sqrt(D). The relevance of a chunk is the
-        mean of its tokens'. The bias of B adds the same number to all, which changes no softmax.
+        The product with a token m is the relevance of the token, <A q + a, B m> / sqrt(D). The relevance of a chunk is
+        the mean over its tokens. The bias of B adds the same number to all relevances, so that it changes no softmax.
         """
         return self.relevance_query(query) @ self.relevance_key.weight * query.shape[-1] ** -0.5
 
     def read_all(self, query: Tensor, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Read with one head where each token is a chunk and all chunks are chosen.
+        """Read all tokens, with one head, as if each were a chunk and all chunks were chosen.
 
         Args:
             query: float, (B Q, D).
-            tokens: Of B sequences.
+            tokens: N tokens of each of B sequences.
 
         Returns:
-            float, (B Q, D), and weights, (B, Q, N).
+            Read vectors, float (B Q, D), and attention weights, float (B, Q, N).
         """
+        # The mean token of a chunk of one is m / (1 + eps), see `ChunkedTokens`.
         folded = self.folded_query(query) / (1.0 + SUMMARY_EPS)
         scores = tokens.scores(folded.unflatten(0, (tokens.batch, -1)))  # (B, Q, N)
         weights = masked_softmax(scores, tokens.query_mask())
@@ -121,35 +134,35 @@ class MemoryLayer(nn.Module):
 
         Args:
             query: float, (B, Q, D).
-            tokens: Of B sequences.
-            chunked: Their chunks.
-            top_k: k.
+            tokens: N tokens of each of B sequences.
+            chunked: Their chunks, C of at most n tokens each.
+            top_k: Number of chunks that each query reads, k.
 
         Returns:
-            float (B, Q, D); weights (B, Q, k n), the mean over heads; and the tokens that these weigh, int64 (B, Q, k
-            n).
+            Read vectors, float (B, Q, D); attention weights of the tokens of the chosen chunks, float (B, Q, k n), the
+            mean over heads; and the indices of these tokens, int64 (B, Q, k n).
         """
         batch, queries, _ = query.shape
-        count, size = chunked.index.shape[2:]
-        sizes = chunked.sizes
+        count, size = chunked.index.shape[2:]  # C, n
+        sizes = chunked.sizes  # (B, 1 or Q, C); 0 for a chunk without a token
         relevance = chunked.relevance(self.folded_query(query), tokens)  # (B, Q, C)
         best = relevance.masked_fill(sizes == 0, -torch.inf).topk(min(top_k, count), dim=-1).indices  # (B, Q, k)
         exists = (sizes > 0).expand_as(relevance).gather(2, best)
         chunk_weights = masked_softmax(relevance.gather(2, best), exists)  # (B, Q, k)
 
-        def of_best(each: Tensor) -> Tensor:
-            """(B, 1 or Q, C, n) -> (B, Q, k, n)."""
-            return each.expand(-1, queries, -1, -1).gather(2, best[..., None].expand(-1, -1, -1, size))
+        def select_best(values: Tensor) -> Tensor:
+            """Rows of the chosen chunks: (B, 1 or Q, C, n) -> (B, Q, k, n)."""
+            return values.expand(-1, queries, -1, -1).gather(2, best[..., None].expand(-1, -1, -1, size))
 
-        index = of_best(chunked.index).flatten(2)  # (B, Q, k n)
-        chosen = tokens.take(index)  # of B Q sequences
+        index = select_best(chunked.index).flatten(2)  # (B, Q, k n)
+        chosen = tokens.take(index)  # k n tokens of each of B Q sequences
         folded = torch.einsum(  # keys are folded into the query of each head, (B, Q, heads, D)
             "bqhw,hwd->bqhd",
             self.query(query).unflatten(-1, (self.heads, -1)) * self.scale,
             self.key.weight.unflatten(0, (self.heads, -1)),
         )
         scores = chosen.scores(folded.flatten(0, 1)).unflatten(-1, (-1, size))  # (B Q, heads, k, n)
-        weights = masked_softmax(scores, of_best(chunked.mask).flatten(0, 1)[:, None])
+        weights = masked_softmax(scores, select_best(chunked.mask).flatten(0, 1)[:, None])  # within each chunk
         weights = (weights * chunk_weights.flatten(0, 1)[:, None, :, None]).flatten(2)  # (B Q, heads, k n)
         values = self.value.weight.unflatten(0, (self.heads, -1))  # (heads, width, D)
         read = torch.einsum("bhd,hwd->bhw", chosen.mix(weights), values)  # (B Q, heads, width)
@@ -157,7 +170,7 @@ class MemoryLayer(nn.Module):
 
 
 class MemoryReader(nn.Module):
-    """Layers through which a few queries go, each reading the same memory.
+    """Stack of `MemoryLayer`s in which a few queries read the same memory.
 
     Args:
         dim: Width D.
@@ -169,8 +182,8 @@ class MemoryReader(nn.Module):
         ValueError: A size is too small, or the heads do not divide the width.
 
     Source:
-        Spatially-Aware Transformer, section 3.1; four layers of width 128 with 2 heads and MLPs of 128 have 198,144
-        parameters each.
+        Spatially-Aware Transformer, section 3.1; each of its four layers (width 128, 2 heads, MLPs of 128) has 198,144
+        parameters.
     """
 
     def __init__(self, dim: int = 128, layers: int = 4, heads: int = 2, mlp_dim: int = 128) -> None:
@@ -184,16 +197,16 @@ class MemoryReader(nn.Module):
 
     @torch.no_grad()
     def sharpen(self, factor: float, keys_like_queries: bool = False) -> None:
-        """Scale relevances in all layers, so that some tokens matter more from the start.
+        """Scale the initial relevances in all layers, so that attention is not uniform at the start.
 
-        With PyTorch's initial weights relevances hardly differ. All tokens are then read alike, and attention is
-        learned late or, for some seeds, not at all.
+        With PyTorch's initial weights, relevances hardly differ and all tokens get about the same weight. Attention is
+        then learned late or, for some seeds, not at all.
 
         Args:
             factor: Factor on relevances; > 0.
-            keys_like_queries: Whether keys start with the weights of queries, so that the token most like the query is the most
-                relevant; otherwise two unrelated random maps decide. For memories in which the answer is stored beside
-                what resembles the query, for instance in its chunk.
+            keys_like_queries: Whether B starts as a copy of A, so that the tokens most similar to the query are the
+                most relevant. If False, A and B are unrelated random maps. True suits memories in which the answer is
+                stored beside what resembles the query, for instance in the same chunk.
         """
         for layer in self.layers:
             key = layer.get_parameter("relevance_key.weight")
@@ -214,20 +227,20 @@ class MemoryReader(nn.Module):
 
         Args:
             query: float, (B, Q, D).
-            tokens: The memory. A query for which it holds no token gets the bias of the output projection only.
-            chunks: Tokens that belong together; None reads all tokens at once.
-            top_k: Chunks that each query reads; all if there are fewer.
-            independent: Whether no query attends to another.
-            layers: Layers that are applied.
+            tokens: The memory. A query without any token in memory reads only the bias of the output projection.
+            chunks: Tokens that belong together, for a hierarchical read; None reads all tokens at once.
+            top_k: Number of chunks that each query reads; all if there are fewer.
+            independent: If True, queries do not attend to each other.
+            layers: Slice of the layers that are applied.
 
         Returns:
-            float, (B, Q, D).
+            float, (B, Q, D); the queries after the layers.
         """
         chunked = None if chunks is None else ChunkedTokens.of(tokens, chunks)
-        found = query.flatten(0, 1)  # (B Q, D)
+        flat = query.flatten(0, 1)  # (B Q, D)
         for layer in self.layers[layers]:
-            found, _, _ = layer(found, tokens, chunked, top_k, independent)
-        return found.view_as(query)
+            flat, _, _ = layer(flat, tokens, chunked, top_k, independent)
+        return flat.view_as(query)
 
     @torch.no_grad()
     def attention(
@@ -236,14 +249,14 @@ class MemoryReader(nn.Module):
         """Return the attention weights of each layer; args as in `forward`.
 
         Returns:
-            float, (layers, B, Q, N); the mean over heads. A row sums to 1 and is 0 where a chunk is not read.
+            float, (layers, B, Q, N); the mean over heads. A row sums to 1; tokens of chunks that are not read get 0.
         """
         chunked = None if chunks is None else ChunkedTokens.of(tokens, chunks)
-        of_layers = []
-        found = query.flatten(0, 1)
+        layer_weights = []
+        flat = query.flatten(0, 1)  # (B Q, D)
         for layer in self.layers:
-            found, weights, index = layer(found, tokens, chunked, top_k, independent)
+            flat, weights, index = layer(flat, tokens, chunked, top_k, independent)
             if index is not None:
                 weights = weights.new_zeros(*query.shape[:2], tokens.count).scatter_add(2, index, weights)
-            of_layers.append(weights)
-        return torch.stack(of_layers)
+            layer_weights.append(weights)
+        return torch.stack(layer_weights)

@@ -16,12 +16,13 @@ from memenvs.agents.memory.transformer import Rotation, TransformerBlock, Transf
 
 Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
 LONG_STEPS = 16_384
-"""Steps of a pass above which projections and MLPs are computed again in the backward pass.
+"""Steps of a forward pass above which projections and MLPs use gradient checkpointing.
 
-That keeps a seventh of the memory, for little time where most of it goes into attention.
+Activations then take a seventh of the memory. Most of the time of so long a pass goes into attention, which is not
+computed again, so that it costs little.
 """
 INITIAL_STEPS = 256
-"""Steps for which a new cache has room if their number is not given."""
+"""Slots of a new cache without `max_steps`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +31,15 @@ class RelicConfig(TransformerConfig):
 
     Attributes:
         layers, heads, dim, mlp_dim: See `TransformerConfig`.
-        sink: Slot that every query can attend to besides the past: none, a learned token, or a key and a value per
-            layer and head of which K and V are learned and K0 and V0 are zero.
-        inter_episode: Whether steps attend to earlier episodes of the trial. Without it each episode stands alone and
-            there is no rotation by episode.
+        sink: First slot, to which every query can attend besides the past: "none"; "token", a learned token; or a key
+            and a value for each layer and head. Of these, "k" and "v" are learned, "k0" and "v0" are zero: "kv0" is a
+            learned key with a zero value.
+        inter_episode: Whether steps attend to earlier episodes of the trial. If False, each episode stands alone and
+            there is no rotary embedding of the episode index.
         max_episode_steps: Most steps of an episode; the position table has one row more, for the sink; >= 1.
-        depth_dropout: Probability that a sequence skips a block while training; in [0, 1).
-        rope_base: Base of the rotation by episode index; > 1.
-        cache_dtype: Of keys and values kept while acting.
+        depth_dropout: Probability that a sequence skips a block while training (stochastic depth); in [0, 1).
+        rope_base: Base of the rotary embedding of the episode index; > 1.
+        cache_dtype: dtype of the cached keys and values.
     """
 
     sink: Sink = "kv0"
@@ -89,7 +91,7 @@ class SinkBlock(TransformerBlock):
         return x + (added if keep is None else keep * added)
 
     def sink(self) -> Tensor:
-        """Key and value of the sink, float (1, 2, heads, 1, width); learned or zero."""
+        """Key and value (axis 1) of the sink, float (1, 2, heads, 1, width); learned or zero."""
         zero = self.qkv.weight.new_zeros(self.heads, self.head_dim)
         key = zero if self.sink_key is None else self.sink_key
         value = zero if self.sink_value is None else self.sink_value
@@ -98,53 +100,57 @@ class SinkBlock(TransformerBlock):
 
 @dataclass(frozen=True)
 class _CacheLayout:
-    """Slots of the keys of a forward pass, and the keys that each step attends to; the same in every layer.
+    """Cache slots of the T new steps, and the slots that each of them attends to; the same in every layer.
+
+    Slots are in this order: the sink, the cached steps of the trial, the new steps.
 
     Attributes:
-        past: int64, (B,); steps of the trial that are in the cache and still count.
-        end: Slots in use after the pass, with the sink.
-        is_even: Whether all rows have the same past, so that new keys lie side by side.
-        first: int64, (B, T); first slot that a step attends to besides the sink; None where that is the whole past of
-            an even batch.
+        past: int64, (B,); cached steps of the trial.
+        end: Number of slots in use after the pass, the sink included.
+        is_aligned: Whether all sequences have as many cached steps, so that a slice is enough to write the new ones.
+        first: int64, (B, T); first slot after the sink that a step attends to; None where all steps attend to all slots
+            before them, so that attention is causal without a mask.
         slots: int64, (B, T); slot of each new step.
     """
 
     past: Tensor
     end: int
-    is_even: bool
+    is_aligned: bool
     first: Tensor | None
     slots: Tensor
 
     @classmethod
     def of(cls, clock: StepClock, sinks: int, inter_episode: bool) -> _CacheLayout:
-        """Lay out the steps of a pass behind `sinks` slots."""
-        past = -clock.trial_first[:, 0].clamp(max=0)
-        reach = clock.trial_first if inter_episode else clock.episode_first
-        steps = reach.shape[1]
-        is_even = bool((past == past[0]).all())
-        is_whole = is_even and bool((reach == -past[:, None]).all())
-        slots = sinks + past[:, None] + torch.arange(steps, device=past.device)
-        first = None if is_whole else sinks + past[:, None] + reach
-        return cls(past, sinks + int(past.max()) + steps, is_even, first, slots)
+        """Lay out the T steps of `clock` behind `sinks` slots."""
+        past = -clock.trial_first[:, 0].clamp(max=0)  # (B,): 0 if the first new step begins a trial
+        # (B, T): oldest step that each step attends to, counted from the first new step; negative: a cached step
+        oldest = clock.trial_first if inter_episode else clock.episode_first
+        steps = oldest.shape[1]
+        is_aligned = bool((past == past[0]).all())
+        is_causal = is_aligned and bool((oldest == -past[:, None]).all())
+        slots = sinks + past[:, None] + torch.arange(steps, device=past.device)  # (B, T)
+        first = None if is_causal else sinks + past[:, None] + oldest
+        return cls(past, sinks + int(past.max()) + steps, is_aligned, first, slots)
 
 
 class RelicMemory(Memory):
     """Causal transformer over the steps of a trial.
 
-    The episode index enters by rotation of keys and queries, the step of the episode by a learned table.
+    The episode index enters through a rotary embedding of keys and queries, the step of the episode through a learned
+    position table.
 
-    The state holds `cache`, (B, layers, 2, heads, M, width), of keys (after rotation) and values, slot 0 for the sink
-    if there is one, and the counters `length`, `episode_index` and `episode_step`, int64 (B,). The cache is written
-    in place, so a state is used up by the call that takes it. Slot 0 follows the weights in `initial_state`,
-    `forward` and `prefill`, not in `step`: after an optimiser step all of the cache is stale, so `prefill` again
-    before acting.
+    The state holds `cache`, (B, layers, 2, heads, M, width), and the counters `length`, `episode_index` and
+    `episode_step`, int64 (B,). The cache has the keys (after rotation) and values of M slots; slot 0 is the sink if
+    there is one. It is written in place, so do not use a state again after passing it to a call. An optimiser step
+    makes the cache stale: `prefill` it again before acting. (`initial_state`, `forward` and `prefill` write the sink
+    of the present weights to slot 0, `step` does not.)
 
-    Depth dropout is drawn from `generator`, once per layer and sequence of each `forward` in training mode, without
-    rescaling.
+    Depth dropout is drawn from `generator`, once per layer and sequence of each `forward` in training mode. Outputs of
+    blocks are not rescaled for it.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, kind of sink, reach.
+        config: Sizes, kind of sink, whether steps attend to earlier episodes.
 
     Source:
         Elawady et al., "ReLIC: A Recipe for 64k Steps of In-Context Reinforcement Learning for Embodied AI", sections
@@ -167,10 +173,10 @@ class RelicMemory(Memory):
         nn.init.normal_(self.positions, std=0.02)
         self.generator = torch.Generator()
 
-    # ------------------------------------------------------------------ contract
+    # ------------------------------------------------------------------ methods of Memory
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """Return counters at zero and a cache with the present sink; see `Memory.initial_state`."""
+        """Return counters at zero and a cache that holds the sink only; see `Memory.initial_state`."""
         config, weight = self.config, self.positions
         slots = self.sinks + (INITIAL_STEPS if max_steps is None else max_steps)
         shape = (batch_size, config.layers, 2, config.heads, slots, config.head_dim)
@@ -181,17 +187,17 @@ class RelicMemory(Memory):
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence, without gradient and without dropout; see `Memory.step`."""
+        """Advance every sequence by one step, without gradient or dropout; see `Memory.step`."""
         features, state = self._continue(x, state, None, None)
         return features[:, 0], state
 
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
-        """Fill a cache with the past: `forward` without gradient and without dropout.
+        """Fill the cache with T past steps: `forward` without gradient and without dropout.
 
         Args:
-            x: T steps; a past that replaces the content of the cache begins with `trial_start`.
-            state: From before the first step; changed in place.
+            x: T steps; set `trial_start` at the first one to replace what the cache holds.
+            state: State before the first step; changed in place.
             last: As in `forward`.
 
         Returns:
@@ -203,10 +209,10 @@ class RelicMemory(Memory):
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """Learn: T steps at once; see `Memory.forward`.
+        """Process T steps at once, to learn; see `Memory.forward`.
 
-        With a state, the steps go on after the cached past, through which no gradient flows, and are added to the
-        cache. Without one, gradients flow through all steps, and None is returned for the state.
+        With a state, the steps follow the cached ones and are added to the cache; no gradient flows through cached
+        steps. Without a state, gradients flow through all steps, and the returned state is None.
         """
         keep = self._draw_depth(x.embedding.shape[0]) if self.training and self.config.depth_dropout > 0 else None
         if state is not None:
@@ -218,14 +224,15 @@ class RelicMemory(Memory):
     # ------------------------------------------------------------------ layers and cache
 
     def _continue(self, x: StepInputs, state: State, keep: Tensor | None, last: int | None) -> tuple[Tensor, State]:
-        """Run steps after a cached past and add them to it."""
+        """Run steps that follow the cached ones, and add them to the cache."""
         steps = x.embedding.shape[1]
         clock = StepClock.read(x.episode_start, x.trial_start, state)
         layout = self._layout(clock)
         cache = _grown(state["cache"], layout.end)
         features = self._run_layers(x, clock, layout, keep, cache, last)
         trial_first = clock.trial_first[:, -1]
-        for row in (trial_first > 0).nonzero()[:, 0].tolist():  # of a new trial: drop earlier steps
+        # Where a trial began within the T steps, move its steps to the front; those before it no longer count.
+        for row in (trial_first > 0).nonzero()[:, 0].tolist():
             kept = steps - int(trial_first[row])
             end = self.sinks + int(layout.past[row]) + steps
             cache[row, ..., self.sinks : self.sinks + kept, :] = cache[row, ..., end - kept : end, :].clone()
@@ -245,19 +252,19 @@ class RelicMemory(Memory):
     ) -> Tensor:
         """Return features of the last steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
-        kept = last_steps(steps, last)
+        wanted = last_steps(steps, last)
         longest = int(clock.episode_step.max()) + 1
         if longest > self.config.max_episode_steps:
             raise ValueError(
                 f"an episode has at most max_episode_steps ({self.config.max_episode_steps}) steps, got {longest}"
             )
-        h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)
+        h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)  # (B, T, D); row 0: sink
         rotation = self.rotation(clock.episode_index) if self.config.inter_episode else None
         sinks = self._sinks(keep)
         is_long = steps > LONG_STEPS
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
-            queries = kept if i == self.config.layers - 1 else steps  # the last layer computes wanted features only
+            queries = wanted if i == self.config.layers - 1 else steps  # the last layer computes wanted features only
             q, new = checkpointed(block.project, h, rotation, queries, when=is_long)
             keys, values = self._context(i, new, sinks[i] if sinks else None, layout, cache).unbind(1)
             mask = None
@@ -271,42 +278,47 @@ class RelicMemory(Memory):
     def _context(
         self, layer: int, new: Tensor, sink: Tensor | None, layout: _CacheLayout, cache: Tensor | None
     ) -> Tensor:
-        """Return keys and values of sink, past and present, and write the present to the cache.
+        """Return keys and values of the sink, the cached and the new steps, and write the new ones to the cache.
 
         Args:
             layer: Index of the layer.
-            new: float, (B, 2, heads, T, width); of the T steps.
-            sink: float, (B or 1, 2, heads, 1, width).
-            layout: Slots.
-            cache: All layers' cache; None where there is no past.
+            new: float, (B, 2, heads, T, width); keys and values of the T steps.
+            sink: float, (B or 1, 2, heads, 1, width); None without a sink.
+            layout: Slots of the steps.
+            cache: Cache of all layers; None without a state.
 
         Returns:
-            float, (B, 2, heads, M, width).
+            float, (B, 2, heads, M, width); axis 1: keys, values.
         """
         front = [] if sink is None else [sink.to(new.dtype).expand(new.shape[0], -1, -1, -1, -1)]
         if cache is None:
             return torch.cat([*front, new], dim=3) if front else new
-        steps, here = new.shape[3], cache[:, layer]
-        rows = torch.arange(new.shape[0], device=new.device)[:, None]
+        steps = new.shape[3]
+        layer_cache = cache[:, layer]  # (B, 2, heads, slots, width)
+        rows = torch.arange(new.shape[0], device=new.device)[:, None]  # (B, 1)
         by_step = new.permute(0, 3, 1, 2, 4)  # (B, T, 2, heads, width), as indexing by row and slot gives it
-        if layout.is_even:
-            here[:, :, :, layout.end - steps : layout.end] = new.detach()
+        if layout.is_aligned:
+            layer_cache[:, :, :, layout.end - steps : layout.end] = new.detach()
         else:
-            here[rows, :, :, layout.slots] = by_step.detach().to(here.dtype)
+            layer_cache[rows, :, :, layout.slots] = by_step.detach().to(layer_cache.dtype)
         if not new.requires_grad:
-            return here[:, :, :, : layout.end].to(new.dtype)
-        if layout.is_even:
-            past = here[:, :, :, self.sinks : layout.end - steps].to(new.dtype)
+            return layer_cache[:, :, :, : layout.end].to(new.dtype)
+        # What is in the cache is detached. Join sink and new steps to it again, so that they get gradients.
+        if layout.is_aligned:
+            past = layer_cache[:, :, :, self.sinks : layout.end - steps].to(new.dtype)
             return torch.cat([*front, past, new], dim=3)
-        past = here[:, :, :, self.sinks : layout.end].to(new.dtype, copy=True).permute(0, 3, 1, 2, 4)
+        past = layer_cache[:, :, :, self.sinks : layout.end].to(new.dtype, copy=True).permute(0, 3, 1, 2, 4)
         filled = past.index_put((rows, layout.slots - self.sinks), by_step)
         return torch.cat([*front, filled.permute(0, 2, 3, 1, 4)], dim=3)
 
     def rotation(self, episode: Tensor) -> Rotation:
-        """Cosine and sine of the rotation by the episode index.
+        """Cosine and sine of the rotary embedding of the episode index.
 
         Args:
             episode: int64, (B, T); 1 in the first episode.
+
+        Returns:
+            float, (B, T, width / 2) each.
         """
         width, dtype = self.config.head_dim, self.positions.dtype
         exact = torch.float64 if dtype == torch.float64 else torch.float32
@@ -320,27 +332,27 @@ class RelicMemory(Memory):
         """Key and value of the sink of each layer, float (B or 1, 2, heads, 1, width); None without sinks.
 
         Args:
-            keep: float, (layers, B, 1, 1); as drawn for the sequences, with which a sink token runs.
+            keep: float, (layers, B, 1, 1); from `_draw_depth`. A sink token skips the blocks that its sequence skips.
         """
         if self.sink_token is None:
             return [block.sink() for block in self.blocks if isinstance(block, SinkBlock)] if self.sinks else None
-        h = (self.sink_token + self.positions[0])[None, None]  # (1, 1, D); index 0 rotates by nothing
+        h = (self.sink_token + self.positions[0])[None, None]  # (1, 1, D); not rotated, like an episode index of 0
         sinks = []
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
             _, kv = block.project(h, None, 1)
             sinks.append(kv)
-            h = block.finish(h, kv[:, 1], None if keep is None else keep[i])  # alone, it attends to its own value
+            h = block.finish(h, kv[:, 1], None if keep is None else keep[i])  # attention to itself alone
         return sinks
 
     @torch.no_grad()
     def _write_sinks(self, cache: Tensor) -> None:
-        """Write the sinks of the present weights to slot 0."""
+        """Write the sink of each layer, from the present weights, to slot 0."""
         for i, sink in enumerate(self._sinks(None) or []):
             cache[:, i, :, :, :1] = sink
 
     def _draw_depth(self, batch: int) -> Tensor:
-        """Draw the blocks that each sequence runs through, float (layers, B, 1, 1) of 0 and 1."""
+        """Draw the blocks that each sequence runs (1) or skips (0), float (layers, B, 1, 1)."""
         draw = torch.rand(self.config.layers, batch, 1, 1, generator=self.generator)
         return (draw >= self.config.depth_dropout).to(self.positions)
 

@@ -21,7 +21,7 @@ class SMTConfig(SceneConfig):
 
     Attributes:
         heads: Attention heads; divides `dim`.
-        encoder: Whether elements attend to each other before they are read; False reads them as they are.
+        encoder: Whether elements attend to each other before the present step reads them.
     """
 
     heads: int = 8
@@ -75,18 +75,22 @@ class AttentionBlock(nn.Module):
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
+        # `mix` is the output projection of the attention, W_o.
         self.query, self.key, self.value, self.mix = (nn.Linear(dim, dim, bias=False) for _ in range(4))
         self.attention_norm, self.norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.fc = nn.Linear(dim, dim)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, absent: Tensor | None) -> Tensor:
-        """Multi-head attention without its output projection, float (G, T, D).
+        """Multi-head attention without its output projection.
 
         Args:
             q: float, (G, T, D).
             k: float, (G, L, D).
             v: float, (G, L, D).
             absent: bool, (G, L); True for keys that do not exist; None if all do.
+
+        Returns:
+            float, (G, T, D); concatenated outputs of the heads.
         """
         q, k, v = (
             each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (q, k, v)
@@ -95,26 +99,35 @@ class AttentionBlock(nn.Module):
         return attend(q, k, v, causal=False, mask=mask).transpose(1, 2).flatten(2)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
-        """Return the block's output, float (..., D), from its input and the output of its heads."""
+        """Compute the block's output from its input and the outputs of its heads, float (..., D) each."""
         h = self.attention_norm(self.mix(attended) + x)
         return self.norm(self.fc(h).relu() + h)
 
     def forward(self, x: Tensor, y: Tensor, absent: Tensor | None) -> Tensor:
-        """Attend from X, float (G, T, D), to Y, float (G, L, D); `absent` as in `attend`."""
+        """Attend from X, float (G, T, D), to Y, float (G, L, D); float (G, T, D)."""
         return self.finish(x, self.attend(self.query(x), self.key(y), self.value(y), absent))
 
     def read(self, x: Tensor, y: Tensor, absent: Tensor | None) -> Tensor:
-        """`forward` of a single query, float (G, D), without making keys and values.
+        """Compute `forward` for a single query, without computing keys and values.
 
-        Each head folds the weights of its keys into its query, q W_k^T, which then attends to Y itself. The read
-        vector, a mean over Y, goes through the weights of the values. The same numbers take a sixteenth of the
-        products.
+        Each head multiplies its query by the key weights, since q^T (W_k y) = (W_k^T q)^T y. The weights of attention
+        then apply to Y itself, and the value weights to the one weighted sum. This takes a sixteenth of the products.
+
+        Args:
+            x: float, (G, D).
+            y: float, (G, L, D).
+            absent: As in `attend`.
+
+        Returns:
+            float, (G, D).
         """
         heads, dim = self.heads, y.shape[-1]
         q = self.query(x).unflatten(-1, (heads, -1))  # (G, heads, width)
-        q = torch.einsum("ghw,hwd->ghd", q, self.key.weight.view(heads, -1, dim)) * q.shape[-1] ** -0.5
+        q = torch.einsum("ghw,hwd->ghd", q, self.key.weight.view(heads, -1, dim)) * q.shape[-1] ** -0.5  # (G, heads, D)
         weights = masked_softmax(q @ y.transpose(1, 2), _existing(absent))  # (G, heads, L)
-        attended = torch.einsum("ghd,hwd->ghw", weights @ y, self.value.weight.view(heads, -1, dim))
+        attended = torch.einsum(
+            "ghd,hwd->ghw", weights @ y, self.value.weight.view(heads, -1, dim)
+        )  # (G, heads, width)
         return self.finish(x, attended.flatten(1))
 
 
@@ -124,10 +137,12 @@ def _existing(absent: Tensor | None) -> Tensor | None:
 
 
 class SMTMemory(SceneMemory):
-    """Encoder E = block(Psi, Psi) over all elements, decoder block(psi_t, E) of the present one.
+    """Transformer in which elements attend to each other, then the present one to all of them.
 
-    The static parts of queries, keys and values of the first attention are kept, so that a new step computes only the
-    share of the poses.
+        E = block(Psi, Psi)             encoder
+        features = block(psi_t, E)      decoder
+
+    The static parts of the encoder's queries, keys and values are stored (see `SceneMemory`).
 
     Args:
         input_dim: Width of the embedding.
@@ -145,16 +160,16 @@ class SMTMemory(SceneMemory):
         self.decoder = AttentionBlock(config.dim, config.heads)
 
     def projections(self) -> tuple[nn.Linear, ...]:
-        """Query, key and value of the encoder; without one, key and value of the decoder."""
+        """Query, key and value of the encoder; without an encoder, key and value of the decoder."""
         if self.encoder is None:
             return () if self.config.rectified else (self.decoder.key, self.decoder.value)
         return self.encoder.query, self.encoder.key, self.encoder.value
 
-    def read(self, static: Tensor, view: Tensor, view_weight: Tensor, absent: Tensor | None) -> Tensor:
+    def read(self, static: Tensor, relative: Tensor, relative_weight: Tensor, absent: Tensor | None) -> Tensor:
         """See `SceneMemory.read`."""
         if self.encoder is None and not self.config.rectified:
-            return self._read_without_encoder(static, view, view_weight, absent)
-        psi, *projected = self.elements(static, view, view_weight)
+            return self._read_without_encoder(static, relative, relative_weight, absent)
+        psi, *projected = self.elements(static, relative, relative_weight)  # (G, L, D) each
         now = psi[:, -1]
         if self.encoder is None:
             return self.decoder.read(now, psi, absent)
@@ -162,26 +177,36 @@ class SMTMemory(SceneMemory):
         encoded = self.encoder.finish(psi, self.encoder.attend(q, k, v, absent))  # (G, L, D)
         return self.decoder.read(now, encoded, absent)
 
-    def _read_without_encoder(self, static: Tensor, view: Tensor, view_weight: Tensor, absent: Tensor | None) -> Tensor:
-        """Decode elements as they are, without making them.
+    def _read_without_encoder(
+        self, static: Tensor, relative: Tensor, relative_weight: Tensor, absent: Tensor | None
+    ) -> Tensor:
+        """Read without an encoder, and without computing elements, keys or values.
 
-        A key is k + K v with static k and view v, so q (k + K v) = q k + (q K) v; values alike.
+        The key of an element is k + K r, with static part k, relative part r and a matrix K. Its score is then
+        q (k + K r) = q k + (q K) r. The weighted sum of values splits in the same manner.
         """
         heads, dim = self.config.heads, self.config.dim
-        now = static[:, -1, :dim] + view[:, -1] @ view_weight[:, :dim]  # (G, D)
+        now = static[:, -1, :dim] + relative[:, -1] @ relative_weight[:, :dim]  # (G, D)
         q = self.decoder.query(now).unflatten(-1, (heads, -1)) * (dim // heads) ** -0.5  # (G, heads, width)
+        # Static parts are [u, keys, values].
         k, v = static[..., dim:].unflatten(-1, (2, heads, -1)).permute(2, 0, 3, 1, 4)  # (G, heads, L, width) each
-        view_k, view_v = (
-            view_weight[:, dim:].unflatten(-1, (2, heads, -1)).permute(1, 2, 0, 3)
-        )  # (heads, V, width) each
-        scores = (k @ q[..., None])[..., 0] + torch.einsum("ghw,hvw->ghv", q, view_k) @ view.transpose(1, 2)
+        relative_k, relative_v = (
+            relative_weight[:, dim:].unflatten(-1, (2, heads, -1)).permute(1, 2, 0, 3)
+        )  # (heads, R, width) each
+        scores = (k @ q[..., None])[..., 0] + torch.einsum("ghw,hrw->ghr", q, relative_k) @ relative.transpose(1, 2)
         weights = masked_softmax(scores, _existing(absent))  # (G, heads, L)
-        attended = (weights[:, :, None] @ v)[:, :, 0] + torch.einsum("ghv,hvw->ghw", weights @ view, view_v)
+        attended = (weights[:, :, None] @ v)[:, :, 0] + torch.einsum("ghr,hrw->ghw", weights @ relative, relative_v)
         return self.decoder.finish(now, attended.flatten(1))
 
 
 class FactorizedMemory(SceneMemory):
-    """Encoder through centres, C' = block(C, Psi), E = block(Psi, C'); decoder block(psi_t, E).
+    """`SMTMemory` whose elements attend to each other through a few centres.
+
+        C' = block(C, Psi)              centres gather from all elements
+        E = block(Psi, C')              elements attend to the centres
+        features = block(psi_t, E)      decoder
+
+    Attention then takes L C products of L elements and C centres, in place of L^2.
 
     Args:
         input_dim: Width of the embedding.
@@ -200,19 +225,19 @@ class FactorizedMemory(SceneMemory):
             self.static_centres = nn.Parameter(torch.randn(config.n_centres, config.dim))
 
     def projections(self) -> tuple[nn.Linear, ...]:
-        """Key and value with which centres gather, query with which elements attend to centres."""
+        """Key and value of the elements for the centres, and query of the elements to the centres."""
         return self.gather.key, self.gather.value, self.spread.query
 
-    def read(self, static: Tensor, view: Tensor, view_weight: Tensor, absent: Tensor | None) -> Tensor:
+    def read(self, static: Tensor, relative: Tensor, relative_weight: Tensor, absent: Tensor | None) -> Tensor:
         """See `SceneMemory.read`."""
-        psi, k, v, q = self.elements(static, view, view_weight)
+        psi, k, v, q = self.elements(static, relative, relative_weight)  # (G, L, D) each
         centres, absent_centres = self._centres(psi, absent)  # (G, C, D)
         centres = self.gather.finish(centres, self.gather.attend(self.gather.query(centres), k, v, absent))
         attended = self.spread.attend(q, self.spread.key(centres), self.spread.value(centres), absent_centres)
         return self.decoder.read(psi[:, -1], self.spread.finish(psi, attended), absent)
 
     def _centres(self, psi: Tensor, absent: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return centres, float (G, C, D), and those that do not exist, bool (G, C)."""
+        """Return centres, float (G, C, D), and the mask of absent ones, bool (G, C) or None."""
         count = self.config.n_centres
         if self.config.centres == "static":
             return self.static_centres.expand(len(psi), -1, -1), None
@@ -224,6 +249,7 @@ class FactorizedMemory(SceneMemory):
         centres = psi.gather(1, chosen[..., None].expand(-1, -1, psi.shape[-1]))
         if absent is None:
             return centres, None
+        # A row with fewer elements than centres has all of them first; the remaining choices are repetitions.
         existing = (~absent).sum(1, keepdim=True)
         return centres, torch.arange(count, device=psi.device) >= existing
 
@@ -232,15 +258,15 @@ class FactorizedMemory(SceneMemory):
 def farthest_points(points: Tensor, absent: Tensor | None, count: int) -> Tensor:
     """Choose points by farthest point sampling.
 
-    The last point comes first, then again and again the one farthest from all chosen ones.
+    The last point is chosen first. Each next one is the point whose nearest chosen point is farthest.
 
     Args:
         points: float, (G, L, D).
         absent: bool, (G, L); True for points that do not exist; None if all do. The last one exists.
-        count: Points to choose, at most L. A row with fewer has all of its own first.
+        count: Number of points to choose, at most L. A row with fewer has all of its own first.
 
     Returns:
-        int64, (G, count); distinct as far as there are points. Of equally far ones the first is taken.
+        int64, (G, count); indices, distinct unless a row has fewer points. Ties go to the first point.
 
     Source:
         Fang et al., 2019, section 3.4; Qi et al., PointNet++, 2017.
@@ -249,7 +275,7 @@ def farthest_points(points: Tensor, absent: Tensor | None, count: int) -> Tensor
     nearest = points.new_full(points.shape[:2], torch.inf)  # distance of each point to the nearest chosen one
     if absent is not None:
         nearest = nearest.masked_fill(absent, -torch.inf)
-    points = points - points[:, -1:]  # otherwise products of large numbers blur the distances of near ones
+    points = points - points[:, -1:]  # cdist expands |a - b|^2: far from 0, it loses digits
     distances = torch.cdist(points, points)  # (G, L, L)
     distances.diagonal(dim1=1, dim2=2).fill_(-1.0)  # a chosen point is taken again only where no other is left
     chosen = [torch.full_like(rows, points.shape[1] - 1)]
@@ -260,14 +286,15 @@ def farthest_points(points: Tensor, absent: Tensor | None, count: int) -> Tensor
 
 
 PRESENT_WEIGHT = 4.0
-"""Initial weight of being the present step in half of the features of `PoolingMemory`; elements differ by some 0.5."""
+"""Initial weight of the age in half of the features of `PoolingMemory`; their other terms differ by about 0.5."""
 
 
 class PoolingMemory(SceneMemory):
     """Maximum of each feature over all elements.
 
-    The present step is one element of many, and only its age distinguishes it. So half of the features start with a
-    large weight of an exponential age and then mostly come from the present step; training changes that.
+    Only its age distinguishes the present step from the other elements. So with exponential ages, half of the features
+    start with a large weight of e^(-age / tau), which is largest at the present step, and the maximum mostly comes from
+    there. Training can change that.
 
     Args:
         input_dim: Width of the embedding.
@@ -280,9 +307,9 @@ class PoolingMemory(SceneMemory):
     def __init__(self, input_dim: int, config: SceneConfig) -> None:
         super().__init__(input_dim, config)
         if config.time == "exponential":
-            age = 4 * config.poses  # index of the age in a view
+            age = 4 * config.poses  # index of the (first) age in a relative part
             half = config.dim // 2
-            with torch.no_grad():  # the first number of the embedded pose is the age itself
+            with torch.no_grad():  # make the first number of the embedded pose the age itself, then weigh it
                 self.pose.weight[0] = 0.0
                 self.pose.weight[0, age] = 1.0
                 self.pose.bias[0] = 0.0
@@ -290,10 +317,10 @@ class PoolingMemory(SceneMemory):
                 self.fusion.weight[half:, input_dim] = 0.0
 
     def projections(self) -> tuple[nn.Linear, ...]:
-        """None."""
+        """Return none: a maximum needs no queries, keys or values."""
         return ()
 
-    def read(self, static: Tensor, view: Tensor, view_weight: Tensor, absent: Tensor | None) -> Tensor:
+    def read(self, static: Tensor, relative: Tensor, relative_weight: Tensor, absent: Tensor | None) -> Tensor:
         """See `SceneMemory.read`."""
-        (psi,) = self.elements(static, view, view_weight)
+        (psi,) = self.elements(static, relative, relative_weight)
         return (psi if absent is None else psi.masked_fill(absent[..., None], -torch.inf)).amax(1)

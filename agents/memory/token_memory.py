@@ -155,7 +155,7 @@ class TokenMemory(Memory):
         return self._decisions(line, at), None if state is None else self._after(line, state)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
-        """Compute the features of some steps of whole trials, and only these; see `Memory.features_at`."""
+        """Compute the features of some steps only; see `Memory.features_at`."""
         self._check(x)
         return self._decisions(self._timeline(x, None), at)
 

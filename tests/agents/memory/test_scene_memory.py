@@ -315,7 +315,7 @@ def test_packed_decisions_equal_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
         results = []
         for together, kept in ((1, 1 << 18), (12, 1 << 18), (1 << 18, 1 << 18), (12, 0)):
             monkeypatch.setattr(scene_memory, "ELEMENTS_AT_ONCE", {"cpu": together})
-            monkeypatch.setattr(scene_memory, "KEPT_ELEMENTS", {"cpu": kept})
+            monkeypatch.setattr(scene_memory, "CHECKPOINTED_ELEMENTS", {"cpu": kept})
             features = memory.features_at(x, at)
             results.append([features, *torch.autograd.grad(features.square().sum(), list(memory.parameters()))])
         for other in results[1:]:

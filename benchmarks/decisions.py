@@ -1,13 +1,15 @@
-"""What a decision over 500 memory elements costs in each memory, and an update in which decisions are packed, padded or made one by one.
+"""Time of a decision over 500 memory elements, and of an update, for each memory.
 
-The yardstick of decisions is the Scene Memory Transformer as its paper writes it: at every step all poses are embedded anew, fused with
-what was seen, projected and encoded, and the present element attends to all of them. Ours gives the same numbers (checked
-here); the other memories give other ones. An update computes the features of some decisions of whole episodes and their gradients:
-"packed" takes decisions with about as many elements together, "padded" all of them at once, each as long as the longest.
+The baseline of decisions is the Scene Memory Transformer as its paper writes it. At every step it embeds all poses
+anew, fuses them with the embeddings of the observations, projects and encodes them; the present element attends to all
+of them. `smt` gives the same numbers, which is checked here. The other memories give different ones.
 
-All rows of a table are timed in turn, in one process and on one thread, and each time is over that of the yardstick in the same turn; given
-are medians over turns. On a CPU it is the time of the CPU (other processes do not count), on a GPU wall-clock time. Takes about
-three minutes; `--smoke` ends in a few seconds.
+An update computes the features of some decisions of whole episodes, and their gradients. "packed" computes decisions
+with about equally many elements together. "padded" computes all decisions at once, each padded to the longest.
+
+All rows of a table are timed in turn, in one process and on one thread. The ratio to the baseline is taken within a
+turn; medians over turns are printed. Times are CPU time on a CPU, so that other processes do not count, and wall-clock
+time on a GPU. Takes about three minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ DECISIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "frmqn": ("frmqn", {}),
     "lstm": ("lstm", {"hidden_dim": 128}),
 }
-#: How many memory elements of an update are computed together.
+#: Number of memory elements of an update that are computed together.
 PACKINGS = {
     "packed": scene_memory.ELEMENTS_AT_ONCE,
     "padded": dict.fromkeys(("cpu", "cuda"), 1 << 62),
@@ -54,15 +56,15 @@ def direct(memory: SMTMemory, x: StepInputs) -> Tensor:
     """Features of the last step as the paper writes them, float (B, D)."""
     assert x.pose is not None
     steps = x.pose.shape[1]
-    told = embed_age(torch.arange(steps - 1, -1, -1, device=x.pose.device).float(), memory.config)
-    view = torch.cat([relative_poses(x.pose, x.pose[:, -1:]), told.expand(len(x.pose), -1, -1)], -1)
+    age = embed_age(torch.arange(steps - 1, -1, -1, device=x.pose.device).float(), memory.config)
+    view = torch.cat([relative_poses(x.pose, x.pose[:, -1:]), age.expand(len(x.pose), -1, -1)], -1)
     psi = memory.fusion(torch.cat([x.embedding, memory.pose(view)], -1))
     encoded = psi if memory.encoder is None else memory.encoder(psi, psi, None)
     return memory.decoder(psi[:, -1:], encoded, None)[:, 0]
 
 
 def episodes(count: int, steps: int, device: torch.device) -> StepInputs:
-    """Random embeddings and a random walk."""
+    """Random embeddings, and poses of a random walk."""
     start = torch.zeros(count, steps, dtype=torch.bool, device=device)
     start[:, 0] = True
     embedding = torch.randn(count, steps, FEATURES, device=device)
@@ -70,7 +72,7 @@ def episodes(count: int, steps: int, device: torch.device) -> StepInputs:
 
 
 def in_turn(runs: dict[str, Callable[[], object]], turns: int, device: torch.device) -> dict[str, list[float]]:
-    """Seconds of each run in each turn, after one that is not counted."""
+    """Seconds of each run in each turn. A first turn warms up and does not count."""
 
     def now() -> float:
         if device.type == "cuda":
@@ -88,11 +90,11 @@ def in_turn(runs: dict[str, Callable[[], object]], turns: int, device: torch.dev
     return seconds
 
 
-def table(seconds: dict[str, list[float]], yardstick: str) -> list[dict[str, Any]]:
-    """A row of each run: milliseconds, and how many times faster it is than the yardstick, with quartiles over turns."""
+def table(seconds: dict[str, list[float]], baseline: str) -> list[dict[str, Any]]:
+    """Row of each run: milliseconds, and speed over the baseline with quartiles over turns."""
     rows = []
     for name, each in seconds.items():
-        ratio = np.array(seconds[yardstick]) / np.array(each)
+        ratio = np.array(seconds[baseline]) / np.array(each)
         quartiles = [round(float(value), 2) for value in np.percentile(ratio, [25, 75])]
         milliseconds = round(1000 * float(np.median(each)), 3)
         rows.append(
@@ -108,7 +110,7 @@ def table(seconds: dict[str, list[float]], yardstick: str) -> list[dict[str, Any
 
 @torch.no_grad()
 def decision_times(elements: int, robots: int, turns: int, device: torch.device) -> list[dict[str, Any]]:
-    """Times of one decision of some robots, each with as many memory elements."""
+    """Times of one decision of each robot over its memory elements."""
     x = episodes(robots, elements, device)
     runs: dict[str, Callable[[], object]] = {}
     for name, (memory_name, settings) in DECISIONS.items():
@@ -123,7 +125,7 @@ def decision_times(elements: int, robots: int, turns: int, device: torch.device)
 
 
 def memory_times(shape: tuple[int, int, int], dim: int, turns: int, device: torch.device) -> list[dict[str, Any]]:
-    """Times of an update of each memory; args as in `update_times`."""
+    """Times of an update of each memory; arguments as in `update_times`."""
     count, decisions, steps = shape
     heads = {"heads": dim // 16}
     every: dict[str, tuple[str, dict[str, Any]]] = {
@@ -135,7 +137,8 @@ def memory_times(shape: tuple[int, int, int], dim: int, turns: int, device: torc
         "frmqn": ("frmqn", {}),
         "frmqn, bptt 32": ("frmqn", {"bptt": 32}),
     }
-    x, at = episodes(count, steps, device), torch.randint(steps, (count, decisions), device=device)
+    x = episodes(count, steps, device)
+    at = torch.randint(steps, (count, decisions), device=device)
 
     def update(memory: Memory) -> None:
         memory.zero_grad()

@@ -1,11 +1,15 @@
-"""How fast the learner learns: `none` against PPO of Stable-Baselines3, `lstm` against RecurrentPPO of sb3-contrib, on 64 CartPoles.
+"""Speed of the learner on 64 CartPoles beside Stable-Baselines3 and sb3-contrib.
 
-Both get the same copies of the environment, networks of the same sizes, and equally many steps, transitions in a minibatch and epochs;
-they learn in turn, one rollout each, on one thread. Time is the CPU's (other processes do not count), acting, stepping and learning
-together. For `lstm` and its peer the velocities are hidden. Each pair is measured twice: with Stable-Baselines3's `DummyVecEnv`, in
-which 64 Python objects are stepped one after the other, and with all 64 poles in one NumPy step, so that the learner decides. Mean
-returns are those of the last 100 episodes of training. Needs `pip install sb3-contrib`. Takes about fifteen minutes; `--smoke` ends in a few
-seconds.
+`none` is compared with PPO of Stable-Baselines3, and `lstm` with RecurrentPPO of sb3-contrib. For `lstm` and its peer
+the velocities are hidden.
+
+Both learners get the same environments, networks of the same sizes, and equally many steps, transitions in a minibatch
+and epochs. They learn in turn, one rollout each, on one thread. Time is CPU time of acting, stepping and learning
+together, so that other processes do not count.
+
+Each pair is measured twice: with Stable-Baselines3's `DummyVecEnv`, which steps 64 Python objects one after the other,
+and with all 64 poles in one NumPy step, where the environment costs next to nothing. Mean returns are those of the last
+100 episodes of training. Needs `pip install sb3-contrib`. Takes about fifteen minutes; `--smoke` ends in a few seconds.
 """
 
 from __future__ import annotations
@@ -40,14 +44,14 @@ POSITIONS = [0, 2]
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What both learners of a pair share.
+    """Settings that both learners of a pair share.
 
     Attributes:
-        memory: Of ours; its peer is PPO for "none" and RecurrentPPO for "lstm".
+        memory: Memory of our learner. The peer is PPO for "none" and RecurrentPPO for "lstm".
         n_steps: Steps of a rollout in each environment.
         batch_size: Sequences of `n_steps` steps in a minibatch of ours; the peer's has as many transitions.
         n_epochs: Passes over each rollout.
-        width: Of all hidden layers, and of the LSTM.
+        width: Width of all hidden layers, and of the LSTM.
         total: Environment steps.
     """
 
@@ -80,28 +84,29 @@ class NoVelocities(gym.ObservationWrapper):
 
 
 class BatchCartPole(VecEnv):
-    """Gymnasium's batch of CartPoles as a `VecEnv`: an episode that ends is reset in the same step."""
+    """Gymnasium's batch of CartPoles as a `VecEnv`; episodes are reset in the step they end."""
 
     def __init__(self, num_envs: int, *, seed: int, velocities: bool) -> None:
         self.batch = CartPoleVectorEnv(num_envs)
-        self.first_seed, self.shown = seed, slice(None) if velocities else POSITIONS
+        self.first_seed = seed
+        self.shown = slice(None) if velocities else POSITIONS
         space = self.batch.single_observation_space
         assert isinstance(space, gym.spaces.Box)
         shown = gym.spaces.Box(space.low[self.shown], space.high[self.shown])
         super().__init__(num_envs, shown, self.batch.single_action_space)
 
     def reset(self) -> np.ndarray:
-        """Starts all episodes anew, with the first seed."""
+        """Start all episodes anew, with the first seed."""
         observations, _ = self.batch.reset(seed=self.first_seed)
         self.returns = np.zeros(self.num_envs)
         return observations[:, self.shown]
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keeps the actions."""
+        """Store the actions for `step_wait`."""
         self.actions = actions
 
     def step_wait(self) -> Any:
-        """Steps all."""
+        """Step all environments."""
         batch = self.batch
         observations, rewards, terminated, truncated, _ = batch.step(self.actions)
         dones = terminated | truncated
@@ -120,7 +125,7 @@ class BatchCartPole(VecEnv):
         return observations[:, self.shown], rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
-        """Closes the batch."""
+        """Close the batch."""
         self.batch.close()
 
     def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
@@ -151,10 +156,20 @@ def make_env(kind: str, *, velocities: bool, seed: int) -> VecEnv:
 def make_learners(setting: Setting, kind: str, seed: int) -> dict[str, OnPolicyAlgorithm]:
     """Peer and ours, each with its own copies of the environment."""
     shared: dict[str, Any] = {
-        "n_steps": setting.n_steps, "n_epochs": setting.n_epochs, "learning_rate": 1e-3, "gamma": 0.98, "gae_lambda": 0.8,
-        "ent_coef": 0.0, "vf_coef": 0.5, "max_grad_norm": 0.5, "clip_range": 0.2, "clip_range_vf": None, "normalize_advantage": True,
-        "seed": seed, "device": "cpu",
-    }  # fmt: skip
+        "n_steps": setting.n_steps,
+        "n_epochs": setting.n_epochs,
+        "learning_rate": 1e-3,
+        "gamma": 0.98,
+        "gae_lambda": 0.8,
+        "ent_coef": 0.0,
+        "vf_coef": 0.5,
+        "max_grad_norm": 0.5,
+        "clip_range": 0.2,
+        "clip_range_vf": None,
+        "normalize_advantage": True,
+        "seed": seed,
+        "device": "cpu",
+    }
     layers = [setting.width] * (2 if setting.memory == "none" else 1)
     arch = {"pi": layers, "vf": layers}
     transitions = setting.batch_size * setting.n_steps
@@ -181,7 +196,7 @@ def make_learners(setting: Setting, kind: str, seed: int) -> dict[str, OnPolicyA
 
 
 def compare(setting: Setting, kind: str, total: int, seed: int) -> dict[str, Any]:
-    """Speeds and returns of a pair; the first rollout of each, with what is compiled then, is not timed."""
+    """Speeds and returns of a pair. The first rollout of each compiles and is not timed."""
     learners = make_learners(setting, kind, seed)
     rollout = N * setting.n_steps
     rates: dict[str, list[float]] = {name: [] for name in learners}
@@ -219,7 +234,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one line of JSON only")
     parser.add_argument("--steps", type=int, help="environment steps of each learner instead of the settings' own")
     parser.add_argument("--memory", choices=[setting.memory for setting in SETTINGS], help="only this pair")
-    parser.add_argument("--env", choices=["dummy", "batch"], help="only this way to step the environment")
+    parser.add_argument("--env", choices=["dummy", "batch"], help="only this kind of vector environment")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -234,15 +249,21 @@ def main() -> None:
             if not args.json:
                 speed, returns, solved = row["steps_per_second"], row["mean_return"], row[f"steps_to_{SOLVED:.0f}"]
                 print(
-                    f"{setting.memory:4s} {kind:5s}  ours {speed['ours']} steps/s, peer {speed['peer']}: {row['ratio']}x "
-                    f"(quartiles {row['ratio_quartiles']}); return after {row['total']} steps: ours {returns['ours']}, "
-                    f"peer {returns['peer']}; {SOLVED:.0f} reached at: ours {solved['ours']}, peer {solved['peer']}",
+                    f"{setting.memory:4s} {kind:5s}  ours {speed['ours']} steps/s, peer {speed['peer']}: "
+                    f"{row['ratio']}x (quartiles {row['ratio_quartiles']}); return after {row['total']} steps: "
+                    f"ours {returns['ours']}, peer {returns['peer']}; "
+                    f"{SOLVED:.0f} reached at: ours {solved['ours']}, peer {solved['peer']}",
                     flush=True,
                 )
     machine = {
-        "machine": platform.machine(), "processor": platform.processor(), "python": platform.python_version(), "torch": torch.__version__,
-        "stable_baselines3": stable_baselines3.__version__, "gymnasium": gym.__version__, "commit": commit(),
-    }  # fmt: skip
+        "machine": platform.machine(),
+        "processor": platform.processor(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "stable_baselines3": stable_baselines3.__version__,
+        "gymnasium": gym.__version__,
+        "commit": commit(),
+    }
     print(json.dumps({"rows": rows, **machine}))
 
 

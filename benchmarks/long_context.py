@@ -1,13 +1,15 @@
-"""How learning over trials of up to 65,536 steps costs time, memory and operations, and how much less than ReLIC's own scheme.
+"""Time, memory and operations of learning over trials of up to 65,536 steps, beside ReLIC.
 
-First `PartialUpdatePPO` really learns from whole rollouts of a trivial environment (random features), each in a process of its own: steps
-acted per second, seconds of the last refresh and of a partial update (means over the rollout) and of the full update, all in CPU time
-and for one epoch, and the peak of the resident memory. Two numbers of updates K for each T show that memory does not depend on K.
+First, `PartialUpdatePPO` learns from whole rollouts of a trivial environment (random features), each in its own
+process. Printed are steps acted per second, seconds of the refreshes, of a partial update (a mean over the rollout) and
+of the full update, and the peak of the resident memory. Seconds are CPU time of one epoch. Two numbers of updates K for
+each T show that memory does not depend on K.
 
-Then operations are counted at the size of ReLIC's main network and with an update every 256 steps, as in its run of 64k: updates at four
-positions of the rollout go through the same learner with matrix products and attention counted instead of computed. They are printed over
-closed forms (1.0: the same), which then add up all updates of a rollout. The reference scheme passes gradients through the whole
-prefix in every layer in each of 4 epochs of each update, and refreshes all of it.
+Then operations are counted at the size of ReLIC's main network, with an update every 256 steps as in its run of 64k.
+Updates at four positions of the rollout go through the same learner, with matrix products and attention counted instead
+of computed. The counts are printed over closed forms (1.0 if equal), and the closed forms add up all updates of a
+rollout. The reference scheme passes gradients through the whole prefix in every layer, in each of 4 epochs of each
+update, and refreshes all of it.
 
 The tiny rollouts take about half an hour on one free core; `--smoke` ends in a few seconds.
 """
@@ -45,7 +47,7 @@ else:  # run by its path
 
 ACTIONS, EPISODE, EPOCHS = 6, 500, 4
 SCHEMES = ("full", "window", "detach")
-#: Steps that "window" passes gradients through before the segment.
+#: Steps before the segment that "window" passes gradients through.
 WINDOW = 1024
 #: Steps between the updates whose operations are counted, at most T / 4.
 COUNTED_SEGMENT = 256
@@ -75,7 +77,7 @@ class Size:
 
     @property
     def key_value(self) -> int:
-        """Of these, what makes key and value."""
+        """Operations of the matrices for key and value; part of `block`."""
         return 4 * self.dim**2
 
     @property
@@ -98,7 +100,10 @@ SIZES = {
 
 
 def attention_pairs(queries: int, keys: int) -> float:
-    """Query-key pairs that causal attention computes on a CPU, in blocks of queries with a rectangular mask."""
+    """Query-key pairs that causal attention computes on a CPU.
+
+    Queries are computed in blocks with a rectangular mask.
+    """
     if queries == 1:
         return keys
     if keys - queries <= 1:  # a dummy query makes it square
@@ -109,18 +114,24 @@ def attention_pairs(queries: int, keys: int) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """Operations of passes of the learner for one environment, from sizes.
+    """Closed forms of the operations of the learner's passes for one environment.
 
     Attributes:
-        size: Of the network.
-        sinks: Keys besides the steps.
+        size: Size of the network.
+        sinks: Number of keys besides the steps.
     """
 
     size: Size
     sinks: int = 1
 
     def forward(self, steps: int, past: int, last: int) -> tuple[float, float]:
-        """Matrices and attention of a pass over `steps` steps after `past` cached ones, with features of the last `last` steps only."""
+        """Operations of matrices and of attention in a pass over new steps.
+
+        Args:
+            steps: New steps.
+            past: Steps in the cache before them.
+            last: Steps at the end whose features are needed.
+        """
         size, keys = self.size, self.sinks + past + steps
         matrices = size.token * steps + size.block * (size.layers - 1) * steps
         matrices += size.key_value * steps + (size.block - size.key_value) * last + size.heads_out * last
@@ -128,11 +139,14 @@ class Cost:
         return matrices, 4 * size.dim * pairs
 
     def step(self, past: int) -> float:
-        """Acting once."""
+        """Operations of acting once."""
         return sum(self.forward(1, past, 1))
 
     def refresh(self, end: int, *, values: bool) -> float:
-        """Refilling the memory, chunk by chunk; the last layer and the heads only where values are asked for."""
+        """Operations of refilling the memory, chunk by chunk.
+
+        The last layer and the heads count only if `values` are needed.
+        """
         total = 0.0
         for begin in range(0, end, PREFILL_STEPS):
             steps = min(PREFILL_STEPS, end - begin)
@@ -141,7 +155,7 @@ class Cost:
         return total
 
     def update(self, begin: int, end: int, scheme: str) -> tuple[float, float]:
-        """An epoch of an update, and the pass that measures the divergence after it: operations."""
+        """Operations of an epoch of an update, and of the pass that measures the divergence."""
         start = {"full": 0, "window": max(0, begin - WINDOW), "detach": begin}[scheme]
         prefix = 0.0 if scheme != "window" else self.refresh(start, values=False)
         matrices, attention = self.forward(end - start, start, end - begin)
@@ -149,12 +163,12 @@ class Cost:
         return 3 * matrices + 3.5 * attention + again + prefix, matrices + attention + prefix
 
     def again(self, steps: int, last: int) -> float:
-        """What a long pass computes twice: the matrices of the blocks."""
+        """Operations that a long pass does twice: the matrices of the blocks."""
         size = self.size
         return (size.block * (size.layers - 1) + size.key_value) * steps + (size.block - size.key_value) * last
 
     def rollout(self, steps: int, updates: int, scheme: str) -> dict[str, float]:
-        """Operations for each environment step of a rollout, by what they are for."""
+        """Operations for each environment step of a rollout, by purpose."""
         segment = steps // updates
         parts = dict.fromkeys(("acting", "refresh", "partial", "full", "divergence"), 0.0)
         parts["acting"] = sum(self.step(past) for past in range(steps))
@@ -169,17 +183,20 @@ class Cost:
 
 
 def reference(size: Size, steps: int, updates: int, *, matrices: float | None = None) -> dict[str, float]:
-    """The arithmetic of ReLIC's scheme: operations of a rollout for one environment, without acting.
+    """Operations of a rollout in ReLIC's scheme for one environment, without acting.
 
     Args:
-        size: Of the network.
-        steps: Of a rollout, T.
-        updates: In a rollout, K.
-        matrices: Operations of the matrices for a token; None: of `size`.
+        size: Size of the network.
+        steps: Steps T of a rollout.
+        updates: Updates K in a rollout.
+        matrices: Operations of the matrices for a token; None for those of `size`.
 
     Returns:
-        `reference`: all updates with gradients through the whole prefix. `detached`: through the segment only, all of which
-        is taken to see as much as its last step. `full`: a full update. A refresh goes with each update.
+        `reference`: all updates, with gradients through the whole prefix.
+        `detached`: all updates, with gradients through the segment only; each of its steps counts as many keys as the
+            last one.
+        `full`: one full update.
+        The first two include a refresh before each update.
     """
     if matrices is None:
         matrices = size.token + size.layers * size.block + size.heads_out
@@ -199,20 +216,20 @@ def reference(size: Size, steps: int, updates: int, *, matrices: float | None = 
 
 
 class RandomFeatures(gym.Env):
-    """Random features, a random reward, episodes of `EPISODE` steps; costs nothing, so that the learner is measured."""
+    """Random features and rewards in episodes of `EPISODE` steps; its own cost is negligible."""
 
     def __init__(self, features: int) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (features,), np.float32)
         self.action_space = gym.spaces.Discrete(ACTIONS)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
-        """A new episode, in a new trial if it is asked for."""
+        """Start an episode, in a new trial if option "new_trial" is set."""
         super().reset(seed=seed)
         self.steps = 0
         return self._observe(), {"trial_start": bool(options and options.get("new_trial"))}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
-        """Goes on."""
+        """Return random features and a random reward."""
         self.steps += 1
         return self._observe(), float(self.np_random.standard_normal()), self.steps == EPISODE, False, {}
 
@@ -221,19 +238,28 @@ class RandomFeatures(gym.Env):
 
 
 def make_learner(size: Size, steps: int, updates: int, scheme: str, device: str, precision: str) -> PartialUpdatePPO:
-    """One environment, one epoch in an update."""
+    """Learner with one environment and one epoch in an update."""
     env = DummyVecEnv([lambda: RandomFeatures(size.features)])
     env.set_options({"new_trial": True})
     memory = {"layers": size.layers, "heads": size.heads, "dim": size.dim, "mlp_dim": size.mlp_dim}
     policy = {"memory_kwargs": memory, "previous_action_dim": size.previous, "freeze_features": True}
     return PartialUpdatePPO(
-        "MemoryPolicy", env, policy_kwargs=policy, seed=0, device=device, n_steps=steps, n_updates=updates, n_epochs=1,
-        prefix_grad=scheme, prefix_window=WINDOW, precision=precision,
-    )  # fmt: skip
+        "MemoryPolicy",
+        env,
+        policy_kwargs=policy,
+        seed=0,
+        device=device,
+        n_steps=steps,
+        n_updates=updates,
+        n_epochs=1,
+        prefix_grad=scheme,
+        prefix_window=WINDOW,
+        precision=precision,
+    )
 
 
 def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str, precision: str) -> dict[str, Any]:
-    """A whole rollout, really learned from: times and memory."""
+    """Learn from a whole rollout and return times and memory."""
     model = make_learner(size, steps, updates, scheme, device, precision)
     spent = dict.fromkeys(("act", "refresh", "last_refresh", "partial", "full"), 0.0)
     on_gpu = model.device.type == "cuda"
@@ -277,7 +303,7 @@ def learn_rollout(size: Size, steps: int, updates: int, scheme: str, device: str
 
 @contextmanager
 def at_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> Iterator[PartialUpdatePPO]:
-    """A learner as it is before its n-th update, with random data instead of what it would have recorded."""
+    """Learner as before its n-th update, with random data in the rollout buffer."""
     model = make_learner(size, steps, updates, scheme, "cpu", "float32")
     model._setup_learn(steps)
     model.num_timesteps = n * (steps // updates)
@@ -302,7 +328,7 @@ def at_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> Iter
 
 
 def count_update(size: Size, steps: int, updates: int, scheme: str, n: int) -> dict[str, int]:
-    """Operations of the n-th update: of one epoch with the divergence measured after it, and of the refresh."""
+    """Operations of the n-th update, with the divergence after it, and of its refresh."""
     with at_update(size, steps, updates, scheme, n) as model:
         refresh, counted = model._refresh_memory, {"refresh": 0}
         with Flops(skip=True) as flops:
@@ -329,7 +355,7 @@ def count_step(size: Size, steps: int, past: int) -> int:
 
 
 def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str, Any]:
-    """Updates counted at four positions of a rollout, over their closed forms, and the closed forms of the whole rollout."""
+    """Closed forms of a rollout, and counts of updates at four positions over them."""
     size = SIZES[name]
     cost = Cost(size)
     segment = steps // updates
@@ -345,12 +371,16 @@ def count_rollout(name: str, steps: int, updates: int, scheme: str) -> dict[str,
     total = sum(parts.values())
     theirs = reference(size, steps, updates)["reference"] / steps
     return {
-        "size": name, "steps": steps, "updates": updates, "scheme": scheme,
+        "size": name,
+        "steps": steps,
+        "updates": updates,
+        "scheme": scheme,
         "counted_over_closed_form": {n: round(ratio, 4) for n, ratio in ratios.items()},
         "gflop_per_step": {key: round(value / 1e9, 3) for key, value in parts.items()},
-        "total_gflop_per_step": round(total / 1e9, 2), "reference_gflop_per_step": round(theirs / 1e9, 2),
+        "total_gflop_per_step": round(total / 1e9, 2),
+        "reference_gflop_per_step": round(theirs / 1e9, 2),
         "reference_over_ours": round(theirs / total, 2),
-    }  # fmt: skip
+    }
 
 
 # ------------------------------------------------------------------ command
@@ -365,7 +395,7 @@ def default_updates(steps: int) -> list[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, nargs="+", default=[4096, 16_384, 65_536], help="lengths of a rollout, T")
-    parser.add_argument("--size", choices=list(SIZES), default="tiny", help="of the network that really learns")
+    parser.add_argument("--size", choices=list(SIZES), default="tiny", help="size of the network that learns")
     parser.add_argument("--updates", type=int, nargs="+", help="updates in a rollout, K; two by default")
     parser.add_argument("--schemes", nargs="+", choices=SCHEMES, default=["detach"], help="how partial updates learn")
     parser.add_argument("--device", default="cpu")
@@ -384,16 +414,23 @@ def main() -> None:
     for steps in lengths if args.count != "only" else []:
         for scheme in args.schemes:
             for updates in args.updates or default_updates(steps):
-                row = {"size": args.size, "steps": steps, "updates": updates, "scheme": scheme, "device": args.device,
-                       "precision": args.precision}  # fmt: skip
+                row = {
+                    "size": args.size,
+                    "steps": steps,
+                    "updates": updates,
+                    "scheme": scheme,
+                    "device": args.device,
+                    "precision": args.precision,
+                }
                 command = [sys.executable, __file__, "--row", json.dumps(row)]
                 printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
                 row |= json.loads(printed.splitlines()[-1])
                 rows.append(row)
                 print(
                     f"{args.size} T {steps} K {updates} {scheme}: acts {row['act_steps_per_second']} steps/s; refresh "
-                    f"{row['refresh_seconds']} s (last {row['last_refresh_seconds']}), partial update {row['partial_seconds']} s, full "
-                    f"{row['full_seconds']} s an epoch; rollout {row['rollout_seconds']} s; peak {row['peak_mib']} MiB",
+                    f"{row['refresh_seconds']} s (last {row['last_refresh_seconds']}), partial update "
+                    f"{row['partial_seconds']} s, full {row['full_seconds']} s an epoch; rollout "
+                    f"{row['rollout_seconds']} s; peak {row['peak_mib']} MiB",
                     flush=True,
                 )
     for steps in lengths if args.count != "no" else []:
@@ -408,9 +445,13 @@ def main() -> None:
                 flush=True,
             )
     machine = {
-        "machine": platform.machine(), "processor": platform.processor(), "python": platform.python_version(), "torch": torch.__version__,
-        "commit": commit(), "sizes": {name: asdict(size) for name, size in SIZES.items()},
-    }  # fmt: skip
+        "machine": platform.machine(),
+        "processor": platform.processor(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "commit": commit(),
+        "sizes": {name: asdict(size) for name, size in SIZES.items()},
+    }
     print(json.dumps({"rows": rows, "counts": counts, **machine}))
 
 

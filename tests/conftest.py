@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import os
 
-# Before torch is imported, and for the processes that tests start: networks here are so small that a second thread only waits.
+# One thread: the networks of the tests are so small that a second one only waits. Set it before torch is imported;
+# processes that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import ctypes.util
@@ -19,7 +20,7 @@ INSTALL_DISPLAY = "apt-get install -y xvfb libgl1-mesa-dri libglu1-mesa freeglut
 
 @pytest.fixture(scope="session")
 def display() -> Iterator[None]:
-    """A display with software OpenGL for the time of the tests, or a skip that says how to get one."""
+    """Virtual display with software OpenGL; skips with the install command if there is none."""
     if sys.platform == "darwin":
         pytest.skip("Miniworld is tested on Linux, where a virtual display can be started")
     server = shutil.which("Xvfb")

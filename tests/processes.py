@@ -1,6 +1,7 @@
-"""Other Python processes that begin with torch and its like imported, into which most of a short one's time would go.
+"""Python processes with torch and other slow packages already imported.
 
-They are forked from a server that has imported what is not ours, and nothing that is: each imports this project anew.
+Importing them would take most of the time of a short process. Each process is forked from a server that has imported
+these packages but nothing of this project, so that each imports the project anew.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SERVER.set_forkserver_preload(
 
 @dataclass(frozen=True)
 class Done:
-    """How a process ended: its exit status (below 0 by that signal) and what it wrote."""
+    """Result of a process: its exit status (-n if signal n ended it) and its output."""
 
     returncode: int
     stdout: str
@@ -29,46 +30,48 @@ class Done:
 
 
 class Python:
-    """`python ARGUMENTS`, started; what it starts by `multiprocessing` is forked from the same server.
+    """A running process `python ARGUMENTS`.
+
+    Processes that it starts with `multiprocessing` are forked from the same server.
 
     Args:
-        *arguments: "-c" and code, "-m" and a module, or a script; then those of the program.
-        folder: Where it runs; None: here.
-        environ: All variables of its environment; None: those of this process.
+        *arguments: "-c" and code, "-m" and a module, or a script; then the arguments of the program.
+        folder: Working directory; None for that of this process.
+        environ: All environment variables; None for those of this process.
     """
 
     def __init__(self, *arguments: str, folder: Path | None = None, environ: dict[str, str] | None = None) -> None:
-        self._written = tempfile.TemporaryDirectory()
-        self._files = [Path(self._written.name) / name for name in ("stdout", "stderr")]
-        place, variables = folder or Path.cwd(), dict(os.environ) if environ is None else environ
-        self._process = SERVER.Process(target=_run, args=(arguments, place, variables, self._files))
+        self._output = tempfile.TemporaryDirectory()
+        self._files = [Path(self._output.name) / name for name in ("stdout", "stderr")]
+        variables = dict(os.environ) if environ is None else environ
+        self._process = SERVER.Process(target=_run, args=(arguments, folder or Path.cwd(), variables, self._files))
         self._process.start()
 
     def wait(self, timeout: float = 300.0) -> Done:
-        """Waits until it ends; kills it where it does not in time."""
+        """Wait for the end, and kill the process if `timeout` seconds pass."""
         self._process.join(timeout)
         self.kill()
         self._process.join()
         assert self._process.exitcode is not None
         out, err = (file.read_text() if file.exists() else "" for file in self._files)
-        self._written.cleanup()
+        self._output.cleanup()
         return Done(self._process.exitcode, out, err)
 
     def kill(self) -> None:
-        """Kills it, if it runs."""
+        """Kill the process if it is running."""
         self._process.kill()
 
 
 def run_python(*arguments: str, folder: Path | None = None, environ: dict[str, str] | None = None) -> Done:
-    """Runs `python ARGUMENTS` to its end; see `Python`."""
+    """Run `python ARGUMENTS` to its end; see `Python`."""
     return Python(*arguments, folder=folder, environ=environ).wait()
 
 
 def _run(arguments: tuple[str, ...], folder: Path, environ: dict[str, str], files: list[Path]) -> None:
-    """What such a process does."""
+    """Body of the forked process: redirect output, then behave as `python ARGUMENTS`."""
     for number, file in enumerate(files, 1):
-        with file.open("wb") as written:
-            os.dup2(written.fileno(), number)
+        with file.open("wb") as stream:
+            os.dup2(stream.fileno(), number)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)

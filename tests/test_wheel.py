@@ -1,4 +1,4 @@
-"""The wheel in a fresh environment: one import name, everything that runs needs, and no clash with other distributions."""
+"""Wheel in a fresh environment: one import name, all files, no clash with other packages."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OTHER = "openai-agents"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """The wheel of this tree, built from a copy, so that nothing an earlier build left is in it."""
+    """Wheel of this tree, built from a copy without the files of earlier builds."""
     folder = tmp_path_factory.mktemp("wheel")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode != 0:
-        pytest.skip("needs a git checkout, which says which files belong to the project")
+        pytest.skip("needs a git checkout, which lists the files of the project")
     for name in listed.stdout.rstrip("\0").split("\0"):
         if not name.startswith(("results/", "docs/", "tests/")) and (ROOT / name).is_file():
             copy = folder / "tree" / name
@@ -41,34 +41,32 @@ def wheel(tmp_path_factory) -> Path:
 
 
 class Environment:
-    """A virtual environment in which `memenvs` comes from a wheel and its dependencies from the environment of the tests."""
+    """Virtual environment with `memenvs` from a wheel and the dependencies of the tests."""
 
     def __init__(self, folder: Path) -> None:
         venv.create(folder, with_pip=False, symlinks=os.name != "nt")
         self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        found = subprocess.run(
-            [self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
+        command = [self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        found = subprocess.run(command, check=True, capture_output=True, text=True)
         self.packages = Path(found.stdout.strip())
         # A path that a .pth file adds is searched for packages, but its own .pth files are not read:
         # an editable install of this tree stays invisible.
         outer = [path for path in sys.path if path.endswith("site-packages")] or site.getsitepackages()
         (self.packages / "outer.pth").write_text("\n".join(outer) + "\n")
 
-    def install(self, *what: str) -> subprocess.CompletedProcess[str]:
-        """Install without dependencies and whatever is installed outside."""
-        command = [*PIP, "--python", str(self.python), "install", "--no-deps", "--ignore-installed", *what]
+    def install(self, *requirements: str) -> subprocess.CompletedProcess[str]:
+        """Install without dependencies, even if the outer environment has the same distribution."""
+        command = [*PIP, "--python", str(self.python), "install", "--no-deps", "--ignore-installed", *requirements]
         return subprocess.run(command, capture_output=True, text=True)
 
     def run(self, code: str) -> str:
-        """Run code outside the tree; returns what it prints."""
+        """Run code outside the tree and return its output."""
         done = subprocess.run([self.python, "-c", code], cwd=self.packages, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def changed_files(self, distribution: str) -> list[str]:
-        """Files of a distribution that are gone or not as they were installed, by the hashes in its RECORD."""
+        """Files of a distribution that are missing or differ from the hashes in its RECORD."""
         (record,) = self.packages.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD")
         changed = []
         for name, recorded, _ in csv.reader(record.read_text().splitlines()):
@@ -100,7 +98,7 @@ def test_one_top_level_name_and_a_small_file(wheel):
     assert wheel.stat().st_size < LARGEST
 
 
-def test_every_module_and_data_file_is_in_it(wheel):
+def test_the_wheel_has_every_module_and_data_file(wheel):
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     expected = {
         name if name.startswith("memenvs/") else f"memenvs/{name}"
@@ -113,12 +111,12 @@ def test_every_module_and_data_file_is_in_it(wheel):
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_an_agent_runs_beside_a_distribution_called_agents(wheel, tmp_path, order):
     environment = Environment(tmp_path / "env")
-    for what in (OTHER, str(wheel)) if order == "before" else (str(wheel), OTHER):
-        done = environment.install(what)
-        if what == OTHER and "No matching distribution" in done.stderr + done.stdout:
+    for requirement in (OTHER, str(wheel)) if order == "before" else (str(wheel), OTHER):
+        done = environment.install(requirement)
+        if requirement == OTHER and "No matching distribution" in done.stderr + done.stdout:
             pytest.skip(f"{OTHER} cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
         assert done.returncode == 0, done.stderr
     printed = environment.run(RUN_AN_AGENT)
     assert printed.count(str(environment.packages)) == 2, printed
     assert environment.changed_files("memenvs") == environment.changed_files(OTHER) == []
-    assert "agents" in {path.name for path in environment.packages.iterdir()}  # the other one's
+    assert "agents" in {path.name for path in environment.packages.iterdir()}  # that of the other distribution

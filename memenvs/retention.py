@@ -1,14 +1,16 @@
-"""Units that a memory of limited capacity keeps, as pure functions of a sequence of places.
+"""Retention strategies: the units that stay in a memory of limited capacity.
 
-A unit is a visit to a place, or a frame. A strategy is named after the unit that it evicts when the memory is full:
+A unit is what the memory stores and evicts as a whole: a visit to a place, or a frame. All functions are pure: the
+places of the units, in order of time, decide what is in memory. A strategy is named after the unit that it evicts when
+the memory is full:
 
 - "fifo": the oldest unit.
 - "lifo": the incoming unit, so that a full memory stays as it is.
 - "lvfo", "mvfo": the oldest unit of the least or most visited place.
 - "quota": each place has its own queue of `capacity // n_places` units, and evicts its oldest.
 
-Visits of a place are its units in memory before the incoming one (`count="occupancy"`), or all its units so far
-(`"lifetime"`). Only places that are in memory are compared. Of equal places the lowest number is taken.
+Visits of a place are its units in memory before the incoming one arrives (`count="occupancy"`), or all its units since
+the last reset (`"lifetime"`). Only places with a unit in memory are compared. Ties go to the lowest place.
 
 Source:
     Spatially-Aware Transformer for Embodied Agents (2024), section 3.2. Rules, ties and the order of names are those of
@@ -24,10 +26,10 @@ from numba import njit
 
 from memenvs.checks import check_int, choices_for
 
-#: Strategies among which an allocator chooses, in the order of the Room Ballet tasks that they solve.
+#: Strategies that an allocator chooses from; strategy k is the right one for task k of Room Ballet.
 STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
 Strategy = Literal["fifo", "lifo", "lvfo", "mvfo", "quota"]
-#: All strategies by their numbers.
+#: All strategies; a strategy's number is its index.
 STRATEGY_NAMES: tuple[str, ...] = get_args(Strategy)
 FIFO, LIFO, LVFO, MVFO, QUOTA = range(5)
 Count = Literal["occupancy", "lifetime"]
@@ -41,17 +43,17 @@ def retained(
     count: Count = "occupancy",
     n_places: int | None = None,
 ) -> np.ndarray:
-    """Mask of the units that are in memory after the whole sequence.
+    """Find the units that are in memory after the whole sequence.
 
     Args:
-        places: int, (B, V); place of each unit, -1 where a sequence has none.
-        strategy: A name in `STRATEGY_NAMES`, or the number of one for each sequence, int (B,).
+        places: int, (B, V); place of each of V units, -1 for no unit (padding).
+        strategy: A name in `STRATEGY_NAMES` for all sequences, or a number for each, int (B,).
         capacity: Number of units that the memory can keep, >= 1; None for no limit.
-        count: Visits of a place by which "lvfo" and "mvfo" compare.
-        n_places: Number of places; None for as many as occur ("quota" needs the number).
+        count: Visits by which "lvfo" and "mvfo" compare places: "occupancy" or "lifetime", see above.
+        n_places: Number of places; None for one more than the highest in `places`; required by "quota".
 
     Returns:
-        bool, (B, V).
+        bool, (B, V); True for units in memory.
 
     Raises:
         ValueError: A strategy or count is unknown, a place is not below `n_places`, or the capacity is less than one
@@ -70,9 +72,9 @@ def eviction_times(
     n_places: int | None = None,
     resets: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Compute the number of the unit whose arrival evicts each unit.
+    """Compute the index of the unit whose arrival evicts each unit.
 
-    Unit i is in memory from its own arrival until the arrival of unit `eviction_times[i]`.
+    Unit i is in memory from its own arrival until that of unit `eviction_times(...)[:, i]`.
 
     Args:
         places: As in `retained`.
@@ -83,7 +85,7 @@ def eviction_times(
         resets: bool, (B, V); True empties the memory before this unit. None for never.
 
     Returns:
-        int64, (B, V); V for a unit that stays, its own number for a unit that is never stored.
+        int64, (B, V); V for a unit that stays, its own index for a unit that is never stored.
 
     Raises:
         ValueError: As `retained`.
@@ -99,7 +101,7 @@ def eviction_times(
     num_places = _check_places(places, n_places)
     if resets is None:
         resets = np.zeros(places.shape, bool)
-    if capacity is None:  # no more units than the sequence has
+    if capacity is None:  # large enough for all units of a sequence
         capacity = quota = places.shape[1]
     is_lifetime = count == "lifetime"
     return _eviction_times(places, np.asarray(resets, bool), strategies, capacity, quota, is_lifetime, num_places)
@@ -131,7 +133,7 @@ def strategy_numbers(strategy: str | np.ndarray, batch: int) -> np.ndarray:
 
 
 def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | None) -> int:
-    """Compute the number of units for each place under "quota"; 0 if no sequence uses it.
+    """Compute how many units each place may keep with "quota"; 0 if no sequence uses it.
 
     Args:
         strategies: Numbers of strategies, as `strategy_numbers` gives them.
@@ -155,7 +157,7 @@ def place_quota(strategies: np.ndarray, capacity: int | None, n_places: int | No
 
 
 def _check_places(places: np.ndarray, n_places: int | None) -> int:
-    """Number of places; a ValueError if one of `places` is not below it."""
+    """Return the number of places; raise a ValueError if one of `places` is not below it."""
     low = int(places.min(initial=0))
     high = int(places.max(initial=0))
     if low < -1 or (n_places is not None and high >= n_places):
@@ -167,7 +169,7 @@ def _check_places(places: np.ndarray, n_places: int | None) -> int:
 
 @njit(nogil=True, cache=True)
 def _extreme_place(stored: np.ndarray, visits: np.ndarray, is_most: bool) -> int:  # pragma: no cover  (compiled)
-    """Most or least visited of the places with stored units; the lowest of equal ones."""
+    """Find the most or least visited place among those with stored units; ties go to the lowest."""
     best = -1
     for place in range(len(stored)):
         if stored[place] == 0:
@@ -187,22 +189,25 @@ def _eviction_times(
     is_lifetime: bool,
     n_places: int,
 ) -> np.ndarray:  # pragma: no cover  (compiled)
-    """See `eviction_times`. The stored units of a place are a linked queue, oldest first."""
+    """Compute `eviction_times`. The stored units of each place are a linked list, oldest first."""
     batch, units = places.shape
-    out = np.full((batch, units), units)
-    stored, arrived, head, tail = np.zeros((4, n_places), np.int64)  # units in memory and so far; ends of the queues
-    next_unit = np.zeros(units, np.int64)
+    evicted_at = np.full((batch, units), units)
+    stored = np.zeros(n_places, np.int64)  # units of each place in memory
+    arrived = np.zeros(n_places, np.int64)  # units of each place since the last reset
+    head = np.zeros(n_places, np.int64)  # oldest stored unit of each place
+    tail = np.zeros(n_places, np.int64)  # newest stored unit of each place
+    next_unit = np.zeros(units, np.int64)  # the unit after each one in the list of its place
     for b in range(batch):
         strategy = strategies[b]
         total = 0  # units in memory
         begin = 0  # first unit since the last reset
-        oldest = 0  # where the search for the oldest unit goes on
+        oldest = 0  # "fifo": no earlier unit is in memory
         stored[:] = 0
         arrived[:] = 0
         for i in range(units):
             if resets[b, i]:
                 for j in range(begin, i):
-                    out[b, j] = min(out[b, j], i)
+                    evicted_at[b, j] = min(evicted_at[b, j], i)
                 begin = i
                 oldest = i
                 total = 0
@@ -210,25 +215,25 @@ def _eviction_times(
                 arrived[:] = 0
             place = places[b, i]
             if place < 0 or (strategy == LIFO and total == capacity):
-                out[b, i] = i  # never stored
+                evicted_at[b, i] = i  # never stored
                 continue
-            # Choose the place whose oldest unit is evicted.
-            evicted = -1
+            # Choose the place whose oldest unit is evicted; -1 for none.
+            evict_from = -1
             if strategy == QUOTA:
-                evicted = place if stored[place] == quota else -1
+                evict_from = place if stored[place] == quota else -1
             elif total == capacity:
                 if strategy == FIFO:
-                    while out[b, oldest] < units:  # not stored, or evicted before
+                    while evicted_at[b, oldest] < units:  # not stored, or evicted before
                         oldest += 1
-                    evicted = places[b, oldest]
+                    evict_from = places[b, oldest]
                 else:
-                    evicted = _extreme_place(stored, arrived if is_lifetime else stored, strategy == MVFO)
-            if evicted >= 0:
-                out[b, head[evicted]] = i
-                head[evicted] = next_unit[head[evicted]]
-                stored[evicted] -= 1
+                    evict_from = _extreme_place(stored, arrived if is_lifetime else stored, strategy == MVFO)
+            if evict_from >= 0:
+                evicted_at[b, head[evict_from]] = i
+                head[evict_from] = next_unit[head[evict_from]]
+                stored[evict_from] -= 1
                 total -= 1
-            # Append the unit to the queue of its place.
+            # Append the unit to the list of its place.
             if stored[place] == 0:
                 head[place] = i
             else:
@@ -237,4 +242,4 @@ def _eviction_times(
             stored[place] += 1
             arrived[place] += 1
             total += 1
-    return out
+    return evicted_at

@@ -16,7 +16,8 @@ from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check
 from memenvs.checks import check_fields, check_int, choices_for
 
 TaskInput = Literal["first", "every"]
-SMALL = 1e-6
+"""Steps of a `DNCReader` that are given the task."""
+COSINE_EPS = 1e-6
 """Added to the product of two norms, so that the similarity to an empty cell is 0."""
 
 
@@ -29,12 +30,11 @@ class DNCConfig:
         cells: Cells of the memory, N; >= 1.
         cell_dim: Width W of a cell; >= 1.
         read_heads: Read heads, R; >= 1. There is one write head.
-        links: Whether temporal links are kept: N x N numbers per sequence, the most costly part. Without, reads are by
-            content alone.
-        checkpoint: Stride of the states that are kept while learning; steps between them are computed again in the
-            backward pass. Of T steps, T / `checkpoint` states and `checkpoint` whole steps are in memory at a time;
-            >= 1; None keeps all steps.
-        reset_on: Start that empties the memory: of a trial or of an episode.
+        links: Whether there are temporal links: N x N numbers per sequence, the most costly part. Without them, reads
+            are by content alone.
+        checkpoint: Length of segments for gradient checkpointing, steps; >= 1. Only the state at the start of each
+            segment is stored, and one segment at a time is computed again in the backward pass. None stores all steps.
+        reset_on: Event that empties the memory: the start of a trial, or of every episode.
     """
 
     hidden_dim: int = 128
@@ -55,7 +55,7 @@ class DNCConfig:
     def interface_parts(self) -> dict[str, int]:
         """Width of each part of the interface vector, in order.
 
-        R W + 3 W + 5 R + 3 in all, 3 R fewer without links.
+        The sum is R W + 3 W + 5 R + 3 with links, 3 R less without.
         """
         heads, width = self.read_heads, self.cell_dim
         parts = {
@@ -75,21 +75,23 @@ class DNCConfig:
 class DNCMemory(Memory):
     """DNC: h_t = LSTM([x_t; r_{t-1}]), interface W h_t, one write, R reads; features [h_t; r_t].
 
-    It reads by content and by order of writing. With write weights w, erase vector e, write vector v, usage u, read
-    weights a_i and free gates f_i:
+    It reads by content and by order of writing. The interface vector holds keys k, gates g and f, read modes m, erase
+    vector e and write vector v. M is the memory, u the usage, w the write weights, p the precedence, L the temporal
+    links, a_i the weights of read head i. Symbols without t are those of step t - 1, except for the interface's:
 
-        u_t = (u + w - u w) prod_i (1 - f_i a_i)                         usage, of the write before
-        w_t = g_w (g_a alloc(u_t) + (1 - g_a) content(M, k_w))           a free cell, or the one most like a key
-        M_t = M (1 - w_t e^T) + w_t v^T                                  erase and write
-        L_t[i, j] = (1 - w_t[i] - w_t[j]) L[i, j] + w_t[i] p[j]          i was written right after j; p: precedence
-        a_i = m_1 L_t^T a_i + m_2 content(M_t, k_i) + m_3 L_t a_i        backward, by content, forward
-        r_i = M_t^T a_i                                                  read vectors
+        u_t = (u + w - u w) prod_i (1 - f_i a_i)                         written cells are used, read ones may be freed
+        w_t = g_w (g_a alloc(u_t) + (1 - g_a) content(M, k_w))           a free cell, or the one most similar to a key
+        M_t = M (1 - w_t e^T) + w_t v^T                                  erase and write (1 - w_t e^T: elementwise)
+        L_t[i, j] = (1 - w_t[i] - w_t[j]) L[i, j] + w_t[i] p[j]          cell i was written right after cell j
+        p_t = (1 - sum(w_t)) p + w_t                                     how much each cell was the last one written to
+        a_i,t = m_1 L_t^T a_i + m_2 content(M_t, k_i) + m_3 L_t a_i      backward, by content, forward
+        r_i,t = M_t^T a_i,t                                              read vectors
 
-    Everything is zero at the start.
+    All of the state is zero at the start.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, links or none, states kept while learning.
+        config: Sizes, whether there are links, gradient checkpointing.
 
     Source:
         Graves et al., "Hybrid computing using a neural network with dynamic external memory", 2016, methods; sizes of
@@ -106,28 +108,29 @@ class DNCMemory(Memory):
 
     @torch.no_grad()
     def calibrate(self) -> None:
-        """Start with writes to free cells and with reads of what is most like the input.
+        """Change the initial weights so that writes go to free cells and reads find similar content.
 
-        With PyTorch's initial weights, writes go half to all cells and reads are the mean of all of them. Nothing can
-        be distinguished then, and what is worth writing is learned late or not at all. Here, keys start with the
-        weights that make the write vector.
+        With PyTorch's initial weights, half of each write is spread over all cells and a read is the mean of all cells.
+        Contents then cannot be distinguished, and the DNC learns late or not at all. Here, keys start with the weights of
+        the write vector: an input reads what was written for similar inputs.
         """
-        parts = self._split(torch.arange(self.interface.out_features))
+        parts = self._split(torch.arange(self.interface.out_features))  # rows of the interface layer, by part
         weight, bias = self.interface.weight, self.interface.bias
         for keys in (parts["write_key"], *parts["read_keys"].chunk(self.config.read_heads)):
             weight[keys] = weight[parts["write_vector"]]
             bias[keys] = bias[parts["write_vector"]]
         for name in ("read_strengths", "write_strength"):
-            bias[parts[name]] += 8.0  # a cosine of 1 then weighs e^9 times as much as one of 0
+            bias[parts[name]] += 8.0  # oneplus(8) = 9: a cosine of 1 weighs e^9 times as much as one of 0
         for name in ("write_gate", "allocation_gate"):
-            bias[parts[name]] += 3.0  # a sigmoid of 0.95
+            bias[parts[name]] += 3.0  # sigmoid(3) = 0.95
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return zeros; see `Memory.initial_state`.
 
-        `hidden`, `cell` (B, H), `memory` (B, N, W), `usage`, `written` (B, N), `read` (B, R, N), `reads` (B, R W);
-        `written` and `read` are weights of the last write and reads. With links also `precedence` (B, N) and `link`
-        (B, N, N).
+        Returns:
+            `hidden` and `cell` of the LSTM, (B, H); `memory`, (B, N, W); `usage`, (B, N); `write_weights`, (B, N),
+            `read_weights`, (B, R, N), and `read_vectors`, (B, R W), of the last step. With links also `precedence`,
+            (B, N), and `link`, (B, N, N).
         """
         config, like = self.config, self.interface.weight
         cells, heads = config.cells, config.read_heads
@@ -146,14 +149,14 @@ class DNCMemory(Memory):
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence, without gradient; see `Memory.step`."""
+        """Advance every sequence by one step, without gradient; see `Memory.step`."""
         features, after = self(x, state)
         return features[:, 0], after
 
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
-        """Learn: T steps in turn, in the precision of the weights; see `Memory.forward`."""
+        """Process T steps in turn, in the precision of the weights; see `Memory.forward`."""
         batch, steps = check_inputs(x, self.input_dim)
-        kept = last_steps(steps, last)
+        wanted = last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
         resets = x.resets(self.config.reset_on)
@@ -162,20 +165,29 @@ class DNCMemory(Memory):
         with torch.autocast(x.embedding.device.type, enabled=False):
             embedding = x.embedding.to(self.interface.weight.dtype)
             for begin, end in step_ranges(steps, stride):
-                part = embedding[:, begin:end], resets[:, begin:end], state
+                segment = embedding[:, begin:end], resets[:, begin:end], state
                 if end - begin < steps:
-                    new, state = checkpoint(self._run, *part, use_reentrant=False, preserve_rng_state=False)
-                else:
-                    new, state = self._run(*part)
+                    new, state = checkpoint(self._run, *segment, use_reentrant=False, preserve_rng_state=False)
+                else:  # a single segment would only be computed twice
+                    new, state = self._run(*segment)
                 features.append(new)
-        return torch.cat(features, 1)[:, steps - kept :], state
+        return torch.cat(features, 1)[:, steps - wanted :], state
 
     def _run(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
-        """Run some steps: embedding (B, T, D_in), resets bool (B, T); features (B, T, D), and the state after them."""
+        """Run the steps of a segment in turn.
+
+        Args:
+            embedding: float, (B, T, D_in).
+            resets: bool, (B, T).
+            state: State before the first step.
+
+        Returns:
+            Features, float (B, T, D), and the state after the last step.
+        """
         features = []
         for t, any_reset in enumerate(resets.any(0).tolist()):
             if any_reset:
-                keep = ~resets[:, t]
+                keep = ~resets[:, t]  # (B,); the state before the first step of a sequence is zero
                 state = {name: value * keep.view(-1, *[1] * (value.dim() - 1)) for name, value in state.items()}
             state = self._advance(embedding[:, t], state)
             features.append(torch.cat([state["hidden"], state["read_vectors"]], -1))
@@ -183,22 +195,24 @@ class DNCMemory(Memory):
 
     def _advance(self, x: Tensor, state: State) -> State:
         """Return the state after one step; x is float, (B, D_in)."""
-        config, memory, read = self.config, state["memory"], state["read_weights"]
+        config = self.config
+        memory = state["memory"]
+        old_read = state["read_weights"]  # (B, R, N)
         hidden, cell = self.controller(torch.cat([x, state["read_vectors"]], -1), (state["hidden"], state["cell"]))
         part = self._split(self.interface(hidden))
 
-        # usage: up by the write before, down where a free gate releases cells that were read
-        retention = (part["free_gates"].sigmoid()[..., None] * read).neg().add(1.0).prod(1)  # (B, N)
+        # Usage: the last write raises it; free gates release the cells that were read last.
+        retention = (part["free_gates"].sigmoid()[..., None] * old_read).neg().add(1.0).prod(1)  # (B, N)
         usage = (state["usage"] + state["write_weights"] - state["usage"] * state["write_weights"]) * retention
 
-        # write
+        # Write, by allocation (to free cells) or by content.
         by_content = content_addressing(memory, part["write_key"][:, None], oneplus(part["write_strength"]))[:, 0]
-        to_free = part["allocation_gate"].sigmoid()
+        to_free = part["allocation_gate"].sigmoid()  # (B, 1)
         written = part["write_gate"].sigmoid() * (to_free * allocation(usage) + (1.0 - to_free) * by_content)  # (B, N)
         memory = MemoryWrite.apply(memory, written, part["erase"].sigmoid(), part["write_vector"])
         after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "write_weights": written}
 
-        # read
+        # Read, by content or along the temporal links.
         keys = part["read_keys"].unflatten(-1, (config.read_heads, config.cell_dim))  # (B, R, W)
         new_read = content_addressing(memory, keys, oneplus(part["read_strengths"]))  # (B, R, N)
         if config.links:
@@ -207,7 +221,7 @@ class DNCMemory(Memory):
             after |= {"link": link, "precedence": precedence * (1.0 - written.sum(-1, keepdim=True)) + written}
             modes = part["read_modes"].unflatten(-1, (config.read_heads, 3)).softmax(-1)
             backward, content, forward = modes[..., None].unbind(2)  # (B, R, 1) each
-            new_read = backward * (read @ link) + content * new_read + forward * (read @ link.transpose(1, 2))
+            new_read = backward * (old_read @ link) + content * new_read + forward * (old_read @ link.transpose(1, 2))
         return after | {"read_weights": new_read, "read_vectors": (new_read @ memory).flatten(1)}
 
     def _split(self, interface: Tensor) -> dict[str, Tensor]:
@@ -217,7 +231,7 @@ class DNCMemory(Memory):
 
 
 def oneplus(x: Tensor) -> Tensor:
-    """1 + log(1 + e^x), at least 1."""
+    """Map to numbers above 1: 1 + log(1 + e^x)."""
     return 1.0 + functional.softplus(x)
 
 
@@ -230,17 +244,17 @@ def content_addressing(memory: Tensor, keys: Tensor, strengths: Tensor) -> Tenso
         strengths: float, (B, R), >= 1.
 
     Returns:
-        float, (B, R, N).
+        float, (B, R, N); a row sums to 1.
     """
     norms = keys.norm(dim=-1)[..., None] * memory.norm(dim=-1)[:, None]
-    return (strengths[..., None] * (keys @ memory.transpose(1, 2)) / (norms + SMALL)).softmax(-1)
+    return (strengths[..., None] * (keys @ memory.transpose(1, 2)) / (norms + COSINE_EPS)).softmax(-1)
 
 
 def allocation(usage: Tensor) -> Tensor:
     """Weigh cells by how free they are.
 
-    a[phi_j] = (1 - u[phi_j]) prod_{i < j} u[phi_i], with phi sorted by usage. Of cells that are used equally, the
-    first comes first.
+    a[phi_j] = (1 - u[phi_j]) prod_{i < j} u[phi_i], where phi sorts the cells by usage u, the least used first. Equally
+    used cells stay in order.
 
     Args:
         usage: float, (B, N), 0 ... 1.
@@ -249,15 +263,15 @@ def allocation(usage: Tensor) -> Tensor:
         float, (B, N).
     """
     ascending, order = usage.sort(dim=-1, stable=True)
-    before = functional.pad(ascending[:, :-1], (1, 0), value=1.0).cumprod(-1)
+    before = functional.pad(ascending[:, :-1], (1, 0), value=1.0).cumprod(-1)  # product of all smaller usages
     return torch.zeros_like(usage).scatter(-1, order, (1.0 - ascending) * before)
 
 
 class MemoryWrite(torch.autograd.Function):
     """Write to the cells, M <- M (1 - w e^T) + w v^T.
 
-    The backward pass is by hand, as in `TemporalLink`: it needs M alone, and not the factor before it, which is as
-    large.
+    Autograd would store both M and the factor 1 - w e^T, which is as large. This backward pass stores M and small
+    vectors, and computes the factor again.
     """
 
     @staticmethod
@@ -265,7 +279,7 @@ class MemoryWrite(torch.autograd.Function):
         """Return the new cells.
 
         Args:
-            ctx: Of autograd.
+            ctx: Context of autograd.
             memory: float, (B, N, W); M, before the write.
             written: float, (B, N); w, weights of the write.
             erase: float, (B, W), 0 ... 1; e.
@@ -282,7 +296,7 @@ class MemoryWrite(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of M, w, e and v."""
         memory, written, erase, vector = ctx.saved_tensors
-        grad_factor = gradient * memory  # of the erase factor, (B, N, W)
+        grad_factor = gradient * memory  # (B, N, W); gradient of the factor 1 - w e^T
         grad_written = vecdot(gradient, vector[:, None]) - vecdot(grad_factor, erase[:, None])
         grad_erase = -(written[:, None] @ grad_factor)[:, 0]
         grad_vector = (written[:, None] @ gradient)[:, 0]
@@ -290,15 +304,15 @@ class MemoryWrite(torch.autograd.Function):
 
 
 def _erase_factor(written: Tensor, erase: Tensor) -> Tensor:
-    """1 - w e^T, float (B, N, W): the share of each number that a write leaves."""
+    """Share of each number in memory that an erasure leaves: 1 - w e^T, float (B, N, W)."""
     return (written[..., None] * erase[:, None]).neg_().add_(1.0)
 
 
 class TemporalLink(torch.autograd.Function):
     """Update the links, L[i, j] <- (1 - w[i] - w[j]) L[i, j] + w[i] p[j], zero on the diagonal.
 
-    L is most of the state. The backward pass is by hand because it needs L alone, and not the factor before it, which
-    is as large.
+    L is most of the state. Autograd would store both L and the factor 1 - w[i] - w[j], which is as large. This backward
+    pass stores L and small vectors, and computes the factor again.
     """
 
     @staticmethod
@@ -306,7 +320,7 @@ class TemporalLink(torch.autograd.Function):
         """Return the new links.
 
         Args:
-            ctx: Of autograd.
+            ctx: Context of autograd.
             link: float, (B, N, N); L, before the write.
             precedence: float, (B, N); p, how much each cell was the last one written to.
             written: float, (B, N); w, weights of the write.
@@ -326,29 +340,29 @@ class TemporalLink(torch.autograd.Function):
         link, precedence, written = ctx.saved_tensors
         gradient = gradient.clone()
         gradient.diagonal(dim1=1, dim2=2).zero_()
-        grad_factor = gradient * link  # of 1 - w[i] - w[j], (B, N, N)
+        grad_factor = gradient * link  # (B, N, N); gradient of the factor 1 - w[i] - w[j]
         grad_written = vecdot(gradient, precedence[:, None]) - grad_factor.sum(1) - grad_factor.sum(2)
         grad_precedence = (written[:, None] @ gradient)[:, 0]
         return gradient.mul_(_link_factor(written)), grad_precedence, grad_written
 
 
 def _link_factor(written: Tensor) -> Tensor:
-    """1 - w[i] - w[j], float (B, N, N): the share of a link that a write leaves."""
+    """Share of each link that a write leaves: 1 - w[i] - w[j], float (B, N, N)."""
     return (1.0 - written)[:, :, None] - written[:, None]
 
 
 class DNCReader(nn.Module):
-    """A DNC over the frames of an episode and then the query, given the task.
+    """DNC whose steps are the frames of an episode, then the query; it outputs the last features.
 
     Args:
         dim: Width D of frame tokens and queries.
         task_dim: Width G of the task vector.
-        task: "first": the task vector, mapped to width D, is one more step before the frames; "every": it is appended
-            to every frame and to the query.
-        config: Of the DNC.
+        task: Steps that are given the task. "first": the task vector, mapped to width D, is one more step before the
+            frames. "every": the vector is appended to each frame and to the query.
+        config: Settings of the DNC.
 
     Attributes:
-        output_dim: Width of its output.
+        output_dim: Width of the output: hidden state and read vectors.
 
     Raises:
         ValueError: `task` is none of these.

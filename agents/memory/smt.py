@@ -104,7 +104,16 @@ class AttentionBlock(nn.Module):
         return self.norm(self.fc(h).relu() + h)
 
     def forward(self, x: Tensor, y: Tensor, absent: Tensor | None) -> Tensor:
-        """Attend from X, float (G, T, D), to Y, float (G, L, D); float (G, T, D)."""
+        """Attend from X to Y.
+
+        Args:
+            x: float, (G, T, D).
+            y: float, (G, L, D).
+            absent: As in `attend`.
+
+        Returns:
+            float, (G, T, D).
+        """
         return self.finish(x, self.attend(self.query(x), self.key(y), self.value(y), absent))
 
     def read(self, x: Tensor, y: Tensor, absent: Tensor | None) -> Tensor:

@@ -111,8 +111,8 @@ class DNCMemory(Memory):
         """Change the initial weights so that writes go to free cells and reads find similar content.
 
         With PyTorch's initial weights, half of each write is spread over all cells and a read is the mean of all cells.
-        Contents then cannot be distinguished, and the DNC learns late or not at all. Here, keys start with the weights of
-        the write vector: an input reads what was written for similar inputs.
+        Contents then cannot be distinguished, and the DNC learns late or not at all. Here, keys start with the weights
+        of the write vector: an input reads what was written for similar inputs.
         """
         parts = self._split(torch.arange(self.interface.out_features))  # rows of the interface layer, by part
         weight, bias = self.interface.weight, self.interface.bias
@@ -352,7 +352,9 @@ def _link_factor(written: Tensor) -> Tensor:
 
 
 class DNCReader(nn.Module):
-    """DNC whose steps are the frames of an episode, then the query; it outputs the last features.
+    """DNC that reads the frames of an episode in turn, then the query.
+
+    Its output are the features after the query.
 
     Args:
         dim: Width D of frame tokens and queries.

@@ -99,7 +99,7 @@ class AttentionBlock(nn.Module):
         return attend(q, k, v, causal=False, mask=mask).transpose(1, 2).flatten(2)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
-        """Compute the block's output from its input and the outputs of its heads, float (..., D) each."""
+        """Compute the block's output from its input and the outputs of its heads, (..., D) each."""
         h = self.attention_norm(self.mix(attended) + x)
         return self.norm(self.fc(h).relu() + h)
 

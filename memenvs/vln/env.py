@@ -25,9 +25,9 @@ from memenvs.vln.worlds.mp3d import find_file
 
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.
 _VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
-_VOCABULARY_TO_GET = (
-    "Tokenizer 'wordpiece' needs BERT's uncased vocabulary as vocab.txt or bert_base_uncased_vocab.txt, gzipped or not, "
-    "in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER."
+_VOCABULARY_HELP = (
+    "Tokenizer 'wordpiece' needs BERT's uncased vocabulary as vocab.txt or bert_base_uncased_vocab.txt, gzipped or "
+    "not, in a folder vln of the folder that $MEMENVS_DATA names or in data_dir=FOLDER."
 )
 
 
@@ -38,19 +38,19 @@ class _PreparedEpisode:
     episode: Episode
     reference: ReferencePath
     tokens: np.ndarray
-    hops: np.ndarray  # cumulative number of edges from the start to each node of the path
-    view: int  # of the camera at the start
-    scan: str
+    hops: np.ndarray  # float64, (M,); cumulative sum of the hops (edges) from the start to each node of the path
+    view: int  # view that the camera faces at the start, see `GraphNavigation._view`
+    scan: str  # name of the house
 
 
 class GraphNavigation(BatchTask):
-    """An agent on navigation graphs; subclasses choose the world and the score.
+    """Moves agents on navigation graphs; subclasses choose the world and the score.
 
     Attributes:
         world: Houses and episodes.
-        graphs: The houses as one table; `info["place"]` are its nodes.
-        tokenizer: Maps the numbers of `instruction` to tokens.
-        stop: The action that ends the episode.
+        graphs: The graphs of all houses in one table; `info["place"]` is a node number of this table.
+        tokenizer: Converts texts to the token numbers of `instruction`.
+        stop: Number of the action that ends the episode.
     """
 
     option_names = ("episode", "instr_id")
@@ -64,7 +64,7 @@ class GraphNavigation(BatchTask):
         self.tokenizer = self._make_tokenizer()
         self._features = make_features(config.features, self.world, graphs, config.feature_size)
         self._image_size = self._features.size if self._features is not None else config.feature_size or DEFAULT_SIZE
-        self._counts_hops = config.reward_ndtw == "hops"
+        self._reward_in_hops = config.reward_ndtw == "hops"
         self._max_tokens = self.world.max_tokens if config.max_tokens is None else config.max_tokens
         self.num_envs = num_envs
         self.num_layouts = self.world.num_episodes
@@ -75,10 +75,10 @@ class GraphNavigation(BatchTask):
         self.observation_space = self._make_space()
         self._view_angles = view_angles()
         self._paths = PathMetrics(graphs, num_envs)
-        self._hops = TimeWarping(num_envs, 1)  # extended with the paths if rewards are in hops
-        self._view = np.zeros(num_envs, np.int64)  # direction of the camera
-        self._layout_number = np.zeros(num_envs, np.int64)
-        self._number = np.zeros(num_envs, np.int64)
+        self._hop_warping = TimeWarping(num_envs, 1)  # nDTW in hops; not used if it is in metres
+        self._view = np.zeros(num_envs, np.int64)  # view that the camera faces: 12 columns (headings) x 3 elevations
+        self._layout_number = np.zeros(num_envs, np.int64)  # episode of the trial
+        self._episode_number = np.zeros(num_envs, np.int64)  # episode being played; options may choose another one
         self._tokens = np.zeros((num_envs, self._max_tokens), np.int64)
         self._id, self._text, self._scan = (np.full(num_envs, "", object) for _ in range(3))
         self._path: list[list[tuple[int, int]]] = [[] for _ in range(num_envs)]  # (node, view)
@@ -86,73 +86,83 @@ class GraphNavigation(BatchTask):
 
     @abstractmethod
     def _make_world(self) -> GraphWorld:
-        """The world of the settings."""
+        """Make the world that the settings choose."""
 
     @property
     @abstractmethod
     def _cut(self) -> str:
-        """End that a text that is too long loses: "cut_end" or "cut_start"."""
+        """End of a too long text that is cut off: "cut_end" or "cut_start"."""
 
     # ------------------------------------------------------------------ rules
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
-        """Set the episode, which is the layout."""
+        """Choose the episode of the trial; a layout is an episode number."""
         self._layout_number[i] = layout
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Put the agent at the start of the path."""
+        """Put the agent at the start of the episode's path."""
         number = self._requested_number(options)
         number = int(self._layout_number[i]) if number is None else number
         prepared = self._prepare(number)
         episode = prepared.episode
         self._paths.begin(i, prepared.reference)
-        if self._counts_hops:
-            self._hops.widen(self._paths.reference.shape[1])
-            self._hops.begin(i, prepared.hops)
-        self._number[i], self._view[i], self._tokens[i] = number, prepared.view, prepared.tokens
-        self._id[i], self._text[i], self._scan[i] = episode.id, episode.text, prepared.scan
+        if self._reward_in_hops:
+            self._hop_warping.widen(self._paths.reference.shape[1])
+            self._hop_warping.begin(i, prepared.hops)
+        self._episode_number[i] = number
+        self._view[i] = prepared.view
+        self._tokens[i] = prepared.tokens
+        self._id[i] = episode.id
+        self._text[i] = episode.text
+        self._scan[i] = prepared.scan
         self._path[i] = [(int(prepared.reference.path[0]), prepared.view)]
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Move to the chosen candidates, or stop."""
-        paths, candidates = self._paths, self.graphs.candidates
-        slot = np.minimum(actions, self.stop - 1)
-        chosen = candidates.node[paths.node, slot]
+        """Move to the chosen candidates, or stop; see `BatchTask.step`.
+
+        A masked action stops too, or with `invalid="error"` raises a ValueError.
+        """
+        paths = self._paths
+        candidates = self.graphs.candidates
+        slot = np.minimum(actions, self.stop - 1)  # a valid index for "stop" too
+        chosen = candidates.node[paths.node, slot]  # (N,); -1 where there is no such candidate
         stopped = active & ((actions == self.stop) | (chosen < 0))
         if self.config.invalid == "error":
             self._check_actions(active & (actions != self.stop) & (chosen < 0), actions)
         moved = active & ~stopped
-        remaining = paths.remaining
-        ndtw = self._path_ndtw()
+        old_remaining = paths.remaining
+        old_ndtw = self._path_ndtw()
         view = candidates.view[paths.node, slot]
         paths.move(chosen, moved)
         self._view = np.where(moved, view, self._view)
         rows = np.flatnonzero(moved)
-        if self._counts_hops:
-            self._hops.extend(self.graphs.hops(paths.node[rows, None], paths.reference[rows]), rows)
+        if self._reward_in_hops:
+            self._hop_warping.extend(self.graphs.hops(paths.node[rows, None], paths.reference[rows]), rows)
         for i, node, new_view in zip(rows.tolist(), paths.node[rows].tolist(), self._view[rows].tolist(), strict=True):
             self._path[i].append((node, new_view))
-        rewards = step_rewards(stopped, paths.success, remaining, paths.remaining, ndtw, self._path_ndtw())
+        rewards = step_rewards(stopped, paths.success, old_remaining, paths.remaining, old_ndtw, self._path_ndtw())
         return np.where(active, rewards, 0.0), stopped
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        """Write the text, the candidates relative to the camera, and the masks."""
+        """Write the text, the candidates relative to the camera, and the masks; see `BatchTask`."""
         rows: np.ndarray | slice = slice(None) if env_mask.all() else np.flatnonzero(env_mask)  # a slice is faster
-        node, column = self._paths.node[rows], self._view[rows] % COLUMNS
+        node = self._paths.node[rows]
+        column = self._view[rows] % COLUMNS  # heading of the camera, in steps of 30 degrees
         out["instruction"][rows] = self._tokens[rows]
         out["instruction_mask"][rows] = self._tokens[rows] > 0
         out["candidate_mask"][rows] = self.possible_actions()[rows]
         heading, elevation = self._camera()
-        turn, tilt = heading[rows], elevation[rows]
-        out["direction"][rows] = np.stack([np.sin(turn), np.cos(turn), np.sin(tilt), np.cos(tilt)], 1)
-        own = self.graphs.candidates
-        is_there = (own.node[node] >= 0)[:, :, None]
-        angles = angle_features(own.heading[node] - column[:, None] * STEP, own.elevation[node])
-        options = out["candidates"]
-        options[rows, : self.stop, self._image_size :] = np.where(is_there, angles, np.float32(0.0))
+        heading, elevation = heading[rows], elevation[rows]
+        out["direction"][rows] = np.stack([np.sin(heading), np.cos(heading), np.sin(elevation), np.cos(elevation)], 1)
+        candidates = self.graphs.candidates
+        exists = (candidates.node[node] >= 0)[:, :, None]  # (rows, candidates, 1)
+        angles = angle_features(candidates.heading[node] - column[:, None] * STEP, candidates.elevation[node])
+        # Each row of `candidates` holds image features, then angle features; the last row, "stop", stays 0.
+        features = out["candidates"]
+        features[rows, : self.stop, self._image_size :] = np.where(exists, angles, np.float32(0.0))
         if self._features is not None:
-            seen = self._features.view_features(node[:, None], own.view[node])
-            options[rows, : self.stop, : self._image_size] = np.where(is_there, seen, np.float32(0.0))
+            images = self._features.view_features(node[:, None], candidates.view[node])
+            features[rows, : self.stop, : self._image_size] = np.where(exists, images, np.float32(0.0))
         if self.config.panorama:
             out["panorama"][rows, :, self._image_size :] = self._view_angles[column]
             if self._features is not None:
@@ -161,20 +171,22 @@ class GraphNavigation(BatchTask):
                 )
 
     def info(self) -> dict[str, np.ndarray]:
-        """Return the truth; see the subclasses."""
+        """Return the truth; the subclasses describe the keys."""
         paths = self._paths
         heading, elevation = self._camera()
         metrics = paths.metrics()
-        place = self.graphs.position[paths.node, :2]
+        position = self.graphs.position[paths.node, :2]
         return {
-            "pose": np.column_stack([place, wrap_angle(np.pi / 2 - heading)]).astype(np.float32),
+            "pose": np.column_stack([position, wrap_angle(np.pi / 2 - heading)]).astype(
+                np.float32
+            ),  # from clockwise of y to anticlockwise of x
             "place": paths.node,
             "scan": self._scan,
             "viewpoint": self.graphs.viewpoints[paths.node],
             "heading": heading,
             "elevation": elevation,
-            "episode": self._number,
-            "layout_id": self._number,  # the episode that is played, also with an option
+            "episode": self._episode_number,
+            "layout_id": self._episode_number,  # not that of the trial if an option chose another episode
             "instr_id": self._id,
             "text": self._text,
             "teacher_action": self.oracle_actions(),
@@ -185,21 +197,23 @@ class GraphNavigation(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """Number of viewpoints of all houses of the split."""
+        """Number of viewpoints in all houses of the split."""
         return len(self.graphs.position)
 
     def possible_actions(self) -> np.ndarray:
-        """int8, (N, actions); 1 for each candidate and for stop."""
+        """Mask of possible actions, int8 (N, actions); 1 for each candidate and for stop."""
         mask = np.ones((self.num_envs, self.stop + 1), np.int8)
         mask[:, : self.stop] = self.graphs.candidates.node[self._paths.node] >= 0
         return mask
 
     def oracle_actions(self) -> np.ndarray:
-        """First edge of the shortest path to the goal or the end of the leg; stop at the goal."""
+        """Return the first step of the shortest path to the target, or stop at the goal; int64 (N,).
+
+        The target is the end of the current leg. A path that reaches it goes on to the next leg at once, so that only
+        the goal is ever both target and present node.
+        """
         paths = self._paths
-        return np.where(
-            paths.node == paths.target, self.stop, self.graphs.next_candidate(paths.node, paths.target)
-        )  # on a leg's end the next one is the target, so this is the goal
+        return np.where(paths.node == paths.target, self.stop, self.graphs.next_candidate(paths.node, paths.target))
 
     def trajectory(self, i: int) -> list[tuple[str, float, float]]:
         """Path of environment `i` as (viewpoint, heading rad, elevation rad) tuples."""
@@ -211,28 +225,28 @@ class GraphNavigation(BatchTask):
     # ------------------------------------------------------------------ pictures
 
     def render(self, i: int) -> np.ndarray:
-        """Draw the graph with annotated and own path, and the text; uint8, (640, 512, 3)."""
+        """Draw the map with annotated and own path, and the text; uint8, (640, 512, 3)."""
         positions = self.graphs.position[[node for node, _ in self._path[i]]]
         return np.concatenate([self.draw_map(i, positions), draw_text(self._text[i])])
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """Draw the graph with annotated path, goals and a path; uint8, (512, 512, 3)."""
-        episode = self._prepared[int(self._number[i])].episode
+        """Draw the graph with the annotated path, the goals and `path`; uint8, (512, 512, 3)."""
+        episode = self._prepared[int(self._episode_number[i])].episode
         return draw_map(
             self.world.graphs[episode.house], episode.path, (*episode.leg_ends, *episode.region), np.asarray(path)
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Pixels of positions on the map."""
-        return map_pixels(self.world.graphs[self._prepared[int(self._number[i])].episode.house], poses)
+        """Convert positions to pixels of the map; see `BatchTask.map_pixels`."""
+        return map_pixels(self.world.graphs[self._prepared[int(self._episode_number[i])].episode.house], poses)
 
     # ------------------------------------------------------------------ private
 
     def _make_tokenizer(self) -> Tokenizer:
         if self.config.tokenizer == "words":
             return WordTokenizer(self.world.words)
-        folder = find_vln_folder(self.config.data_dir, _VOCABULARY_TO_GET)
-        return WordPieceTokenizer.from_file(find_file(folder, *_VOCABULARIES, help_text=_VOCABULARY_TO_GET))
+        folder = find_vln_folder(self.config.data_dir, _VOCABULARY_HELP)
+        return WordPieceTokenizer.from_file(find_file(folder, *_VOCABULARIES, help_text=_VOCABULARY_HELP))
 
     def _make_space(self) -> gym.spaces.Dict:
         length, width = self._max_tokens, self._image_size + ANGLE_SIZE
@@ -249,6 +263,7 @@ class GraphNavigation(BatchTask):
         return gym.spaces.Dict(spaces)
 
     def _prepare(self, number: int) -> _PreparedEpisode:
+        """Prepare an episode when it is first played."""
         if number not in self._prepared:
             episode = self.world.episode(number)
             reference = ReferencePath.from_episode(self.graphs, episode)
@@ -264,15 +279,19 @@ class GraphNavigation(BatchTask):
                 reference,
                 tokens,
                 hops=np.cumsum(self.graphs.hops(reference.path[0], reference.path))
-                if self._counts_hops
+                if self._reward_in_hops
                 else np.zeros(0),
-                view=COLUMNS + int(nearest_column(episode.heading)),  # level
+                view=COLUMNS + int(nearest_column(episode.heading)),  # middle row: level
                 scan=self.world.graphs[episode.house].name,
             )
         return self._prepared[number]
 
     def _requested_number(self, options: Options) -> int | None:
-        """Number of the episode that options choose; None if they choose none."""
+        """Find the number of the episode that options choose; None if they choose none.
+
+        Raises:
+            ValueError: An option has a wrong value, or two options choose different episodes.
+        """
         number, id = options.get("episode"), options.get("instr_id")
         if number is not None and (not is_int(number) or not 0 <= number < self.num_layouts):
             raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
@@ -290,6 +309,7 @@ class GraphNavigation(BatchTask):
         return next(iter(chosen.values()), None)
 
     def _check_actions(self, wrong: np.ndarray, actions: np.ndarray) -> None:
+        """Raise a ValueError if any action is `wrong`, bool (N,)."""
         if not wrong.any():
             return
         i = int(wrong.argmax())
@@ -300,11 +320,11 @@ class GraphNavigation(BatchTask):
         )
 
     def _camera(self) -> tuple[np.ndarray, np.ndarray]:
-        """Heading and elevation of the camera, float64, (N,), rad."""
+        """Compute heading and elevation of the camera, float64, (N,) each, rad."""
         return self._view % COLUMNS * STEP, (self._view // COLUMNS - 1) * STEP
 
     def _path_ndtw(self) -> np.ndarray:
-        """Normalised DTW of the reward, in metres or hops; float64, (N,)."""
-        if self._counts_hops:
-            return self._hops.ndtw(self._paths.reference_nodes)
+        """Normalised dynamic time warping that the reward counts, in metres or hops; float64, (N,)."""
+        if self._reward_in_hops:
+            return self._hop_warping.ndtw(self._paths.reference_nodes)
         return self._paths.ndtw

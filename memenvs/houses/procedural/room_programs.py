@@ -42,7 +42,8 @@ REQUIRED_CLASSES = {
     "laundry": {"washing_machine"},
 }
 
-Step = Callable[[], object]
+#: Places furniture or decoration if it fits; the result is ignored.
+FurnishStep = Callable[[], object]
 
 
 def furnish(
@@ -52,12 +53,12 @@ def furnish(
 
     Args:
         rng: Random generator.
-        placers: The rooms, without furniture; filled.
-        count_range: Fewest (if they fit) and most pieces of furniture.
-        must_be_complete: Fail if a room lacks one of `REQUIRED_CLASSES`.
+        placers: The rooms, still empty; changed in place.
+        count_range: Fewest (if they fit) and most pieces of furniture in the house.
+        must_be_complete: Whether to give up if a room lacks one of `REQUIRED_CLASSES`.
 
     Returns:
-        False if it failed, or if the essentials are already too many pieces.
+        True if the house is furnished; False if it gave up, or if the essentials alone are too many pieces.
     """
     has_dining_room = any(placer.room.type == "dining_room" for placer in placers)
     programs = [
@@ -67,6 +68,7 @@ def furnish(
     for program in programs:
         program.hang_curtains()  # furniture then keeps clear of them
     fewest, most = count_range
+    # Aim at 3.4 to 5.5 pieces per room, within the range.
     limit = int(np.clip(round(rng.uniform(3.4, 5.5) * len(placers)), min(fewest + 8, most), most))
 
     def num_pieces() -> int:
@@ -101,13 +103,13 @@ class RoomProgram:
         rng: Random generator.
         placer: The room and what is in it.
         style: Finishes of the furniture.
-        has_dining_room: Whether the house has one; else kitchens and living rooms get dining tables.
+        has_dining_room: Whether the house has one. If not, kitchens and living rooms may get dining tables.
         is_crowded: Whether the house has many rooms; each then gets fewer pieces.
 
     Attributes:
         essentials: Steps for `REQUIRED_CLASSES`.
-        usual: Steps that are left out only once the house has enough furniture; one piece each.
-        extras: Steps that are often left out; at most five pieces each.
+        usual: Steps that are left out only if the house has enough furniture already; one piece each.
+        extras: Steps of which the house gets a random selection; at most five pieces each.
         decoration: Steps for objects that do not count as pieces.
     """
 
@@ -123,13 +125,13 @@ class RoomProgram:
         self.rng = rng
         self.placer = placer
         self.style = style
-        self.essentials: list[Step] = []
-        self.usual: list[Step] = []
-        self.extras: list[Step] = []
-        self.decoration: list[Step] = []
+        self.essentials: list[FurnishStep] = []
+        self.usual: list[FurnishStep] = []
+        self.extras: list[FurnishStep] = []
+        self.decoration: list[FurnishStep] = []
         self._has_dining_room = has_dining_room
         self._is_crowded = is_crowded
-        plan = getattr(self, f"_plan_{placer.room.type}", None)
+        plan = getattr(self, f"_plan_{placer.room.type}", None)  # types without a method get pictures only
         if plan is not None:
             plan()
         if placer.room.type not in ("bathroom", "laundry"):
@@ -139,19 +141,28 @@ class RoomProgram:
     def num_pieces(self) -> int:
         """Pieces of furniture placed so far; cabinets that hang on a wall do not count."""
         pieces = [item.model for item in self.placer.placements if item.model.name in PIECE_CLASSES]
-        return sum(model.parts[0].centre[2] < 1.4 for model in pieces)
+        return sum(model.parts[0].centre[2] < 1.4 for model in pieces)  # wall cabinets hang higher, m
 
     @property
     def is_complete(self) -> bool:
-        """True if the room has what its type must have."""
+        """True if the room has all `REQUIRED_CLASSES` of its type."""
         present = {item.model.name for item in self.placer.placements}
         return REQUIRED_CLASSES.get(self.placer.room.type, set()) <= present
 
     def _bernoulli(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
-    def _wall(self, model: ObjectModel, *, front: float = 0.0, where: str = "any") -> bool:
-        """Place one piece with its back to a wall; see `RoomPlacer.try_on_wall`."""
+    def _at_wall(self, model: ObjectModel, *, front: float = 0.0, where: str = "any") -> bool:
+        """Place one piece with its back to a wall.
+
+        Args:
+            model: The piece.
+            front: Free depth wanted in front of it, m.
+            where: "any", "corner" or "centre", see `RoomPlacer.try_on_wall`.
+
+        Returns:
+            True if it was placed.
+        """
         return self.placer.try_on_wall(self.rng, FurnitureGroup.of(model, front), where=where)
 
     # Bedrooms and studies
@@ -159,19 +170,19 @@ class RoomProgram:
     def _plan_bedroom(self) -> None:
         rng, style = self.rng, self.style
         self.essentials += [self._bed]
-        self.usual += [lambda: self._wall(furniture.wardrobe(rng, style), front=0.55, where="corner")]
-        choices: list[tuple[float, Step]] = [
-            (0.6, lambda: self._wall(furniture.dresser(rng, style), front=0.5)),
+        self.usual += [lambda: self._at_wall(furniture.wardrobe(rng, style), front=0.55, where="corner")]
+        choices: list[tuple[float, FurnishStep]] = [  # (probability, step)
+            (0.6, lambda: self._at_wall(furniture.dresser(rng, style), front=0.5)),
             (0.45, self._desk),
-            (0.25, lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.6)), front=0.4)),
-            (0.2, lambda: self._wall(furniture.tv_stand(rng, style), front=0.5, where="centre")),
-            (0.2, lambda: self._wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")),
+            (0.25, lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.6)), front=0.4)),
+            (0.2, lambda: self._at_wall(furniture.tv_stand(rng, style), front=0.5, where="centre")),
+            (0.2, lambda: self._at_wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")),
         ]
         self.extras += [step for probability, step in choices if self._bernoulli(probability)]
         self.decoration += [
             self._bed_rug,
-            lambda: self._bernoulli(0.4) and self._wall(fixtures.plant(rng), where="corner"),
-            lambda: self._bernoulli(0.4) and self._wall(fixtures.hamper(style), where="corner"),
+            lambda: self._bernoulli(0.4) and self._at_wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.4) and self._at_wall(fixtures.hamper(style), where="corner"),
         ]
 
     def _bed(self) -> None:
@@ -179,9 +190,9 @@ class RoomProgram:
         rng, style = self.rng, self.style
         is_double = self.placer.room.area > 11.0 or self._bernoulli(0.3)
         bed = furniture.bed(rng, style, is_double=is_double)
-        choices = [[-1, 1], [-1], [1]] if is_double else [[-1], [1]]  # sides with a nightstand
+        choices = [[-1, 1], [-1], [1]] if is_double else [[-1], [1]]  # nightstands left (-1), right (1)
         if is_double and (self._is_crowded or self._bernoulli(0.4)):
-            choices = choices[1:]
+            choices = choices[1:]  # one nightstand at most
         for sides in [*choices, []]:
             stands = [furniture.nightstand(rng, style, has_lamp=self._bernoulli(0.7)) for _ in sides]
             group = bed_group(bed, sides, stands)
@@ -190,6 +201,7 @@ class RoomProgram:
                     return
 
     def _bed_rug(self) -> None:
+        """Lay a rug partly under the bed, usually."""
         for item in self.placer.placements:
             if item.model.name == "bed" and self._bernoulli(0.7):
                 x, y = _ahead_of(item, 0.25)
@@ -197,6 +209,7 @@ class RoomProgram:
                 return
 
     def _desk(self) -> bool:
+        """Place a desk with its chair at a wall."""
         desk = furniture.desk(self.rng, self.style, has_computer=self._bernoulli(0.75))
         chair = furniture.office_chair(self.style)
         return self.placer.try_on_wall(self.rng, desk_group(desk, chair))
@@ -204,15 +217,17 @@ class RoomProgram:
     def _plan_study(self) -> None:
         rng, style = self.rng, self.style
         self.essentials += [self._desk]
-        self.usual += [lambda: self._wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5)]
+        self.usual += [lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5)]
         self.extras += [
-            lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.5)), front=0.5),
-            lambda: self._bernoulli(0.5) and self._wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner"),
-            lambda: self._bernoulli(0.5) and self._wall(fixtures.cabinet(rng, style), front=0.5),
+            lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.5)), front=0.5),
+            lambda: (
+                self._bernoulli(0.5) and self._at_wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")
+            ),
+            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.cabinet(rng, style), front=0.5),
         ]
         self.decoration += [
-            lambda: self._bernoulli(0.6) and self._wall(fixtures.floor_lamp(), where="corner"),
-            lambda: self._bernoulli(0.5) and self._wall(fixtures.waste_bin(rng)),
+            lambda: self._bernoulli(0.6) and self._at_wall(fixtures.floor_lamp(), where="corner"),
+            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.waste_bin(rng)),
             lambda: self._bernoulli(0.6) and self._middle_rug(),
         ]
 
@@ -223,19 +238,22 @@ class RoomProgram:
         self.essentials += [self._seating]
         if not self._has_dining_room and self.placer.room.area > 24.0:
             self.extras.append(lambda: self._dining(4))
-        choices: list[tuple[float, Step]] = [
+        choices: list[tuple[float, FurnishStep]] = [  # (probability, step)
             (0.9, self._armchair),
-            (0.7, lambda: self._wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.3)), front=0.5)),
-            (0.6, lambda: self._wall(furniture.side_table(rng, style, has_lamp=self._bernoulli(0.5)), where="corner")),
-            (0.5, lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)),
+            (0.7, lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.3)), front=0.5)),
+            (
+                0.6,
+                lambda: self._at_wall(furniture.side_table(rng, style, has_lamp=self._bernoulli(0.5)), where="corner"),
+            ),
+            (0.5, lambda: self._at_wall(fixtures.cabinet(rng, style), front=0.5)),
             (0.4, self._armchair),
         ]
         self.extras += [step for probability, step in choices if self._bernoulli(probability)]
         self.decoration += [
             self._coffee_rug,
-            lambda: self._bernoulli(0.7) and self._wall(fixtures.floor_lamp(), where="corner"),
-            lambda: self._wall(fixtures.plant(rng), where="corner"),
-            lambda: self._bernoulli(0.5) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.7) and self._at_wall(fixtures.floor_lamp(), where="corner"),
+            lambda: self._at_wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.plant(rng), where="corner"),
             self._clock,
         ]
 
@@ -253,13 +271,18 @@ class RoomProgram:
             tv = next(item for item in placer.placements if item.model is stand)
             if self._place_facing(group, tv):
                 return
-        if not placer.try_on_wall(rng, group, where="centre") and not self._wall(sofa, front=0.5):
-            self._wall(furniture.sofa(rng, style, seats=2), front=0.4)
+        if not placer.try_on_wall(rng, group, where="centre") and not self._at_wall(sofa, front=0.5):
+            self._at_wall(furniture.sofa(rng, style, seats=2), front=0.4)
 
     def _place_facing(self, group: FurnitureGroup, tv: Placement) -> bool:
-        """Place a seating group so that it faces a television, at the opposite wall if that is near enough."""
+        """Place a seating group that faces a television, at the opposite wall if it is near enough.
+
+        Returns:
+            True if it was placed.
+        """
         normal = -np.sin(tv.yaw), np.cos(tv.yaw)  # from the television into the room
         inside = self.placer.inside
+        # distance to the opposite wall, m
         if normal[0] > 0.5:
             to_wall = inside.x1 - tv.x
         elif normal[0] < -0.5:
@@ -268,13 +291,14 @@ class RoomProgram:
             to_wall = inside.y1 - tv.y
         else:
             to_wall = tv.y - inside.y0
+        # Distances between the middles of television and group to try in turn: some gaps between them, and the wall.
         at_wall = to_wall - group.depth / 2 - 0.006
-        floating = [tv.model.depth / 2 + gap + group.depth / 2 for gap in (1.1, 0.95, 1.4, 1.8)]
-        distances = [*floating, at_wall]
-        if at_wall - floating[0] < 1.1:
+        free_standing = [tv.model.depth / 2 + gap + group.depth / 2 for gap in (1.1, 0.95, 1.4, 1.8)]
+        distances = [*free_standing, at_wall]
+        if at_wall - free_standing[0] < 1.1:  # less than 1.1 m would be left behind it
             distances.insert(0, at_wall)
         for distance in distances:
-            for shift in (0.0, 0.3, -0.3, 0.6, -0.6):
+            for shift in (0.0, 0.3, -0.3, 0.6, -0.6):  # sideways, m
                 x = tv.x + normal[0] * distance + normal[1] * shift
                 y = tv.y + normal[1] * distance - normal[0] * shift
                 if self.placer.try_at(group, x, y, tv.yaw + np.pi):
@@ -282,6 +306,7 @@ class RoomProgram:
         return False
 
     def _armchair(self) -> bool:
+        """Place an armchair beside a coffee table, facing it, or else in a corner."""
         chair = furniture.sofa(self.rng, self.style, seats=1)
         tables = [item for item in self.placer.placements if item.model.name == "coffee_table"]
         for table in tables:
@@ -291,9 +316,10 @@ class RoomProgram:
                 y = table.y + np.sin(table.yaw) * shift
                 if self.placer.try_at(FurnitureGroup.of(chair), x, y, table.yaw + side * np.pi / 2):
                     return True
-        return self._wall(chair, front=0.5, where="corner")
+        return self._at_wall(chair, front=0.5, where="corner")
 
     def _coffee_rug(self) -> None:
+        """Lay a rug under the coffee table."""
         for item in self.placer.placements:
             if item.model.name == "coffee_table":
                 rug = fixtures.rug(self.rng, width=self.rng.uniform(2.0, 2.8), depth=self.rng.uniform(1.5, 2.0))
@@ -303,17 +329,24 @@ class RoomProgram:
     def _plan_dining_room(self) -> None:
         rng, style = self.rng, self.style
         self.essentials += [lambda: self._dining(6 if self.placer.room.area > 13.0 and not self._is_crowded else 4)]
-        self.extras += [lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)]
+        self.extras += [lambda: self._at_wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [
-            lambda: self._bernoulli(0.6) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.6) and self._at_wall(fixtures.plant(rng), where="corner"),
             self._clock,
         ]
 
     def _dining(self, num_chairs: int) -> bool:
-        """Place a table with chairs, as near the middle of the room as it fits; with fewer chairs if need be."""
+        """Place a dining table near the middle of the room, or else at a wall.
+
+        Args:
+            num_chairs: Most chairs, 2, 4 or 6; fewer if the table does not fit with them.
+
+        Returns:
+            True if it was placed.
+        """
         rng = self.rng
         for count in [c for c in (6, 4, 2) if c <= num_chairs]:
-            # All three are drawn: the houses of all seeds depend on it.
+            # All three widths are drawn, so that the stream of random numbers and the houses stay what they were.
             widths = {6: rng.uniform(1.6, 1.85), 4: rng.uniform(1.2, 1.4), 2: rng.uniform(0.75, 0.9)}
             table = furniture.table(rng, self.style, width=widths[count], depth=rng.uniform(0.8, 0.92))
             group = dining_group(table, [furniture.chair(self.style) for _ in range(count)])
@@ -324,7 +357,7 @@ class RoomProgram:
         return False
 
     def _place_near_middle(self, group: FurnitureGroup) -> bool:
-        """Try 15 places for each direction, from the middle of the room outwards."""
+        """Place a group at the first that fits of 15 places per direction, from the middle outwards."""
         inside = self.placer.inside
         middle = (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2
         size = (inside.x1 - inside.x0, inside.y1 - inside.y0)
@@ -339,22 +372,24 @@ class RoomProgram:
 
     def _plan_kitchen(self) -> None:
         rng = self.rng
-        self.essentials.append(self._kitchen_run)
+        self.essentials.append(self._kitchen)
         if not self._has_dining_room:
             self.extras.append(lambda: self._dining(4 if self.placer.room.area > 13.0 else 2))
         self.extras += [
             lambda: self.placer.room.area > 13.0 and self._has_dining_room and self._island(),
-            lambda: self._bernoulli(0.5) and self._more_counter(),
-            lambda: self._bernoulli(0.5) and self._wall(fixtures.shelf(rng), front=0.4),
+            lambda: self._bernoulli(0.5) and self._extra_counter(),
+            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.shelf(rng), front=0.4),
         ]
-        self.decoration += [lambda: self._wall(fixtures.waste_bin(rng)), self._clock]
+        self.decoration += [lambda: self._at_wall(fixtures.waste_bin(rng)), self._clock]
 
-    def _more_counter(self) -> bool:
+    def _extra_counter(self) -> bool:
+        """Place a counter without a sink in a corner."""
         width = self.rng.uniform(0.9, 1.5)
         model = fixtures.counter(self.rng, self.style, width=width, has_sink=False, has_microwave=False)
-        return self._wall(model, front=0.7, where="corner")
+        return self._at_wall(model, front=0.7, where="corner")
 
     def _island(self) -> bool:
+        """Place a counter in the middle of the room."""
         model = fixtures.counter(self.rng, self.style, width=1.4, has_sink=False, has_microwave=False)
         inside = self.placer.inside
         yaw = float(self.rng.choice([0.0, np.pi / 2]))
@@ -362,23 +397,29 @@ class RoomProgram:
         y = (inside.y0 + inside.y1) / 2
         return self.placer.try_at(FurnitureGroup.of(model), x, y, yaw)
 
-    def _kitchen_run(self) -> None:
+    def _kitchen(self) -> None:
         """Place refrigerator, counters and stove in one row, or apart if no row fits."""
         rng, style = self.rng, self.style
         for counter_width in (2.6, 2.1, 1.7, 1.2, 0.8):
             for has_cabinets in (True, False):
-                row = self._kitchen_row(counter_width)
+                row = self._draw_kitchen_row(counter_width)
                 group = kitchen_group(row, style, has_cabinets=has_cabinets)
                 if self.placer.try_on_wall(rng, group):
-                    if counter_width < 1.7:
-                        self._more_counter()
+                    if counter_width < 1.7:  # a short row: add a counter elsewhere
+                        self._extra_counter()
                     return
         sink = fixtures.counter(rng, style, width=0.9, has_sink=True, has_microwave=False)
         for model in (sink, fixtures.refrigerator(rng), fixtures.stove(style)):
-            self._wall(model, front=0.6, where="corner")
+            self._at_wall(model, front=0.6, where="corner")
 
-    def _kitchen_row(self, counter_width: float) -> list[ObjectModel]:
-        """Refrigerator, counter with sink, stove and perhaps a second counter, or the last three reversed."""
+    def _draw_kitchen_row(self, counter_width: float) -> list[ObjectModel]:
+        """Draw a row: refrigerator, counter with sink, stove, perhaps a second counter.
+
+        All but the refrigerator may come in reverse order.
+
+        Args:
+            counter_width: Total width of the counters, m.
+        """
         rng, style = self.rng, self.style
         first = max(0.8, round(counter_width * 0.6, 2))
         second = counter_width - first
@@ -394,21 +435,23 @@ class RoomProgram:
     def _plan_bathroom(self) -> None:
         rng, style = self.rng, self.style
         has_tub = self.placer.room.area > 5.0 and self._bernoulli(0.65)
-        washing_place = fixtures.bathtub(rng) if has_tub else fixtures.shower()
+        bath = fixtures.bathtub(rng) if has_tub else fixtures.shower()
+        # Each is tried again in a simpler form: a shower for the bathtub, or no free depth in front.
         self.essentials += [
-            lambda: any(self._wall(m, front=0.3, where="corner") for m in [washing_place, fixtures.shower()]),
-            lambda: self._wall(fixtures.toilet(), front=0.4) or self._wall(fixtures.toilet()),
-            lambda: self._wall(fixtures.vanity(rng, style), front=0.5) or self._wall(fixtures.vanity(rng, style)),
+            lambda: any(self._at_wall(model, front=0.3, where="corner") for model in [bath, fixtures.shower()]),
+            lambda: self._at_wall(fixtures.toilet(), front=0.4) or self._at_wall(fixtures.toilet()),
+            lambda: self._at_wall(fixtures.vanity(rng, style), front=0.5) or self._at_wall(fixtures.vanity(rng, style)),
         ]
         self.extras += [
-            lambda: self._bernoulli(0.35) and self._wall(fixtures.washing_machine(), front=0.5, where="corner")
+            lambda: self._bernoulli(0.35) and self._at_wall(fixtures.washing_machine(), front=0.5, where="corner")
         ]
         self.decoration += [
             self._bath_mat,
-            lambda: self._bernoulli(0.6) and self._wall(fixtures.hamper(style), where="corner"),
+            lambda: self._bernoulli(0.6) and self._at_wall(fixtures.hamper(style), where="corner"),
         ]
 
     def _bath_mat(self) -> None:
+        """Lay a mat in front of a bathtub, shower or sink, usually."""
         for item in self.placer.placements:
             if item.model.name in ("bathtub", "shower", "sink") and self._bernoulli(0.6):
                 x, y = _ahead_of(item, item.model.depth / 2 + 0.4)
@@ -417,19 +460,22 @@ class RoomProgram:
 
     def _plan_laundry(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [lambda: self._wall(fixtures.washing_machine(), front=0.6, where="corner")]
-        self.usual += [lambda: self._wall(fixtures.shelf(rng), front=0.4)]
-        self.extras += [lambda: self._wall(fixtures.cabinet(rng, style), front=0.5)]
-        self.decoration += [lambda: self._wall(fixtures.hamper(style)), lambda: self._wall(fixtures.hamper(style))]
+        self.essentials += [lambda: self._at_wall(fixtures.washing_machine(), front=0.6, where="corner")]
+        self.usual += [lambda: self._at_wall(fixtures.shelf(rng), front=0.4)]
+        self.extras += [lambda: self._at_wall(fixtures.cabinet(rng, style), front=0.5)]
+        self.decoration += [
+            lambda: self._at_wall(fixtures.hamper(style)),
+            lambda: self._at_wall(fixtures.hamper(style)),
+        ]
 
     def _plan_hallway(self) -> None:
         rng, style = self.rng, self.style
         self.extras += [
-            lambda: self._bernoulli(0.7) and self._wall(fixtures.bench(rng, style)),
-            lambda: self._bernoulli(0.4) and self._wall(furniture.side_table(rng, style, has_lamp=False)),
+            lambda: self._bernoulli(0.7) and self._at_wall(fixtures.bench(rng, style)),
+            lambda: self._bernoulli(0.4) and self._at_wall(furniture.side_table(rng, style, has_lamp=False)),
         ]
         self.decoration += [
-            lambda: self._bernoulli(0.5) and self._wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.plant(rng), where="corner"),
             self._pictures,
             self._middle_rug,
         ]
@@ -437,6 +483,7 @@ class RoomProgram:
     # Decoration
 
     def _middle_rug(self) -> bool:
+        """Lay a rug in the middle of the room."""
         inside = self.placer.inside
         width = min(0.55 * (inside.x1 - inside.x0), 2.6)
         depth = min(0.55 * (inside.y1 - inside.y0), 2.6)
@@ -444,15 +491,20 @@ class RoomProgram:
         return self.placer.lay(rug, (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2, 0.0)
 
     def _pictures(self) -> None:
+        """Hang one to three pictures."""
         for _ in range(int(self.rng.integers(1, 4))):
             self.placer.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.5, 1.6)))
 
     def _clock(self) -> None:
+        """Hang a clock, with probability 1/2."""
         if self._bernoulli(0.5):
             self.placer.try_hang(self.rng, fixtures.wall_clock(), 1.8)
 
     def hang_curtains(self) -> None:
-        """Hang curtains beside windows, mostly; to be called before any furniture is placed."""
+        """Hang curtains on both sides of windows, in 70 % of the rooms that can have them.
+
+        Call this before any furniture is placed.
+        """
         has_curtains = self.placer.room.type in ("living_room", "bedroom", "dining_room", "study")
         if not has_curtains or self._bernoulli(0.3):
             return
@@ -467,5 +519,5 @@ class RoomProgram:
 
 
 def _ahead_of(item: Placement, distance: float) -> tuple[float, float]:
-    """Point in front of a piece, at a distance from its middle, m."""
+    """Point (x, y) in front of a piece, at a distance from its middle, m."""
     return item.x - np.sin(item.yaw) * distance, item.y + np.cos(item.yaw) * distance

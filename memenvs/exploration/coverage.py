@@ -24,4 +24,4 @@ class Coverage(Exploration):
     reward_weights = RewardWeights(cell=5.0, collision=-1.0)
 
     def _oracle_action(self, i: int) -> int:
-        return self._action_to_cover(i)
+        return self._action_to_unvisited_cell(i)

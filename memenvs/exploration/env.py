@@ -1,4 +1,4 @@
-"""Base of Roaming, Coverage and Search: robot, sensors, reward terms, ends of episodes."""
+"""Base class of Roaming, Coverage and Search: robot, sensors, reward terms, termination."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RewardWeights(NamedTuple):
     Attributes:
         move: A step forward without a collision.
         cell: A cell entered for the first time.
-        target: A class found for the first time.
+        target: An object class found for the first time; only Search pays for it.
         collision: A collision.
     """
 
@@ -56,7 +56,7 @@ class RewardWeights(NamedTuple):
 
 REWARD_TERMS = RewardWeights._fields
 MOVE, CELL, TARGET, COLLISION = range(len(REWARD_TERMS))
-#: Observation key -> image of the renderer that it is made of.
+#: Observation key -> rendered image that it is computed from.
 RENDERED = {"rgb": "rgb", "depth": "depth", "semantic": "semantic", "scan": "depth", "scan_class": "semantic"}
 #: The next collision after this number terminates the episode.
 MAX_COLLISIONS = 50
@@ -65,15 +65,15 @@ HOME_CACHE_SIZE = 256
 
 
 def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Allocate images of a camera for the renderer.
+    """Allocate the images that the renderer fills.
 
     Args:
-        num_envs: N.
-        camera: Decides the size.
+        num_envs: Number of environments, N.
+        camera: Camera whose height H and width W the images have.
         names: Any of "rgb", "depth" and "semantic".
 
     Returns:
-        Name -> array, (N, H, W, ...).
+        Name -> zeros: "rgb" uint8 (N, H, W, 3), "depth" float32 (N, H, W, 1), "semantic" uint8 (N, H, W).
     """
     shape = num_envs, camera.height, camera.width
     formats = {"rgb": ((*shape, 3), np.uint8), "depth": ((*shape, 1), np.float32), "semantic": (shape, np.uint8)}
@@ -81,9 +81,9 @@ def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[st
 
 
 class Exploration(BatchTask):
-    """Base of the three tasks; a task adds the weights of the reward, metrics and an oracle.
+    """Base class of the three tasks. A subclass adds `reward_weights`, an oracle and metrics of its own.
 
-    All episodes of a trial are in one home: layout n is home n of the world.
+    The layout of a trial is its home: layout n is home n of the world, and all episodes of the trial are in it.
 
     Attributes:
         reward_weights: Reward for each term of a step.
@@ -101,8 +101,8 @@ class Exploration(BatchTask):
         self.action_space = gym.spaces.Discrete(len(ACTION_NAMES))
         self._world = config.make_world(robot_radius=ROBOT_RADIUS, robot_height=ROBOT_HEIGHT)
         self.num_layouts = len(self._world)
-        self._homes: OrderedDict[int, TaskHome] = OrderedDict()
-        self._home: list[TaskHome | None] = [None] * num_envs
+        self._homes: OrderedDict[int, TaskHome] = OrderedDict()  # cache, least recently used first
+        self._home: list[TaskHome | None] = [None] * num_envs  # home of each environment; None before its first reset
         is_scan = config.obs_mode == "scan"
         self._camera = carmine.scan_camera() if is_scan else carmine.frame_camera(config.image_size)
         self._sim = Simulator(
@@ -113,31 +113,36 @@ class Exploration(BatchTask):
             camera_height=carmine.CAMERA_HEIGHT,
         )
         self.observation_space = self._make_space()
-        # Rendered images by the renderer's names. A row is stale when its robot has acted since it was rendered.
+        # Rendered images by the renderer's names. Row i is stale when robot i has acted since it was rendered.
         rendered = [RENDERED[name] for name in config.modalities or () if name in RENDERED]
         self._images = empty_images(num_envs, self._camera, rendered)
         self._is_stale = np.ones(num_envs, bool)
-        self._keys = np.zeros((2, num_envs), np.uint64)  # random streams of wheel noise and depth noise
+        # Each episode draws two keys, which select the random streams of its wheel noise and its depth noise.
+        self._keys = np.zeros((2, num_envs), np.uint64)
         self._wheel_std = WHEEL_RADIUS * config.wheel_noise * config.action_seconds
+        # Arc length (m) and turn (rad) of the latest action: as commanded, and with wheel noise.
         self._commands = np.zeros((num_envs, 2))
         self._motions = np.zeros((num_envs, 2))
+        # Poses are x, y (m) and heading (rad). The estimate is dead reckoning, relative to the start.
         self._estimate = np.zeros((num_envs, 3))
         self._start = np.zeros((num_envs, 3))
+        # Grid of cells over the home: the position of its corner (m), cells that count, and those visited so far.
         self._corner = np.zeros((num_envs, 2))
         self._cells = np.zeros((num_envs, GRID, GRID), bool)
         self._visited = np.zeros((num_envs, GRID, GRID), bool)
-        self._is_new = np.zeros(num_envs, bool)
+        self._is_new = np.zeros(num_envs, bool)  # True if the latest step entered a cell for the first time
+        # Reward terms, unweighted: of the latest step, and summed over the episode.
         self._terms = np.zeros((num_envs, len(REWARD_TERMS)))
         self._totals = np.zeros((num_envs, len(REWARD_TERMS)), np.int64)
-        self._reachable = np.zeros(num_envs, np.int64)
+        self._reachable = np.zeros(num_envs, np.int64)  # cells that can still be entered at the start of the episode
         self._steps = np.zeros(num_envs, np.int64)
         self._scene_id = np.zeros(num_envs, "U64")
-        # Poses, for `render`: those after step t are row t modulo the number of rows.
+        # Poses of the episode for `render`, a ring buffer: the poses after step t are in row t % number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
-        # Of the oracle: key of the last goals of each environment, and the costs of reaching them.
+        # The oracle's cache for each environment: a key that identifies the goals, and the cost map towards them.
         self._cost_maps: list[tuple[tuple, np.ndarray] | None] = [None] * num_envs
 
-    # ------------------------------------------------------------------ rules
+    # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move the robot into a home."""
@@ -148,7 +153,7 @@ class Exploration(BatchTask):
         self._scene_id[i] = home.house.name
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draw the start and the keys of all noise."""
+        """Put the robot at a random start, or at the option `start`, and draw the keys of the noise."""
         home = self.home(i)
         start = draw_start_pose(home.navmap, rng)
         self._keys[:, i] = draw_keys(rng, 2)
@@ -161,7 +166,7 @@ class Exploration(BatchTask):
         self._steps[i] = 0
         this_env = np.arange(self.num_envs) == i
         enter_cells(self._sim.position, self._corner, self._cells, this_env, self._visited, self._is_new)
-        self._reachable[i] = home.cells.sum() - self._is_new[i]  # the cell of the start cannot be entered any more
+        self._reachable[i] = home.cells.sum() - self._is_new[i]  # the start cell is visited already
         self._terms[i] = 0.0
         self._totals[i] = 0
         self._commands[i] = 0.0
@@ -169,13 +174,19 @@ class Exploration(BatchTask):
         self._trail[0, i] = start
 
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Drive, mark cells, detect targets, and pay the weighted sum of the terms."""
+        """Drive the active robots, mark the cells that they enter, and detect targets.
+
+        Returns:
+            Weighted sums of the reward terms, float64 (N,); terminated, bool (N,): too many collisions.
+        """
         sim, config = self._sim, self.config
         is_forward = active & (actions == FORWARD)
         commands = COMMANDS[actions] * active[:, None]
         noisy_motions(commands, self._wheel_std, self._keys[0], self._steps, self._motions)
+        # Only a step forward can collide; a turn whose arc is blocked rotates on the spot.
         collided = sim.drive(active, self._motions, ~is_forward)
         if config.pose_source == "dead_reckoning":
+            # A robot that knows of its collision knows that it did not move; otherwise the estimate drifts.
             dead_reckon(self._estimate, commands * ~collided[:, None] if config.collision_known else commands)
         self._steps += active
         self._is_stale |= active
@@ -183,13 +194,13 @@ class Exploration(BatchTask):
         self._trail[self._steps[rows] % len(self._trail), rows] = sim.pose[rows]
         enter_cells(sim.position, self._corner, self._cells, active, self._visited, self._is_new)
         terms = np.column_stack([is_forward & ~collided, self._is_new, self._find_targets(active), collided])
-        self._totals += terms
+        self._totals += terms  # those of inactive environments are 0
         self._terms[rows] = terms[rows]
         self._commands[rows] = commands[rows]
         return terms @ np.array(self.reward_weights), active & (self._totals[:, COLLISION] > MAX_COLLISIONS)
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        """Write images and the pose, true or estimated."""
+        """Write images, with sensor noise on depth, and the pose relative to the start."""
         self._render_stale(env_mask)
         rows = np.flatnonzero(env_mask)
         for name in out.keys() & RENDERED.keys():
@@ -207,7 +218,7 @@ class Exploration(BatchTask):
             out["pose"][rows] = poses[rows]
 
     def info(self) -> dict[str, np.ndarray]:
-        """Return the truth and metrics; see the tasks."""
+        """Return the true state and metrics; the docstrings of the subclasses list the keys."""
         totals = self._totals
         return {
             "pose": self._sim.pose.astype(np.float32),
@@ -227,11 +238,11 @@ class Exploration(BatchTask):
         }
 
     def oracle_actions(self) -> np.ndarray:
-        """Return the actions of a policy that knows the map; see the tasks."""
+        """Return the actions of a policy that knows the map, int64 (N,); see `_oracle_action` of the subclasses."""
         return np.array([self._oracle_action(i) for i in range(self.num_envs)], np.int64)
 
     def render(self, i: int) -> np.ndarray:
-        """Render the view of the robot, and a map with its path; 384 x 768."""
+        """Render the robot's view and, to its right, a map with its path; uint8 (384, 768, 3)."""
         count = int(self._steps[i])
         steps = np.arange(max(0, count + 1 - len(self._trail)), count + 1)
         path = self._trail[steps % len(self._trail), i]
@@ -239,28 +250,44 @@ class Exploration(BatchTask):
         return draw_view_and_map(render_view(self._sim, i), self.home(i).house, path, overlay)
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """Draw the home with a path, its collisions, entered cells and found classes; and a legend."""
+        """Draw a map of the home with a path, its collisions, entered cells, found objects and a legend.
+
+        Args:
+            i: Environment.
+            path: float64, (P, 3); poses: x, y (m) and heading (rad).
+
+        Returns:
+            uint8, (rows, columns, 3).
+        """
         overlay = self._overlay(i, path, self._markers(i, path))
         house_map = draw_house_map(self.home(i).house, path, overlay, pixels_per_metre=MAP_SCALE)
         return np.concatenate([house_map, draw_legend(self._legend(), house_map.shape[1])])
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Convert poses to pixels of the map."""
+        """Convert poses to pixels of the image of `draw_map`.
+
+        Args:
+            i: Environment.
+            poses: float64, (P, 3); x, y (m) and heading (rad).
+
+        Returns:
+            float64, (P, 2); column and row.
+        """
         return house_map_pixels(self.home(i).house, poses, pixels_per_metre=MAP_SCALE)
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the rendering threads."""
         self._sim.close()
 
     def __getstate__(self) -> dict[str, object]:
         in_use = OrderedDict((home.number, home) for home in self._home if home is not None)
         return {**self.__dict__, "_homes": in_use}  # the other homes are loaded again when needed
 
-    # ------------------------------------------------------------------ beyond the rules
+    # ------------------------------------------------------------------ beyond BatchTask
 
     @property
     def num_places(self) -> int | None:
-        """Largest number of rooms of a home of this world; None if the world has no such number."""
+        """Largest number of rooms in a home of this world; None if the world does not bound it."""
         return self._world.max_rooms
 
     def home(self, i: int) -> TaskHome:
@@ -274,42 +301,50 @@ class Exploration(BatchTask):
             raise RuntimeError("home was called before reset")
         return found
 
-    # ------------------------------------------------------------------ hooks of a task
+    # ------------------------------------------------------------------ hooks for subclasses
 
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
-        """int64, (N,); number of classes that the active robots find for the first time; only Search has targets."""
+        """Count the object classes that each active robot finds for the first time, int64 (N,). Search overrides it."""
         return np.zeros(self.num_envs, np.int64)
 
     @abstractmethod
     def _oracle_action(self, i: int) -> int:
-        """Action of the oracle in environment `i`."""
+        """Choose the action of the oracle in environment `i`."""
 
-    def _action_to_cover(self, i: int) -> int:
-        """Action towards the nearest cell that was not visited: frontier exploration with a known map."""
+    def _action_to_unvisited_cell(self, i: int) -> int:
+        """Choose the action towards the nearest unvisited cell: frontier exploration with a known map."""
         home, num_cells = self.home(i), int(self._totals[i, CELL])
+        # The unvisited cells change exactly when the number of entered cells does, so that number is the cache key.
         costs = self._cost_map(i, (num_cells,), lambda: home.unvisited(self._visited[i]))
         return best_action(home.navmap, self._sim.pose[i], costs)
 
     def _cost_map(self, i: int, key: tuple, find_goals: Callable[[], np.ndarray]) -> np.ndarray | None:
-        """Costs of reaching goals, see `memenvs.exploration.planner.costs_to_go`; None if no path leads to one.
+        """Return the costs of reaching the nearest goal, from a cache of one cost map for each environment.
 
-        They are computed again when `key` changes, or when the robot leaves the part of the map for which they are
-        known.
+        Args:
+            i: Environment.
+            key: Identifies the goals within the episode. The costs are computed again when it changes, or when the
+                robot leaves the part of the map for which they are known.
+            find_goals: Returns the goal cells, bool (H * W,).
+
+        Returns:
+            int32, (H * W,), as `memenvs.exploration.planner.costs_to_go` returns them; None if the robot has no path
+            to a goal.
         """
         home, cached = self.home(i), self._cost_maps[i]
         robot = int(home.navmap.cells(self._sim.position[i : i + 1])[0])
-        key = (int(self._keys[0, i]), *key)
+        key = (int(self._keys[0, i]), *key)  # the noise key differs from episode to episode
         if cached is None or cached[0] != key or cached[1][robot] == UNREACHABLE:
             costs = costs_to_go(home.costs, home.navmap.shape[1], find_goals(), robot)
             self._cost_maps[i] = cached = key, costs
         return cached[1] if cached[1][robot] < UNREACHABLE else None
 
     def _markers(self, i: int, path: np.ndarray | None = None) -> tuple[Marker, ...]:
-        """Markers of objects in environment `i`, as of the end of a path; None: as of now."""
+        """Markers of objects in environment `i` at the end of `path`; None: at the present step."""
         return ()
 
     def _legend(self) -> Legend:
-        """Meaning of the signs on maps."""
+        """Entries of the legend below maps."""
         return [*LEGEND, *LEGEND_OF_CELLS] if self.reward_weights.cell else LEGEND
 
     # ------------------------------------------------------------------ private
@@ -331,7 +366,7 @@ class Exploration(BatchTask):
         return gym.spaces.Dict({name: spaces[name] for name in self.config.modalities or ()})
 
     def _overlay(self, i: int, path: np.ndarray, markers: tuple[Marker, ...]) -> MapOverlay:
-        """Additions to a map: collisions of a path, the cells it entered if these are rewarded, and markers."""
+        """Overlay of a map: collisions of a path, the cells that it entered if these are rewarded, and markers."""
         squares = self.home(i).entered_cells(path) if self.reward_weights.cell else np.zeros((0, 3))
         return MapOverlay(squares, collision_points(path), markers)
 

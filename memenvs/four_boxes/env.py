@@ -95,7 +95,7 @@ class FourBoxes(BatchTask):
         self._return = np.zeros(num_envs)
         self._trail: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # poses, for `render`
 
-    # ------------------------------------------------------------------ rules
+    # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Set the goal box of this layout."""

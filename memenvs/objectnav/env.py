@@ -122,7 +122,7 @@ class ExtObjNav(BatchTask):
         self._scene_id = np.zeros(num_envs, "U64")
         self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
 
-    # ------------------------------------------------------------------ rules
+    # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move into the home of the layout; draw what is fixed for the trial."""
@@ -270,7 +270,7 @@ class ExtObjNav(BatchTask):
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_background": None}
 
-    # ------------------------------------------------------------------ beyond the rules
+    # ------------------------------------------------------------------ beyond BatchTask
 
     @property
     def num_places(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Layouts of ExtObjNav: a home with small objects, their viewpoints and distances to these."""
+"""Layouts of ExtObjNav: a home with small objects, and walking distances to where they are visible."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from memenvs.houses.worlds import Home, HouseWorld
 from memenvs.houses.ycb import PlacedObject
 from memenvs.objectnav.robot import pitch_of, start_tilt, tilt
 
-#: An object is visible with at least this number of pixels in the 256 x 256 image.
+#: Success test: an object is visible with at least this number of pixels in the 256 x 256 image.
 MIN_PIXELS = 10
 #: A category with this number of objects or more is never a goal.
 MAX_OBJECTS = 10
 #: Attempts to furnish a home until something in it can be a goal.
 MAX_ATTEMPTS = 20
-#: The robot is tried in this number of directions around an object, at the viewpoint nearest to this distance, m.
+#: Number of directions around an object in which the success test is tried, one viewpoint in each.
 NUM_DIRECTIONS = 6
+#: Preferred distance of these viewpoints from the object, m.
 VIEW_DISTANCE = 1.0
-#: After this number of different goals all distance fields of a layout are computed in the background.
+#: Different goals in a layout after which the distance fields of all its goals are computed in the background.
 PREFETCH_AFTER = 3
 
 
@@ -39,7 +40,7 @@ class Layout:
         house: The house with the objects.
         objects: The M objects.
         viewpoints: For each object, int64 (V,), V >= 1: flat indices of the cells from which it is visible.
-        view_cells: int64, (M,); for each object a cell from which the success test was met.
+        view_cells: int64, (M,); for each object, the one of its viewpoints from which it passed the success test.
 
     Attributes:
         number, home_index, house: As given.
@@ -50,8 +51,8 @@ class Layout:
         instance: int64, (M,); instance id in images.
         viewpoints: As given.
         goals: int64, (G,), G >= 1; categories that can be goals, ascending.
-        targets: For each of these the positions of its objects, float64 (MAX_OBJECTS, 3), m, and their instances, int64
-            (MAX_OBJECTS,); unused rows are inf and -1.
+        targets: Goal category -> positions of its objects, float64 (MAX_OBJECTS, 3), m, and their instance ids, int64
+            (MAX_OBJECTS,). Rows beyond the number of objects are inf and -1.
     """
 
     def __init__(
@@ -86,25 +87,25 @@ class Layout:
         return np.flatnonzero(self.category == category)
 
     def field(self, category: int) -> np.ndarray:
-        """Walking distances to the nearest viewpoint of a category, float32 (H * W,), m."""
+        """Return the distance field of a category: m to its nearest viewpoint, float32 (H * W,)."""
         if category not in self._fields:
             cells = np.unique(np.concatenate([self.viewpoints[k] for k in self.objects_of(category)]))
             self._fields[category] = self.navmap.field(cells)
         return self._fields[category]
 
     def should_prefetch(self) -> bool:
-        """True once, after `PREFETCH_AFTER` different goals: the other fields will be needed too."""
+        """Return True once, at the first call after `PREFETCH_AFTER` different goals; False at all other calls."""
         is_due = not self._is_prefetched and len(self._fields) >= PREFETCH_AFTER
         self._is_prefetched |= is_due
         return is_due
 
     def compute_fields(self) -> None:
-        """Compute the fields of all goals; may run in another thread."""
+        """Compute and store the distance fields of all goals; may run in another thread."""
         for category in self.goals.tolist():
             self.field(category)
 
     def view_cell_field(self, k: int) -> np.ndarray:
-        """Walking distances to the view cell of object `k`, float32 (H * W,), m."""
+        """Return the distance field of the view cell of object `k`, float32 (H * W,), m."""
         if k not in self._view_cell_fields:
             self._view_cell_fields[k] = self.navmap.field(self._view_cells[k : k + 1])
         return self._view_cell_fields[k]
@@ -114,6 +115,7 @@ class Layout:
         return {**self.__dict__, "_fields": {}, "_view_cell_fields": {}, "_is_prefetched": False}
 
     def _targets(self, category: int) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and instance ids of the objects of a category, padded to `MAX_OBJECTS` rows."""
         indices = self.objects_of(category)
         positions = np.full((MAX_OBJECTS, 3), np.inf)
         instances = np.full(MAX_OBJECTS, -1, np.int64)
@@ -144,7 +146,9 @@ def make_layout(
     tilt_mode: str,
     counter: PixelCounter,
 ) -> Layout:
-    """Make the layout with a number.
+    """Place objects in a home, and keep those that are visible.
+
+    Placement is repeated until at least one category can be a goal. Home and objects depend on `number` alone.
 
     Args:
         world: The homes; layout n is in home n modulo their number.
@@ -152,10 +156,10 @@ def make_layout(
         count_range: Fewest and most objects before invisible ones are removed.
         categories: Categories to place, indices into `YCB_CLASSES`.
         tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
-        counter: Renders the success test.
+        counter: Counts the pixels of objects, for the success test.
 
     Raises:
-        RuntimeError: No visible object could be placed in the home.
+        RuntimeError: No visible object could be placed in the home in `MAX_ATTEMPTS` attempts.
 
     Source:
         ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes
@@ -188,7 +192,7 @@ def _find_view_cells(
     tilt_mode: str,
     counter: PixelCounter,
 ) -> np.ndarray:
-    """For each object a viewpoint from which facing it shows enough pixels, int64 (M,); -1 if none was found."""
+    """Find for each object a viewpoint that passes the success test, int64 (M,); -1 where none does."""
     view_cells = np.full(len(placed), -1, np.int64)
     candidates = [
         _candidate_cells(home, np.array(each.position), cells) for each, cells in zip(placed, viewpoints, strict=True)
@@ -217,17 +221,17 @@ def _find_view_cells(
 
 
 def _candidate_cells(home: Home, target: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """The viewpoint nearest to `VIEW_DISTANCE` in each direction from an object, the one nearest to it first."""
+    """Choose a viewpoint in each direction from an object, those with a distance near `VIEW_DISTANCE` first."""
     offsets = home.navmap.points(cells) - target[:2]
     errors = np.abs(np.hypot(offsets[:, 0], offsets[:, 1]) - VIEW_DISTANCE)
     sector = ((np.arctan2(offsets[:, 1], offsets[:, 0]) / (2 * math.pi) % 1.0) * NUM_DIRECTIONS).astype(np.int64)
-    order = np.lexsort([cells, errors])
-    _, first = np.unique(sector[order], return_index=True)
+    order = np.lexsort([cells, errors])  # by error; equal errors by cell number
+    _, first = np.unique(sector[order], return_index=True)  # the best viewpoint of each sector
     return cells[order[np.sort(first)]]
 
 
 def _tilt_states(mode: str) -> np.ndarray:
-    """States that tilting only up or only down from the start leads to, degrees, float64."""
+    """All states of the tilt that an episode can reach by only tilting up or only down, float64, degrees."""
     states = [np.array([start_tilt(mode)])]
     for steps in (1, -1):
         state = states[0]

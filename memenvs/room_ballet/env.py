@@ -94,7 +94,7 @@ class RoomBallet(BatchTask):
         self._step = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
 
-    # ------------------------------------------------------------------ rules
+    # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Do nothing; episodes of a trial have nothing in common."""

@@ -93,7 +93,7 @@ class GraphNavigation(BatchTask):
     def _cut(self) -> str:
         """End of a too long text that is cut off: "cut_end" or "cut_start"."""
 
-    # ------------------------------------------------------------------ rules
+    # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Choose the episode of the trial; a layout is an episode number."""

@@ -1,4 +1,4 @@
-"""Base of every learner with a memory: constructor, generators, trials, acting."""
+"""Base class of all algorithms with a memory: constructor, generators, trials, acting."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class MemoryAlgorithm(SavableAlgorithm):
     """
 
     action_spaces: ClassVar[tuple[type[spaces.Space], ...]] = (spaces.Discrete,)
-    """Kinds of action spaces that it can learn in."""
+    """Types of action space that the algorithm supports."""
     learns_in_processes: ClassVar[bool] = False
-    """True if several processes can learn together."""
+    """True if several processes can train one policy together."""
 
     def __init__(
         self,
@@ -102,33 +102,34 @@ class MemoryAlgorithm(SavableAlgorithm):
     # ------------------------------------------------------------------ set-up
 
     def _complete_policy_kwargs(self, policy_kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return settings of the policy with those that the config determines."""
+        """Return `policy_kwargs` with the settings that follow from the config added."""
         return policy_kwargs
 
     def _sb3_arguments(self) -> dict[str, Any]:
-        """Return further arguments of the constructor of the Stable-Baselines3 class below."""
+        """Return further arguments of the constructor of Stable-Baselines3's class (the next one in the MRO)."""
         return {"support_multi_env": True}
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         seed = self.seed if self.seed is not None else int(np.random.default_rng().integers(2**31))
         self.policy = self._new_policy(seed)
-        self.processes.broadcast(list(self.policy.state_dict().values()))
-        if self.env is not None:
+        self.processes.broadcast(list(self.policy.state_dict().values()))  # all start with the weights of the first
+        if self.env is not None:  # stored in checkpoints, so that a policy refuses features of another encoder
             self.policy.encoder_fingerprint = encoder_fingerprint(self.env)
             self.policy.vocabulary_fingerprint = vocabulary_fingerprint(self.env)
         self.policy.generator = torch.Generator(self.device)
-        self._has_trials = False
-        self._trial_start = torch.zeros(1, dtype=torch.bool)
+        self._has_trials = False  # True if several episodes form a trial; known after the first reset
+        self._trial_start = torch.zeros(1, dtype=torch.bool)  # (N,); True where the latest observation starts a trial
         self._is_reset = False  # True if the environment was just reset for the next rollout
-        self._resume_options: list[dict[str, Any]] | None = None  # trials to go on with after `load`
+        # Reset options for the trials with which a loaded learner goes on.
+        self._resume_options: list[dict[str, Any]] | None = None
         self._setup_env()
         self._seed_generators(seed)
         if self.seed is not None and self.env is not None:
             self._seed_env(self.env, self.seed)
 
     def _new_policy(self, seed: int) -> ActingPolicy:
-        """Make a policy with weights drawn from the seed, without the global generator."""
+        """Make a policy with weights drawn from the seed; the global generator is left as it was."""
         parameters = signature(self.policy_class).parameters.values()
         known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
         for name in self.policy_kwargs:
@@ -150,7 +151,7 @@ class MemoryAlgorithm(SavableAlgorithm):
         """
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Go on in another environment; the next rollout begins with a reset.
+        """Replace the environment; the next rollout begins with a reset.
 
         Args:
             env: Any number of copies of an environment with the spaces of the learner.
@@ -166,7 +167,7 @@ class MemoryAlgorithm(SavableAlgorithm):
             if getattr(env, name) != getattr(self, name):
                 raise ValueError(f"{name} must be {getattr(self, name)}, got {getattr(env, name)}")
         self.policy.check_env(env)
-        before = (self.env, self.n_envs)
+        before = (self.env, self.n_envs)  # to restore if the environment is refused
         self.env = env
         self.n_envs = env.num_envs
         try:
@@ -186,15 +187,18 @@ class MemoryAlgorithm(SavableAlgorithm):
                 self._seed_env(self.env, seed)
 
     def _seed_env(self, env: VecEnv, seed: int) -> None:
-        """Seed environment i of all n in all processes with seed * n + i.
+        """Seed environment i with seed * n + i, where n counts the environments of all processes.
 
-        Learners with different seeds then share no environment; with seed + i, as in Stable-Baselines3, they would.
+        Runs with different seeds then share no environment seed. With seed + i, as in Stable-Baselines3, they would.
         """
+        # `VecEnv.seed` adds the number of the environment within this process.
         env.seed((seed * self.processes.count + self.processes.rank) * env.num_envs)
 
     def _seed_generators(self, seed: int) -> None:
+        """Seed the policy's generators and `rngs`, differently in each process."""
         rank = self.processes.rank
         draws = np.random.SeedSequence(seed, spawn_key=(rank,) if rank > 0 else ()).generate_state(4)
+        # Two draws for the policy's generators (it has one or two), the rest for `rngs`.
         for generator, draw in zip(self.policy.generators.values(), draws[:2], strict=False):
             generator.manual_seed(int(draw))
         self.rngs = {name: np.random.default_rng(int(draws[2 + i])) for i, name in enumerate(self.rng_names)}
@@ -221,10 +225,10 @@ class MemoryAlgorithm(SavableAlgorithm):
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
 
     def _discard_rollout(self) -> None:
-        """Drop the experience of a rollout that does not go on."""
+        """Discard the experience of an unfinished rollout, because the environment is reset."""
 
     def load_features(self, path: str | PathLike[str]) -> None:
-        """Load the encoder of another learner; see `checkpoint.load_features`."""
+        """Load the features extractor of a checkpoint; see `checkpoint.load_features`."""
         assert isinstance(self.policy, MemoryPolicy)
         checkpoint.load_features(self.policy, path)
 
@@ -232,7 +236,7 @@ class MemoryAlgorithm(SavableAlgorithm):
 
     def _start_trials(self, env: VecEnv) -> None:
         """Bring every environment to the start of a trial (of an episode if there are no trials)."""
-        if not self._is_reset and not self._trials_are_fresh():
+        if not self._is_reset and not self._all_at_trial_start():
             if self._has_trials:
                 env.set_options({"new_trial": True})
             self._last_obs = env.reset()  # type: ignore[assignment]
@@ -240,8 +244,8 @@ class MemoryAlgorithm(SavableAlgorithm):
         self._episode_start = torch.ones(env.num_envs, dtype=torch.bool, device=self.device)
         self._trial_start = self._episode_start.clone()
 
-    def _trials_are_fresh(self) -> bool:
-        """Return True if every environment has just started a trial by itself."""
+    def _all_at_trial_start(self) -> bool:
+        """Return True if every environment has just started a new trial, by its automatic reset."""
         return self._has_trials and bool(self._trial_start.all())
 
     def _act(self, observations: PyTorchObs, state: State, episode_start: Tensor, trial_start: Tensor) -> PolicyOutput:
@@ -273,7 +277,7 @@ class MemoryAlgorithm(SavableAlgorithm):
         return observations, rewards, dones, infos
 
     def _update_starts(self, env: VecEnv, dones: np.ndarray) -> None:
-        """Store which environments start an episode, and a trial, with the latest observation.
+        """Mark where the latest observation starts an episode, and where it starts a trial.
 
         Args:
             env: N environments.
@@ -286,14 +290,14 @@ class MemoryAlgorithm(SavableAlgorithm):
         trial_start = dones.copy()
         if self._has_trials:
             for i in np.flatnonzero(dones).tolist():
-                trial_start[i] = env.unwrapped.reset_infos[i]["trial_start"]
+                trial_start[i] = env.unwrapped.reset_infos[i]["trial_start"]  # info of the automatic reset
         self._episode_start = torch.as_tensor(dones, device=self.device)
         self._trial_start = torch.as_tensor(trial_start, device=self.device)
 
     # ------------------------------------------------------------------ messages and logs
 
     def _progress(self) -> str:
-        """Progress of learning, for messages."""
+        """Return the progress of learning, for messages."""
         return f"after {self.num_timesteps} environment steps and {self._n_updates} updates"
 
     def _check_update(self, statistics: dict[str, float]) -> None:
@@ -308,7 +312,7 @@ class MemoryAlgorithm(SavableAlgorithm):
         if self.ep_success_buffer:
             self.logger.record("rollout/success_rate", safe_mean(self.ep_success_buffer))
 
-    # ------------------------------------------------------------------ use
+    # ------------------------------------------------------------------ public interface
 
     @property
     @abstractmethod

@@ -25,18 +25,21 @@ STATISTICS = ("loss", "q", "grad_norm")
 class EpisodeDQN(OffPolicyMemoryAlgorithm):
     """Double DQN with n-step targets and a memory, as a Stable-Baselines3 algorithm.
 
-    The actor's outputs are Q / `temperature`; their softmax is the policy, in evaluation as in learning. So everything
-    that acts, evaluates and saves is shared with `PartialUpdatePPO`. The critic gets no gradient.
+    The policy is the softmax of Q / `temperature` (Boltzmann exploration), in evaluation as in learning. The actor
+    computes Q / `temperature` as its logits, so that acting, evaluation and checkpoints are those of
+    `PartialUpdatePPO`. The critic is unused and gets no gradient.
 
     In an iteration of `learn` every environment plays one episode into the replay buffer, then `updates_per_collect`
     updates follow. Until the buffer is full, actions are uniform and nothing is learned. The same holds after `load`,
-    unless `load_replay_buffer` restores the episodes. The memory is of one episode, also where a trial has several. An
-    iteration begins with a new trial of each environment; those whose episode ends first wait for the others (their
-    steps are counted in `num_timesteps` but not stored).
+    unless `load_replay_buffer` restores the episodes.
 
-    An update samples whole episodes, and a few steps of each that get a loss (`Memory.features_at`). With a frozen features
-    extractor (`freeze_features`) the buffer stores embeddings and no observation. With `single_steps` in the policy,
-    the Q values of a step depend on that step only.
+    The memory starts empty in each episode, also where a trial has several. An iteration begins with a new trial of
+    each environment. Environments whose episode ends first go on until the last one ends; these extra steps are counted
+    in `num_timesteps` but not stored.
+
+    An update samples `batch_size` episodes and `decisions` steps of each. The memory reads all steps of an episode, but
+    only the sampled ones get a loss. With a frozen features extractor (`freeze_features`) the buffer stores embeddings
+    and no observation. With `single_steps` in the policy, the Q values of a step depend on that step only.
 
     Args:
         policy: "MemoryPolicy" or a subclass of `MemoryPolicy`.
@@ -60,20 +63,21 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        target = self._new_policy(0).requires_grad_(False)
+        target = self._new_policy(0).requires_grad_(False)  # any seed: the weights are overwritten below
         assert isinstance(target, MemoryPolicy)
         self.target = target
         self.target.set_training_mode(False)
-        self._polyak_update(1.0)
+        self._polyak_update(1.0)  # copy all weights
         named = self.policy.named_parameters()
         self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
-        # `Memory.features_at` computes all steps of an episode. One call for the sampled steps and their bootstrap
-        # steps then costs as much as one for either. A memory that overrides it computes each step separately: for it
-        # the bootstrap steps, which need no gradient, get a call of their own.
-        self._joins_steps = type(self.policy.memory).features_at is Memory.features_at and not self.policy.single_steps
+        # `Memory.features_at` computes all steps of an episode, so one forward pass for sampled steps and bootstrap steps
+        # costs as much as one for either. A memory that overrides it computes each step separately. Bootstrap
+        # steps then get a pass of their own, because they need no gradient.
+        computes_all_steps = type(self.policy.memory).features_at is Memory.features_at
+        self._shares_forward_pass = computes_all_steps and not self.policy.single_steps
 
     def load_features(self, path: str | PathLike[str]) -> None:
-        """Load the encoder of another learner; see `checkpoint.load_features`."""
+        """Load the features extractor of a checkpoint; see `checkpoint.load_features`."""
         super().load_features(path)
         self._polyak_update(1.0)
 
@@ -99,9 +103,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
         if self.filled_at >= 0 and not self.replay.is_full:
-            self.filled_at = -1  # a loaded learner without its episodes
+            self.filled_at = -1  # loaded without its episodes: fill the buffer again
         if reset_num_timesteps and self.filled_at >= 0:
-            self.filled_at = 0
+            self.filled_at = 0  # `num_timesteps` starts again at 0, and with it the decay of epsilon
         callback.on_training_start(locals(), globals())
         assert self.env is not None
         iteration = 0
@@ -115,7 +119,8 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         callback.on_training_end()
         if self.filled_at < 0 and self.num_timesteps >= total_timesteps:
             capacity = self.config.capacity
-            needed = -(-capacity // self.n_envs) * self.n_envs * self.config.episode_steps
+            iterations = -(-capacity // self.n_envs)  # rounded up
+            needed = iterations * self.n_envs * self.config.episode_steps
             warnings.warn(
                 f"nothing was learned: {total_timesteps} steps have not filled the replay, which has "
                 f"{self.replay.count} of {capacity} episodes and needs up to {needed} steps; train for more steps or "
@@ -125,7 +130,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         return self
 
     def train(self) -> None:
-        """Make `updates_per_collect` updates.
+        """Make `updates_per_collect` updates, after one collection of episodes.
 
         Raises:
             ValueError: Loss or gradient are not finite.
@@ -153,7 +158,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         q_values, targets = self._q_values_and_targets(sample)  # (B, S, A), (B, S)
         actions = self.replay.actions(sample.rows, sample.steps)[..., None]  # (B, S, 1)
         q_taken = q_values.gather(-1, actions).squeeze(-1)  # (B, S)
-        weight = sample.is_valid / sample.is_valid.sum()  # mean over the steps that are no padding
+        weight = sample.is_valid / sample.is_valid.sum()  # (B, S); mean over the steps that are not padding
         loss = (weight * huber_loss(q_taken, targets, reduction="none")).sum()
         self.policy.optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -169,32 +174,33 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         """Return Q values at the sampled steps, (B, S, A), and their n-step targets, (B, S), without gradient.
 
         Source:
-            Double DQN: van Hasselt et al., 2016, equation 4: the network chooses the best action at the bootstrap step,
-            the target network gives its value.
+            Double DQN: van Hasselt et al., 2016, equation 4: the online network chooses the best action at the
+            bootstrap step, the target network gives its value.
         """
         config = self.config
+        # Discounts are gamma ** n, and 0 where the episode terminated within n steps: nothing to bootstrap from.
         rewards, bootstrap, discounts = self.replay.n_step_returns(
             sample.rows, sample.steps, config.n_step, config.gamma, config.lowest_reward
         )
-        if self._joins_steps:
+        if self._shares_forward_pass:
             steps = torch.cat([sample.steps, bootstrap], 1)  # (B, 2 S)
             q_values, next_q_values = self.q_values(self.policy, sample.rows, steps).chunk(2, 1)
         else:
             q_values = self.q_values(self.policy, sample.rows, sample.steps)
         with torch.no_grad():
-            if not self._joins_steps:
+            if not self._shares_forward_pass:
                 next_q_values = self.q_values(self.policy, sample.rows, bootstrap)
             best_actions = next_q_values.argmax(-1, keepdim=True)  # (B, S, 1)
             next_value = self.q_values(self.target, sample.rows, bootstrap).gather(-1, best_actions).squeeze(-1)
             return q_values, config.reward_scale * rewards + discounts * next_value
 
     def q_values(self, policy: MemoryPolicy, rows: Tensor, steps: Tensor) -> Tensor:
-        """Compute Q values at steps of stored episodes, with the memory of all steps before each.
+        """Compute Q values at P steps of stored episodes, with the memory of all steps before each.
 
         Args:
             policy: `policy` or `target`.
             rows: int64, (B,); rows of the replay buffer.
-            steps: int64, (B, P); steps, 0 ... T.
+            steps: int64, (B, P); numbers of the steps, 0 ... T (T: the observation after the last action).
 
         Returns:
             float32, (B, P, A); -inf for an action that is not available.
@@ -210,7 +216,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             else:
                 latent = self._latent(policy, stored, steps)
         latent = policy.mlp_extractor.forward_actor(latent.to(policy.actor.linear.weight.dtype))
-        q_values = self.config.temperature * policy.actor.linear(latent)  # (B, P, A)
+        q_values = self.config.temperature * policy.actor.linear(latent)  # (B, P, A); the actor gives Q / temperature
         action_mask = policy.action_mask(stored.observations)
         if action_mask is None:
             return q_values
@@ -219,14 +225,14 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         return q_values.masked_fill(~action_mask, -torch.inf)
 
     def _features(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
-        """Features of stored steps, float (B, L, F)."""
+        """Encode stored steps, or read their embeddings; float (B, L, F)."""
         if stored.embeddings is not None:
             return stored.embeddings.to(torch.float32)
         assert stored.observations is not None
         return policy.features(_flat(stored.observations)).unflatten(0, stored.previous_action.shape)
 
     def _latent(self, policy: MemoryPolicy, stored: EpisodeSteps, steps: Tensor) -> Tensor:
-        """Memory features at `steps` (int64, (B, P)) of the first L steps of episodes, float (B, P, D)."""
+        """Compute the memory's features at `steps`, (B, P), from the first L steps of episodes; float (B, P, D)."""
         is_start = torch.zeros(stored.previous_action.shape, dtype=torch.bool, device=self.device)  # (B, L)
         is_start[:, 0] = True
         x = policy.memory_inputs(
@@ -235,7 +241,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         return policy.memory.features_at(x, steps)
 
     def _single_step_latent(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
-        """Memory features of steps that are each a sequence of their own, float (B, P, D)."""
+        """Compute the memory's features of P steps, each of them a sequence of its own; float (B, P, D)."""
         batch_shape = stored.previous_action.shape  # (B, P)
         features = self._features(policy, stored).flatten(0, 1)[:, None]  # (B * P, 1, F)
         previous_action = stored.previous_action.flatten()[:, None]  # (B * P, 1)
@@ -246,9 +252,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
 
     @torch.no_grad()
     def _polyak_update(self, rate: float) -> None:
-        """Move the target network towards the network: target += rate * (network - target)."""
+        """Move the target network towards the online network: target += rate * (online - target)."""
         for target, source in zip(self.target.parameters(), self.policy.parameters(), strict=True):
-            if source.requires_grad or rate == 1.0:
+            if source.requires_grad or rate == 1.0:  # frozen parameters are equal after the first copy
                 target.lerp_(source, rate)
         for target_buffer, buffer in zip(self.target.buffers(), self.policy.buffers(), strict=True):
             target_buffer.copy_(buffer)
@@ -256,7 +262,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
     # ------------------------------------------------------------------ logs and checkpoints
 
     def dump_logs(self, iteration: int = 0) -> None:
-        """Write a log."""
+        """Write a log of the latest episodes, epsilon and speed."""
         seconds = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
         self._record_episodes()
         self.logger.record("rollout/epsilon", self.epsilon)

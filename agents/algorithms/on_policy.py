@@ -187,8 +187,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
             self._start_trials(env)
             self._state = self.policy.initial_state(env.num_envs, max_steps=config.n_steps + 1)
 
-    def _trials_are_fresh(self) -> bool:
-        return self._state is not None and super()._trials_are_fresh()
+    def _all_at_trial_start(self) -> bool:
+        return self._state is not None and super()._all_at_trial_start()
 
     def _update_starts(self, env: VecEnv, dones: np.ndarray) -> None:
         super()._update_starts(env, dones)

@@ -20,7 +20,7 @@ from memenvs.agents.policies.memory_policy import PREVIOUS_ACTION
 __all__ = ["STATISTICS", "PPOConfig", "PartialUpdatePPO"]
 
 PREFILL_STEPS = 1024
-"""Steps of each sequence that go through the network at once where no gradient is needed."""
+"""Steps of each sequence in one forward pass, where the memory is computed without gradient."""
 STATISTICS = ("policy_gradient_loss", "value_loss", "entropy", "clip_fraction", "grad_norm")
 """Statistics of an optimizer step, as logged."""
 
@@ -61,7 +61,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         """
         config = self.config
         buffer = self.rollout_buffer
-        is_last = buffer.pos == config.n_steps
+        is_last = buffer.pos == config.n_steps  # the last segment of the rollout
         is_full = is_last and config.full_update
         begin = 0 if is_full else self._segment_begin
         end = buffer.pos
@@ -71,25 +71,26 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         rows = self._all_rows()
         old_log_probs = buffer.ordered(buffer.log_probs, rows, begin, end)
         old_values = buffer.ordered(buffer.values, rows, begin, end)
-        targets = torch.stack([old_log_probs, old_values, advantages, returns], -1)  # (N, S, 4), indexed once a batch
+        targets = torch.stack([old_log_probs, old_values, advantages, returns], -1)  # (N, S, 4), S = end - begin
         stats = torch.stack([self._optimizer_step(batch, begin, end, targets) for batch in self._batches()]).mean(0)
         self.policy.set_training_mode(False)
         self._n_updates += 1
         self._record_update(dict(zip(STATISTICS, stats.tolist(), strict=True)), learning_rate)
-        self._record_fit(begin, end, old_values, returns, "full" if is_full else "partial")
+        self._record_kl_and_explained_variance(begin, end, old_values, returns, "full" if is_full else "partial")
         if not is_last:
             if config.shuffle_episodes:
                 buffer.shuffle_episodes(end, self.rngs["shuffle"])
-            # The full update compares with the stored values, so the last refresh before it computes them again.
+            # The full update computes its advantages from the stored values. The last refresh before it computes these
+            # again, so that all of them belong to the same weights and to the new order of episodes.
             self._refresh_memory(end, rewrite=config.full_update and end + config.segment == config.n_steps)
-        elif self._carries_memory:
+        elif self._carries_memory:  # the next rollout goes on with this memory
             self._refresh_memory(end, rewrite=False)
         if self._pending_log is not None:
             self._write_log(self._pending_log)
             self._pending_log = None
 
     def _set_learning_rate(self) -> float:
-        """Set the optimizer to the learning rate at the first step of the segment; return it."""
+        """Set and return the learning rate, that of the schedule at the first step of the segment."""
         segment_steps = self.processes.count * self.n_envs * self.config.segment
         learning_rate = self.config.learning_rate_at(self.num_timesteps - segment_steps, self._total_timesteps)
         for group in self.policy.optimizer.param_groups:
@@ -97,8 +98,9 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         return learning_rate
 
     def _advantages(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
-        """Advantages, normalised if so configured, and returns of positions `begin` to `end`, float (N, S) each."""
+        """Compute advantages (normalised if so configured) and returns of positions `begin` to `end`, float (N, S)."""
         config = self.config
+        # Credit stops at the start of the next episode, or, if it crosses episodes, of the next trial.
         across = config.credit_across_episodes
         advantages, returns = self.rollout_buffer.advantages(
             begin,
@@ -118,8 +120,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         return torch.arange(self.n_envs, device=self.device)
 
     def _batches(self) -> Iterator[Tensor]:
-        """Environments of each optimizer step, int64 (B,), over all epochs: this process's share of the batch."""
-        size = min(self._process_batch_size, self.n_envs)
+        """Yield the environments of each optimizer step, int64 (B,): whole sequences, shuffled in each epoch."""
+        size = min(self._process_batch_size, self.n_envs)  # this process's share of a batch
         for _ in range(self.config.n_epochs):
             order = torch.as_tensor(self.rngs["order"].permutation(self.n_envs), device=self.device)
             yield from order.split(size)
@@ -143,6 +145,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         self.policy.optimizer.zero_grad(set_to_none=True)
         stats = torch.zeros(len(STATISTICS) - 1, device=self.device)
         # Gradients of micro-batches are added up, weighted so that the sum is the gradient of the batch's mean loss.
+        # Each sequence takes `end` tokens: its context and the positions of the loss.
         for part in rows.split(max(1, config.micro_batch_tokens // end)):
             distribution, values, actions = self.evaluate(part, begin, end)
             old_log_probs, old_values, advantages, returns = targets[part].unbind(-1)  # (B', S) each
@@ -171,7 +174,8 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     def evaluate(self, rows: Tensor, begin: int, end: int) -> tuple[ActionDistribution, Tensor, Tensor]:
         """Evaluate policy and values at positions of the rollout, with the current weights.
 
-        The context is all steps of the rollout before them, see `PPOConfig.prefix_grad`.
+        All steps of the rollout before these positions (the prefix) are their context. `PPOConfig.prefix_grad` decides
+        how much of the prefix gets a gradient.
 
         Args:
             rows: int64, (B,); environments.
@@ -183,7 +187,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         """
         config = self.config
         memory = self.policy.memory
-        start = 0  # first position that gets a gradient
+        start = 0  # first position that gets a gradient; the state is the memory before it
         state = self._carried_state(rows)
         if begin > 0 and config.prefix_grad == "detach":
             start = begin
@@ -204,7 +208,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
     def _inputs(self, rows: Tensor, begin: int, end: int) -> tuple[StepInputs, RolloutSequences]:
-        """Memory input at positions `begin` to `end`, (B, S, ...), and the buffer's content there."""
+        """Assemble the memory's input at positions `begin` to `end`, (B, S, ...); return the buffer's content too."""
         sequences = self.rollout_buffer.sequences(rows, begin, end)
         if sequences.embeddings is not None:
             features = sequences.embeddings.to(torch.float32)  # (B, S, F)
@@ -226,23 +230,23 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         return x, sequences
 
     def _heads(self, latent: Tensor, sequences: RolloutSequences) -> tuple[ActionDistribution, Tensor]:
-        """Distribution and values at the last steps of sequences, from memory features (B, steps, D)."""
+        """Compute distribution and values at the last steps of sequences, from memory features (B, steps, D)."""
         action_mask = self.policy.action_mask(sequences.observations)
         if action_mask is not None:
-            action_mask = action_mask[:, -latent.shape[1] :]
+            action_mask = action_mask[:, -latent.shape[1] :]  # (B, S, A) -> (B, steps, A)
         return self.policy.heads(latent.to(self.policy.critic.weight.dtype), action_mask)
 
     # ------------------------------------------------------------------ memory within a rollout
 
     def _carried_state(self, rows: Tensor) -> State | None:
-        """Memory at the start of the rollout if it was carried over from the one before; None if it was empty."""
+        """Return the memory that was carried over from the previous rollout; None if this one started empty."""
         if self._segment_begin == 0 and not bool(self.rollout_buffer.trial_start[:, 0].all()):
             return self._state_rows(self._segment_state, rows)
         return None
 
     @staticmethod
     def _state_rows(state: State, rows: Tensor) -> State:
-        """Rows of the memory's state, without the previous action."""
+        """Select environments of a policy's state, without the previous action: a state of the memory."""
         return {key: value[rows] for key, value in state.items() if key != PREVIOUS_ACTION}
 
     def _refresh_memory(self, end: int, *, rewrite: bool) -> None:
@@ -250,14 +254,14 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
 
         Args:
             end: One after the last position.
-            rewrite: If True, the stored values (and log probabilities, if `refresh_log_probs`) are computed again.
+            rewrite: If True, recompute the stored values too (and log probabilities, if `refresh_log_probs`).
         """
         assert self._state is not None
         if self._state.keys() == {PREVIOUS_ACTION} and not rewrite:
             return  # there is no memory to refill
         size = max(1, self.config.micro_batch_tokens // min(end, PREFILL_STEPS))
         for rows in self._all_rows().split(size):
-            block = slice(int(rows[0]), int(rows[-1]) + 1)
+            block = slice(int(rows[0]), int(rows[-1]) + 1)  # a slice gives views, through which `_state` is written
             current = {key: value[block] for key, value in self._state.items() if key != PREVIOUS_ACTION}
             state = self._carried_state(rows)
             if state is None:
@@ -292,7 +296,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
     # ------------------------------------------------------------------ logs
 
     def dump_logs(self, iteration: int = 0) -> None:
-        """Request a log. `learn` calls this before the update; `train` writes the log after it."""
+        """Request a log: `learn` calls this before the update, and `train` writes the log after it."""
         self._pending_log = iteration
 
     def _write_log(self, iteration: int) -> None:
@@ -308,8 +312,10 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
         for name, value in stats.items():
             self.logger.record(f"train/{name}", value)
 
-    def _record_fit(self, begin: int, end: int, values: Tensor, returns: Tensor, kind: str) -> None:
-        """Log how far the update moved the policy, and the share of the returns' variance that values explain."""
+    def _record_kl_and_explained_variance(
+        self, begin: int, end: int, values: Tensor, returns: Tensor, kind: str
+    ) -> None:
+        """Log the approximate KL divergence of the update and the explained variance of the values."""
         divergences = self.processes.gather(self._approximate_kl(begin, end))
         self.logger.record(f"train/approx_kl_{kind}", sum(divergences) / len(divergences))
         _, std = self.processes.moments(returns)
@@ -320,11 +326,12 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
 
     @torch.no_grad()
     def _approximate_kl(self, begin: int, end: int) -> float:
-        """KL divergence of the current policy from the one that acted, estimated on a batch without dropout.
+        """Estimate the KL divergence of the current policy from the one that acted, on one batch.
 
         Source:
             Schulman, "Approximating KL divergence", 2020: the mean of (r - 1) - log r, r the probability ratio.
         """
+        # `train` has switched to evaluation mode, so there is no dropout.
         rows = self._all_rows()[: max(1, min(self.config.batch_size, self.config.micro_batch_tokens // end))]
         distribution, _, actions = self.evaluate(rows, begin, end)
         old_log_probs = self.rollout_buffer.ordered(self.rollout_buffer.log_probs, rows, begin, end)

@@ -56,8 +56,8 @@ class SavableAlgorithm(BaseAlgorithm):
         """Return the progress of learning, for messages."""
 
     @abstractmethod
-    def _trials_are_fresh(self) -> bool:
-        """Return True if every environment has just started a trial by itself."""
+    def _all_at_trial_start(self) -> bool:
+        """Return True if every environment has just started a new trial, by its automatic reset."""
 
     def saved_tensors(self) -> dict[str, Tensor]:
         """Return tensors besides the policy's that a checkpoint stores; restored in place."""
@@ -127,7 +127,7 @@ class SavableAlgorithm(BaseAlgorithm):
         seeds = [int(info["seed"]) for info in infos]
         if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
             return None
-        step = 0 if self._trials_are_fresh() else 1
+        step = 0 if self._all_at_trial_start() else 1
         return {"seed": seeds, "trial": [int(info["trial_id"]) + step for info in infos]}
 
     @classmethod

@@ -24,7 +24,7 @@ IMAGE_SIDE = 128
 GRID = 8
 #: Vertical strips over which the last feature map is max-pooled.
 STRIPS = 4
-#: Feature maps, and so numbers for each strip.
+#: Channels of the last feature map, and so features of each strip.
 STRIP_FEATURES = 64
 
 
@@ -39,7 +39,7 @@ class Residual(nn.Module):
     """Two 3 x 3 convolutions with a shortcut.
 
     Source:
-        He et al. (2016), Deep Residual Learning. With stride 2 the shortcut averages before its 1 x 1 convolution
+        He et al. (2016), Deep Residual Learning. With stride 2 the shortcut is average pooling and a 1 x 1 convolution
         (He et al., 2019, Bag of Tricks).
     """
 
@@ -54,7 +54,7 @@ class Residual(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """float, (B, C, H, W) -> (B, outputs, H / stride, W / stride)."""
+        """Apply the block; float, (B, inputs, H, W) -> (B, outputs, H / stride, W / stride)."""
         return functional.relu(self.shortcut(x) + self.second(functional.relu(self.first(x))))
 
 
@@ -66,7 +66,7 @@ class VisualEncoder(nn.Module):
     categories; only pre-training needs it.
 
     Source:
-        ReLIC, appendix D, in small: a network pre-trained to classify which objects are present, then frozen.
+        ReLIC, appendix D, with a smaller network: pre-trained to classify which objects are present, then frozen.
     """
 
     features_dim = STRIPS * STRIP_FEATURES
@@ -105,7 +105,7 @@ class VisualEncoder(nn.Module):
         return self.pool_strips(self.cell_features(pixels))
 
     def cell_features(self, pixels: Tensor) -> Tensor:
-        """Encode each cell of 16 x 16 pixels.
+        """Compute the last feature map; a cell of it is 16 x 16 pixels.
 
         Args:
             pixels: float, (B, 3, H, W), 0 to 1; H and W multiples of 16.
@@ -113,25 +113,28 @@ class VisualEncoder(nn.Module):
         Returns:
             float, (B, H / 16, W / 16, 64), >= 0.
         """
-        x = functional.relu(self.stem((pixels - 0.5) * 4.0))  # (B, 16, H / 2, W / 2)
+        pixels = (pixels - 0.5) * 4.0  # 0 to 1 -> -2 to 2
+        x = functional.relu(self.stem(pixels))  # (B, 16, H / 2, W / 2)
         x = functional.relu(self.project(self.stages(x)))  # (B, 64, H / 16, W / 16)
         return x.permute(0, 2, 3, 1)
 
     @staticmethod
     def pool_strips(cells: Tensor) -> Tensor:
         """Max-pool cells over each strip, float, (B, rows, columns, 64) -> (B, 256)."""
-        return cells.unflatten(2, (STRIPS, -1)).amax((1, 3)).flatten(1)
+        strips = cells.unflatten(2, (STRIPS, -1))  # (B, rows, STRIPS, columns / STRIPS, 64)
+        return strips.amax((1, 3)).flatten(1)
 
     def presence_logits(self, features: Tensor) -> Tensor:
-        """Classify the categories in an image, float, (B, 256) -> (B, 20): maximum over strips."""
-        return self.presence(features.unflatten(1, (STRIPS, STRIP_FEATURES))).amax(1)
+        """Compute logits of each category being in the image, float, (B, 256) -> (B, 20)."""
+        logits = self.presence(features.unflatten(1, (STRIPS, STRIP_FEATURES)))  # (B, STRIPS, 20)
+        return logits.amax(1)  # an object is in the image if it is in any strip
 
 
 def channels_first(images: Tensor) -> Tensor:
     """Convert uint8 (B, H, W, 3) to float32 (B, 3, H, W), 0 to 1, in channels-last memory.
 
     Raises:
-        ValueError: They are not uint8 (B, H, W, 3).
+        ValueError: The images have another shape or type.
     """
     if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[3] != 3:
         raise ValueError(f"images must be uint8 (B, H, W, 3), got {images.dtype} {tuple(images.shape)}")
@@ -141,7 +144,7 @@ def channels_first(images: Tensor) -> Tensor:
 def save_encoder(encoder: VisualEncoder, path: Path) -> None:
     """Write an encoder's weights to a file for `load_encoder`.
 
-    They are float16, with batch normalisation fused into the convolutions.
+    Batch normalisation is fused into the convolutions, and the weights are rounded to float16. `encoder` is unchanged.
     """
     fused = _fuse(copy.deepcopy(encoder))
     tensors = {name: value.to(torch.float16).contiguous() for name, value in fused.state_dict().items()}
@@ -167,7 +170,7 @@ def load_encoder(weights: str | Path | None = None) -> VisualEncoder:
 
 
 def _fuse(encoder: VisualEncoder) -> VisualEncoder:
-    """Fuse batch normalisation into the convolutions, in place; the encoder can then only be evaluated."""
+    """Fuse batch normalisation into the convolutions, in place; the encoder can then not be trained."""
     encoder.eval()
     for module in encoder.modules():
         if isinstance(module, ConvNorm):
@@ -195,7 +198,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Copy tensors into a network that they must fit exactly; they become float32.
+    """Copy tensors into a network, in its dtype; names and shapes must match exactly.
 
     Raises:
         ValueError: A tensor is missing, has another shape or fits no parameter. The message names the file and some

@@ -51,15 +51,16 @@ INPUT_FORMATS = {
     "place": "the number of a place",
     "move": "the number of a move",
 }
+"""Format of each observation key that a memory can read directly, for messages."""
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 class MemoryPolicy(ActingPolicy):
     """Actor and critic on top of any `Memory`.
 
-    The input of the memory at each step is the features of the observation, followed by an embedding of the previous
-    action (row 0 at the first step of an episode) if `previous_action_dim` > 0. Without `net_arch` the features of the
-    memory are the input of the actor's and the critic's linear layer.
+    At each step the memory reads the features of the observation. If `previous_action_dim` > 0, they are concatenated
+    with an embedding of the previous action (row 0 of the table at the first step of an episode). Actor and critic are
+    linear layers on the memory's output, with hidden layers between if `net_arch` has some.
 
     A memory that needs poses, places or moves (`Memory.required_inputs`) reads the keys `pose`, `place` or `move` of
     the observation directly, and the features extractor does not get them. For any other memory they are ordinary keys.
@@ -80,7 +81,7 @@ class MemoryPolicy(ActingPolicy):
             and stored in bfloat16.
         freeze_previous_action: If True, the embedding of the previous action is not trained.
         single_steps: If True, the memory is emptied before each step, so that a decision depends on its own step only.
-            This is the first of two stages of training, in which the features extractor is learned.
+            The first of SMT's two training stages learns the features extractor like this.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
             each for the memory "none", else no layer.
         activation: Activation of these layers, "tanh" or "relu".
@@ -149,6 +150,7 @@ class MemoryPolicy(ActingPolicy):
         self._make_heads(net_arch, activation)
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.Adam(trained, lr=lr_schedule(1.0), eps=adam_eps, fused=True)
+        # Resolved arguments, with which a checkpoint builds the policy again; see `json_kwargs`.
         self._kwargs = {
             "memory": memory,
             "memory_kwargs": dict(memory_kwargs or {}),
@@ -172,7 +174,7 @@ class MemoryPolicy(ActingPolicy):
         nn.init.zeros_(self.critic.bias)
         for module in self.mlp_extractor.modules():
             if isinstance(module, nn.Linear):
-                nn.init.orthogonal_(module.weight, 2**0.5)
+                nn.init.orthogonal_(module.weight, 2**0.5)  # the gain of hidden layers in Stable-Baselines3
                 nn.init.zeros_(module.bias)
 
     @property
@@ -181,7 +183,7 @@ class MemoryPolicy(ActingPolicy):
         of_memory = getattr(self.memory, "generator", None)
         return super().generators | ({} if of_memory is None else {"memory": of_memory})
 
-    # ------------------------------------------------------------------ pieces
+    # ------------------------------------------------------------------ parts of the network
 
     def features(self, observations: PyTorchObs) -> Tensor:
         """Encode observations, without the keys that the memory reads directly.
@@ -212,10 +214,11 @@ class MemoryPolicy(ActingPolicy):
         if not self.memory.required_inputs:
             return {}
         assert isinstance(observations, dict)
-        return {key: observations[key].to(EXTRA_INPUTS[key][0]) for key in self.memory.required_inputs}
+        dtypes = {key: EXTRA_INPUTS[key][0] for key in self.memory.required_inputs}
+        return {key: observations[key].to(dtype) for key, dtype in dtypes.items()}
 
     def action_mask(self, observations: PyTorchObs | None) -> Tensor | None:
-        """Return the available actions, bool (..., A); None without a `candidate_mask`."""
+        """Return a mask, bool (..., A), True for available actions; None without a `candidate_mask`."""
         if not self._is_masked:
             return None
         assert isinstance(observations, dict)
@@ -285,7 +288,8 @@ class MemoryPolicy(ActingPolicy):
             action_mask: As `action_mask` returns it; values do not depend on it.
 
         Returns:
-            Distribution over actions, values (B,), and the state, still without the new action.
+            Distribution over actions; values, float (B,); and the next state, whose previous action is still that
+            before this step, because the new action is not drawn yet.
         """
         previous = torch.where(episode_start, 0, state[PREVIOUS_ACTION])  # (B,)
         x = self.memory_inputs(  # (B, ...) -> (B, T=1, ...)
@@ -330,11 +334,11 @@ class MemoryPolicy(ActingPolicy):
         """Replace the previous action in a state; see `ActingPolicy.update_previous_action`."""
         if not isinstance(self.action_space, spaces.Discrete):
             return state  # only Discrete actions are an input of the next step
-        counted_from_0 = torch.as_tensor(actions - self.action_space.start, device=self.device)
-        return self._with_previous_action(state, counted_from_0)
+        indices = torch.as_tensor(actions - self.action_space.start, device=self.device)  # counted from 0
+        return self._with_previous_action(state, indices)
 
     def _with_previous_action(self, state: State, actions: Tensor) -> State:
-        """The state with the previous action, (B,), counted from 0."""
+        """Return the state with `actions`, (B,), counted from 0, as the previous action."""
         if self.previous_action_dim == 0:
             return state
         return state | {PREVIOUS_ACTION: actions.long() + 1}
@@ -343,7 +347,7 @@ class MemoryPolicy(ActingPolicy):
 def _features_extractor_class(
     given: type[BaseFeaturesExtractor] | str | None, space: spaces.Space
 ) -> type[BaseFeaturesExtractor]:
-    """The class with a name, the default one for None, or the class itself."""
+    """Resolve a features extractor given as a class, as a name, or as None for the default of the space."""
     if given is None:
         given = "DictEncoder" if isinstance(space, spaces.Dict) else "FlattenExtractor"
     if not isinstance(given, str):
@@ -356,7 +360,11 @@ def _features_extractor_class(
 
 
 def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_features: bool) -> None:
-    """Raise a ValueError for texts, and for an action mask that does not fit the actions or frozen features."""
+    """Refuse text observations, and an action mask that does not fit the actions or comes with frozen features.
+
+    Raises:
+        ValueError: There is one of these.
+    """
     keys = space.spaces if isinstance(space, spaces.Dict) else {"observation": space}
     for key, each in keys.items():
         if isinstance(each, spaces.Text):
@@ -376,7 +384,7 @@ def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_
 
 
 def _with_default_places(memory: str, settings: Mapping[str, Any], space: spaces.Space) -> dict[str, Any]:
-    """Settings of a memory, with `n_places` taken from the observation space unless it is given."""
+    """Return the memory's settings; `n_places` defaults to the number of places in the observation space."""
     place = space.spaces.get("place") if isinstance(space, spaces.Dict) else None
     if isinstance(place, spaces.Discrete) and memory_spec(memory).memory.uses_place:
         return {"n_places": int(place.n), **settings}
@@ -384,7 +392,7 @@ def _with_default_places(memory: str, settings: Mapping[str, Any], space: spaces
 
 
 def _encoded_space(space: spaces.Space, memory: str, settings: Mapping[str, Any]) -> spaces.Space:
-    """Observation space of the features extractor: all keys except those that the memory reads directly.
+    """Return the observation space without the keys that the memory reads directly.
 
     Raises:
         ValueError: The space lacks a key that the memory needs, or has no other key.

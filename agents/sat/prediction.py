@@ -29,17 +29,17 @@ class BalletBatch:
 
     Attributes:
         episodes: B episodes.
-        strategies: int64, (B,); number of the strategy of each.
-        tasks: float32, (B, G); task vectors, the inputs of an allocator; None without one.
+        strategies: int64, (B,); number of each episode's strategy in `memenvs.retention.STRATEGY_NAMES`.
+        task_vectors: float32, (B, G); inputs of the allocator; None without one.
     """
 
     episodes: Episodes
     strategies: np.ndarray
-    tasks: Tensor | None = None
+    task_vectors: Tensor | None = None
 
 
 class BalletPrediction(PredictionModel):
-    """A `BalletModel` with one retention strategy for all episodes.
+    """A `BalletModel` to be trained, with one retention strategy for all episodes.
 
     Args:
         model: The model.
@@ -56,41 +56,42 @@ class BalletPrediction(PredictionModel):
         )
 
     def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
-        """Every `count`-th episode; see `PredictionModel.shard`."""
+        """Take every `count`-th episode; see `PredictionModel.shard`."""
         return BalletBatch(select_episodes(batch.episodes, slice(rank, None, count)), batch.strategies[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
         """Compute the mean cross-entropy of the answers; see `PredictionModel.loss`.
 
-        With `own_layers`, that of the queried dancers' own dances is added.
+        With `own_layers` an auxiliary loss is added: the cross-entropy of a second head. It predicts the dance of the
+        queried dancer itself ("own"), not that of the dancer in the next or opposite room.
         """
-        logits, own = self.model.logits(batch.episodes, batch.strategies)
-        losses, right = _grade(logits, batch.episodes.label)
-        if own is None:
-            return losses.mean(), {"accuracy": float(right.mean())}
-        dance = batch.episodes.room_dance[np.arange(len(right)), batch.episodes.query_place]
-        own_losses, own_right = _grade(own, dance)
+        logits, own_logits = self.model.logits(batch.episodes, batch.strategies)
+        losses, is_correct = _cross_entropy_and_correct(logits, batch.episodes.label)
+        if own_logits is None:
+            return losses.mean(), {"accuracy": float(is_correct.mean())}
+        own_dance = batch.episodes.room_dance[np.arange(len(is_correct)), batch.episodes.query_place]
+        own_losses, own_is_correct = _cross_entropy_and_correct(own_logits, own_dance)
         log = {
-            "accuracy": float(right.mean()),
+            "accuracy": float(is_correct.mean()),
             "answer_loss": losses.mean().item(),
-            "own_accuracy": float(own_right.mean()),
+            "own_accuracy": float(own_is_correct.mean()),
         }
         return losses.mean() + own_losses.mean(), log
 
-    def _answer(self, batch: BalletBatch) -> tuple[Tensor, np.ndarray]:
-        """Compute the cross-entropy of each answer, float (B,), and whether it is right, bool (B,)."""
-        return _grade(self.model(batch.episodes, batch.strategies), batch.episodes.label)
+    def _losses_and_correct(self, batch: BalletBatch) -> tuple[Tensor, np.ndarray]:
+        """Answer each query; return cross-entropies, float (B,), and a mask of correct answers, bool (B,)."""
+        return _cross_entropy_and_correct(self.model(batch.episodes, batch.strategies), batch.episodes.label)
 
     def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
         """Score each episode; see `PredictionModel.scores`.
 
-        Metrics are "accuracy" and "loss"; if questions are about visits, "kept" (the visit is in memory) and
-        "accuracy_kept" (accuracy where it is); if there are several tasks, "accuracy_TASK".
+        Metrics are "accuracy" and "loss". If queries are about visits, also "kept" (1 if the visit is in memory) and
+        "accuracy_kept" (accuracy where it is). If there are several tasks, also "accuracy_TASK" for each.
         """
-        losses, right = self._answer(batch)
-        scores = {"accuracy": right.astype(float), "loss": losses.cpu().double().numpy()}
+        losses, is_correct = self._losses_and_correct(batch)
+        scores = {"accuracy": is_correct.astype(float), "loss": losses.cpu().double().numpy()}
         episodes = batch.episodes
-        if (episodes.query_visit >= 0).all():
+        if (episodes.query_visit >= 0).all():  # queries are about visits, not rooms
             kept = self.query_is_kept(batch)
             scores |= {"kept": kept.astype(float), "accuracy_kept": scores["accuracy"][kept]}
         if len(self.model.task.query_rules) > 1:
@@ -106,13 +107,15 @@ class BalletPrediction(PredictionModel):
     def ideal(self, batch: BalletBatch) -> dict[str, np.ndarray]:
         """Compute the accuracy of the best answer from the same memory; see `PredictionModel.ideal`.
 
-        The ideal observer knows the place of each visit. The exception are memories of all visits without places where
-        the question is about the next or the opposite room: there it infers places from the rules of the walk.
+        The ideal observer knows the place of each visit. There is one exception: if the model has all visits but no
+        places, and the query is about the next or the opposite room, it infers places from the rules of the walk.
         """
-        task, capacity, config = self.model.task, self.model.capacity, self.model.config
+        task = self.model.task
+        capacity = self.model.capacity
+        config = self.model.config
         if not config.uses_place and task.query_rules[0] in ("next", "opposite") and capacity is None:
             return {"accuracy": ideal_without_places(task, batch.episodes, moves_known=config.uses_action)}
-        limit = task.visits if capacity is None else capacity
+        limit = task.visits if capacity is None else capacity  # None: all visits
         return {"accuracy": ideal_observer(task, batch.episodes, batch.strategies, limit).accuracy}
 
 
@@ -121,7 +124,8 @@ class AllocationConfig:
     """Settings of `AllocatedBallet`.
 
     Attributes:
-        task_input: Input of the allocator: "task" is the task's number, one-hot; "text" is one of its descriptions.
+        task_input: Input of the allocator: "task" is the task's number, one-hot; "text" is the embedding of one of its
+            descriptions.
         split: Split of the descriptions, 0, 1 or 2; it decides which are held out for evaluation. With "text".
         encoder: Settings of `make_text_encoder`. With "text".
         epsilon_start: See `AllocatorConfig`.
@@ -129,9 +133,9 @@ class AllocationConfig:
         epsilon_steps: See `AllocatorConfig`; in batches.
         loss_weight: See `AllocatorConfig`.
         rate: Factor on the learning rate for the allocator, > 0.
-        only_kept: Whether the model learns only from episodes whose queried visit is in memory; False learns from
+        only_kept: If True, the model learns only from episodes whose queried visit is in memory; False learns from
             all, as the release does. The allocator always learns from all, and evaluation is not affected. For tasks
-            that ask about visits.
+            whose queries are about visits.
 
     Raises:
         TypeError: A value of another type.
@@ -173,76 +177,91 @@ class AllocationConfig:
 class AllocatedBallet(BalletPrediction):
     """A `BalletModel` with an allocator that learns which strategy suits each task.
 
-    Model and allocator learn at the same time. The reward of a strategy is minus the loss of the answer. Evaluation
-    takes the best strategy of each task.
+    Model and allocator learn at the same time. The allocator is a contextual bandit: its context is a task vector, its
+    action a strategy, and its reward minus the loss of the answer. Evaluation takes the best strategy of each task.
 
     Args:
         model: The model.
         config: Settings of the allocator.
 
+    Attributes:
+        train_vectors: float32, (tasks, descriptions, G); task vectors of training batches.
+        held_out_vectors: As `train_vectors`, for evaluation batches: of the descriptions that are held out.
+        encoder: Encoder of the descriptions; None with one-hot task vectors.
+        allocator: Network that values each strategy for a task vector.
+
     Source:
         SAT, section 3.3 and its release.
     """
 
-    learned: Tensor
-    held_out: Tensor
+    train_vectors: Tensor
+    held_out_vectors: Tensor
     encoder: TextEncoder | None
 
     def __init__(self, model: BalletModel, config: AllocationConfig) -> None:
         super().__init__(model)
         self.config = config
         self.encoder = None
-        learned = held_out = torch.eye(len(STRATEGY_TASKS))[:, None]
+        train_vectors = held_out_vectors = torch.eye(len(STRATEGY_TASKS))[:, None]  # (tasks, 1, G), one-hot
         if config.task_input == "text":
             self.encoder = make_text_encoder(**config.encoder)
-            learned, held_out = (_vectors(self.encoder, config.split, part) for part in ("train", "held_out"))
-        self.register_buffer("learned", learned, persistent=False)  # (tasks, descriptions, G)
-        self.register_buffer("held_out", held_out, persistent=False)
-        self.allocator = AdaptiveAllocator(learned.shape[2], config.allocator)
+            train_vectors = _encode_descriptions(self.encoder, config.split, "train")
+            held_out_vectors = _encode_descriptions(self.encoder, config.split, "held_out")
+        self.register_buffer("train_vectors", train_vectors, persistent=False)
+        self.register_buffer("held_out_vectors", held_out_vectors, persistent=False)
+        self.allocator = AdaptiveAllocator(train_vectors.shape[2], config.allocator)
 
     def sample(self, count: int, rng: np.random.Generator, step: int | None) -> BalletBatch:
         """Draw episodes and task vectors, and choose strategies; see `PredictionModel.sample`."""
         episodes = self.model.task.sample_batch(count, rng)
-        vectors = self.held_out if step is None else self.learned
-        which = rng.integers(vectors.shape[1], size=count)
-        tasks = vectors[torch.from_numpy(episodes.task_id.astype(np.int64)), torch.from_numpy(which)]
+        vectors = self.held_out_vectors if step is None else self.train_vectors
+        description = rng.integers(vectors.shape[1], size=count)
+        task_vectors = vectors[  # (B, G)
+            torch.from_numpy(episodes.task_id.astype(np.int64)), torch.from_numpy(description)
+        ]
         epsilon = 0.0 if step is None else self.allocator.config.epsilon_at(step)
-        return BalletBatch(episodes, self.allocator.choose(tasks, epsilon, rng).cpu().numpy(), tasks)
+        strategies = self.allocator.choose(task_vectors, epsilon, rng)
+        return BalletBatch(episodes, strategies.cpu().numpy(), task_vectors)
 
     def shard(self, batch: BalletBatch, rank: int, count: int) -> BalletBatch:
-        """Every `count`-th episode; see `PredictionModel.shard`."""
-        assert batch.tasks is not None
-        return replace(super().shard(batch, rank, count), tasks=batch.tasks[rank::count])
+        """Take every `count`-th episode; see `PredictionModel.shard`."""
+        assert batch.task_vectors is not None
+        return replace(super().shard(batch, rank, count), task_vectors=batch.task_vectors[rank::count])
 
     def loss(self, batch: BalletBatch) -> tuple[Tensor, dict[str, float]]:
-        """Add the loss of the answers and that of the allocator; see `PredictionModel.loss`."""
-        assert batch.tasks is not None
-        losses, right = self._answer(batch)
-        chosen = torch.from_numpy(batch.strategies).to(losses.device)
-        with torch.autocast(losses.device.type, enabled=False):
-            q_loss = self.allocator.loss(batch.tasks, chosen, -losses)
+        """Sum the losses of the model and of the allocator; see `PredictionModel.loss`."""
+        assert batch.task_vectors is not None
+        losses, is_correct = self._losses_and_correct(batch)
+        strategies = torch.from_numpy(batch.strategies).to(losses.device)
+        with torch.autocast(losses.device.type, enabled=False):  # Q values and rewards in float32
+            q_loss = self.allocator.loss(batch.task_vectors, strategies, -losses)
         weights = torch.ones_like(losses)
         if self.config.only_kept:
             weights = torch.from_numpy(self.query_is_kept(batch)).to(losses)
+        # The mean is over all B episodes: those of weight 0 count in its denominator.
         total = (weights * losses).mean() + self.config.loss_weight * q_loss
-        return total, {"accuracy": float(right.mean()), "answer_loss": losses.mean().item(), "q_loss": q_loss.item()}
+        return total, {
+            "accuracy": float(is_correct.mean()),
+            "answer_loss": losses.mean().item(),
+            "q_loss": q_loss.item(),
+        }
 
     def scores(self, batch: BalletBatch) -> dict[str, np.ndarray]:
-        """Add softmax(Q) of each strategy, "q_TASK_STRATEGY"; see `BalletPrediction.scores`."""
-        assert batch.tasks is not None
+        """Add the softmax of Q over strategies, "q_TASK_STRATEGY"; see `BalletPrediction.scores`."""
+        assert batch.task_vectors is not None
         scores = super().scores(batch)
-        shares = self.allocator.distribution(batch.tasks).cpu().double().numpy()
+        distribution = self.allocator.distribution(batch.task_vectors).cpu().double().numpy()  # (B, strategies)
         for number, task in enumerate(STRATEGY_TASKS):
-            of_task = batch.episodes.task_id == number
-            scores |= {f"q_{task}_{name}": shares[of_task, i] for i, name in enumerate(STRATEGIES)}
+            is_task = batch.episodes.task_id == number
+            scores |= {f"q_{task}_{name}": distribution[is_task, i] for i, name in enumerate(STRATEGIES)}
         return scores
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
-        """Return the parameters of model and allocator, which has its own learning rate."""
+        """Return the parameters of model and allocator, each with its factor of the learning rate."""
         return [(list(self.model.parameters()), 1.0), (list(self.allocator.parameters()), self.config.rate)]
 
     def inputs(self) -> dict[str, Any]:
-        """Identify the text encoder; see `PredictionModel.inputs`."""
+        """Return width and fingerprint of the text encoder; see `PredictionModel.inputs`."""
         if self.encoder is None:
             return {}
         return {"features_dim": self.encoder.features_dim, "fingerprint": self.encoder.fingerprint}
@@ -253,14 +272,14 @@ class AllocatedBallet(BalletPrediction):
             check_text_encoder(self.encoder, saved["features_dim"], saved["fingerprint"], where)
 
 
-def _vectors(encoder: TextEncoder, split: int, part: Literal["train", "held_out"]) -> Tensor:
+def _encode_descriptions(encoder: TextEncoder, split: int, part: Literal["train", "held_out"]) -> Tensor:
     """Encode the descriptions of each task; float32, (tasks, descriptions, G)."""
     texts = load_descriptions().select(split, part)
     return torch.from_numpy(np.stack([encoder(each) for each in texts]))
 
 
 def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> PredictionModel:
-    """Make the model that learns a Room Ballet.
+    """Make the prediction model of a Room Ballet, with an allocator or a fixed strategy.
 
     Args:
         env: Id of the environment.
@@ -275,20 +294,24 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
     ids = {f"memenvs/RoomBallet-{name}-v0": name for name in BALLET_NAMES}
     if env not in ids:
         raise ValueError(f"env must be one that can be learned by prediction, got {env!r}; {choices_for(env, ids)}")
-    own = dict(settings)
-    allocation = own.pop("allocation", None)
-    model = BalletModel(make_ballet(ids[env], **env_kwargs), **own)
+    model_settings = dict(settings)
+    allocation = model_settings.pop("allocation", None)
+    model = BalletModel(make_ballet(ids[env], **env_kwargs), **model_settings)
     if allocation is None:
         return BalletPrediction(model)
-    if own.get("strategy") is not None:
-        raise ValueError(f"strategy must be left out where it is chosen (allocation), got {own['strategy']!r}")
+    if model_settings.get("strategy") is not None:
+        raise ValueError(
+            f"strategy must be left out where it is chosen (allocation), got {model_settings['strategy']!r}"
+        )
     if model.capacity is None:
         raise ValueError(
             f"allocation must be left out where all visits are kept, got {allocation} with memory "
             f"{model.config.memory!r} and capacity {model.config.capacity!r}"
         )
     if model.own_head is not None:
-        raise ValueError(f"own_layers must be 0 where strategies are chosen (allocation), got {own['own_layers']}")
+        raise ValueError(
+            f"own_layers must be 0 where strategies are chosen (allocation), got {model_settings['own_layers']}"
+        )
     known = [each.name for each in fields(AllocationConfig)]
     for name in allocation:
         if name not in known:
@@ -299,13 +322,17 @@ def make_prediction_model(env: str, env_kwargs: Mapping[str, Any], settings: Map
     return AllocatedBallet(model, config)
 
 
-def _grade(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:
-    """Compare logits, float (B, 8), with dances, (B,): cross-entropies, float (B,), and right answers, bool (B,)."""
+def _cross_entropy_and_correct(logits: Tensor, dances: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    """Compare logits, float (B, 8), with dances, int (B,).
+
+    Returns:
+        Cross-entropies, float32 (B,), with gradient; and a mask of correct answers, bool (B,).
+    """
     labels = torch.from_numpy(dances.astype(np.int64)).to(logits.device)
-    right = (logits.detach().argmax(1) == labels).cpu().numpy()
-    return functional.cross_entropy(logits.float(), labels, reduction="none"), right
+    is_correct = (logits.detach().argmax(1) == labels).cpu().numpy()
+    return functional.cross_entropy(logits.float(), labels, reduction="none"), is_correct
 
 
 def select_episodes(episodes: Episodes, index: slice | np.ndarray) -> Episodes:
-    """Select some episodes of a batch."""
+    """Select some of B episodes; `index` is a slice, or int or bool of one axis."""
     return replace(episodes, **{each.name: getattr(episodes, each.name)[index] for each in fields(episodes)})

@@ -81,7 +81,9 @@ def empty_images(num_envs: int, camera: Camera, names: Sequence[str]) -> dict[st
 
 
 class Exploration(BatchTask):
-    """Base class of the three tasks. A subclass adds `reward_weights`, an oracle and metrics of its own.
+    """Base class of the three tasks.
+
+    A subclass adds `reward_weights`, an oracle and metrics of its own.
 
     The layout of a trial is its home: layout n is home n of the world, and all episodes of the trial are in it.
 
@@ -238,7 +240,7 @@ class Exploration(BatchTask):
         }
 
     def oracle_actions(self) -> np.ndarray:
-        """Return the actions of a policy that knows the map, int64 (N,); see `_oracle_action` of the subclasses."""
+        """Return the actions of a policy that knows the map, int64 (N,)."""
         return np.array([self._oracle_action(i) for i in range(self.num_envs)], np.int64)
 
     def render(self, i: int) -> np.ndarray:
@@ -250,7 +252,7 @@ class Exploration(BatchTask):
         return draw_view_and_map(render_view(self._sim, i), self.home(i).house, path, overlay)
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """Draw a map of the home with a path, its collisions, entered cells, found objects and a legend.
+        """Draw a map with a path, its collisions, entered cells and found objects; and a legend.
 
         Args:
             i: Environment.

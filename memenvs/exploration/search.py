@@ -131,7 +131,7 @@ class Search(Exploration):
         home, pose = self.home(i), self._sim.pose[i]
         views = self._remaining_view_poses(i)
         if not len(views.cells):
-            return self._action_to_cover(i)
+            return self._action_to_unvisited_cell(i)
         navmap = home.navmap
         points = navmap.points(views.cells)
         distances = np.hypot(points[:, 0] - pose[0], points[:, 1] - pose[1])

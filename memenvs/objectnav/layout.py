@@ -1,4 +1,4 @@
-"""Layouts of ExtObjNav: a home with small objects, and walking distances to where they are visible."""
+"""Layouts of ExtObjNav: a home with objects, and distances to where these are visible."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Layout:
         return self._fields[category]
 
     def should_prefetch(self) -> bool:
-        """Return True once, at the first call after `PREFETCH_AFTER` different goals; False at all other calls."""
+        """Return True once: at the first call after `PREFETCH_AFTER` different goals."""
         is_due = not self._is_prefetched and len(self._fields) >= PREFETCH_AFTER
         self._is_prefetched |= is_due
         return is_due

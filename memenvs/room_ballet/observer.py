@@ -1,4 +1,4 @@
-"""Accuracy of ideal observers of Room Ballet: the upper bound for readers of a memory."""
+"""Ideal observers of Room Ballet: upper bounds on the accuracy of models with a memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ObserverScores:
     """Scores of an ideal observer in B episodes.
 
     Attributes:
-        retained: bool, (B,); the memory rules out at least one answer. Where memories store whole visits: the queried
-            visit is in memory.
+        retained: bool, (B,); True if the frames in memory rule out at least one dance. A memory of whole visits does if
+            it has the visits from which the answer follows.
         accuracy: float64, (B,); probability that the best answer is correct.
     """
 
@@ -37,12 +37,16 @@ def ideal_observer(
     *,
     count: Count = "occupancy",
 ) -> ObserverScores:
-    """Answer from everything that a memory retains, and guess otherwise.
+    """Compute the accuracy of the best answers from the frames that a memory retains.
 
-    The observer takes the dances that agree with the frames in memory. Where every visit has a new dancer it answers
-    the one that the fewest visits in memory show, because the most visited room shows every dance once. Ties, and all
-    dances where dancers stay in their rooms, are equally likely. No observer is better if the queried visit is in
-    memory. If it is not, this one ignores what shapes and rooms reveal about the draw of the dances.
+    Possible dances are those that agree with the frames in memory. If the queried visit is in memory, no observer is
+    better than this one. Otherwise it has to guess among the possible dances:
+
+    - Where dancers stay in their rooms, it guesses any of them.
+    - Where every visit has a new dancer, it guesses the one that the fewest visits in memory show. The most visited
+      room shows every dance once, so a dance that is rare in memory was probably that of an evicted visit.
+
+    Ties are broken uniformly. Guesses ignore what shapes and rooms reveal about the draw of the dances.
 
     Args:
         task: Task of the episodes.
@@ -59,11 +63,13 @@ def ideal_observer(
     _check_visits(task, episodes)
     capacity = task.capacity if capacity is None else capacity
     kept = retained(episodes.visit_place, strategy, capacity, count=count, n_places=task.rooms)  # (B, V)
-    kept_steps = np.take_along_axis(kept, episodes.visit.astype(np.intp), 1)  # (B, T)
+    kept_steps = np.take_along_axis(
+        kept, episodes.visit.astype(np.intp), 1
+    )  # (B, T); the same for each step of a visit
     possible = possible_dances(task, episodes, kept_steps)
-    visits_of_dance = np.zeros(possible.shape, np.int64)  # (B, 8); visits in memory
+    visits_of_dance = np.zeros(possible.shape, np.int64)  # (B, 8); visits in memory, left 0 where rooms are queried
     if not task.queries_rooms:
-        index = np.arange(len(possible))[:, None] * len(DANCES) + episodes.visit_dance
+        index = np.arange(len(possible))[:, None] * len(DANCES) + episodes.visit_dance  # (B, V); bin of each visit
         visits_of_dance = np.bincount(index[kept], minlength=possible.size).reshape(possible.shape)
     fewest = np.where(possible, visits_of_dance, task.visits + 1).min(1, keepdims=True)
     guesses = possible & (visits_of_dance == fewest)
@@ -72,16 +78,17 @@ def ideal_observer(
 
 
 def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves_known: bool = False) -> np.ndarray:
-    """Answer queries about rooms from all frames and their times, without the places.
+    """Compute the accuracy of the best answers from all frames and their times, without places.
 
-    The order of the frames shows which dancers are neighbours. Each assignment of dancers to rooms that agrees with it
-    has a weight: the probability that the random walk takes this path and that this room is queried. The answer is the
-    dance with the largest sum of weights.
+    The observer infers the places: the order of the frames shows which dancers are in neighbouring rooms. Each
+    assignment of dancers to rooms that agrees with this order gets a weight, its likelihood: the probability that the
+    random walk takes this path and that the queried dancer is then drawn. The answer is the dance with the largest sum
+    of weights.
 
     Args:
         task: Task of the episodes; one that queries rooms after a random walk ("Next", "Opposite").
         episodes: B episodes.
-        moves_known: The observer also knows the direction of each move.
+        moves_known: If True, the observer also knows the direction of each move.
 
     Returns:
         float64, (B,); probability that the best answer is correct.
@@ -99,20 +106,23 @@ def ideal_without_places(task: BalletTask, episodes: Episodes, *, moves_known: b
             for column, row in room_at
         ]
     )  # (rooms, 4); room after each move, -1 if it is blocked
-    actions = episodes.action[:, :: task.visit_steps]  # (B, V)
+    actions = episodes.action[:, :: task.visit_steps]  # (B, V); the move that led to each visit
     accuracy = np.zeros(len(episodes))
     for b in range(len(episodes)):
         encounters = _trace_encounters(episodes.visit_place[b], actions[b], task.rooms)
         dance_of_dancer = episodes.room_dance[b, encounters.room_of_dancer]
         queried = encounters.dancer_of_room[episodes.query_place[b]]
-        accuracy[b] = _best_answer(encounters, dance_of_dancer, queried, task.answer_room, neighbour, moves_known)
+        accuracy[b] = _best_answer_probability(
+            encounters, dance_of_dancer, queried, task.answer_room, neighbour, moves_known
+        )
     return accuracy
 
 
 def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | None = None) -> np.ndarray:
-    """Mark the answers that agree with the frames in memory.
+    """Mark the dances that agree with the frames in memory.
 
-    The dancer is found by its appearance, the dance by the cells of its frames.
+    The queried dancer is recognised by its appearance. Where rooms are queried, its room gives the room of the answer.
+    Each frame of the answer's dancer in memory then rules out the dances that are in another cell at that step.
 
     Args:
         task: Task of the episodes.
@@ -120,7 +130,7 @@ def possible_dances(task: BalletTask, episodes: Episodes, kept: np.ndarray | Non
         kept: bool, (B, T); steps in memory; None for all of them.
 
     Returns:
-        bool, (B, 8); all True if memory has no frame of the dancer.
+        bool, (B, 8); all True if the memory has no frame of the dancer whose dance is the answer.
 
     Raises:
         ValueError: `kept` has another shape.
@@ -152,7 +162,7 @@ def _rule_out(
     performance_cells: np.ndarray,
     possible: np.ndarray,
 ) -> None:  # pragma: no cover  (compiled)
-    """Clear the dances that a frame in memory contradicts.
+    """Rule out the dances that a frame in memory contradicts.
 
     Args:
         frame: int16, (B, T); as in `Episodes`.
@@ -161,11 +171,11 @@ def _rule_out(
         kept: bool, (B, T); steps in memory.
         answer_room: int64, (rooms,); room of the answer by queried room; (0,) if visits are queried.
         performance_cells: int8, (8, 32); cell of each dance at each step.
-        possible: bool, (B, 8), cleared.
+        possible: bool, (B, 8); True at first, changed in place.
     """
     by_room = len(answer_room) > 0
     for b in range(len(frame)):
-        queried = query[b] // NUM_CELLS  # dancer
+        queried = query[b] // NUM_CELLS  # dancer; frames are numbered dancer * NUM_CELLS + cell
         room = -1  # room of the answer; -1 if the queried dancer is not in memory
         for t in range(frame.shape[1]):
             if by_room and kept[b, t] and frame[b, t] // NUM_CELLS == queried:
@@ -183,10 +193,10 @@ class _Encounters(NamedTuple):
     Attributes:
         dancer_of_room: int64, (rooms,); -1 for rooms without a visit.
         room_of_dancer: int64, (D,).
-        previous: int64, (D,); the dancer before the first visit to each one; unused for dancer 0.
-        first_move: int64, (D,); the move to that first visit.
-        departures: int64, (D,); number of moves away from each one.
-        move: int64, (D, D); the move from one to the other; -1 if there is none.
+        previous: int64, (D,); the dancer from whose room the agent first came to each one; unused for dancer 0.
+        first_move: int64, (D,); the move with which it came.
+        departures: int64, (D,); number of moves away from the room of each one.
+        move: int64, (D, D); the move from the room of one to that of the other; -1 if the agent made none.
     """
 
     dancer_of_room: np.ndarray
@@ -201,7 +211,13 @@ class _Encounters(NamedTuple):
 def _trace_encounters(
     visit_place: np.ndarray, actions: np.ndarray, rooms: int
 ) -> _Encounters:  # pragma: no cover  (compiled)
-    """Number the dancers of one episode; `visit_place` is int16 (V,), `actions` int8 (V,)."""
+    """Collect the encounters of one episode.
+
+    Args:
+        visit_place: int16, (V,); room of each visit.
+        actions: int8, (V,); the move that led to each visit.
+        rooms: Number of rooms.
+    """
     dancer_of_room = np.full(rooms, -1)
     room_of_dancer = np.zeros(rooms, np.int64)
     previous = np.zeros(rooms, np.int64)
@@ -237,7 +253,7 @@ def _trace_encounters(
 def _leads_to(
     neighbour: np.ndarray, room: int, goal: int, move: int, moves_known: bool
 ) -> bool:  # pragma: no cover  (compiled)
-    """Check that a move leads from `room` to `goal`: `move` if moves are known, else any; True without a move (-1)."""
+    """Check that `move` (any move unless `moves_known`) leads from `room` to `goal`; True if `move` is -1, for none."""
     if move < 0:
         return True
     if moves_known:
@@ -246,7 +262,7 @@ def _leads_to(
 
 
 @njit(nogil=True, cache=True)
-def _best_answer(
+def _best_answer_probability(
     encounters: _Encounters,
     dance_of_dancer: np.ndarray,
     queried: int,
@@ -256,10 +272,11 @@ def _best_answer(
 ) -> float:  # pragma: no cover  (compiled)
     """Compute the probability that the best answer in one episode is correct.
 
-    The weights of all assignments of dancers to rooms are summed by the dance that is then the answer.
+    Enumerate all assignments of dancers to rooms that agree with the encounters, and add the weight of each to the
+    dance that is the answer under it. See `ideal_without_places` for weights.
 
-    The search is depth first: dancer 0 goes into any room, every other one into a neighbour of its previous dancer's
-    room.
+    The enumeration is a depth-first search without recursion. Dancers are placed in the order of their numbers: dancer
+    0 in any room, every other one in a neighbour of its previous dancer's room.
 
     Args:
         encounters: The episode.
@@ -270,7 +287,7 @@ def _best_answer(
         moves_known: The direction of moves is known.
 
     Returns:
-        The largest sum, divided by the total.
+        The largest sum of weights divided by the total: the posterior probability of the best answer.
     """
     count = len(encounters.room_of_dancer)
     rooms = len(answer_room)
@@ -281,11 +298,12 @@ def _best_answer(
     tried = np.zeros(count, np.int64)  # candidates of each dancer that have been tried
     depth = 0  # number of dancers that have been placed
     while depth >= 0:
-        if depth == count:
+        if depth == count:  # a complete assignment: add its weight
             goal = answer_room[room_of[queried]]
             if goal >= 0 and dancer_in[goal] >= 0:
+                # The walk takes each exit of a room with the same probability. Valid queries are equally likely.
                 valid_queries = 0
-                log_probability = 0.0  # of the path, given this assignment
+                log_probability = 0.0
                 for i in range(count):
                     answer = answer_room[room_of[i]]
                     valid_queries += answer >= 0 and dancer_in[answer] >= 0
@@ -296,7 +314,7 @@ def _best_answer(
         if room_of[depth] >= 0:  # back from a deeper level: take this dancer out of its room
             dancer_in[room_of[depth]] = -1
             room_of[depth] = -1
-        if tried[depth] == (rooms if depth == 0 else neighbour.shape[1]):
+        if tried[depth] == (rooms if depth == 0 else neighbour.shape[1]):  # no candidate left: go back
             tried[depth] = 0
             depth -= 1
             continue
@@ -308,9 +326,9 @@ def _best_answer(
             continue
         else:
             room = neighbour[room_of[encounters.previous[depth]], candidate]
-        if room < 0 or dancer_in[room] >= 0:
+        if room < 0 or dancer_in[room] >= 0:  # blocked or taken
             continue
-        is_consistent = True
+        is_consistent = True  # with all moves to and from the dancers that are placed already
         for i in range(depth):
             is_consistent &= _leads_to(neighbour, room_of[i], room, encounters.move[i, depth], moves_known)
             is_consistent &= _leads_to(neighbour, room, room_of[i], encounters.move[depth, i], moves_known)

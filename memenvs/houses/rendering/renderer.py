@@ -25,7 +25,7 @@ from memenvs.houses.rendering.primitive_setup import SetupScratch
 from memenvs.houses.rendering.primitives import FLOAT_FIELDS, INT_FIELDS, Primitives
 from memenvs.houses.rendering.rasteriser import MAX_SPAN_GROUPS
 from memenvs.houses.rendering.scene import MAX_FLOOR_CORNERS, Scene
-from memenvs.houses.rendering.shading import LINE, ShadingScratch
+from memenvs.houses.rendering.shading import ROW_BUFFER, ShadingScratch
 
 __all__ = ["Camera", "Frame", "Renderer", "Scene", "render_frame"]
 
@@ -182,8 +182,8 @@ class Renderer:
                 shading=ShadingScratch(
                     coefficients=np.zeros((count, SHADING_FIELDS), np.float32),
                     tints=np.zeros(count, np.int64),
-                    texels=np.zeros(2 * LINE, np.int32),
-                    factors=np.zeros(2 * LINE, np.int64),
+                    texels=np.zeros(2 * ROW_BUFFER, np.int32),
+                    factors=np.zeros(2 * ROW_BUFFER, np.int64),
                     last_block=np.zeros(3 * BLOCK, np.uint8),
                 ),
                 semantic=np.zeros(count, np.int32),

@@ -39,7 +39,7 @@ def test_a_trial_that_just_began_is_not_thrown_away() -> None:
     model = learner("relic", env=env)
     model.learn(3 * N * STEPS)
     assert [info["trial_id"] for info in env.reset_infos] == [3] * N  # ended by themselves; nothing was skipped
-    assert model._trials_are_fresh()
+    assert model._all_at_trial_start()
 
 
 def test_the_memory_is_carried_on_where_rollouts_are_not_trials() -> None:

@@ -285,8 +285,8 @@ def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
         ]
     )
     assert 0 < kept.sum() < 16
-    losses, _ = model._answer(batch)
-    q = model.allocator(batch.tasks).detach()[torch.arange(16), torch.from_numpy(batch.strategies)]
+    losses, _ = model._losses_and_correct(batch)
+    q = model.allocator(batch.task_vectors).detach()[torch.arange(16), torch.from_numpy(batch.strategies)]
     wrong = ((-losses.detach() - q) ** 2).mean()
     total, log = model.loss(batch)
     assert total.item() == pytest.approx((losses[torch.from_numpy(kept)].sum() / 16 + 0.1 * wrong).item(), rel=1e-5)

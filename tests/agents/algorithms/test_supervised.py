@@ -296,7 +296,7 @@ def test_answers_are_learned_from_what_is_kept_and_strategies_from_all():
 def test_exploration_is_for_learning_only():
     model = make_run_model(with_overrides(ALLOCATED, [("policy.allocation.epsilon_steps", 100)]))
     assert isinstance(model, AllocatedBallet)
-    best = model.allocator.best(model.held_out[:, 0]).numpy()
+    best = model.allocator.best(model.held_out_vectors[:, 0]).numpy()
     explored, late, greedy = (model.sample(4000, np.random.default_rng(1), step) for step in (0, 100, None))
     np.testing.assert_array_equal(greedy.strategies, best[greedy.episodes.task_id])
     for batch, share in ((explored, 0.25), (late, 0.8 + 0.2 / 4)):

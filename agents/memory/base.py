@@ -49,7 +49,9 @@ class StepInputs:
     def steps(self, begin: int, end: int) -> StepInputs:
         """Steps `begin` to `end` (exclusive) of every sequence."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        sliced = {name: None if value is None else value[:, begin:end] for name, value in values.items()}
+        sliced: dict[str, Any] = {
+            name: None if value is None else value[:, begin:end] for name, value in values.items()
+        }
         return StepInputs(**sliced)
 
     def resets(self, reset_on: ResetOn) -> Tensor:

@@ -1,4 +1,7 @@
-"""Maps the folders `agents/` and `wrappers/` to `memenvs.agents` and `memenvs.wrappers`; everything else is in pyproject.toml."""
+"""Map `agents/` and `wrappers/` to `memenvs.agents` and `memenvs.wrappers`.
+
+Everything else is in pyproject.toml.
+"""
 
 from setuptools import find_packages, setup
 

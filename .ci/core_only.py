@@ -1,4 +1,7 @@
-"""Play every environment whose extra is not needed in an installation without PyTorch; run outside the tree's own packages."""
+"""Play every environment in an installation without PyTorch.
+
+Run it with the Python of an environment in which `memenvs` is installed without extras.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
     python .ci/words.py [PATH ...]     # default: every tracked Python file and page
     python .ci/words.py --count        # a count per word
 
-Prints `file:line: word -> use instead` for each hit and exits with 1 if there is one. docs/glossary.md has the terms that replace them.
-A line that has to keep a word ends in `# word: ok`. Pages below docs/research_notes and CHANGELOG.md are dated and not checked.
+Prints `file:line: word -> use instead` for each hit and exits with 1 if there is one. docs/glossary.md has the
+terms that replace them. A line that has to keep a word ends in `# word: ok`. Pages below docs/research_notes and
+CHANGELOG.md are dated and not checked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-#: Old word, as a regular expression of whole words -> the field's term. Underscores separate words, so identifiers count too.
+#: Old word, as a regular expression of whole words -> the field's term. Underscores separate words, so identifiers
+#: count too.
 OLD_WORDS = {
     r"told|tells?|telling": "recurrent input; given, indicates, states",
     r"hear|hears|heard|hearing": "attend, attended, read vector",

@@ -48,7 +48,8 @@ class InfoTruth:
     def _get(self, info: dict[str, Any], key: str) -> Any:
         if key not in info:
             raise ValueError(
-                f"the {key} of {self._env} is unknown: its info has no {key!r}, and it is neither a Minigrid nor a Miniworld environment"
+                f"the {key} of {self._env} is unknown: its info has no {key!r}, "
+                f"and it is neither a Minigrid nor a Miniworld environment"
             )
         return info[key]
 

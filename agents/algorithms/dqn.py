@@ -70,9 +70,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         self._polyak_update(1.0)  # copy all weights
         named = self.policy.named_parameters()
         self._trained = [each for name, each in named if each.requires_grad and not name.startswith("critic.")]
-        # `Memory.features_at` computes all steps of an episode, so one forward pass for sampled and bootstrap steps costs
-        # as much as one for either. A memory that overrides it computes each step separately. Bootstrap steps then get a
-        # pass of their own, because they need no gradient.
+        # `Memory.features_at` computes all steps of an episode, so one forward pass for sampled and bootstrap steps
+        # costs as much as one for either. A memory that overrides it computes each step separately. Bootstrap steps
+        # then get a pass of their own, because they need no gradient.
         computes_all_steps = type(self.policy.memory).features_at is Memory.features_at
         self._shares_forward_pass = computes_all_steps and not self.policy.single_steps
 

@@ -193,5 +193,5 @@ def _cost_at(costs: np.ndarray, width: int, origin: np.ndarray, cell: float, x: 
 
 
 def turns_to_heading(heading: float, target: float) -> int:
-    """Number of left turns (negative: right turns) that bring a heading nearest to a target; rad."""
+    """Number of left turns that bring a heading (rad) nearest to a target; negative: right."""
     return round(((target - heading + math.pi) % (2.0 * math.pi) - math.pi) / TURN)

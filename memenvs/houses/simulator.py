@@ -341,8 +341,8 @@ def _may_be_visible(
                 ahead = cos * x + sin * y - mount[0]
                 up = objects[r, k, 2] - mount[1]
                 depth = ahead * math.cos(pitches[i]) + up * math.sin(pitches[i])
-                # At 90 degrees the image ends where |right| = depth. A sphere of radius R reaches into it if its middle is
-                # at most R outside that plane, whose distance is (|right| - depth) / sqrt(2).
+                # At 90 degrees the image ends where |right| = depth. A sphere of radius R reaches into it if its middle
+                # is at most R outside that plane, whose distance is (|right| - depth) / sqrt(2).
                 out[r, k] = depth - abs(cos * y - sin * x) > -OBJECT_RADIUS * math.sqrt(2.0)
 
 

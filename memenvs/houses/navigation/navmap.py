@@ -32,7 +32,8 @@ class NavigationMap:
     Every position inside a navigable cell is navigable. A cell is navigable if a disc around its middle overlaps
     neither the outside nor the footprint of a shape between `climb` and `height` above the floor. The disc has `radius`
     less a quarter of a cell (`EASING`). A robot in a corner of the cell is 0.71 cells from the middle. So it overlaps
-    an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis stays out of walls. Cells that touch at corners only are not connected.
+    an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis stays out of walls.
+    Cells that touch at corners only are not connected.
 
     Args:
         house: The home. Later changes of it do not change the map.

@@ -34,7 +34,8 @@ class HouseConfig:
     """Settings of the generator; by default those of ExtObjNav's houses.
 
     Attributes:
-        rooms: Minimum and maximum number of rooms, 2 to 14. From 4 on there are a living room, kitchen, bedroom and bathroom.
+        rooms: Minimum and maximum number of rooms, 2 to 14. From 4 on there are a living room, kitchen, bedroom and
+            bathroom.
         area: Minimum and maximum floor area, square metres; the maximum must be at least 10 times that of `rooms`.
         furniture: Minimum and maximum number of pieces of furniture; a house may have fewer if they do not fit.
         passages: Probability that living areas are joined by a wide passage instead of a door; 0 to 1.

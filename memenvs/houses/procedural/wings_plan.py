@@ -107,9 +107,8 @@ def draw_wings_plan(
 def _draw_types(rng: np.random.Generator, num_rooms: int) -> list[str]:
     """Draw the types of 2 to 14 rooms; hallways come last."""
     types = list(_BASE[: min(num_rooms, 4)])
-    if num_rooms < 6:
-        num_hallways = 0
-    else:
+    num_hallways = 0
+    if num_rooms >= 6:
         num_hallways = 2 if num_rooms >= 11 and rng.random() < 0.5 else 1
     # The smallest of exponential variables over weights is a weighted draw without replacement.
     weights = np.array([weight for _, weight in _EXTRAS])

@@ -14,7 +14,7 @@ from memenvs.vln.worlds.procedural.world import load_tours
 
 
 def test_only_the_decision_after_the_repeated_actions_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that agrees with its teacher in the thirteenth decision alone is right in tours where that one counts."""
+    """An agent that agrees with its teacher in decision 13 alone is right in tours where that decision counts."""
 
     class Model:
         policy = SimpleNamespace(set_training_mode=lambda mode: None)

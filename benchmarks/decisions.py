@@ -27,7 +27,7 @@ from _peer import commit
 from torch import Tensor
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
-from memenvs.agents.memory.scene_memory import embed_age, relative_poses
+from memenvs.agents.memory.scene_memory import embed_age, embed_relative_poses
 from memenvs.agents.memory.smt import SMTMemory
 
 #: Width of an embedding: three images of 64 and the previous action of 16.
@@ -57,7 +57,7 @@ def direct(memory: SMTMemory, x: StepInputs) -> Tensor:
     assert x.pose is not None
     steps = x.pose.shape[1]
     age = embed_age(torch.arange(steps - 1, -1, -1, device=x.pose.device).float(), memory.config)
-    view = torch.cat([relative_poses(x.pose, x.pose[:, -1:]), age.expand(len(x.pose), -1, -1)], -1)
+    view = torch.cat([embed_relative_poses(x.pose, x.pose[:, -1:]), age.expand(len(x.pose), -1, -1)], -1)
     psi = memory.fusion(torch.cat([x.embedding, memory.pose(view)], -1))
     encoded = psi if memory.encoder is None else memory.encoder(psi, psi, None)
     return memory.decoder(psi[:, -1:], encoded, None)[:, 0]

@@ -60,7 +60,7 @@ def add_table(report: Report, table: str, runs: dict[str, list[Path]]) -> None:
     elif table == "parity":
         tables.add_parity(report, runs)
     elif table in ("unlimited", "dnc"):
-        tables.add_curves(report, table, TITLES[table], runs)
+        tables.add_accuracy_curves(report, table, TITLES[table], runs)
     else:
         tables.add_accuracies(report, TITLES[table], runs)
     if table == "opposite":

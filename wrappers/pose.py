@@ -8,9 +8,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
+from memenvs.poses import relative_poses, wrap_angle
 from memenvs.wrappers.key import KeyWrapper
 from memenvs.wrappers.noise import NOISES, DeadReckoning, NoNoise, PoseNoise
-from memenvs.wrappers.pose_frames import relative_pose, wrap_angle
 from memenvs.wrappers.truth import truth_of
 
 FRAMES = ("world", "start", "camera")
@@ -138,5 +138,5 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         """Convert a pose to the chosen frame and add noise, float32, (3,); it becomes the previous pose."""
         origin = {"world": None, "start": self._start, "camera": self._previous_pose}[self._frame]
         self._previous_pose = pose
-        noisy = self._noise.measure(pose if origin is None else relative_pose(pose, origin))
+        noisy = self._noise.measure(pose if origin is None else relative_poses(pose, origin))
         return np.array([noisy[0], noisy[1], wrap_angle(noisy[2])], np.float32)

@@ -14,7 +14,7 @@ from memenvs.agents.presets.preset import SEPARATOR
 def presets(options: argparse.Namespace, rest: list[str]) -> Any:
     """List the presets by family, those that match a pattern, or show one with its variants."""
     if options.name is None:
-        return _families(options.json)
+        return _list_families(options.json)
     names = run_names()
     pattern = options.name if set(options.name) & set("*?") else f"*{options.name}*"
     found = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
@@ -25,7 +25,7 @@ def presets(options: argparse.Namespace, rest: list[str]) -> Any:
     return [{"name": name, "about": about} for name, about in found.items()]
 
 
-def _families(as_json: bool) -> list[dict[str, Any]]:
+def _list_families(as_json: bool) -> list[dict[str, Any]]:
     """Presets of each paper, with the number of their variants."""
     if not as_json:
         width = max(map(len, PRESETS))

@@ -80,7 +80,7 @@ class SceneConfig:
         return 4 * self.poses + {"exponential": len(self.scales), "sinusoidal": SINES, "none": 0}[self.time]
 
 
-def relative_poses(poses: Tensor, now: Tensor) -> Tensor:
+def embed_relative_poses(poses: Tensor, now: Tensor) -> Tensor:
     """Transform poses into the frame of the pose `now`.
 
     Args:
@@ -316,7 +316,7 @@ class SceneMemory(Memory):
         age = torch.arange(longest - 1, -1, -1, device=poses.device)  # (L,)
         relative = embed_age(age.to(poses.dtype), self.config).expand(len(poses), -1, -1)  # (G, L, E)
         if self.uses_pose:
-            relative = torch.cat([relative_poses(poses, poses[:, -1:]), relative], -1)  # (G, L, R)
+            relative = torch.cat([embed_relative_poses(poses, poses[:, -1:]), relative], -1)  # (G, L, R)
         absent = None if int(live.min()) == longest else age >= live[:, None]
         return self.read(static, relative, relative_weight, absent)
 

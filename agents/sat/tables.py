@@ -93,7 +93,7 @@ def add_rooms(report: Report, runs: Runs) -> None:
         add_table(report, "Ballet-MVFO learned in 8 rooms, accuracy in %", header, [row])
 
 
-def add_curves(report: Report, picture: str, title: str, runs: Runs) -> None:
+def add_accuracy_curves(report: Report, picture: str, title: str, runs: Runs) -> None:
     """Add accuracy in evaluation and along training, and draw it by batches and by hours."""
     add_accuracies(report, title, runs)
     folders = [folder for each in runs.values() for folder in each]

@@ -22,7 +22,7 @@ EXTENSIONS = ("memenvs.vln.cli:EXTENSION",)
 MetricTable = Mapping[str, Mapping[str, float | None]]
 
 
-class Policy(Protocol):
+class EnvPolicy(Protocol):
     """A policy that plays one environment."""
 
     def begin(self) -> None:
@@ -59,7 +59,7 @@ class ScriptedPolicy:
     """
 
     help: str
-    make: Callable[[TrialEnv, np.random.Generator], Policy]
+    make: Callable[[TrialEnv, np.random.Generator], EnvPolicy]
 
 
 @dataclass(frozen=True, kw_only=True)

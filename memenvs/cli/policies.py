@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.cli.common import UserError
-from memenvs.cli.extensions import Policy, load_extensions
+from memenvs.cli.extensions import EnvPolicy, load_extensions
 from memenvs.core import TrialEnv
 from memenvs.registry import EnvironmentSpec
 
@@ -14,7 +14,7 @@ from memenvs.registry import EnvironmentSpec
 POLICIES = ("random", "oracle")
 
 
-class RandomPolicy:
+class RandomEnvPolicy:
     """Draws among the actions that are possible now.
 
     Args:
@@ -38,7 +38,7 @@ class RandomPolicy:
         return int(self._rng.integers(self._env.action_space.n))
 
 
-class OraclePolicy:
+class OracleEnvPolicy:
     """Takes the oracle's actions.
 
     Args:
@@ -56,7 +56,7 @@ class OraclePolicy:
         return self._env.oracle_action()
 
 
-def make_policy(name: str, env: TrialEnv, spec: EnvironmentSpec, rng: np.random.Generator) -> Policy:
+def make_policy(name: str, env: TrialEnv, spec: EnvironmentSpec, rng: np.random.Generator) -> EnvPolicy:
     """Make a policy by name.
 
     Args:
@@ -69,9 +69,9 @@ def make_policy(name: str, env: TrialEnv, spec: EnvironmentSpec, rng: np.random.
         UserError: The policy belongs to another family of environments.
     """
     if name == "random":
-        return RandomPolicy(env, rng)
+        return RandomEnvPolicy(env, rng)
     if name == "oracle":
-        return OraclePolicy(env)
+        return OracleEnvPolicy(env)
     extension = next(each for each in load_extensions() if name in each.policies)
     if extension.family != spec.family:
         raise UserError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.cli.common import as_user_error, check_output, environment_spec, make_env, print_json, reset_env
-from memenvs.cli.extensions import Policy
+from memenvs.cli.extensions import EnvPolicy
 from memenvs.cli.policies import make_policy
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
@@ -87,7 +87,7 @@ class Film:
         return frame
 
 
-def record_episodes(env: TrialEnv, policy: Policy, episodes: int, steps: int | None, seed: int, film: Film) -> int:
+def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int | None, seed: int, film: Film) -> int:
     """Play episodes and capture every step on a film.
 
     Args:

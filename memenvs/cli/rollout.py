@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from memenvs.cli.common import UserError, environment_spec, make_env, number_or_none, print_json, reset_env
-from memenvs.cli.extensions import Extension, MetricTable, Policy, load_extensions
+from memenvs.cli.extensions import EnvPolicy, Extension, MetricTable, load_extensions
 from memenvs.cli.policies import make_policy
 from memenvs.core import TrialEnv
 from memenvs.registry import EnvironmentSpec
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
         seed = DEFAULT_SEED if arguments.seed is None else arguments.seed
         policy = make_policy(arguments.policy, env, spec, np.random.default_rng(seed))
         values = play_episodes(env, policy, seed, [None] * episodes)
-        metrics = {name: mean_and_stderr(np.array(each)) for name, each in values.items()}
+        metrics = {name: summarize_metric(np.array(each)) for name, each in values.items()}
         title = f"{episodes} episodes from seed {seed}"
     env.close()
     if arguments.json:
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def play_episodes(
-    env: TrialEnv, policy: Policy, seed: int, options: Sequence[dict[str, Any] | None]
+    env: TrialEnv, policy: EnvPolicy, seed: int, options: Sequence[dict[str, Any] | None]
 ) -> dict[str, list[float]]:
     """Play episodes one after another.
 
@@ -78,7 +78,7 @@ def play_episodes(
     return dict(values)
 
 
-def mean_and_stderr(values: np.ndarray) -> dict[str, float | None]:
+def summarize_metric(values: np.ndarray) -> dict[str, float | None]:
     """Compute the mean and its standard error, None for values that do not exist.
 
     Args:

@@ -74,21 +74,6 @@ def dead_reckon(estimates: np.ndarray, commands: np.ndarray) -> None:
         estimates[i, 2] = (heading + math.pi) % (2.0 * math.pi) - math.pi
 
 
-def relative_poses(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:
-    """Express poses in the frames of others: x ahead, y to the left.
-
-    Args:
-        poses: float64, (N, 3); x, y (m) and heading (rad).
-        origins: float64, (N, 3).
-
-    Returns:
-        float64, (N, 3); headings in [-pi, pi).
-    """
-    dx, dy, turn = (poses - origins).T
-    cos, sin = np.cos(origins[:, 2]), np.sin(origins[:, 2])
-    return np.column_stack([cos * dx + sin * dy, cos * dy - sin * dx, (turn + math.pi) % (2.0 * math.pi) - math.pi])
-
-
 def collision_points(path: np.ndarray) -> np.ndarray:
     """Find the points of collision on a path.
 

@@ -24,7 +24,6 @@ from memenvs.exploration.drive import (
     collision_points,
     dead_reckon,
     noisy_motions,
-    relative_poses,
 )
 from memenvs.exploration.nyu40 import NYU40
 from memenvs.exploration.planner import UNREACHABLE, best_action, costs_to_go
@@ -35,6 +34,7 @@ from memenvs.houses.rendering.camera import Camera
 from memenvs.houses.rendering.topdown import Marker, draw_legend
 from memenvs.houses.rendering.viewer import MapOverlay, draw_house_map, draw_view_and_map, house_map_pixels
 from memenvs.houses.simulator import Simulator
+from memenvs.poses import relative_poses
 from memenvs.random import draw_keys
 
 

@@ -28,7 +28,7 @@ from memenvs.four_boxes.room import (
     VIEW_SIZE,
     BoxRoom,
     is_blocked,
-    make_house,
+    make_room,
     position_ahead,
 )
 from memenvs.houses.rendering.viewer import VIEW_SIDE, draw_house_map, draw_view_and_map, goal_overlay, house_map_pixels
@@ -86,7 +86,7 @@ class FourBoxes(BatchTask):
             }
         )
         self._room = _make_room(config, num_envs)
-        self._house = make_house()  # for maps
+        self._house = make_room()  # for maps
         self._resize = Resize(VIEW_SIZE, config.image_size)
         self._views = np.zeros((num_envs, *VIEW_SIZE, 3), np.uint8)
         self._layout_goal = np.zeros(num_envs, np.int64)

@@ -91,7 +91,7 @@ def position_ahead(pose: np.ndarray) -> np.ndarray:
     return pose[..., :2] + FORWARD_DISTANCE * np.stack([np.cos(heading), np.sin(heading)], -1)
 
 
-def make_house() -> House:
+def make_room() -> House:
     """Make the room as a house; instances 1 to 4 are the boxes in the order of `COLOURS`."""
     builder = ShapeBuilder()
 
@@ -189,7 +189,7 @@ class BoxRoom:
 
 def _rendered_scene() -> Scene:
     """The room as it is rendered, with the changes described at `_RENDER_SCALE`."""
-    house = make_house()
+    house = make_room()
     shapes = house.shapes
     centre = np.column_stack([_rendered(shapes.centre[:, :2]), _RENDER_SCALE * shapes.centre[:, 2]])
     half = _RENDER_SCALE * shapes.half[:, [1, 0, 2]]

@@ -22,7 +22,7 @@ _GAP = 0.01  # m; between two objects, and from an object to the edge of its sur
 _TRIES = 60  # draws of a place for each object
 
 
-class Spot(NamedTuple):
+class SurfaceFootprint(NamedTuple):
     """Place of an object on a surface: middle and half extents along the surface's axes, m."""
 
     x: float
@@ -109,7 +109,7 @@ def place_objects(
         raise ValueError(f"count_range must be a range from at least 0, got {count_range}")
     if len(categories) == 0:
         raise ValueError("categories must not be empty")
-    occupied: list[list[Spot]] = [[] for _ in house.receptacles]
+    occupied: list[list[SurfaceFootprint]] = [[] for _ in house.receptacles]
     builder = ShapeBuilder()
     names = ["building"]
     placed: list[PlacedObject] = []
@@ -140,8 +140,12 @@ def place_objects(
 
 
 def _draw_free_spot(
-    rng: np.random.Generator, model: ObjectModel, receptacle: Receptacle, yaw: float, occupied: Sequence[Spot]
-) -> Spot | None:
+    rng: np.random.Generator,
+    model: ObjectModel,
+    receptacle: Receptacle,
+    yaw: float,
+    occupied: Sequence[SurfaceFootprint],
+) -> SurfaceFootprint | None:
     """Draw a place on a surface, in its frame; None if the object does not fit there."""
     if model.height > receptacle.clearance - _GAP:
         return None
@@ -159,7 +163,7 @@ def _draw_free_spot(
     for other_x, other_y, other_half_x, other_half_y in occupied:
         if abs(x - other_x) < half_x + other_half_x + _GAP and abs(y - other_y) < half_y + other_half_y + _GAP:
             return None
-    return Spot(x, y, half_x, half_y)
+    return SurfaceFootprint(x, y, half_x, half_y)
 
 
 @cache

@@ -11,8 +11,8 @@ from numba import njit
 from memenvs.retention import Count, retained
 from memenvs.room_ballet.dances import DANCES, PERFORMANCE_CELLS
 from memenvs.room_ballet.episodes import NUM_CELLS, PERFORMANCE_STEPS, Episodes
-from memenvs.room_ballet.schedules import ROOM_STEPS
 from memenvs.room_ballet.tasks import BalletTask
+from memenvs.room_ballet.visit_schedules import ROOM_STEPS
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 
 from memenvs.checks import check_int, choices_for, is_int
 from memenvs.retention import retained
-from memenvs.room_ballet import schedules
+from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import CENTRE_CELL, NO_ACTION, NUM_CELLS, PERFORMANCE_STEPS, Episodes
@@ -68,7 +68,7 @@ class BalletTask:
     """One task of Room Ballet.
 
     Attributes:
-        schedule: Order of visits to rooms; see `memenvs.room_ballet.schedules`.
+        schedule: Order of visits to rooms; see `memenvs.room_ballet.visit_schedules`.
         rooms: Number of places.
         visits: Visits of an episode (V); in Short Stay, where the agent may move at every step, the number of steps.
         visit_steps: Steps of a visit.
@@ -80,7 +80,7 @@ class BalletTask:
         Spatially-Aware Transformer for Embodied Agents, 2024, sections 4.1, 4.2, D.1, D.2, D.5 and its release.
     """
 
-    schedule: schedules.Schedule
+    schedule: visit_schedules.Schedule
     rooms: int
     visits: int
     visit_steps: int = PERFORMANCE_STEPS
@@ -175,12 +175,12 @@ class BalletTask:
             for name, values in vars(self._draw(state_again, task_id[is_invalid])).items():
                 getattr(draws, name)[is_invalid] = values
             state[is_invalid] = state_again
-        query = schedules.draw_index(state, draws.valid_queries)
+        query = visit_schedules.draw_index(state, draws.valid_queries)
 
         frame, place, visit = (np.zeros((len(keys), self.steps), np.int16) for _ in range(3))
         action = np.zeros((len(keys), self.steps), np.int8)
         visits = draws.place, draws.dancer, draws.dance, draws.action
-        schedules.expand_visits(*visits, PERFORMANCE_CELLS, frame, place, visit, action)
+        visit_schedules.expand_visits(*visits, PERFORMANCE_CELLS, frame, place, visit, action)
         blank = np.zeros(len(keys), np.int16)
         episodes = Episodes(
             frame=frame,
@@ -234,24 +234,24 @@ class BalletTask:
         """Draw visits, dancers and valid queries.
 
         Args:
-            state: uint64, (B,); see `memenvs.room_ballet.schedules`.
+            state: uint64, (B,); see `memenvs.room_ballet.visit_schedules`.
             task_id: int8, (B,); as in `Episodes`.
         """
         place = np.zeros((len(state), self.visits), np.int16)
         action = np.full(place.shape, NO_ACTION, np.int8)
         slot = np.tile(np.arange(self.visits), (len(state), 1))
         if self.schedule == "histogram":
-            schedules.draw_histogram(state, self.rooms, place, slot)
+            visit_schedules.draw_histogram(state, self.rooms, place, slot)
         elif self.schedule == "short_stay":
-            schedules.draw_short_stay(state, self.side, place, action)
+            visit_schedules.draw_short_stay(state, self.side, place, action)
         elif self.schedule == "aba":
-            schedules.draw_aba(state, self.rooms, place)
+            visit_schedules.draw_aba(state, self.rooms, place)
         else:
-            schedules.draw_room_path(state, self.side, self.schedule == "ring", place, action)
+            visit_schedules.draw_room_path(state, self.side, self.schedule == "ring", place, action)
         room_dancer = np.full((len(state), self.rooms), -1, np.int16)
         room_dance = room_dancer.astype(np.int8)
         if self.queries_rooms:
-            schedules.draw_dancers_of_rooms(state, room_dancer, room_dance)
+            visit_schedules.draw_dancers_of_rooms(state, room_dancer, room_dance)
             dancer = np.take_along_axis(room_dancer, place.astype(np.intp), 1)
             dance = np.take_along_axis(room_dance, place.astype(np.intp), 1)
             if self.schedule == "short_stay":
@@ -262,7 +262,7 @@ class BalletTask:
             dancer = np.zeros(place.shape, np.int16)
             dance = np.zeros(place.shape, np.int8)
             balance_dances = self.schedule == "histogram" and self.rooms == RELEASE_ROOMS
-            schedules.draw_dancers_of_visits(state, slot, balance_dances, dancer, dance)
+            visit_schedules.draw_dancers_of_visits(state, slot, balance_dances, dancer, dance)
             valid_queries = self._valid_query_visits(state, place, task_id)
         return _Draws(place, action, dancer, dance, room_dancer, room_dance, valid_queries)
 
@@ -275,7 +275,8 @@ class BalletTask:
         room = place.astype(np.intp)
         count_so_far = (place[:, :, None] == np.arange(self.rooms)).cumsum(1)  # (B, V, rooms); this visit included
         count = count_so_far[:, -1]  # (B, rooms)
-        most_visited = schedules.draw_index(state, count == count.max(1, keepdims=True))  # ties are broken at random
+        # Ties are broken at random.
+        most_visited = visit_schedules.draw_index(state, count == count.max(1, keepdims=True))
         is_last = count_so_far[rows[:, None], v, room] == np.take_along_axis(count, room, 1)
         by_rule = {
             "fifo": np.broadcast_to(v >= self.visits // 2, place.shape),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memenvs.cli.extensions import Command, Extension, MetricTable, Policy, ScriptedPolicy
+from memenvs.cli.extensions import Command, EnvPolicy, Extension, MetricTable, ScriptedPolicy
 from memenvs.core import TrialEnv
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def add_score_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="folder of graphs and annotations (default: $MEMENVS_DATA/vln)")
 
 
-def score(arguments: argparse.Namespace) -> None:
+def run_score(arguments: argparse.Namespace) -> None:
     """Score a file of trajectories and print the means."""
     from memenvs.checks import choices_for
     from memenvs.cli.common import UserError, as_user_error, print_json
@@ -57,7 +57,7 @@ def score(arguments: argparse.Namespace) -> None:
         print(f"{name:4}  {value:.4f}{' m' * (name in LENGTHS)}")
 
 
-def make_random_agent(env: TrialEnv, rng: np.random.Generator) -> Policy:
+def make_random_agent(env: TrialEnv, rng: np.random.Generator) -> EnvPolicy:
     """Make the random agent of the R2R baseline."""
     from memenvs.vln.random_agent import RandomAgent
 
@@ -74,7 +74,7 @@ def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
     Returns:
         Mean and standard error of each metric, and the number of episodes.
     """
-    from memenvs.cli.policies import OraclePolicy
+    from memenvs.cli.policies import OracleEnvPolicy
     from memenvs.cli.rollout import play_episodes
     from memenvs.vln.random_agent import exact_expectation
 
@@ -82,7 +82,7 @@ def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
     if policy == "r2r-random":
         return exact_expectation(task), task.num_layouts
     # Nothing is drawn in these environments, so one pass is exact.
-    values = play_episodes(env, OraclePolicy(env), 0, [{"episode": number} for number in range(task.num_layouts)])
+    values = play_episodes(env, OracleEnvPolicy(env), 0, [{"episode": number} for number in range(task.num_layouts)])
     return {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}, task.num_layouts
 
 
@@ -100,7 +100,7 @@ EXTENSION = Extension(
             name="score",
             help="score a file of trajectories of R2R or NDH; means over a split",
             add_arguments=add_score_arguments,
-            run=score,
+            run=run_score,
         ),
     ),
     policies={

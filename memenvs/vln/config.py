@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from memenvs.checks import check_int, choices_for, is_int
 from memenvs.vln.features.base import FEATURES
-from memenvs.vln.features.files import ENDINGS
-from memenvs.vln.tokens import TOKENIZERS
+from memenvs.vln.features.file_features import ENDINGS
+from memenvs.vln.tokenizers import TOKENIZERS
 from memenvs.vln.worlds.base import HISTORIES, SUPERVISIONS
 from memenvs.vln.worlds.make import WORLDS
 from memenvs.vln.worlds.procedural.world import MAX_LEGS
@@ -30,7 +30,7 @@ class VLNConfig(ABC):
         data_dir: Folder with the files of "mp3d" and "wordpiece", or its parent with a subfolder `vln`; None for `vln`
             in `$MEMENVS_DATA`. Must be None if nothing is read from it. Files that have changed are read again.
         features: Image features of views: "synthetic" (`memenvs.vln.features.synthetic`), "none" (zeros), or the path
-            of your file (`memenvs.vln.features.files`).
+            of your file (`memenvs.vln.features.file_features`).
         feature_size: Size D of an image feature; None for 64, or for all numbers of the file. A smaller D takes the
             first D numbers of the file.
         panorama: True adds all 36 views to the observation.

@@ -12,12 +12,13 @@ import numpy as np
 from memenvs.checks import is_int
 from memenvs.core import BatchTask, Observation, Options
 from memenvs.data import find_vln_folder
+from memenvs.poses import wrap_angle
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
-from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, nearest_column, wrap_angle
+from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath, TimeWarping
 from memenvs.vln.rewards import step_rewards
-from memenvs.vln.tokens import Tokenizer, WordPieceTokenizer, WordTokenizer
+from memenvs.vln.tokenizers import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.viewer import draw_map, draw_text, map_pixels
 from memenvs.vln.worlds.base import Episode, GraphWorld
 from memenvs.vln.worlds.make import make_features

@@ -12,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from memenvs.poses import wrap_angle
+
 #: Views of a panorama: 12 headings (column c at c * 30 degrees) times 3 elevations (rows at -30, 0, +30 degrees).
 #: The view number is 12 * row + column.
 COLUMNS, ROWS = 12, 3
@@ -19,11 +21,6 @@ NUM_VIEWS = COLUMNS * ROWS
 STEP = math.pi / 6
 #: Half of the horizontal field of view, rad. A neighbour within it is visible.
 HALF_FIELD = math.radians(40.0)
-
-
-def wrap_angle(angle: np.ndarray) -> np.ndarray:
-    """Wrap angles into [-pi, pi), rad."""
-    return (angle + math.pi) % (2 * math.pi) - math.pi
 
 
 def nearest_column(heading: float | np.ndarray) -> np.ndarray:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from memenvs.poses import wrap_angle
 from memenvs.vln.env import GraphNavigation
-from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, nearest_column, wrap_angle
+from memenvs.vln.graph import COLUMNS, HALF_FIELD, STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath
 
 #: It turns right 0 to 11 times, moves ahead five times, and stops. Where it cannot move ahead it turns right.

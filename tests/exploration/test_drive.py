@@ -17,7 +17,6 @@ from memenvs.exploration.drive import (
     dead_reckon,
     motion_std,
     noisy_motions,
-    relative_poses,
 )
 from memenvs.houses.navigation.arcs import arc_end, is_arc_free
 from memenvs.houses.navigation.occupancy import label_islands
@@ -112,8 +111,3 @@ def test_arcs_do_not_pass_between_two_corners():
         assert label_islands(grid)[0].max() == (0 if expected else 1)
         for distance, end in ((0.25, expected), (0.05, True)):
             assert is_arc_free(grid.ravel(), 20, origin, cell, start, distance, 0.0) is end
-
-
-def test_relative_pose():
-    pose, origin = np.array([[2.0, 3.0, np.pi]]), np.array([[2.0, 1.0, np.pi / 2]])
-    np.testing.assert_allclose(relative_poses(pose, origin), [[2.0, 0.0, np.pi / 2]], atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.four_boxes.env import FourBoxes
-from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom, make_house
+from memenvs.four_boxes.room import BOX_POSITIONS, BoxRoom, make_room
 from tests.four_boxes.rooms import CEILINGS, FORWARD, LEFT, RIGHT, STAY, one_for_each_goal, returns
 
 # ---------------------------------------------------------------- rules
@@ -229,7 +229,7 @@ def test_map_and_render_show_the_goal():
 
 
 def test_house_of_the_room():
-    house = make_house()
+    house = make_room()
     assert house.instances == ("building", "blue", "red", "green", "yellow")
     np.testing.assert_allclose(house.shapes.centre[-4:, :2], BOX_POSITIONS, atol=1e-6)
     np.testing.assert_allclose(house.bounds, [[0, -6], [6, 0]])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memenvs.retention import retained
-from memenvs.room_ballet import schedules
+from memenvs.room_ballet import visit_schedules
 from memenvs.room_ballet.dances import PERFORMANCE_CELLS
 from memenvs.room_ballet.descriptions import STRATEGY_TASKS
 from memenvs.room_ballet.episodes import Episodes
@@ -49,7 +49,7 @@ def test_numbers_are_those_of_splitmix64():
     """Published outputs for seed 0 are 0xE220A8397B1DCDAF and 0x6E789E6AA1B965F4."""
     state = np.zeros(1, np.uint64)
     for output in (0xE220A839, 0x6E789E6A):
-        assert schedules.draw_index(state, np.ones((1, 1000), bool)) == output * 1000 >> 32
+        assert visit_schedules.draw_index(state, np.ones((1, 1000), bool)) == output * 1000 >> 32
 
 
 @settings(max_examples=10, deadline=None)

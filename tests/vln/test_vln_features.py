@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import memenvs  # noqa: F401  (registers)
-from memenvs.vln.features.files import FileFeatures, convert_features
+from memenvs.vln.features.file_features import FileFeatures, convert_features
 from memenvs.vln.features.synthetic import SyntheticFeatures, render_views
 from memenvs.vln.graph import Graph, Graphs
 from memenvs.vln.worlds.base import ViewpointContent

@@ -12,8 +12,9 @@ import pytest
 
 from memenvs.data import find_vln_folder
 from memenvs.json_records import read_json
+from memenvs.poses import wrap_angle
 from memenvs.vln.cvdn import CVDN
-from memenvs.vln.graph import HALF_FIELD, STEP, Graphs, wrap_angle
+from memenvs.vln.graph import HALF_FIELD, STEP, Graphs
 from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation

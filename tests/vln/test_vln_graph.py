@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memenvs.poses import wrap_angle
 from memenvs.vln.features.base import angle_features, view_angles
-from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, nearest_column, nearest_view, wrap_angle
+from memenvs.vln.graph import HALF_FIELD, STEP, Graph, Graphs, nearest_column, nearest_view
 from tests.vln.toys import angle_between, dijkstra
 
 VIEWS = [(view % 12 * STEP, (view // 12 - 1) * STEP) for view in range(36)]

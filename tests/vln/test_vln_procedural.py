@@ -12,7 +12,7 @@ import pytest
 from memenvs.vln.config import R2RConfig
 from memenvs.vln.graph import STEP, Graphs
 from memenvs.vln.metrics import score
-from memenvs.vln.tokens import split_words
+from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
 from memenvs.vln.worlds.procedural.houses import Spot, make_house
 from memenvs.vln.worlds.procedural.texts import (

@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from memenvs.poses import wrap_angle
 from memenvs.wrappers import PoseWrapper, TrialWrapper
-from memenvs.wrappers.pose_frames import relative_pose, wrap_angle
 from tests.wrappers.conftest import WITH_POSE
 
 
@@ -64,18 +64,6 @@ def test_chained_camera_motions_are_the_start_frame():
         y += np.sin(heading) * motion[0] + np.cos(heading) * motion[1]
         heading += motion[2]
         np.testing.assert_allclose([x, y, wrap_angle(heading)], expected, atol=1e-4)
-
-
-def test_relative_pose_ignores_a_move_of_the_world():
-    rng = np.random.default_rng(1)
-    poses, origin = rng.normal(size=(2, 20, 3))
-    turn, shift = 0.7, np.array([5.0, -3.0])
-    rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-
-    def moved(pose):
-        return np.column_stack([pose[:, :2] @ rotation.T + shift, pose[:, 2] + turn])
-
-    np.testing.assert_allclose(relative_pose(moved(poses), moved(origin)), relative_pose(poses, origin), atol=1e-12)
 
 
 def test_origin_trial_or_episode(make):

@@ -139,7 +139,7 @@ class GraphWorld(ABC):
     def words(self) -> tuple[str, ...]:
         """Vocabulary of the word tokenizer: words of the training texts, the same for all splits.
 
-        As `memenvs.vln.tokens.split_words` returns them.
+        As `memenvs.vln.tokenizers.split_words` returns them.
         """
 
     @property

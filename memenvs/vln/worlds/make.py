@@ -5,7 +5,7 @@ from __future__ import annotations
 from memenvs.checks import choices_for
 from memenvs.data import find_vln_folder
 from memenvs.vln.features.base import DEFAULT_SIZE, Features
-from memenvs.vln.features.files import FileFeatures
+from memenvs.vln.features.file_features import FileFeatures
 from memenvs.vln.features.synthetic import SyntheticFeatures
 from memenvs.vln.graph import Graphs
 from memenvs.vln.worlds.base import GraphWorld

@@ -16,7 +16,7 @@ from memenvs.data import MP3D_HELP
 from memenvs.files import cached_until_changed
 from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
-from memenvs.vln.tokens import frequent_words
+from memenvs.vln.tokenizers import frequent_words
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, GraphWorld, ViewpointContent
 
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory import Memory, StepInputs, make_memory, scene_memory
-from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory, embed_age, group_sizes, relative_poses
+from memenvs.agents.memory.scene_memory import SceneConfig, SceneMemory, embed_age, embed_relative_poses, group_sizes
 from memenvs.agents.memory.smt import AttentionBlock, FactorizedMemory, PoolingMemory, SMTMemory, farthest_points
 
 B, T, D = 2, 17, 6
@@ -178,7 +178,8 @@ def test_gradients_equal_those_of_a_plain_loop() -> None:
 def test_relative_poses_by_hand() -> None:
     """For a robot at (1, 2) that faces +y, (1, 7) is 5 m ahead and (-4, 2) is 5 m to the left."""
     now = torch.tensor([1.0, 2.0, math.pi / 2])
-    got = relative_poses(torch.tensor([[1.0, 7.0, math.pi / 2], [-4.0, 2.0, math.pi], [1.0, 2.0, math.pi / 2]]), now)
+    poses = torch.tensor([[1.0, 7.0, math.pi / 2], [-4.0, 2.0, math.pi], [1.0, 2.0, math.pi / 2]])
+    got = embed_relative_poses(poses, now)
     expected = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]])
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from memenvs.agents.memory import StepInputs, make_memory
-from memenvs.agents.memory.scene_memory import relative_poses
+from memenvs.agents.memory.scene_memory import embed_relative_poses
 from memenvs.agents.memory.smt_causal import CausalMemory, RelativePoseBlock, pose_features, query_frames
 
 T, D, DIM, HEADS, BASE = 13, 5, 8, 2, 50.0
@@ -35,7 +35,7 @@ def plain_block(block: RelativePoseBlock, h: Tensor, pose: Tensor, capacity: int
     out = []
     for t in range(len(h)):
         visible = range(max(0, t - capacity + 1), t + 1)
-        r = relative_poses(pose[list(visible)], pose[t])
+        r = embed_relative_poses(pose[list(visible)], pose[t])
         attended = []
         for head in range(HEADS):
             part = slice(head * width, (head + 1) * width)
@@ -78,7 +78,7 @@ def test_a_frame_turns_pose_features_into_the_relative_pose() -> None:
     generator = torch.Generator().manual_seed(0)
     pose, now = 5.0 * torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
     got = (query_frames(now) @ pose_features(pose)[..., None])[..., 0]
-    torch.testing.assert_close(got[..., :4], relative_poses(pose, now), atol=1e-12, rtol=0)
+    torch.testing.assert_close(got[..., :4], embed_relative_poses(pose, now), atol=1e-12, rtol=0)
     distance = (pose - now)[..., :2].square().sum(-1) / 25.0
     torch.testing.assert_close(got[..., 4], distance, atol=1e-12, rtol=0)
 

@@ -14,8 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from memenvs.vln.graph import COLUMNS, STEP, wrap_angle
-from memenvs.vln.tokens import split_words
+from memenvs.poses import wrap_angle
+from memenvs.vln.graph import COLUMNS, STEP
+from memenvs.vln.tokenizers import split_words
 from memenvs.vln.worlds.procedural.houses import COLOURS, HALLWAY, ITEMS, ROOM_TYPES, ProceduralHouse, Spot
 
 AHEAD, RIGHT, BACK, LEFT = "ahead", "right", "back", "left"

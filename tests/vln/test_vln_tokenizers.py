@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from memenvs.vln.tokens import WordPieceTokenizer, WordTokenizer, frequent_words, split_words
+from memenvs.vln.tokenizers import WordPieceTokenizer, WordTokenizer, frequent_words, split_words
 
 
 def test_words():

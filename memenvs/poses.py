@@ -1,0 +1,25 @@
+"""Poses on the floor plan: (x m, y m, heading rad), heading counter-clockwise from +x."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def wrap_angle(angle: np.ndarray) -> np.ndarray:
+    """Wrap angles into [-pi, pi), rad."""
+    return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
+def relative_poses(poses: np.ndarray, origins: np.ndarray) -> np.ndarray:
+    """Express poses in the frames of others: x ahead, y to the left.
+
+    Args:
+        poses: float, (..., 3); in any frame.
+        origins: float, (..., 3); in the same frame.
+
+    Returns:
+        float64, (..., 3); headings in [-pi, pi).
+    """
+    dx, dy, turn = np.moveaxis(np.asarray(poses, np.float64) - origins, -1, 0)
+    cos, sin = np.cos(origins[..., 2]), np.sin(origins[..., 2])
+    return np.stack([cos * dx + sin * dy, cos * dy - sin * dx, wrap_angle(turn)], axis=-1)

@@ -59,4 +59,4 @@ uncompile:
 	find memenvs agents wrappers -name '*.nb[ic]' -delete
 
 clean: uncompile
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .matrix build dist *.egg-info

@@ -15,13 +15,13 @@ from memenvs.data import find_vln_folder
 from memenvs.poses import wrap_angle
 from memenvs.vln.config import VLNConfig
 from memenvs.vln.features.base import ANGLE_SIZE, DEFAULT_SIZE, angle_features, view_angles
+from memenvs.vln.features.make import make_features
 from memenvs.vln.graph import COLUMNS, NUM_VIEWS, STEP, Graphs, nearest_column
 from memenvs.vln.metrics import PathMetrics, ReferencePath, TimeWarping
 from memenvs.vln.rewards import step_rewards
 from memenvs.vln.tokenizers import Tokenizer, WordPieceTokenizer, WordTokenizer
 from memenvs.vln.viewer import draw_map, draw_text, map_pixels
 from memenvs.vln.worlds.base import Episode, GraphWorld
-from memenvs.vln.worlds.make import make_features
 from memenvs.vln.worlds.mp3d import find_file
 
 #: BERT's vocabulary in the data folder, under any of these names, gzipped or not.

@@ -3,7 +3,7 @@
 A house is sampled in four steps:
 
 1. the floor plan (`wings_plan` or `bsp_plan`);
-2. the choice and places of furniture (`room_programs` or `suncg_furnishing`);
+2. the choice and places of furniture (`furnishing` or `suncg_furnishing`);
 3. the models of furniture (`furniture`, `fixtures`);
 4. the geometry of walls, floors, doors and furniture (`house_builder`).
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from memenvs.checks import check_fields, check_int, check_pair
 from memenvs.houses.house import House
-from memenvs.houses.procedural import room_programs, suncg_furnishing
+from memenvs.houses.procedural import furnishing, suncg_furnishing
 from memenvs.houses.procedural.bsp_plan import ROOM_ORDER, BSPConfig, draw_bsp_plan
 from memenvs.houses.procedural.finishes import draw_style
 from memenvs.houses.procedural.floor_plan import FloorPlan
@@ -151,7 +151,7 @@ def _draw_wings_house(
         return None
     placers = _make_placers(plan, config, DOOR_DEPTH)
     door_leaves = open_door_leaves(rng, plan, placers)  # before furniture, which must not block them
-    if not room_programs.furnish(rng, placers, config.furniture, must_be_complete=must_be_complete):
+    if not furnishing.furnish(rng, placers, config.furniture, must_be_complete=must_be_complete):
         return None
     return build_house(
         rng, name, plan, placers, door_leaves, height=config.height, wall_thickness=config.wall_thickness

@@ -1,13 +1,9 @@
-"""Make worlds and features by name."""
+"""Make worlds by name."""
 
 from __future__ import annotations
 
 from memenvs.checks import choices_for
 from memenvs.data import find_vln_folder
-from memenvs.vln.features.base import DEFAULT_SIZE, Features
-from memenvs.vln.features.file_features import FileFeatures
-from memenvs.vln.features.synthetic import SyntheticFeatures
-from memenvs.vln.graph import Graphs
 from memenvs.vln.worlds.base import GraphWorld
 from memenvs.vln.worlds.mp3d import load_cvdn, load_r2r
 from memenvs.vln.worlds.procedural.dialogues import load_dialogues
@@ -47,22 +43,3 @@ def make_graph_world(
         return load_tours(split, legs) if task == "r2r" else load_dialogues(split, supervision, history)
     folder = find_vln_folder(data_dir)
     return load_r2r(folder, split) if task == "r2r" else load_cvdn(folder, split, supervision, history)
-
-
-def make_features(name: str, world: GraphWorld, graphs: Graphs, size: int | None) -> Features | None:
-    """Make the features with this name; None for "none", whose image part is zero.
-
-    Args:
-        name: "synthetic", "none" or the path of a file; see `FileFeatures`.
-        world: The world of the houses.
-        graphs: Its houses in one table.
-        size: Size of a feature; None for 64, or for all numbers of the file.
-
-    Raises:
-        FileNotFoundError, ImportError, ValueError: See `FileFeatures`.
-    """
-    if name == "none":
-        return None
-    if name == "synthetic":
-        return SyntheticFeatures(world, graphs, DEFAULT_SIZE if size is None else size)
-    return FileFeatures(name, graphs, size)

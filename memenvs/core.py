@@ -1,7 +1,7 @@
-"""The two Gymnasium forms of a task: seeds, clocks, trials, autoreset, info.
+"""Gymnasium environments of a task: `TrialVectorEnv` (N environments) and `TrialEnv` (one).
 
-A task is written once, for N environments (`BatchTask`). `TrialVectorEnv` is its vector form, `TrialEnv` its single
-form (N = 1).
+The rules of a task are written once, for N environments (`BatchTask`). The two classes here add what all tasks share:
+seeds, step limits, trials, autoreset and the common keys of `info`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ __all__ = ["TRIAL_OPTIONS", "BatchTask", "Observation", "Options", "TrialEnv", "
 class TrialVectorEnv(VectorEnv):
     """N environments of one task, stepped together.
 
-    A Gymnasium episode is the inner episode of a trial. A reset continues the trial, in the same layout, until the
-    trial is over.
+    A trial is a sequence of episodes in one layout (the maze, the home with its objects, ...), so that an agent can use
+    in later episodes what it has seen in earlier ones. An episode is one Gymnasium episode. A reset starts the next
+    episode of the trial; after the last one it starts a new trial and draws its layout.
 
     Randomness: each environment has a seed. Trial `t` draws its layout, and everything else that is fixed for the
     trial, from `default_rng([seed, t, 0])`. Episode `e` of the trial draws everything from
@@ -51,8 +52,8 @@ class TrialVectorEnv(VectorEnv):
         autoreset_mode: Reaction to the end of an episode. "NextStep" (Gymnasium's default): the next step resets and
             ignores its action. "SameStep": the same step resets; the end is in `infos["final_obs"]` and
             `infos["final_info"]`. "Disabled": call `reset(options={"reset_mask": ...})`.
-        copy: True returns fresh arrays as observations. False returns two sets of buffers in turn, so that an
-            observation stays valid until the step after the next one.
+        copy: True returns fresh arrays as observations. False alternates between two buffers: an observation stays
+            valid during the next step, and the step after that overwrites it.
         render_mode: None or "rgb_array".
         **kwargs: Settings of the task.
 
@@ -61,10 +62,14 @@ class TrialVectorEnv(VectorEnv):
         TypeError: The task has no such setting.
 
     Reset options, all optional; a sequence of N dicts gives each environment its own:
-        `new_trial` (bool): start the next trial now. `trial` (int): start the trial with this number. `episode_index`
-        (int): start this episode of the trial. These three apply to this reset only. `layout` (int) and the options of
-        the task (such as `start` and `goal`) apply to this reset and every autoreset after it, until the next explicit
-        reset of that environment. `reset_mask` (bool array, (N,)): reset only these environments.
+        For this reset only:
+            `new_trial` (bool): start the next trial now.
+            `trial` (int): start the trial with this number.
+            `episode_index` (int): start this episode of the trial.
+            `reset_mask` (bool array, (N,)): reset only these environments.
+        For this reset and the autoresets after it, until the next explicit reset of that environment:
+            `layout` (int): number of the layout.
+            Options of the task, such as `start` and `goal`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (as in Gymnasium)
@@ -96,8 +101,8 @@ class TrialVectorEnv(VectorEnv):
         self.num_envs = num_envs
         if max_episode_steps is not None and "max_episode_steps" in setting_names(task):
             kwargs["max_episode_steps"] = max_episode_steps
-        own = ("trial_episodes", "trial_steps", "max_episode_steps", "render_mode")
-        self.task = make_task(task, num_envs, kwargs, own)
+        own_arguments = ("trial_episodes", "trial_steps", "max_episode_steps", "render_mode")
+        self.task = make_task(task, num_envs, kwargs, own_arguments)
         self.trial_episodes = trial_episodes
         self.trial_steps = trial_steps
         self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
@@ -116,10 +121,12 @@ class TrialVectorEnv(VectorEnv):
         self._episode = np.zeros(num_envs, np.int64)
         self._num_steps = np.zeros(num_envs, np.int64)
         self._trial_step = np.zeros(num_envs, np.int64)
-        self._trial_over = np.ones(num_envs, bool)
+        # True where the next reset starts a new trial for another reason than `trial_episodes`; see `trial_over`.
+        self._new_trial_due = np.ones(num_envs, bool)
         self._trial_start = np.zeros(num_envs, bool)
-        self._ended = np.ones(num_envs, bool)  # no action may be taken before a reset
-        self._kept_options: list[dict[str, Any]] = [{} for _ in range(num_envs)]  # apply to autoresets too
+        self._needs_reset = np.ones(num_envs, bool)  # True until the first reset, and after the end of an episode
+        # Options of the latest explicit reset that apply to the autoresets after it.
+        self._persistent_options: list[dict[str, Any]] = [{} for _ in range(num_envs)]
         self._all_envs = np.ones(num_envs, bool)
         self._all_envs.flags.writeable = False
         self._is_reset = False
@@ -135,8 +142,8 @@ class TrialVectorEnv(VectorEnv):
         """Start an episode in all environments, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: s seeds environment i with s + i and starts its trial 0; a sequence gives each its own. None continues
-                with the next episode.
+            seed: An integer s gives environment i the seed s + i; a sequence gives each its own. A new seed starts
+                trial 0. None keeps the seed and continues with the next episode.
             options: See the class.
 
         Returns:
@@ -152,17 +159,21 @@ class TrialVectorEnv(VectorEnv):
         seeds = split_seed(seed, self.num_envs)
         if not self._is_reset and not mask.all():
             raise ValueError("reset_mask must be all True at the first reset")
-        self._is_reset = False  # stays so if the task refuses an option of one of the environments
+        # If the task rejects an option below, some environments are reset and others are not: then this stays False, so
+        # that the batch cannot be stepped.
+        self._is_reset = False
         for i in np.flatnonzero(mask).tolist():
-            own_seed = seeds[i]
-            if own_seed is not None:
-                self._seed[i] = own_seed
-                self._trial[i] = -1
-                self._trial_over[i] = True
-            elif self._seed[i] < 0:
+            env_seed = seeds[i]
+            if env_seed is not None:
+                self._seed[i] = env_seed
+                self._trial[i] = -1  # the trial that begins now adds 1
+                self._new_trial_due[i] = True
+            elif self._seed[i] < 0:  # as in Gymnasium, a first reset without a seed draws one
                 self._seed[i] = np.random.default_rng().integers(2**62)
-            self._kept_options[i] = {key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS}
-            self._begin(i, per_env[i])
+            self._persistent_options[i] = {
+                key: value for key, value in per_env[i].items() if key not in ONE_RESET_OPTIONS
+            }
+            self._begin_episode(i, per_env[i])
         self._is_reset = True
         return self._observe(self._all_envs), self._info()
 
@@ -183,27 +194,27 @@ class TrialVectorEnv(VectorEnv):
             ValueError: Actions have a wrong shape or are out of range.
         """
         actions = self._check_step(actions)
-        active = ~self._ended
+        active = ~self._needs_reset  # "NextStep": the others are reset by this step and ignore their action
         rewards, terminated = self.task.step(actions, active)
         self._num_steps += active
         self._trial_step += active
         self._trial_start &= ~active
         truncated = active & (self._num_steps >= self.max_episode_steps)
         if self.trial_steps is not None:
-            used_up = active & (self._trial_step >= self.trial_steps)
-            truncated |= used_up
-            self._trial_over |= used_up
+            at_trial_limit = active & (self._trial_step >= self.trial_steps)
+            truncated |= at_trial_limit
+            self._new_trial_due |= at_trial_limit
         done = terminated | truncated
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
-            for i in np.flatnonzero(self._ended).tolist():
-                self._begin(i, {})
-        self._ended = done.copy()  # a copy: `_begin` changes it, and the caller keeps `done`
+            for i in np.flatnonzero(self._needs_reset).tolist():
+                self._begin_episode(i, {})
+        self._needs_reset = done.copy()  # a copy: `_begin_episode` changes it, and the caller keeps `done`
         if self.autoreset_mode is not AutoresetMode.SAME_STEP or not done.any():
             return self._observe(self._all_envs), rewards, terminated, truncated, self._info()
         final_info = self._info()
         final_obs = self._final_observations(done)
         for i in np.flatnonzero(done).tolist():
-            self._begin(i, {})
+            self._begin_episode(i, {})
         infos = self._info()
         infos |= {"final_obs": final_obs, "_final_obs": done, "final_info": final_info, "_final_info": done}
         return self._observe(self._all_envs), rewards, terminated, truncated, infos
@@ -230,19 +241,19 @@ class TrialVectorEnv(VectorEnv):
     def trial_over(self) -> np.ndarray:
         """bool, (N,); True where the next reset, explicit or automatic, starts a new trial."""
         if self.trial_episodes is None:
-            return self._trial_over.copy()
-        return self._trial_over | (self._episode + 1 >= self.trial_episodes)
+            return self._new_trial_due.copy()
+        return self._new_trial_due | (self._episode + 1 >= self.trial_episodes)
 
     def new_trial(self, env_mask: np.ndarray | None = None) -> None:
         """Make the next reset, explicit or automatic, start a new trial.
 
         Args:
-            env_mask: bool, (N,); environments to do this for. None for all.
+            env_mask: bool, (N,); True for the environments that start a new trial. None for all.
         """
-        self._trial_over |= self._all_envs if env_mask is None else env_mask
+        self._new_trial_due |= self._all_envs if env_mask is None else env_mask
 
     def oracle_actions(self) -> np.ndarray:
-        """Actions of the oracle, a policy that knows the truth; int64, (N,).
+        """Return the actions of the oracle, a policy that knows the ground truth; int64, (N,).
 
         Raises:
             RuntimeError: Before the first reset.
@@ -253,32 +264,38 @@ class TrialVectorEnv(VectorEnv):
 
     # ------------------------------------------------------------------ private
 
-    def _begin(self, i: int, options: Options) -> None:
-        """Start the next episode of environment `i`; `options` are those of an explicit reset."""
-        kept = self._kept_options[i]
+    def _begin_episode(self, i: int, options: Options) -> None:
+        """Start the next episode of environment `i`, and a new trial if it is due.
+
+        Args:
+            i: Index of the environment.
+            options: Those of an explicit reset; empty for an autoreset.
+        """
+        persistent = self._persistent_options[i]
         trial = options.get("trial")
-        layout = kept.get("layout")
-        is_used_up = self.trial_episodes is not None and self._episode[i] + 1 >= self.trial_episodes
-        is_other = trial is not None or (layout is not None and layout != self._layout[i])
-        is_new = bool(self._trial_over[i] or is_used_up or is_other or options.get("new_trial", False))
-        if is_new:
+        layout = persistent.get("layout")
+        layout_changes = layout is not None and layout != self._layout[i]
+        is_requested = trial is not None or options.get("new_trial", False)
+        is_over = self.trial_episodes is not None and self._episode[i] + 1 >= self.trial_episodes
+        starts_trial = bool(self._new_trial_due[i] or is_over or layout_changes or is_requested)
+        if starts_trial:
             self._trial[i] = self._trial[i] + 1 if trial is None else trial
             rng = np.random.default_rng([self._seed[i], self._trial[i], 0])
             # Drawn even if not used, so that the option `layout` changes no other draw.
-            drawn = int(rng.integers(self.task.num_layouts))
-            self._layout[i] = drawn if layout is None else layout
+            drawn_layout = int(rng.integers(self.task.num_layouts))
+            self._layout[i] = drawn_layout if layout is None else layout
             self._episode[i] = self._trial_step[i] = 0
             self.task.begin_trial(i, int(self._layout[i]), rng)
         else:
             self._episode[i] += 1
-        self._trial_start[i] = is_new
-        self._trial_over[i] = False
+        self._trial_start[i] = starts_trial
+        self._new_trial_due[i] = False
         if options.get("episode_index") is not None:
             self._episode[i] = options["episode_index"]
         self._num_steps[i] = 0
-        self._ended[i] = False
+        self._needs_reset[i] = False
         rng = np.random.default_rng([self._seed[i], self._trial[i], 1 + self._episode[i]])
-        self.task.begin_episode(i, rng, kept)
+        self.task.begin_episode(i, rng, persistent)
 
     def _empty_observation(self) -> Observation:
         return {
@@ -304,7 +321,7 @@ class TrialVectorEnv(VectorEnv):
         return final
 
     def _info(self) -> dict[str, Any]:
-        truth = self.task.info()
+        task_info = self.task.info()
         values = {
             "seed": self._seed,
             "trial_id": self._trial,
@@ -312,14 +329,14 @@ class TrialVectorEnv(VectorEnv):
             "episode_index": self._episode,
             "layout_id": self._layout,
             "num_steps": self._num_steps,
-            **truth,
+            **task_info,
         }
-        if "success" in truth:
-            values["is_success"] = truth["success"]  # the key of Stable-Baselines3
+        if "success" in task_info:
+            values["is_success"] = task_info["success"]  # the key of Stable-Baselines3
         info: dict[str, Any] = {}
         for key, value in values.items():
             info[key] = value.copy()
-            info["_" + key] = self._all_envs
+            info["_" + key] = self._all_envs  # Gymnasium's mask of environments that have the key
         return info
 
     def _check_step(self, actions: np.ndarray) -> np.ndarray:
@@ -327,10 +344,10 @@ class TrialVectorEnv(VectorEnv):
             raise RuntimeError("step was called after close")
         if not self._is_reset:
             raise RuntimeError("step was called before reset")
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._needs_reset.any():
             raise RuntimeError(
                 "step was called after the end of the episode of environment "
-                f"{np.flatnonzero(self._ended).tolist()}; reset first"
+                f"{np.flatnonzero(self._needs_reset).tolist()}; reset first"
             )
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,):
@@ -366,12 +383,12 @@ class TrialEnv(gym.Env):
 
     @property
     def task(self) -> BatchTask:
-        """The rules and the state, arrays of one row."""
+        """The task: its rules, and its state as arrays with N = 1."""
         return self._batch.task
 
     @property
     def num_places(self) -> int | None:
-        """`info["place"]` is in 0 ... num_places - 1; None if the task has no places."""
+        """Number of places: `info["place"]` is below it; None if the task has no places."""
         return self._batch.task.num_places
 
     @property
@@ -430,12 +447,12 @@ class TrialEnv(gym.Env):
         self._batch.new_trial()
 
     def oracle_action(self) -> int:
-        """Action of the oracle, a policy that knows the truth."""
+        """Return the action of the oracle, a policy that knows the ground truth."""
         return int(self._batch.oracle_actions()[0])
 
     @staticmethod
     def _first(info: dict[str, Any]) -> dict[str, Any]:
-        """Info of the single environment: Python scalars and texts, arrays for vectors."""
+        """Select the info of the single environment: Python scalars and texts, arrays for vectors."""
         return {
             key: value[0].item() if value.ndim == 1 and value.dtype != object else value[0]
             for key, value in info.items()

@@ -1,4 +1,4 @@
-"""The table of environments: one row for each id."""
+"""The table of environments: one `EnvironmentSpec` for each id."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NAMESPACE = "memenvs"
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSpec:
-    """One environment.
+    """Row of the table: an id, its task, its default settings and its test bounds.
 
     Attributes:
         name: The id without the namespace, such as "Darkroom-v0".
         task: "module:Class" of its `BatchTask`.
         family: Folder of `memenvs` that contains it.
-        remembers: What must be remembered, in half a sentence.
-        needs: Extra or data that it needs beyond the core install; "" for none.
+        remembers: What the agent must remember, as a phrase for tables.
+        needs: Optional dependency or data set that it needs; "" for none.
         defaults: Settings passed to `TrialEnv` and `TrialVectorEnv`.
-        oracle_at_least: Mean of `score_key` over episodes that the oracle reaches.
-        random_below: Mean of `score_key` over episodes that a random policy stays below.
-        score_key: Key of the final `info` that is the score.
+        oracle_at_least: Lower bound of the oracle's mean score over episodes; a test checks it.
+        random_below: Upper bound of a random policy's mean score over episodes; a test checks it.
+        score_key: Key of the score in the `info` of an episode's last step.
     """
 
     name: str
@@ -154,7 +154,7 @@ ENVIRONMENTS = (
 
 
 def find_environment(id: str) -> EnvironmentSpec:
-    """Find the row of an id, with or without the namespace.
+    """Return the row of an id, with or without the namespace.
 
     Raises:
         ValueError: No such id; the message lists all.
@@ -162,12 +162,12 @@ def find_environment(id: str) -> EnvironmentSpec:
     for spec in ENVIRONMENTS:
         if id in (spec.id, spec.name):
             return spec
-    full = id if "/" in id else f"{NAMESPACE}/{id}"
-    raise ValueError(f"unknown id {id!r}; {choices_for(full, (spec.id for spec in ENVIRONMENTS))}")
+    full_id = id if "/" in id else f"{NAMESPACE}/{id}"
+    raise ValueError(f"unknown id {id!r}; {choices_for(full_id, (spec.id for spec in ENVIRONMENTS))}")
 
 
 def register_all() -> None:
-    """Register every row with Gymnasium, in single and vector form, unless its id is registered."""
+    """Register every id for `gym.make` and `gym.make_vec`, unless it is registered already."""
     for spec in ENVIRONMENTS:
         if spec.id not in gym.registry:
             gym.register(

@@ -1,4 +1,4 @@
-"""Runs of learners that act in environments."""
+"""Training, evaluation and report of runs of a `MemoryAlgorithm`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 
 
 class AgentExperiment(Experiment):
-    """Runs of a `MemoryAlgorithm`; a subclass names it and adds its checks and figures.
+    """Trains, evaluates and reports a `MemoryAlgorithm`; each subclass is for one algorithm.
+
+    A subclass sets `algorithm`, and may override the hooks for further checks and figures.
 
     Attributes:
         algorithm: Class of the learner.
-        encoder_source: Description of the files that `encoder_from` may name, for messages.
-        learning_curves: Metric -> name of its picture and label of its axis, in the order of the report. The last one
-            is drawn even if the log does not have it.
+        encoder_source: Description, for error messages, of the files that the setting `encoder_from` may name.
+        learning_curves: Metric -> name of its figure and label of its axis, in the order of the report. Only logged
+            metrics are drawn; if none is, the last one is drawn as an empty figure.
     """
 
     algorithm: ClassVar[type[MemoryAlgorithm]]
@@ -40,18 +42,18 @@ class AgentExperiment(Experiment):
     }
 
     def check_settings(self, config: RunConfig, processes: Processes) -> None:
-        """Check settings that depend on the learner's; before any environment is made.
+        """Check settings together with those of the learner, before any environment is made; a hook.
 
         Raises:
             ValueError: A setting is not allowed.
         """
 
-    def make_smallest(self, config: RunConfig, env: VecEnv, processes: Processes) -> MemoryAlgorithm:
-        """Make the learner for a check of its settings, with as little memory as possible."""
+    def make_for_check(self, config: RunConfig, env: VecEnv, processes: Processes) -> MemoryAlgorithm:
+        """Make a learner only to check its settings; override it where that can take less memory."""
         return self._make(config, env, config.device, processes=processes)
 
     def draw_evaluation(self, run: RunDirectory, policy: Policy, seed: int, **changes: Any) -> None:
-        """Draw further figures of the evaluation into the folder of a run; none by default.
+        """Draw further figures of an evaluation into the folder of a run; a hook, none by default.
 
         Args:
             run: The folder.
@@ -61,18 +63,18 @@ class AgentExperiment(Experiment):
         """
 
     def add_figures(self, report: Report, run: RunDirectory) -> None:
-        """Add the figures of `draw_evaluation` to a report; none by default."""
+        """Add the figures of `draw_evaluation` to a report; a hook, none by default."""
 
     def check(self, config: RunConfig, processes: Processes) -> None:
-        """Make environments and learner; see `Experiment.check`."""
+        """Check settings by making the environments and a learner; see `Experiment.check`."""
         processes.split_evenly("n_envs", config.n_envs)
         self.check_settings(config, processes)
-        env = _one_env(config, "env_kwargs")
+        env = _make_single_env(config, "env_kwargs")
         try:
             _check_evaluation_env(config)
             if config.validation_trials > 0:
-                _one_env(config, "validation_kwargs").close()
-            self._start_encoder(config, self.make_smallest(config, env, processes))
+                _make_single_env(config, "validation_kwargs").close()
+            self._start_encoder(config, self.make_for_check(config, env, processes))
         finally:
             env.close()
 
@@ -81,7 +83,7 @@ class AgentExperiment(Experiment):
         config = run.config
         processes = run.processes
         n_envs = processes.split_evenly("n_envs", config.n_envs)
-        if run.has_checkpoint:
+        if run.has_checkpoint:  # refuse changed settings before anything is built
             file = run.path / CHECKPOINT
             self.algorithm.check_checkpoint(file, config.learner, config.policy, config.n_envs)
         config.use_threads()
@@ -90,7 +92,7 @@ class AgentExperiment(Experiment):
         model = self._load_or_make(run, env)
         writers: list[KVWriter] = []
         if processes.is_first:
-            run.drop_metrics_after(model.num_timesteps)
+            run.drop_metrics_after(model.num_timesteps)  # logged after the checkpoint from which the run resumes
             writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
         model.set_logger(Logger(str(run.path), writers))
         remaining = config.total_steps - model.num_timesteps
@@ -128,12 +130,17 @@ class AgentExperiment(Experiment):
 
         Args:
             run: The folder.
-            name: Stem of the file.
-            seed: Seed of the evaluation environments and of the actions drawn.
-            checkpoint: File of the checkpoint in the folder; None: the best one, or the latest without validation.
-            demonstrations: Episodes of the oracle at the start of each trial; 0 compares with random and oracle.
+            name: Stem of the JSON file that is written into the folder.
+            seed: Seed of the evaluation environments and of the sampled actions.
+            checkpoint: Name of a checkpoint in the folder. None: the best one, or the latest if the run has no
+                validation.
+            demonstrations: Number of episodes at the start of each trial in which the oracle acts. With 0 the policy is
+                compared with a random policy and the oracle.
             quiet: Show no progress bars.
             **changes: Fields of the config to change, such as `eval_steps` or `eval_kwargs`.
+
+        Returns:
+            The content of the file.
         """
         policy = None if checkpoint is None else trained_policy(run, seed, checkpoint)
         if demonstrations > 0:
@@ -148,13 +155,13 @@ class AgentExperiment(Experiment):
         self.add_figures(report, runs[0])
 
     def _make(self, config: RunConfig, env: VecEnv, device: Any, **arguments: Any) -> MemoryAlgorithm:
-        """A new learner with the settings of a run."""
+        """Make a new learner with the settings of a run."""
         algorithm: Any = self.algorithm
         settings = {"policy_kwargs": config.policy, "device": device, **arguments}
         return algorithm(algorithm.default_policy, env, config.learner, **settings)
 
     def _load_or_make(self, run: RunDirectory, env: VecEnv) -> MemoryAlgorithm:
-        """The learner of the run's checkpoint, or a new one that starts with the encoder of its settings."""
+        """Load the learner of the run's checkpoint; if there is none, make one and load its encoder."""
         config = run.config
         device = run.processes.device or config.device
         if not run.has_checkpoint:
@@ -162,20 +169,22 @@ class AgentExperiment(Experiment):
             self._start_encoder(config, model)
             return model
         model = self.algorithm.load(run.path / CHECKPOINT, env, device, processes=run.processes)
+        # A finished run has no replay buffer any more, and needs none.
         if isinstance(model, OffPolicyMemoryAlgorithm) and model.num_timesteps < config.total_steps:
             model.load_replay_buffer(run.replay(model.num_timesteps))
         return model
 
     def _start_encoder(self, config: RunConfig, model: MemoryAlgorithm) -> None:
-        """Give a new learner the encoder that its run names.
+        """Load the pretrained encoder `encoder_from` into a new learner, if the settings name one.
 
         Raises:
             FileNotFoundError: There is no run or checkpoint of that name.
-            ValueError: It has another encoder or did not learn its own, or none is named for a frozen encoder.
+            ValueError: Its encoder has another shape or was not trained there, or a frozen encoder has no source.
         """
         if config.encoder_from is None:
             policy = model.policy
-            if policy.freeze_features and any(True for _ in policy.features_extractor.parameters()):
+            has_parameters = any(True for _ in policy.features_extractor.parameters())
+            if policy.freeze_features and has_parameters:  # it would keep its random weights
                 raise ValueError(
                     "encoder_from must be the run or checkpoint whose encoder is taken over where "
                     "policy.freeze_features is on: it is not trained here; got None"
@@ -192,18 +201,18 @@ class AgentExperiment(Experiment):
         model.load_features(source)
 
 
-def _one_env(config: RunConfig, part: str) -> VecEnv:
-    """One environment with a part of the settings; errors name the part."""
+def _make_single_env(config: RunConfig, field: str) -> VecEnv:
+    """Make one environment; `field` of the config overrides `env_kwargs`, and errors name it."""
     try:
-        return make_vec_env(config.env, 1, **{**config.env_kwargs, **getattr(config, part)})
+        return make_vec_env(config.env, 1, **{**config.env_kwargs, **getattr(config, field)})
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{config.env} with these {part}: {error}") from error
+        raise kind(f"{config.env} with these {field}: {error}") from error
 
 
 def _check_evaluation_env(config: RunConfig) -> None:
-    """Raise a ValueError if no trial of the evaluation can contain a whole episode."""
-    env = _one_env(config, "eval_kwargs")
+    """Raise a ValueError if an episode may take more steps than an evaluation trial has."""
+    env = _make_single_env(config, "eval_kwargs")
     steps = env.env.task.max_episode_steps if isinstance(env, TrialVecEnv) else None
     env.close()
     if steps is not None and config.eval_steps < steps:

@@ -28,8 +28,8 @@ class PPOExperiment(AgentExperiment):
                 f"(n_envs {config.n_envs} x ppo.n_steps {ppo.n_steps}), got {config.total_steps}"
             )
 
-    def make_smallest(self, config: RunConfig, env: VecEnv, processes: Processes) -> PartialUpdatePPO:
-        """Make the learner with two steps per segment; see `AgentExperiment.make_smallest`."""
+    def make_for_check(self, config: RunConfig, env: VecEnv, processes: Processes) -> PartialUpdatePPO:
+        """Make the learner with two steps per segment; see `AgentExperiment.make_for_check`."""
         smallest = replace(config.learner, n_steps=2 * config.learner.n_updates)
         model = self._make(replace(config, learner=smallest), env, config.device)  # alone: env is a single copy
         assert isinstance(model, PartialUpdatePPO)

@@ -1,4 +1,4 @@
-"""Codes of time and place that are added to memory tokens."""
+"""Encodings of time and place (positional encodings) that are added to memory tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from memenvs.checks import check_int, choices_for
 TimeIndex = Literal["step", "age", "slot", "mod32"]
 PlaceCodeKind = Literal["sine1d", "sine2d", "learned1d", "learned2d"]
 TIME_MODULUS = 32
-"""Steps after which "mod32" starts again: the frames of a visit."""
+"""Period of "mod32" in steps: a visit of Room Ballet has 32 frames, so that this is the frame within the visit."""
 
 
 def sinusoid(index: Tensor, dim: int) -> Tensor:
-    """Encode numbers as [sin(n w_0), ..., cos(n w_0), ...] with w_j = 10000^(-2j / D).
+    """Encode numbers by sinusoids: [sin(n w_0), ..., cos(n w_0), ...], w_j = 10000^(-2j / D).
 
     Args:
-        index: int or float, (...).
+        index: int or float, (...); the numbers n.
         dim: Width D, even.
 
     Returns:
@@ -40,11 +40,11 @@ def sinusoid(index: Tensor, dim: int) -> Tensor:
 
 
 def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Tensor) -> Tensor:
-    """Compute the row of the time table that each memory token adds.
+    """Compute the row of the time table that is added to each memory token.
 
     Args:
-        kind: "step" counts from the last reset, "age" counts back from the newest step, "slot" counts the tokens in
-            memory that are newer (so true times are lost), "mod32" is the step modulo 32.
+        kind: "step" counts from the last reset, "age" counts back from the newest step, "slot" counts the newer tokens
+            in memory (gaps left by evicted tokens vanish), "mod32" is the step modulo 32.
         number: int64, (B, N); step of each token, counted from the last reset, in ascending order; negative for none.
         newest: int64, (B, Q); step at which each query reads.
         in_memory: bool, (B, Q, N); tokens that each query reads. Only "slot" depends on it.
@@ -67,16 +67,19 @@ def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Ten
     if kind == "age":
         return (newest[..., None] - number[:, None]).clamp(min=0)
     if kind == "slot":
+        # A cumulative sum from the newest token back; a token does not count itself.
         return (in_memory.flip(2).cumsum(2).flip(2) - 1).clamp(min=0)
     raise ValueError(f"unknown time_index {kind!r}; {choices_for(kind, get_args(TimeIndex))}")
 
 
 def query_time_indices(kind: TimeIndex, now: Tensor) -> Tensor:
-    """Compute the row of the time table that a query adds.
+    """Compute the row of the time table that is added to each query.
+
+    A query is the newest step: its age is 0, and no token is newer.
 
     Args:
         kind: As in `time_indices`.
-        now: int64, (B, Q); step at which each query reads.
+        now: int64, (B, Q); step at which each query reads, counted from the last reset.
 
     Returns:
         int64, (B, Q).
@@ -87,17 +90,18 @@ def query_time_indices(kind: TimeIndex, now: Tensor) -> Tensor:
 
 
 class PlaceCode(nn.Module):
-    """One vector for each place.
+    """Encodings of places, one vector for each.
 
     Args:
         kind: "sine1d" (a sinusoid of the place's number), "sine2d" (of its row and its column), "learned1d" (a vector
-            for each place) or "learned2d" (one for each row and each column). Two codes are averaged.
-        n_places: P.
+            for each place) or "learned2d" (one for each row and each column). The vectors of row and
+            column are averaged.
+        n_places: Number of places P.
         dim: Width D.
-        columns: Columns of the grid of places, which are numbered row by row; divides P; None for one dimension.
+        columns: Columns of the grid of places, which are numbered row by row; divides P. None for the 1d kinds.
 
     Raises:
-        ValueError: The kind is unknown, or the columns do not fit it.
+        ValueError: The kind is unknown; `columns` is given for a 1d kind; or it does not divide P for a 2d kind.
 
     Source:
         Spatially-Aware Transformer, section 3.1 and appendix on place embeddings; numbers go forward, so that codes
@@ -111,14 +115,14 @@ class PlaceCode(nn.Module):
         self.n_places = n_places
         self.columns = columns
         entries = n_places if columns is None else columns + n_places // columns
-        self.codes: Tensor
+        self.codes: Tensor  # (P, D); for a 2d kind (columns + rows, D), the columns first
         if kind.startswith("learned"):
             self.codes = nn.Parameter(torch.randn(entries, dim))
         else:
             self.register_buffer("codes", sinusoid(torch.arange(entries).double(), dim).float(), persistent=False)
 
     def table(self) -> Tensor:
-        """Code of each place, float (P, D)."""
+        """Return the encoding of each place, float (P, D)."""
         if self.columns is None:
             return self.codes
         place = torch.arange(self.n_places, device=self.codes.device)
@@ -126,7 +130,7 @@ class PlaceCode(nn.Module):
 
 
 def check_place_code(kind: str, n_places: int, columns: int | None) -> None:
-    """Raise a ValueError unless such a code can be made; args as in `PlaceCode`."""
+    """Raise a ValueError if an argument of `PlaceCode` is not allowed."""
     if kind not in get_args(PlaceCodeKind):
         raise ValueError(f"unknown place_code {kind!r}; {choices_for(kind, get_args(PlaceCodeKind))}")
     check_int("n_places", n_places)

@@ -208,7 +208,7 @@ class ChunkedMemory(SpatialMemory):
     def _top_k(self) -> int:
         return self.config.top_k
 
-    def _numbers_of_chunks(self) -> int:
+    def _gathered_elements(self) -> int:
         return self.config.top_k * self.config.chunk * self.config.dim
 
 

@@ -1,4 +1,4 @@
-"""Memory of tokens with codes of time; the base of all memories read by `MemoryReader`."""
+"""Memory of one token per step with a time encoding, read by attention (`MemoryReader`)."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from memenvs.agents.memory.tokens import Tokens
 from memenvs.checks import check_fields, check_int
 from memenvs.retention import STRATEGY_NAMES, eviction_times
 
-NUMBERS_AT_ONCE = 1 << 22
-"""Size of the largest intermediate tensor, of scores or gathered tokens; more is computed in parts."""
+MAX_ELEMENTS = 1 << 22
+"""Elements of the largest intermediate tensor (scores or gathered tokens); more queries are computed in parts."""
 INITIAL_STEPS = 64
-"""Steps for which the log of a memory without a capacity has room at first."""
+"""Initial length of the log of a memory without a capacity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenConfig:
-    """Settings that all memories of tokens have.
+    """Settings that all token memories share.
 
     Attributes:
-        dim: Width D of a token and of the features; even.
+        dim: Width D of the tokens and of the features; even.
         layers: Layers of the reader; >= 1.
         heads: Attention heads; divides `dim`.
         mlp_dim: Hidden width of the MLP in each layer; >= 1.
-        capacity: Steps that are kept, the present one among them; >= 1; None keeps all.
-        time_index: Number that the time code encodes: "step" (counted from the last reset), "age" (steps ago), "slot"
-            (tokens in memory that are newer) or "mod32" (the step modulo 32).
-        query_codes: Whether the query, which is the present step, has codes of time and place too.
-        reset_on: Start that empties the memory: of a trial or of an episode.
+        capacity: Number of steps in memory, including the present one; >= 1. None keeps all.
+        time_index: Number that the time encoding encodes: "step" (counted from the last reset), "age" (steps ago),
+            "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
+        query_codes: Whether encodings of time and place are added to the query (the present step) too.
+        reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
     """
 
     dim: int = 128
@@ -59,16 +59,16 @@ class TokenConfig:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The steps of the log in their order, followed by T new ones: N in all.
+    """The past steps of a state's log, followed by T new ones: N in all.
 
     Attributes:
-        steps: Fields of the log: `value`, float (B, N, D), and, as far as the memory needs them, int64 (B, N):
-            `number` (of the step, counted from the last reset; -1 if it is no longer in memory), `place`, `move` and
-            `nth` (earlier steps at the same place since the reset).
-        trial: int64, (B, N); resets among the T new steps up to and with this one; 0 for steps of the log.
-        evicted_at: int64, (B, N); index of the step with whose arrival this one leaves the memory. N if it stays, its
-            own index if it is never stored.
-        past: Steps of the log, N - T.
+        steps: Fields of the log. `value`, float (B, N, D): the embedding. `number`, int64 (B, N): steps since the last
+            reset; -1 if the step is no longer in memory. As far as the memory needs them, int64 (B, N): `place`,
+            `move`, and `nth` (number of earlier steps at the same place since the reset).
+        trial: int64, (B, N); number of resets among the new steps, up to and including this one; 0 for past steps.
+        evicted_at: int64, (B, N); index of the step whose arrival evicts this one. N if it stays, its own index if it
+            is never stored.
+        past: Number of past steps, N - T.
     """
 
     steps: State
@@ -87,24 +87,27 @@ class _ReaderArguments(NamedTuple):
 
 
 class TokenMemory(Memory):
-    """Keeps a token for each step and reads them with the present one as query ("t-fifo").
+    """Stores a token for each step; the present step attends to them ("t-fifo").
 
-    A token is the embedded observation plus a code of its time (subclasses add a code of its place):
+    A token is the embedded observation plus an encoding of its time (subclasses add one of its place):
 
         m_i = W x_i + code(time_i),   features = reader(m_t, {m_i in memory})
 
-    A state keeps a log of embeddings and of the numbers that the codes follow from. Steps are appended to the log in
-    place, and `number` in the state, which is not shared, marks those that are in memory; so an older state with the
-    same log stays valid. When the log is full, the steps in memory move to a new one. `strategy` in a state, int64
-    (B,), is the number of each sequence's eviction strategy in `memenvs.retention.STRATEGY_NAMES`; it may be set.
+    A state has a log: tensors with a row for each past step, which hold its embedding W x_i and the integers from which
+    its encodings are computed. A new step is appended in place, so that successive states share the same log. Each
+    state has its own `number`, which marks the steps in memory; so an older state stays valid. When the log is full,
+    the steps in memory are copied to a new one.
+
+    `strategy` in a state, int64 (B,), is the index of each sequence's eviction strategy in
+    `memenvs.retention.STRATEGY_NAMES`. A caller may change it to choose a strategy.
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, capacity, codes.
+        config: Sizes, capacity and encodings.
 
     Source:
-        Spatially-Aware Transformer for Embodied Agents, 2024, sections 3.1 and 3.2; tokens of observation and time
-        alone are its T-FIFO.
+        Spatially-Aware Transformer for Embodied Agents, 2024, sections 3.1 and 3.2. Without encodings of places this is
+        its T-FIFO.
     """
 
     config: TokenConfig
@@ -121,9 +124,10 @@ class TokenMemory(Memory):
     # ------------------------------------------------------------------ contract
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
-        """An empty log; see `Memory.initial_state`."""
+        """Return a state with an empty log; see `Memory.initial_state`."""
         capacity = self.config.capacity
-        slots = max_steps or INITIAL_STEPS if capacity is None else 2 * capacity
+        # Twice the capacity: the log is copied at most once in `capacity` steps.
+        slots = (max_steps or INITIAL_STEPS) if capacity is None else 2 * capacity
         zeros = torch.zeros(batch_size, slots, dtype=torch.int64, device=self.embed.weight.device)
         state = {name: torch.full_like(zeros, -1) for name in self._log_fields()}
         state["value"] = self.embed.weight.new_zeros(batch_size, slots, self.config.dim)
@@ -135,7 +139,7 @@ class TokenMemory(Memory):
 
     @torch.no_grad()
     def step(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
-        """Act: one step of every sequence, without gradient; see `Memory.step`."""
+        """Advance every sequence by one step, without gradient; see `Memory.step`."""
         features, after = self(x, state)
         assert after is not None
         return features[:, 0], after
@@ -143,15 +147,15 @@ class TokenMemory(Memory):
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """Learn: T steps at once; see `Memory.forward`.
+        """Compute the features of T steps in parallel; see `Memory.forward`.
 
-        With a state, the steps go on after the past that it holds, through which no gradient flows. Without one None is
-        returned for it.
+        With a state, the steps continue its past, through which no gradient flows. Without one the memory starts empty,
+        and None is returned in place of the next state.
         """
         batch, steps = self._check(x)
-        kept = last_steps(steps, last)
+        queries = last_steps(steps, last)
         line = self._timeline(x, state)
-        at = torch.arange(steps - kept, steps, device=line.trial.device).expand(batch, -1)
+        at = torch.arange(steps - queries, steps, device=line.trial.device).expand(batch, -1)  # (B, S)
         return self._decisions(line, at), None if state is None else self._after(line, state)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
@@ -164,38 +168,38 @@ class TokenMemory(Memory):
         """Return the attention weights of each layer at a few steps of whole trials.
 
         Args:
-            x: T steps, from the first one of a trial on.
-            at: int64, (B, S); index of each wanted step.
+            x: T steps; the first one starts a trial.
+            at: int64, (B, S); indices of the steps whose queries are traced.
 
         Returns:
-            float, (layers, B, S, T); weights of steps, which sum to 1. With "t-fifo+a", those of a step and of the
-            action before it together.
+            float, (layers, B, S, T); weight of each of the T steps, which sum to 1. With "t-fifo+a" the weight of a
+            step includes that of its action token.
         """
         self._check(x)
         line = self._timeline(x, None)
         total = line.trial.shape[1]
         weights = self.reader.attention(*self._reader_arguments(line, at, 0, total), independent=True)
-        return weights.unflatten(-1, (-1, total)).sum(-2)
+        return weights.unflatten(-1, (-1, total)).sum(-2)  # (layers, B, S, 1 or 2 tokens per step, T) -> sum of tokens
 
     # ------------------------------------------------------------------ the log
 
     def _strategy(self) -> str:
-        """Name of the eviction strategy."""
+        """Return the name of the eviction strategy."""
         return "fifo"
 
     def _n_places(self) -> int:
         return 1
 
     def _log_fields(self) -> tuple[str, ...]:
-        """Integers that the log keeps of each step; see `Timeline.steps`."""
+        """Return the names of the integer fields of the log; see `Timeline.steps`."""
         return ("number",)
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
-        """(B, T) of a complete input."""
+        """Check the inputs and return their (B, T)."""
         return check_inputs(x, self.input_dim, uses_place=self.uses_place, uses_move=self.uses_move)
 
     def _timeline(self, x: StepInputs, state: State | None) -> Timeline:
-        """Join the steps in memory and the new ones, and compute when each leaves."""
+        """Join past and new steps, and compute when each is evicted."""
         resets = x.resets(self.config.reset_on)
         batch, steps = resets.shape
         now = torch.arange(steps, device=resets.device)
@@ -215,7 +219,7 @@ class TokenMemory(Memory):
             trial = torch.cat([torch.zeros_like(trial[:, :1]).expand(-1, past), trial], 1)
         places = new["place"] if self.uses_place else torch.zeros_like(new["number"])
         evicted_at = eviction_times(
-            places.masked_fill(new["number"] < 0, -1).cpu().numpy(),
+            places.masked_fill(new["number"] < 0, -1).cpu().numpy(),  # -1: no longer in memory
             self._strategy() if state is None else state["strategy"].cpu().numpy(),
             self.config.capacity,
             n_places=self._n_places(),
@@ -225,14 +229,23 @@ class TokenMemory(Memory):
 
     @staticmethod
     def _earlier_visits(place: Tensor, trial: Tensor, before: Tensor | None) -> Tensor:
-        """Count the earlier steps at the same place since the reset, int64 (B, T); `before` counts the past."""
-        keys = trial * (int(place.max()) + 1) + place
+        """Count the earlier steps at the same place since the reset.
+
+        Args:
+            place: int64, (B, T).
+            trial: int64, (B, T); as in `Timeline`.
+            before: int64, (B, P); past steps at each place since the reset. None for no past.
+
+        Returns:
+            int64, (B, T).
+        """
+        keys = trial * (int(place.max()) + 1) + place  # one key for each pair of trial and place
         earlier = ranks_within(keys, torch.ones_like(keys, dtype=torch.bool))
         return earlier if before is None else earlier + before.gather(1, place) * (trial == 0)
 
     def _after(self, line: Timeline, state: State) -> State:
         """Return the state after the last step."""
-        total = line.trial.shape[1]
+        total = line.trial.shape[1]  # N
         in_memory = line.evicted_at == total
         after = state | {"length": line.steps["number"][:, -1] + 1}
         if "visits" in state:
@@ -243,6 +256,7 @@ class TokenMemory(Memory):
         number = line.steps["number"].masked_fill(~in_memory, -1)
         fields = {name: value.detach() for name, value in line.steps.items() if name != "number"}
         slots = state["number"].shape[1]
+        # Append in place if the log has room, and if no sequence has a shorter past than the others.
         if total <= slots and bool((state["end"] == line.past).all()):
             for name, value in fields.items():
                 state[name][:, line.past : total] = value[:, line.past :]
@@ -251,31 +265,35 @@ class TokenMemory(Memory):
             return after
         return after | _compacted(fields | {"number": number}, in_memory, slots)
 
-    # ------------------------------------------------------------------ decisions
+    # ------------------------------------------------------------------ reading
 
     def _decisions(self, line: Timeline, at: Tensor) -> Tensor:
-        """Compute features of some of the T steps, float (B, S, D), in parts that fit into memory.
+        """Compute the features of some of the T steps, in parts whose intermediate tensors fit into memory.
 
         Args:
-            line: The steps.
-            at: int64, (B, S).
+            line: Past and new steps.
+            at: int64, (B, S); indices among the T new steps.
+
+        Returns:
+            float, (B, S, D).
         """
         batch, total = line.trial.shape
-        numbers_per_decision = max(total, self._numbers_of_chunks())
-        size = max(1, NUMBERS_AT_ONCE // (batch * numbers_per_decision))
+        elements_per_query = max(total, self._gathered_elements())
+        size = max(1, MAX_ELEMENTS // (batch * elements_per_query))  # queries per part
 
         def decide(at: Tensor, values: Tensor) -> Tensor:
             now = at + line.past
-            begin = int((line.evicted_at > now.amin()).int().amax(0).argmax())  # first step that a query can read
+            # Skip the steps that all queries find evicted: begin at the first one that any sequence still has.
+            begin = int((line.evicted_at > now.amin()).int().amax(0).argmax())
             arguments = self._reader_arguments(line, at, begin, int(now.max()) + 1, values)
-            return self.reader(*arguments, independent=True)
+            return self.reader(*arguments, independent=True)  # the queries are different steps of one sequence
 
         if size >= at.shape[1]:
             return decide(at, line.steps["value"])
         return torch.cat([checkpointed(decide, part, line.steps["value"]) for part in at.split(size, dim=1)], 1)
 
-    def _numbers_of_chunks(self) -> int:
-        """Numbers that a decision gathers from chunks."""
+    def _gathered_elements(self) -> int:
+        """Return the number of elements that a query gathers from its chunks; 0 without chunks."""
         return 0
 
     def _reader_arguments(
@@ -284,18 +302,19 @@ class TokenMemory(Memory):
         """Make queries, tokens and chunks for some steps.
 
         Args:
-            line: The steps.
-            at: int64, (B, S); index among the T of each step that reads.
-            begin: First of the N steps that one of the queries reads.
-            end: One after the last.
-            values: float, (B, N, D); in place of `line.steps["value"]`.
+            line: Past and new steps.
+            at: int64, (B, S); indices of the queries among the T new steps.
+            begin: First of the N steps that become tokens; all others that the queries can read come after it.
+            end: One after the last step that becomes a token.
+            values: float, (B, N, D); used instead of `line.steps["value"]`, so that gradients flow through a
+                checkpointed function. None for those.
         """
         kind = self.config.time_index
         values = line.steps["value"] if values is None else values
         now = at + line.past  # (B, S), among the N
-        unit = torch.arange(begin, end, device=at.device)
+        index = torch.arange(begin, end, device=at.device)  # (n,), among the N
         steps = {name: value[:, begin:end] for name, value in line.steps.items()}
-        in_memory = (unit <= now[..., None]) & (now[..., None] < line.evicted_at[:, None, begin:end])  # (B, S, n)
+        in_memory = (index <= now[..., None]) & (now[..., None] < line.evicted_at[:, None, begin:end])  # (B, S, n)
         number_now = line.steps["number"].gather(1, now)
         table = self._time_table(int(line.steps["number"].max()) + 1)
         times = time_indices(kind, steps["number"], number_now, in_memory)
@@ -307,21 +326,23 @@ class TokenMemory(Memory):
         return _ReaderArguments(query, tokens, self._chunks(line, steps, begin, end), self._top_k())
 
     def _time_table(self, count: int) -> Tensor:
-        """Codes of the first times, float (at least `count`, D), from a table that grows with the steps."""
+        """Return the encodings of 0, 1, 2, ..., at least `count` of them, float (rows, D)."""
         weight = self.embed.weight
         if count > len(self._time_codes):
-            self._time_codes = sinusoid(torch.arange(2 * count).double(), self.config.dim)
+            self._time_codes = sinusoid(
+                torch.arange(2 * count).double(), self.config.dim
+            )  # doubled, so that it grows rarely
         self._time_codes = self._time_codes.to(weight.device)
         return self._time_codes[: max(count, TIME_MODULUS)].to(weight.dtype)
 
     def _extend(
         self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
-        """Return queries and tokens with the additions of subclasses: codes of places, tokens of actions."""
+        """Add what subclasses need to queries and tokens: encodings of places, tokens of actions."""
         return query, tokens
 
     def _chunks(self, line: Timeline, steps: State, begin: int, end: int) -> Chunks | None:
-        """Chunks of the tokens; None where all are read at once."""
+        """Return the chunks of the tokens; None where all are read at once."""
         return None
 
     def _top_k(self) -> int:
@@ -334,10 +355,10 @@ def _compacted(fields: State, in_memory: Tensor, slots: int) -> State:
     Args:
         fields: (B, N) or (B, N, D) each.
         in_memory: bool, (B, N).
-        slots: Slots of the new tensors; twice as many as needed if there are too few.
+        slots: Length of the new tensors. If more steps are in memory, the length is twice their number.
 
     Returns:
-        The fields, (B, slots, ...), and `end`, int64 (B,).
+        The fields, (B, slots, ...), and `end`, int64 (B,), the number of slots in use.
     """
     count = int(in_memory.sum(1).max())
     slots = slots if count <= slots else 2 * count

@@ -1,4 +1,4 @@
-"""Imitation learning and advantage actor-critic in turn (MTVM)."""
+"""Teacher forcing and advantage actor-critic, summed in each update (MTVM)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ class ImitationA2C(ImitationRolloutAlgorithm):
     """Teacher forcing and actor-critic for `MTVMPolicy`, as a Stable-Baselines3 algorithm.
 
     An update is one step of AdamW on the sum of two losses. The first is the imitation loss of a rollout in which the
-    teacher acts. The second is the actor-critic loss of a rollout of other episodes, in which actions are drawn.
-    Gradients flow through all that the memory stores. A rollout is one episode of each environment. Rollout r of a run
-    plays trial r of each environment, so the episodes depend on seed and number alone.
+    teacher acts. The second is the actor-critic loss of a rollout of other episodes, in which actions are sampled from
+    the policy; the first `imitation_updates` updates leave it out. Gradients flow through the whole episode, including
+    what the memory stores.
 
-    Steps of this learner (`num_timesteps`, `learn(total_timesteps)`, logs) are updates.
+    A rollout is one episode of each environment. Update u plays trial 2 u with the teacher and trial 2 u + 1 with the
+    policy, so that the episodes depend on the seed and on u alone.
+
+    Unlike in Stable-Baselines3, `num_timesteps`, `learn(total_timesteps)` and the logs count updates.
 
     Args:
         policy: "MTVMPolicy" or a subclass of `MTVMPolicy`.
@@ -36,15 +39,15 @@ class ImitationA2C(ImitationRolloutAlgorithm):
             torch's global generator, inside `torch.random.fork_rng`.
 
     Attributes:
-        decisions: Number of environment steps learned from.
+        decisions: Environment steps learned from so far, summed over the environments.
 
     Raises:
         ValueError: A setting is not allowed, the environment has no teacher, or there are several processes.
         TypeError: A setting does not exist.
 
     Source:
-        MTVM, equation 6. Its release runs three processes that update one network without waiting, and clips gradients
-        of the actor only, before they are scaled back. Here one process clips all gradients at their true scale.
+        MTVM, equation 6. Its release runs three processes that update one network asynchronously, and clips only the
+        gradients of the actor, before they are unscaled. Here one process clips all gradients, and none is scaled.
     """
 
     saved_attributes = ("decisions",)
@@ -77,7 +80,8 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         config = self.policy.network.config
         if not isinstance(env, TrialVecEnv):
             raise ValueError(f"env must be of memenvs.agents.make_vec_env and have a teacher, got {env}")
-        memory_size = env.env.task.max_episode_steps  # also the last one: a truncated episode gets a bootstrap value
+        # The last step counts too: the bootstrap value of a truncated episode reads a memory of all its steps.
+        memory_size = env.env.task.max_episode_steps
         if config.bank is not None:
             memory_size = min(config.bank, memory_size)
         if config.history == "state":
@@ -110,7 +114,7 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """Make a number of updates; see Stable-Baselines3's `BaseAlgorithm.learn`.
+        """Make `total_timesteps` updates; see Stable-Baselines3's `BaseAlgorithm.learn`.
 
         Raises:
             ValueError: A loss or gradient is not finite.
@@ -133,10 +137,10 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         return self
 
     def train(self) -> None:
-        """Make one update.
+        """Make one update: play the rollouts, sum their gradients and step the optimizer.
 
         Raises:
-            ValueError: Loss or gradient are not finite; the weights are as they were.
+            ValueError: A loss or gradient is not finite; the weights are not changed then.
         """
         start = time.perf_counter()
         config = self.config
@@ -144,10 +148,10 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         update = self.num_timesteps
         assert self.env is not None
         # Dropout and dropped words draw from torch's global generator: seed it for this update only.
-        noise_seed = int(torch.randint(2**62, (), generator=policy.generator, device=policy.generator.device))
+        update_seed = int(torch.randint(2**62, (), generator=policy.generator, device=policy.generator.device))
         policy.set_training_mode(True)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(noise_seed)
+            torch.manual_seed(update_seed)
             policy.optimizer.zero_grad(set_to_none=True)
             rollout = self.play(self.env, 2 * update, teacher_forcing=True)
             stats = self._backward(rollout, teacher_forcing=True)
@@ -167,10 +171,10 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         self.logger.record_mean("time/seconds_per_update", time.perf_counter() - start)
 
     def _backward(self, rollout: Rollout, *, teacher_forcing: bool) -> dict[str, float]:
-        """Add the gradients of a rollout; return statistics for the log."""
+        """Add the gradients of a rollout to the parameters; return statistics for the log."""
         losses = self.losses(rollout, teacher_forcing=teacher_forcing)
         total: Tensor = sum(losses.values())  # type: ignore[assignment]
-        if bool(total.isfinite()):
+        if bool(total.isfinite()):  # else `_check_update` raises, with the losses in its message
             total.backward()
         self.decisions += rollout.n_decisions
         name = "imitation" if teacher_forcing else "sampled"
@@ -180,11 +184,14 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         }
 
     def losses(self, rollout: Rollout, *, teacher_forcing: bool) -> dict[str, Tensor]:
-        """Compute the weighted terms of the loss, by name.
+        """Compute the weighted terms of the loss of a rollout.
 
         Args:
             rollout: Episodes with gradients.
             teacher_forcing: If True, the imitation loss; otherwise the actor-critic loss.
+
+        Returns:
+            Name -> term, float (); their sum is the loss.
 
         Source:
             MTVM, equation 6 and the section on the consistency loss.
@@ -194,8 +201,8 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         n_episodes = len(rollout.bootstrap_value)
         terms: dict[str, Tensor] = {}
         if teacher_forcing:
-            error = torch.cat([step.imitation_loss for step in steps])
-            terms["error"] = config.imitation_weight * error.sum() / n_episodes
+            cross_entropy = torch.cat([step.imitation_loss for step in steps])
+            terms["error"] = config.imitation_weight * cross_entropy.sum() / n_episodes
         else:
             returns = discounted_returns(steps, rollout.bootstrap_value, config.gamma)
             values = torch.cat([step.values for step in steps]).float()
@@ -206,18 +213,18 @@ class ImitationA2C(ImitationRolloutAlgorithm):
             terms["critic"] = config.value_coef * advantages.square().mean()
             terms["entropy"] = -config.entropy_coef * entropy.mean()
         if config.drops_words:
-            differences = torch.cat([step.inconsistency for step in steps])
+            cross_inconsistency = torch.cat([step.inconsistency for step in steps])
             terms["text_consistency"] = config.text_consistency * rollout.text_inconsistency.mean()
-            terms["cross_consistency"] = config.cross_consistency * differences.mean()
+            terms["cross_consistency"] = config.cross_consistency * cross_inconsistency.mean()
         return terms
 
-    # ------------------------------------------------------------------ use
+    # ------------------------------------------------------------------ logs and checkpoints
 
     def _progress(self) -> str:
         return f"after {self.num_timesteps} updates"
 
     def dump_logs(self) -> None:
-        """Write a log."""
+        """Log the latest episodes and the number of decisions, and write the log."""
         self._record_episodes()
         self.logger.record("rollout/decisions", self.decisions)
         self.logger.dump(step=self.num_timesteps)

@@ -1,4 +1,4 @@
-"""Path planning of the oracles, which know the map; their wheels slip."""
+"""Path planning of the exploration oracles, which know the map but not the wheel noise."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from memenvs.exploration.drive import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, TU
 from memenvs.houses.navigation.arcs import arc_end, is_arc_free
 from memenvs.houses.navigation.navmap import NavigationMap
 
-#: Cost of a step to the next cell.
+#: Cost of a step to one of the four or of the diagonal neighbours, in tenths of a cell.
 STRAIGHT_COST = 10
 DIAGONAL_COST = 14
 #: Additional cost of cells 1, 2 and 3 cells away from an obstacle.
 CLEARANCE_COSTS = (30, 12, 4)
-#: Cost of cells that no path reaches, or none that is short enough to matter.
+#: Cost of cells from which no path leads to a goal, or for which the search ended before it found one.
 UNREACHABLE = 2**30
-#: `costs_to_go` continues to this cost beyond the robot's, so that the robot may drift off by half a metre.
+#: `costs_to_go` goes on to this much above the cost at the robot. So the costs are still known where the robot drifts
+#: up to half a metre off its path.
 _COST_MARGIN = 150
-#: `costs_to_go` first tries only goals within this number of cells of the robot.
+#: For speed, `costs_to_go` first uses only goals within this number of rows and columns of the robot.
 _WINDOW = 50
-#: Buckets of the queue of `costs_to_go`, more than the largest cost of a step.
+#: Buckets of the queue of `costs_to_go`. The costs in the queue never differ by more than the largest cost of a step
+#: (14 + 30), so that a cost modulo this larger number is unambiguous.
 _BUCKETS = 64
-#: Number of steps forward that are simulated.
+#: Largest number of forward steps in a plan of `best_action`.
 _HORIZON = 12
 #: A step should be free even if it is this much longer (m) or more curved (rad) than commanded.
 _LENGTH_MARGIN = 0.04
@@ -39,6 +41,7 @@ def cell_costs(navmap: NavigationMap) -> np.ndarray:
     """
     inner = navmap.free.copy()
     costs = np.where(inner, 0, UNREACHABLE).astype(np.int32)
+    # Each erosion peels off the cells that are one cell further away from an obstacle.
     for cost in CLEARANCE_COSTS:
         eroded = inner.copy()
         eroded[1:] &= inner[:-1]
@@ -54,34 +57,35 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
     """Compute the cost of the cheapest path to the nearest goal from the cells near the robot.
 
     Args:
-        costs: int32, (H * W,); of `cell_costs`.
+        costs: int32, (H * W,); result of `cell_costs`.
         width: W.
-        goals: bool, (H * W,); goal cells; those that are not free do not count.
+        goals: bool, (H * W,); goal cells; those that are not free are ignored.
         robot: Cell of the robot.
 
     Returns:
-        int32, (H * W,). Exact in the robot's cell; elsewhere there may be cheaper paths. `UNREACHABLE` where no path
-        leads to a goal, or only paths that cost 150 more than the robot's.
+        int32, (H * W,). Exact in the robot's cell. Elsewhere an upper bound, since a goal outside the window may be
+        nearer. `UNREACHABLE` where no path leads to a goal, or only one that costs over 150 more than the robot's.
 
     Source:
         Dijkstra's algorithm over eight neighbours with a queue of buckets (Dial, 1969). Paths do not cut corners of
         blocked cells.
     """
     total = _costs_to_go(costs, width, goals, robot, _WINDOW)
-    if total[robot] <= STRAIGHT_COST * _WINDOW:  # no goal outside the window is as near
+    # A goal outside the window is more than `_WINDOW` steps away, so that no path to it is as cheap as this.
+    if total[robot] <= STRAIGHT_COST * _WINDOW:
         return total
     return _costs_to_go(costs, width, goals, robot, len(costs))
 
 
 @njit(nogil=True, cache=True)
 def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, window: int) -> np.ndarray:
-    """See `costs_to_go`; goals more than `window` rows or columns away from the robot are left out."""
+    """See `costs_to_go`; paths to goals more than `window` rows or columns away from the robot are left out."""
     total = np.full(len(costs), UNREACHABLE, np.int32)
-    # Each bucket is a linked list. A cell has nine nodes: one for each side from which it is reached, and one as a
-    # goal.
-    newest = np.full(_BUCKETS, -1, np.int32)
+    # Each bucket is a linked list of nodes. A cell is queued again when a cheaper path is found, at most once from each
+    # neighbour. So it has nine nodes, all allocated in advance: 9 * cell + k for neighbour k, and + 8 for a goal.
+    bucket_head = np.full(_BUCKETS, -1, np.int32)
     next_node = np.empty(9 * len(costs), np.int32)
-    waiting = 0
+    num_queued = 0
     offsets = np.array([1, -1, width, -width, width + 1, width - 1, 1 - width, -width - 1])
     for cell in range(len(costs)):
         if not goals[cell] or costs[cell] == UNREACHABLE:
@@ -92,41 +96,42 @@ def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, w
         is_inner = True
         for k in range(4):
             is_inner &= goals[cell + offsets[k]]
-        if not is_inner:  # paths from inner goal cells pass a rim cell, which costs nothing
-            next_node[9 * cell + 8] = newest[0]
-            newest[0] = 9 * cell + 8
-            waiting += 1
-    done = np.zeros(len(costs), np.bool_)
-    current = 0  # cost of the bucket that is emptied now
-    while waiting > 0 and current <= total[robot] + _COST_MARGIN:
-        node = newest[current % _BUCKETS]
+        # The search starts at the border of a goal region: a path from its inside crosses the border at no cost.
+        if not is_inner:
+            next_node[9 * cell + 8] = bucket_head[0]
+            bucket_head[0] = 9 * cell + 8
+            num_queued += 1
+    is_final = np.zeros(len(costs), np.bool_)
+    current = 0  # cost of the bucket that is being emptied
+    while num_queued > 0 and current <= total[robot] + _COST_MARGIN:
+        node = bucket_head[current % _BUCKETS]
         if node < 0:
             current += 1
             continue
-        newest[current % _BUCKETS] = next_node[node]
-        waiting -= 1
+        bucket_head[current % _BUCKETS] = next_node[node]
+        num_queued -= 1
         cell = node // 9
-        if done[cell]:
+        if is_final[cell]:  # an older node of a cell that was queued again
             continue
-        done[cell] = True
+        is_final[cell] = True
         for k in range(8):
-            to = cell + offsets[k]
-            if costs[to] == UNREACHABLE or done[to]:
+            neighbour = cell + offsets[k]
+            if costs[neighbour] == UNREACHABLE or is_final[neighbour]:
                 continue
             step_cost = STRAIGHT_COST
             if k >= 4:
                 step_cost = DIAGONAL_COST
-                along = 1 if k == 4 or k == 6 else -1  # the two cells beside the diagonal must be free
-                if costs[cell + along] == UNREACHABLE or costs[to - along] == UNREACHABLE:
+                dx = 1 if k == 4 or k == 6 else -1  # the two cells beside the diagonal must be free
+                if costs[cell + dx] == UNREACHABLE or costs[neighbour - dx] == UNREACHABLE:
                     continue
-            cost = total[cell] + step_cost + costs[to]
-            if cost < total[to]:
-                total[to] = cost
-                next_node[9 * to + k] = newest[cost % _BUCKETS]
-                newest[cost % _BUCKETS] = 9 * to + k
-                waiting += 1
-    for cell in range(len(costs)):  # costs of cells that were not taken from the queue are not final
-        if total[cell] > 0 and not done[cell]:
+            cost = total[cell] + step_cost + costs[neighbour]
+            if cost < total[neighbour]:
+                total[neighbour] = cost
+                next_node[9 * neighbour + k] = bucket_head[cost % _BUCKETS]
+                bucket_head[cost % _BUCKETS] = 9 * neighbour + k
+                num_queued += 1
+    for cell in range(len(costs)):  # a cell that is still in the queue may have a cheaper path
+        if total[cell] > 0 and not is_final[cell]:
             total[cell] = UNREACHABLE
     return total
 
@@ -134,19 +139,20 @@ def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, w
 def best_action(navmap: NavigationMap, pose: np.ndarray, costs: np.ndarray | None) -> int:
     """Choose the first action of the best plan.
 
-    A plan turns to one of eight directions and then drives straight on. The best one has the largest gain per action.
+    A plan turns to one of eight directions and then drives straight on, for at most 12 steps. The best plan has the
+    largest gain per action.
 
     Args:
         navmap: Map of the home.
         pose: float64, (3,); x, y (m) and heading (rad).
-        costs: int32, (H * W,); of `costs_to_go`; the gain is by how much they fall. None: the gain is the number of
-            steps forward.
+        costs: int32, (H * W,); result of `costs_to_go`; the gain is the decrease of the cost from the first to the last
+            cell. None: the gain is the number of steps forward.
 
     Returns:
         `FORWARD`, `LEFT` or `RIGHT`.
     """
-    to_go = np.zeros(0, np.int32) if costs is None else costs
-    return _best_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell, pose, to_go)
+    costs = np.zeros(0, np.int32) if costs is None else costs
+    return _best_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell, pose, costs)
 
 
 @njit(nogil=True, cache=True)
@@ -155,20 +161,22 @@ def _best_action(
 ) -> int:
     """See `best_action`; `costs` is empty where the gain is the number of steps forward."""
     best = -np.inf
-    best_turns = 4
+    best_turns = 4  # turn around if not even one step is free in any direction
     # First only steps that stay free when the wheels slip, then any free step.
     for is_careful in (True, False):
         for number in range(8):
             turns = (number + 1) // 2 if number % 2 else -(number // 2)  # 0, 1, -1, 2, -2, 3, -3, 4
             heading = pose[2] + turns * TURN
-            x, y = pose[0], pose[1]
+            x, y = pose[0], pose[1]  # end of the plan so far
             for step in range(1, _HORIZON + 1):
-                here = (x, y, heading)
-                if not is_arc_free(free, width, origin, cell, here, FORWARD_DISTANCE, 0.0):
+                arc_start = (x, y, heading)
+                if not is_arc_free(free, width, origin, cell, arc_start, FORWARD_DISTANCE, 0.0):
                     break
                 if is_careful and not (
-                    is_arc_free(free, width, origin, cell, here, FORWARD_DISTANCE + _LENGTH_MARGIN, _TURN_MARGIN)
-                    and is_arc_free(free, width, origin, cell, here, FORWARD_DISTANCE + _LENGTH_MARGIN, -_TURN_MARGIN)
+                    is_arc_free(free, width, origin, cell, arc_start, FORWARD_DISTANCE + _LENGTH_MARGIN, _TURN_MARGIN)
+                    and is_arc_free(
+                        free, width, origin, cell, arc_start, FORWARD_DISTANCE + _LENGTH_MARGIN, -_TURN_MARGIN
+                    )
                 ):
                     break
                 x, y, _ = arc_end(x, y, heading, FORWARD_DISTANCE, 0.0)
@@ -180,7 +188,7 @@ def _best_action(
                 if gain / (abs(turns) + step) > best:
                     best = gain / (abs(turns) + step)
                     best_turns = turns
-        if best > 0.0:
+        if best > 0.0:  # a careful plan has a gain
             break
     if best_turns == 0:
         return FORWARD
@@ -193,5 +201,10 @@ def _cost_at(costs: np.ndarray, width: int, origin: np.ndarray, cell: float, x: 
 
 
 def turns_to_heading(heading: float, target: float) -> int:
-    """Number of left turns that bring a heading (rad) nearest to a target; negative: right."""
+    """Count the left turns (negative: right turns) that bring a heading nearest to a target.
+
+    Args:
+        heading: Heading of the robot, rad.
+        target: Heading to reach, rad.
+    """
     return round(((target - heading + math.pi) % (2.0 * math.pi) - math.pi) / TURN)

@@ -27,8 +27,9 @@ _MARKER_RADIUS = 0.2  # m
 class Search(Exploration):
     """Find one object of each of six classes.
 
-    A class is found by the first action after which the 48 x 64 image of the camera shows it on more than 4 % of the
-    pixels with a true depth below 2 m (`search_rule`), whatever is observed. The episode continues after all are found.
+    A class is found as soon as it covers more than 4 % of the 48 x 64 camera image, with a true depth below 2 m (the
+    setting `search_rule` has the exact rule). That image is used whatever the observations are. The episode continues
+    after all classes are found.
 
     Observation (`Dict`): as `Roaming`.
     Action (`Discrete(3)`): forward 0.25 m, turn left, turn right by 45 degrees, with noise; as `Roaming`.
@@ -57,18 +58,21 @@ class Search(Exploration):
         self._found = np.zeros((num_envs, len(self._targets)), bool)
         self._present = np.zeros((num_envs, len(self._targets)), bool)
         self._detected = np.zeros((num_envs, len(self._targets)), bool)
-        # For maps: the step at which each class was found, -1 for none, and the pose.
+        # For maps: the step at which each class was found, -1 for not found, and the pose of the robot at that step.
         self._found_step = np.full((num_envs, len(self._targets)), -1)
         self._found_pose = np.zeros((num_envs, len(self._targets), 3))
-        # Detection needs 48 x 64 pixels. Images that are observed at that size serve for it, else others are rendered.
-        self._has_own_images = config.image_size != carmine.IMAGE_SIZE
+        # Detection needs images of 48 x 64 pixels. If observed images have that size they are used, else separate ones
+        # are rendered.
+        self._renders_for_detection = config.image_size != carmine.IMAGE_SIZE
         self._detection_camera = carmine.frame_camera(carmine.IMAGE_SIZE)
-        images = empty_images(num_envs, self._detection_camera, ("semantic", "depth"))
-        if not self._has_own_images:
-            images = self._images = {**images, **self._images}
-        self._detection_images = images
+        self._detection_images = empty_images(num_envs, self._detection_camera, ("semantic", "depth"))
+        if not self._renders_for_detection:
+            # Share the buffers of the images that are observed, and have the others rendered with them.
+            self._images = {**self._detection_images, **self._images}
+            self._detection_images = self._images
         self._scanner = VisibilityScanner(config.search_rule)
-        # Of the oracle: view poses of what is still to be found, and cells of those that turned out not to do.
+        # Of the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. There
+        # the robot faced the object but did not detect it.
         self._view_poses: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
         self._rejected: list[set[int]] = [set() for _ in range(num_envs)]
 
@@ -86,7 +90,8 @@ class Search(Exploration):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
-        classes, present = self._found.sum(1), self._present.sum(1)
+        classes = self._found.sum(1)
+        present = self._present.sum(1)
         return {
             **super().info(),
             "found": self._found,
@@ -99,7 +104,8 @@ class Search(Exploration):
     # ------------------------------------------------------------------ private
 
     def _find_targets(self, active: np.ndarray) -> np.ndarray:
-        if self._has_own_images:
+        """Count the classes that each active robot finds for the first time, int64 (N,)."""
+        if self._renders_for_detection:
             self._sim.render(active, self._detection_images, camera=self._detection_camera)
         else:
             self._render_stale(active)
@@ -114,7 +120,7 @@ class Search(Exploration):
         return new.sum(1)
 
     def _check_targets(self, targets: tuple[str, ...]) -> None:
-        """Raise a ValueError if no home of the world has some target; loads homes until each target was in one."""
+        """Raise a ValueError if there is a target that no home of the world has; loads homes until all were seen."""
         missing = set(targets)
         for number in range(self.num_layouts):
             has_label = self._load_home(number).has_label
@@ -127,8 +133,9 @@ class Search(Exploration):
         )
 
     def _oracle_action(self, i: int) -> int:
-        """Go to the nearest view pose of a class that is not found and face it; cover new cells when all are found."""
-        home, pose = self.home(i), self._sim.pose[i]
+        """Go to the nearest view pose of a missing class and face the object; when all are found, visit new cells."""
+        home = self.home(i)
+        pose = self._sim.pose[i]
         views = self._remaining_view_poses(i)
         if not len(views.cells):
             return self._action_to_unvisited_cell(i)
@@ -139,17 +146,19 @@ class Search(Exploration):
         if distances[nearest] > _ARRIVAL_DISTANCE:
             goals = np.zeros(navmap.free.size, bool)
             goals[views.cells] = True
+            # The goals change exactly when a class is found or a view pose is rejected, so this pair is the cache key.
             costs = self._cost_map(i, (len(views.cells), int(self._found[i].sum())), lambda: goals)
             return best_action(navmap, pose, costs)
         x, y = views.targets[nearest]
         turns = turns_to_heading(float(pose[2]), math.atan2(y - pose[1], x - pose[0]))
-        if turns == 0:  # it faces the object and does not detect it: try another view pose
+        if turns == 0:  # the robot faces the object but does not detect it: try another view pose
             self._rejected[i].add(int(views.cells[nearest]))
             return self._oracle_action(i)
         return LEFT if turns > 0 else RIGHT
 
     def _remaining_view_poses(self, i: int) -> ViewPoses:
-        """View poses of the classes that are present and not found, without the rejected ones."""
+        """Return the view poses of the classes that are present and not found, without the rejected ones."""
+        # The first number is the key of the episode's wheel noise: it identifies the episode.
         key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._rejected[i])
         cached = self._view_poses[i]
         if cached is None or cached[0] != key:
@@ -158,25 +167,26 @@ class Search(Exploration):
             views = [self._scanner.view_poses(home, label) for label in missing]
             cells = np.concatenate([np.zeros(0, np.int64), *(each.cells for each in views)])
             targets = np.concatenate([np.zeros((0, 2)), *(each.targets for each in views)])
-            is_left = ~np.isin(cells, list(self._rejected[i]))
-            self._view_poses[i] = cached = key, ViewPoses(cells[is_left], targets[is_left])
+            is_usable = ~np.isin(cells, list(self._rejected[i]))
+            self._view_poses[i] = cached = key, ViewPoses(cells[is_usable], targets[is_usable])
         return cached[1]
 
     def _markers(self, i: int, path: np.ndarray | None = None) -> tuple[Marker, ...]:
-        """A disc on the object by which a class was found, rings on all objects of a class that was not."""
+        """Mark each class on the map: a disc on the object that was found, rings on all objects if none was."""
         home = self.home(i)
-        steps, poses = self._found_step[i], self._found_pose[i]
-        if path is not None:
+        steps = self._found_step[i]
+        poses = self._found_pose[i]
+        if path is not None:  # a recorded path: find out again when each class was detected
             steps = self._scanner.first_detections(home, path, self._targets)
             poses = path[steps]
         markers = []
         for target, step, pose in zip(self._targets.tolist(), steps.tolist(), poses, strict=True):
             found = self._scanner.detected_object(home, pose, target) if step >= 0 else None
-            for instance, middle in _object_middles(home.house.shapes, target).items():
+            for instance, centre in _object_centres(home.house.shapes, target).items():
                 if instance == found:
-                    markers.append(Marker(middle, GOAL_COLOUR, _MARKER_RADIUS, label=f"{NYU40[target]} {step}"))
+                    markers.append(Marker(centre, GOAL_COLOUR, _MARKER_RADIUS, label=f"{NYU40[target]} {step}"))
                 elif found is None:
-                    markers.append(Marker(middle, GOAL_COLOUR, _MARKER_RADIUS, is_filled=False, label=NYU40[target]))
+                    markers.append(Marker(centre, GOAL_COLOUR, _MARKER_RADIUS, is_filled=False, label=NYU40[target]))
         return tuple(markers)
 
     def _legend(self) -> Legend:
@@ -185,12 +195,12 @@ class Search(Exploration):
         return [*super()._legend(), (found, "class found, at which step"), (missed, "not found")]
 
 
-def _object_middles(shapes: Shapes, label: int) -> dict[int, tuple[float, float]]:
-    """Index into `House.instances` -> x and y of the middle, m, of each object with a label."""
+def _object_centres(shapes: Shapes, label: int) -> dict[int, tuple[float, float]]:
+    """Map each object with a label, by its index into `House.instances`, to its centre (x, y), m."""
     has_label = LABELS[shapes.semantic] == label
-    middles = {}
+    centres = {}
     for instance in np.unique(shapes.instance[has_label]).tolist():
         parts = has_label & (shapes.instance == instance)
         x, y = shapes.centre[parts, :2].mean(0, dtype=np.float64).tolist()
-        middles[instance] = x, y
-    return middles
+        centres[instance] = x, y
+    return centres

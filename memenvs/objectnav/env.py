@@ -34,7 +34,7 @@ from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, encode_sy
 
 __all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]
 
-#: A stop succeeds within this distance on the floor plan, m.
+#: Largest horizontal distance from a goal object at which a stop succeeds, m.
 SUCCESS_DISTANCE = 2.0
 STEP_REWARD = -0.001
 SUCCESS_REWARD = 2.0
@@ -46,28 +46,29 @@ _MAP_SCALE = 40.0  # pixels per metre
 
 
 class ExtObjNav(BatchTask):
-    """Go to an object of the goal category and stop; remember over a trial where objects are.
+    """Go to an object of the goal category and stop; remember its home over a trial.
 
-    Observation (`Dict`), `obs_mode="rgb"`: an image of the head camera for each of `sensors`: `rgb` uint8 (H, W, 3),
-    `depth` float32 (H, W, 1), m, `semantic` uint8 (H, W), class. `obs_mode="symbolic"`: `symbolic` float32 (52,). Both:
-    `goal` float32 (20,), one-hot; `gps` float32 (2,), (x, y) of the robot, m. In a Habitat scene x is its x and y its
-    -z; the paper's sensor gives the same pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of
-    the heading.
+    Observation (`Dict`): with `obs_mode="rgb"` an image of the head camera for each of `sensors`: `rgb` uint8
+    (H, W, 3), `depth` float32 (H, W, 1), m, `semantic` uint8 (H, W), class. With `obs_mode="symbolic"` the vector
+    `symbolic` float32 (52,), see `memenvs.objectnav.symbolic`. With both, `goal` float32 (20,), one-hot, and `gps`
+    float32 (2,), (x, y) of the robot, m. In Habitat's frame this x is x and this y is -z; the paper's sensor gives the
+    pair as (y, x). `compass=True` adds `compass` float32 (2,), cosine and sine of the heading.
     Action (`Discrete(6)`): stop, forward 0.25 m, turn left, turn right, look up, look down. Obstacles deflect the
     robot.
-    Reward: -0.001, plus the decrease of the walking distance d to the nearest viewpoint of any goal object, plus 2 for
-    success.
+    Reward: -0.001, plus the decrease of d, plus 2 for success. d is the geodesic distance to the nearest viewpoint of
+    any goal object, m.
     Termination: stop terminates; 500 steps truncate. Success: stop, with a goal object within 2.0 m of the robot that
     has at least 10 pixels in a 256 x 256 image.
     Layout: home and objects; stays over a trial. Options: `start` (x, y, heading) on the largest navigable island,
     `goal` a category (number or name) that the layout has.
-    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (category), `start` (as the
-    option), `geodesic` (d), `success`, `spl`, `spl_fixed`, `soft_spl`, `path_length` (m), `collisions` (steps),
-    `path_failures` (steps without a distance, which keep the one before).
+    Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `goal` and `goal_id` (both the number of the
+    category; `goal` is a valid reset option), `start` (as the option), `geodesic` (d), `success`, `spl`, `spl_fixed`
+    (SPL, but `success` where the episode starts at the goal), `soft_spl`, `path_length` (m), `collisions` (steps),
+    `path_failures` (steps at which no path was found; they keep the previous d).
 
     Source:
         ReLIC (Elawady et al., 2024), sections on ExtObjNav, without two defects of its release: a failed path query
-        keeps d, and pixels are counted only on stop and in 256 x 256 images, whatever is observed.
+        keeps the previous d, and pixels are counted only on stop and in 256 x 256 images, whatever is observed.
     """
 
     option_names = ("goal", "start")
@@ -78,7 +79,8 @@ class ExtObjNav(BatchTask):
         self.config = config = ExtObjNavConfig(**kwargs)  # type: ignore[arg-type]
         self.num_envs = num_envs
         self.max_episode_steps = config.max_episode_steps
-        self.goal_names = {k: YCB_CLASSES[k] for k in map(category_number, config.categories or ())}
+        goals = [category_number(category) for category in config.categories or ()]
+        self.goal_names = {goal: YCB_CLASSES[goal] for goal in goals}
         self.num_layouts = NUM_LAYOUTS if config.layout_pool is None else config.layout_pool
         self.action_space = gym.spaces.Discrete(6)
         self._world = config.make_world()
@@ -90,9 +92,10 @@ class ExtObjNav(BatchTask):
         self._layouts: OrderedDict[int, Layout] = OrderedDict()
         self._background: ThreadPoolExecutor | None = None
         self._layout: list[Layout | None] = [None] * num_envs
-        self._turn = math.radians(config.turn_deg)
-        self._turn_of = np.zeros(WAIT + 1)
-        self._turn_of[[LEFT, RIGHT]] = self._turn, -self._turn
+        turn = math.radians(config.turn_deg)
+        self._turn_by_action = np.zeros(WAIT + 1)  # rad
+        self._turn_by_action[LEFT] = turn
+        self._turn_by_action[RIGHT] = -turn
         self.observation_space = self._make_space()
         self._symbolic_images: tuple[np.ndarray, np.ndarray] | None = None  # classes and depths, (N, 64, 64, ...)
         if config.image_size is None:
@@ -115,31 +118,34 @@ class ExtObjNav(BatchTask):
         self._collisions = np.zeros(num_envs, np.int64)
         self._path_failures = np.zeros(num_envs, np.int64)
         self._success = np.zeros(num_envs, bool)
-        # Poses, for `render`: those after step t are row t modulo the number of rows.
+        # Ring buffer of poses for `render`: those after step t are row t modulo the number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         self._steps = 0
         self._first_step = np.zeros(num_envs, np.int64)  # step at which the episode began
         self._scene_id = np.zeros(num_envs, "U64")
-        self._expert = Expert(num_envs, turn=self._turn, tilt_mode=config.tilt_mode)
+        self._expert = Expert(num_envs, turn=turn, tilt_mode=config.tilt_mode)
 
     # ------------------------------------------------------------------ methods of BatchTask
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move into the home of the layout; draw what is fixed for the trial."""
-        self._layout[i] = found = self._make_layout(layout)
-        self._sim.load(i, found.navmap, found.scene)
-        self._scene_id[i] = found.house.name
-        goal = int(found.goals[rng.integers(len(found.goals))])
+        self._layout[i] = home = self._make_layout(layout)
+        self._sim.load(i, home.navmap, home.scene)
+        self._scene_id[i] = home.house.name
+        # Drawn even if not used, so that `fixed_goal_per_trial` changes no other draw.
+        goal = int(home.goals[rng.integers(len(home.goals))])
         self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
         count = self.config.max_start_poses
-        self._trial_starts[i] = None if count is None else [draw_start_pose(found.navmap, rng) for _ in range(count)]
+        self._trial_starts[i] = None if count is None else [draw_start_pose(home.navmap, rng) for _ in range(count)]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
-        """Draw goal and start; measure the distance."""
+        """Draw goal and start pose, and measure the geodesic distance between them."""
         layout = self.layout(i)
+        # Both are drawn even if an option or the trial fixes them, so that these change no other draw.
         goal = int(layout.goals[rng.integers(len(layout.goals))])
         start = draw_start_pose(layout.navmap, rng)
-        fixed_goal, fixed_starts = self._trial_goal[i], self._trial_starts[i]
+        fixed_goal = self._trial_goal[i]
+        fixed_starts = self._trial_starts[i]
         if fixed_goal is not None:
             goal = fixed_goal
         if fixed_starts is not None:
@@ -151,11 +157,13 @@ class ExtObjNav(BatchTask):
         self._goal[i] = goal
         self._goal_one_hot[i] = 0.0
         self._goal_one_hot[i, goal] = 1.0
-        self._goal_position[i], self._goal_instance[i] = layout.targets[goal]
+        positions, instances = layout.targets[goal]
+        self._goal_position[i] = positions
+        self._goal_instance[i] = instances
         self._tilt[i] = self._start_tilt
         self._start[i] = start
         self._sim.place(i, start[:2], start[2], self._start_pitch)
-        distance = self._sim.set_goals(i, self._field(layout, goal))
+        distance = self._sim.set_goals(i, self._distance_field(layout, goal))
         self._geodesic[i] = distance
         self._geodesic_start[i] = distance
         self._path_length[i] = 0.0
@@ -169,11 +177,11 @@ class ExtObjNav(BatchTask):
     def step(self, actions: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Move, turn and tilt; reward progress and success."""
         sim = self._sim
-        actions = np.where(active, actions, WAIT)
-        before = sim.position.copy()
+        actions = np.where(active, actions, WAIT)  # inactive robots stay as they are
+        previous_position = sim.position.copy()
         self._collisions += sim.forward(actions == FORWARD, FORWARD_DISTANCE)
-        self._path_length += np.hypot(*(sim.position - before).T)
-        sim.turn(self._turn_of[actions])
+        self._path_length += np.hypot(*(sim.position - previous_position).T)
+        sim.turn(self._turn_by_action[actions])
         self._tilt = tilt(self.config.tilt_mode, self._tilt, TILT_STEPS[actions])
         sim.pitch = pitch_of(self.config.tilt_mode, self._tilt)
         self._steps += 1
@@ -193,7 +201,7 @@ class ExtObjNav(BatchTask):
         return reward, stopped
 
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
-        """Write images, goal and position."""
+        """Write images, goal, position and heading into `out`."""
         if self._symbolic_images is not None:
             semantic, depth = self._symbolic_images
             self._sim.render(env_mask, {"semantic": semantic, "depth": depth})
@@ -232,7 +240,7 @@ class ExtObjNav(BatchTask):
         }
 
     def oracle_actions(self) -> np.ndarray:
-        """Stop if that succeeds, else act as `memenvs.objectnav.expert`."""
+        """Return stop where it would succeed, else the action of `memenvs.objectnav.expert`."""
         sim = self._sim
         is_at_goal = self._is_at_goal(np.ones(self.num_envs, bool))
         actions = np.full(self.num_envs, STOP, np.int64)
@@ -243,7 +251,11 @@ class ExtObjNav(BatchTask):
         return actions
 
     def render(self, i: int) -> np.ndarray:
-        """Render the view of the robot, and a map with its path and the goals; 384 x 768."""
+        """Render the robot's view beside a map with its path and the goals.
+
+        Returns:
+            uint8, (384, 768, 3).
+        """
         view = np.zeros((self.num_envs, VIEW_SIDE, VIEW_SIDE, 3), np.uint8)
         self._sim.render(np.arange(self.num_envs) == i, {"rgb": view}, camera=Camera(height=VIEW_SIDE, width=VIEW_SIDE))
         steps = np.arange(max(int(self._first_step[i]), self._steps + 1 - len(self._trail)), self._steps + 1)
@@ -251,17 +263,25 @@ class ExtObjNav(BatchTask):
         return draw_view_and_map(view[i], self.layout(i).house, path, goal_overlay(self._goal_points(i)))
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """Draw the home from above with a path and the goals."""
+        """Draw a map of the home with a path and the goals.
+
+        Args:
+            i: Index of the environment.
+            path: float64, (P, 3); poses: x, y (m) and heading (rad).
+
+        Returns:
+            uint8, (H, W, 3).
+        """
         return draw_house_map(
             self.layout(i).house, path, goal_overlay(self._goal_points(i)), pixels_per_metre=_MAP_SCALE
         )
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:
-        """Convert poses to pixels of the map."""
+        """Convert poses, float64 (P, 3), to (column, row) of the map, float64 (P, 2)."""
         return house_map_pixels(self.layout(i).house, poses, pixels_per_metre=_MAP_SCALE)
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads that render and compute distances."""
         self._sim.close()
         if self._background is not None:
             self._background.shutdown(cancel_futures=True)
@@ -274,7 +294,7 @@ class ExtObjNav(BatchTask):
 
     @property
     def num_places(self) -> int | None:
-        """Largest number of rooms of a home of this world; None if the world has no such number."""
+        """Largest number of rooms in a home of this world; None if the world does not bound it."""
         return self._world.max_rooms
 
     def layout(self, i: int) -> Layout:
@@ -283,10 +303,10 @@ class ExtObjNav(BatchTask):
         Raises:
             RuntimeError: Before its first reset.
         """
-        found = self._layout[i]
-        if found is None:
+        layout = self._layout[i]
+        if layout is None:
             raise RuntimeError("layout was called before reset")
-        return found
+        return layout
 
     # ------------------------------------------------------------------ private
 
@@ -309,10 +329,10 @@ class ExtObjNav(BatchTask):
             spaces["compass"] = box(-1.0, 1.0, (2,), np.float32)
         return gym.spaces.Dict(spaces)
 
-    def _field(self, layout: Layout, goal: int) -> np.ndarray:
-        """Distances to a goal.
+    def _distance_field(self, layout: Layout, goal: int) -> np.ndarray:
+        """Return the geodesic distance of each cell to a goal; see `Layout.field`.
 
-        In a long trial those to the other goals are computed in the background, before they are needed.
+        In a long trial the fields of the other goals are computed in the background, before they are needed.
         """
         field = layout.field(goal)
         if layout.should_prefetch():
@@ -348,25 +368,28 @@ class ExtObjNav(BatchTask):
         return goal
 
     def _is_at_goal(self, env_mask: np.ndarray) -> np.ndarray:
-        """bool, (N,); True where a stop would succeed, of the environments in `env_mask`."""
+        """Return where a stop would succeed, bool, (N,); False outside `env_mask`."""
         is_at_goal = np.zeros(self.num_envs, bool)
         rows = np.flatnonzero(env_mask)
         near = self._sim.may_be_visible(rows, self._goal_position[rows], SUCCESS_DISTANCE)  # (R, MAX_OBJECTS)
         if not near.any():
             return is_at_goal
-        # Images are rendered only for robots that are near enough.
-        rows, near = rows[near.any(1)], near[near.any(1)]
-        is_at_goal[rows] = True
-        pixels = self._sim.count_pixels(is_at_goal, self._goal_instance)
+        # Rendering is slow: only robots with a goal object near enough count its pixels.
+        has_near_goal = near.any(1)
+        rows = rows[has_near_goal]
+        near = near[has_near_goal]
+        render_mask = np.zeros(self.num_envs, bool)
+        render_mask[rows] = True
+        pixels = self._sim.count_pixels(render_mask, self._goal_instance)  # (N, MAX_OBJECTS)
         is_at_goal[rows] = (near & (pixels[rows] >= MIN_PIXELS)).any(1)
         return is_at_goal
 
     def _goal_points(self, i: int) -> np.ndarray:
-        """float64, (G, 2); positions of the goal objects of environment `i`, m."""
+        """Return the (x, y) of the goal objects of environment `i`, m; float64, (G, 2)."""
         return self._goal_position[i, self._goal_instance[i] >= 0, :2]
 
     def _gps(self) -> np.ndarray:
-        """float64, (N, 2); observed positions, m."""
+        """Return the observed positions in the frame `gps_frame`, m; float64, (N, 2)."""
         position = self._sim.position
         if self.config.gps_frame == "layout":
             return position

@@ -151,7 +151,7 @@ def add_walls(builder: ShapeBuilder, room: PlanRoom, placer: RoomPlacer, finish:
         if axis == 1:  # the walls along x take the corners
             low, high = low + thickness, high - thickness
         at = low
-        for opening, _ in sorted(placer.openings_of_wall(wall), key=lambda pair: pair[0].centre):
+        for opening in sorted(placer.openings_of_wall(wall), key=lambda opening: opening.centre):
             hole = opening.centre - opening.width / 2, opening.centre + opening.width / 2
             span_box(builder, axis, (at, hole[0]), across, (0.0, height), finish, "wall")
             span_box(builder, axis, hole, across, (0.0, opening.bottom), finish, "wall")
@@ -181,7 +181,7 @@ def _open_leaf(rng: np.random.Generator, opening: Opening, placer: RoomPlacer) -
     """Find a place for the fully opened leaf of a door in one of its two rooms, and block it; None if there is none."""
     if placer.room.type not in _LEAF_ROOMS:
         return None
-    wall = next(w for w in range(4) if any(o is opening for o, _ in placer.openings_of_wall(w)))
+    wall = next(w for w in range(4) if any(o is opening for o in placer.openings_of_wall(w)))
     width = opening.width - 2 * FRAME
     low, high = placer.inside.span(wall % 2)
     for side in rng.permutation([-1, 1]):
@@ -189,7 +189,7 @@ def _open_leaf(rng: np.random.Generator, opening: Opening, placer: RoomPlacer) -
         span = (hinge, hinge + width) if side > 0 else (hinge - width, hinge)
         if span[0] < low + 0.01 or span[1] > high - 0.01:
             continue
-        others = [o for o, _ in placer.openings_of_wall(wall) if o is not opening and o.bottom < DOOR_HEIGHT]
+        others = [o for o in placer.openings_of_wall(wall) if o is not opening and o.bottom < DOOR_HEIGHT]
         if any(abs(o.centre - sum(span) / 2) < (o.width + width) / 2 + 0.02 for o in others):
             continue
         footprint = placer.beside_wall(wall, span, (0.014, 0.014 + _LEAF_THICKNESS + 0.05))

@@ -151,7 +151,7 @@ class RoomProgram:
         for item in self.placer.placements:
             if item.model.name == "bed" and self._bernoulli(0.7):
                 x, y = _ahead_of(item, 0.25)
-                self.placer.lay(fixtures.rug(self.rng, width=item.model.width + 1.0, depth=1.7), x, y, item.yaw)
+                self.placer.lay_rug(fixtures.rug(self.rng, width=item.model.width + 1.0, depth=1.7), x, y, item.yaw)
                 return
 
     def _desk(self) -> bool:
@@ -269,7 +269,7 @@ class RoomProgram:
         for item in self.placer.placements:
             if item.model.name == "coffee_table":
                 rug = fixtures.rug(self.rng, width=self.rng.uniform(2.0, 2.8), depth=self.rng.uniform(1.5, 2.0))
-                self.placer.lay(rug, item.x, item.y, item.yaw)
+                self.placer.lay_rug(rug, item.x, item.y, item.yaw)
                 return
 
     def _plan_dining_room(self) -> None:
@@ -401,7 +401,7 @@ class RoomProgram:
         for item in self.placer.placements:
             if item.model.name in ("bathtub", "shower", "sink") and self._bernoulli(0.6):
                 x, y = _ahead_of(item, item.model.depth / 2 + 0.4)
-                self.placer.lay(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, item.yaw)
+                self.placer.lay_rug(fixtures.rug(self.rng, width=0.8, depth=0.55), x, y, item.yaw)
                 return
 
     def _plan_laundry(self) -> None:
@@ -434,7 +434,7 @@ class RoomProgram:
         width = min(0.55 * (inside.x1 - inside.x0), 2.6)
         depth = min(0.55 * (inside.y1 - inside.y0), 2.6)
         rug = fixtures.rug(self.rng, width=width, depth=depth)
-        return self.placer.lay(rug, (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2, 0.0)
+        return self.placer.lay_rug(rug, (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2, 0.0)
 
     def _pictures(self) -> None:
         """Hang one to three pictures."""
@@ -454,9 +454,9 @@ class RoomProgram:
         has_curtains = self.placer.room.type in ("living_room", "bedroom", "dining_room", "study")
         if not has_curtains or self._bernoulli(0.3):
             return
-        self.placer.widen_windows(0.36)
+        self.placer.keep_free_beside_windows(0.36)
         for wall in range(4):
-            for opening, _ in self.placer.openings_of_wall(wall):
+            for opening in self.placer.openings_of_wall(wall):
                 if opening.kind != "window":
                     continue
                 for side in (-1, 1):

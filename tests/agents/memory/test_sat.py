@@ -140,7 +140,7 @@ def test_decisions_in_many_parts_are_the_same(name: str, monkeypatch: pytest.Mon
     x.embedding.requires_grad_()
     results = []
     for at_once in (1 << 22, 300):
-        monkeypatch.setattr(token_memory, "NUMBERS_AT_ONCE", at_once)
+        monkeypatch.setattr(token_memory, "MAX_ELEMENTS", at_once)
         features, _ = memory(x)
         gradients = torch.autograd.grad(
             features.square().sum(), [x.embedding, *memory.parameters()], materialize_grads=True

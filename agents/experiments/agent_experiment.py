@@ -183,8 +183,8 @@ class AgentExperiment(Experiment):
         """
         if config.encoder_from is None:
             policy = model.policy
-            has_parameters = any(True for _ in policy.features_extractor.parameters())
-            if policy.freeze_features and has_parameters:  # it would keep its random weights
+            # A frozen encoder with parameters would keep its random weights.
+            if policy.freeze_features and any(True for _ in policy.features_extractor.parameters()):
                 raise ValueError(
                     "encoder_from must be the run or checkpoint whose encoder is taken over where "
                     "policy.freeze_features is on: it is not trained here; got None"

@@ -120,7 +120,7 @@ class MoveMemory(TokenMemory):
         return shape
 
     def _extend(
-        self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
+        self, timeline: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
         """Append a token for the action that led to each step, with the time of the step."""
         move = steps["move"]
@@ -170,12 +170,12 @@ class SpatialMemory(TokenMemory):
         return shape
 
     def _extend(
-        self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
+        self, timeline: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
         """Add the code of its place to each token and, with `query_codes`, to the query."""
         table = self.place_code.table().to(query.dtype)
         if self.config.query_codes:
-            query = query + table[line.steps["place"].gather(1, now)]
+            query = query + table[timeline.steps["place"].gather(1, now)]
         rows = steps["place"].clamp(min=0)
         return query, Tokens(tokens.values, (*tokens.tables, table), (*tokens.rows, rows), tokens.mask)
 
@@ -196,9 +196,9 @@ class ChunkedMemory(SpatialMemory):
 
     config: ChunkConfig
 
-    def _chunks(self, line: Timeline, steps: State, begin: int, end: int) -> Chunks:
+    def _chunks(self, timeline: Timeline, steps: State, begin: int, end: int) -> Chunks:
         key = self._chunk_numbers(steps)
-        key = key + line.trial[:, begin:end] * (int(key.max()) + 1)
+        key = key + timeline.trial[:, begin:end] * (int(key.max()) + 1)
         return chunks_by_key(key, steps["number"] >= 0, self.config.chunk)
 
     def _chunk_numbers(self, steps: State) -> Tensor:

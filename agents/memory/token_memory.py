@@ -154,14 +154,14 @@ class TokenMemory(Memory):
         """
         batch, steps = self._check(x)
         queries = last_steps(steps, last)
-        line = self._timeline(x, state)
-        at = torch.arange(steps - queries, steps, device=line.trial.device).expand(batch, -1)  # (B, S)
-        return self._decisions(line, at), None if state is None else self._after(line, state)
+        timeline = self._timeline(x, state)
+        at = torch.arange(steps - queries, steps, device=timeline.trial.device).expand(batch, -1)  # (B, S)
+        return self._read(timeline, at), None if state is None else self._next_state(timeline, state)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
         """Compute the features of some steps only; see `Memory.features_at`."""
         self._check(x)
-        return self._decisions(self._timeline(x, None), at)
+        return self._read(self._timeline(x, None), at)
 
     @torch.no_grad()
     def attention(self, x: StepInputs, at: Tensor) -> Tensor:
@@ -176,9 +176,9 @@ class TokenMemory(Memory):
             step includes that of its action token.
         """
         self._check(x)
-        line = self._timeline(x, None)
-        total = line.trial.shape[1]
-        weights = self.reader.attention(*self._reader_arguments(line, at, 0, total), independent=True)
+        timeline = self._timeline(x, None)
+        total = timeline.trial.shape[1]
+        weights = self.reader.attention(*self._reader_arguments(timeline, at, 0, total), independent=True)
         return weights.unflatten(-1, (-1, total)).sum(-2)  # (layers, B, S, 1 or 2 tokens per step, T) -> sum of tokens
 
     # ------------------------------------------------------------------ the log
@@ -243,23 +243,23 @@ class TokenMemory(Memory):
         earlier = ranks_within(keys, torch.ones_like(keys, dtype=torch.bool))
         return earlier if before is None else earlier + before.gather(1, place) * (trial == 0)
 
-    def _after(self, line: Timeline, state: State) -> State:
+    def _next_state(self, timeline: Timeline, state: State) -> State:
         """Return the state after the last step."""
-        total = line.trial.shape[1]  # N
-        in_memory = line.evicted_at == total
-        after = state | {"length": line.steps["number"][:, -1] + 1}
+        total = timeline.trial.shape[1]  # N
+        in_memory = timeline.evicted_at == total
+        after = state | {"length": timeline.steps["number"][:, -1] + 1}
         if "visits" in state:
-            of_last_trial = line.trial == line.trial[:, -1:]
-            of_last_trial[:, : line.past] = False  # `visits` counts them already
-            visits = torch.zeros_like(state["visits"]).scatter_add(1, line.steps["place"], of_last_trial.long())
-            after["visits"] = visits + state["visits"] * (line.trial[:, -1:] == 0)
-        number = line.steps["number"].masked_fill(~in_memory, -1)
-        fields = {name: value.detach() for name, value in line.steps.items() if name != "number"}
+            of_last_trial = timeline.trial == timeline.trial[:, -1:]
+            of_last_trial[:, : timeline.past] = False  # `visits` counts them already
+            visits = torch.zeros_like(state["visits"]).scatter_add(1, timeline.steps["place"], of_last_trial.long())
+            after["visits"] = visits + state["visits"] * (timeline.trial[:, -1:] == 0)
+        number = timeline.steps["number"].masked_fill(~in_memory, -1)
+        fields = {name: value.detach() for name, value in timeline.steps.items() if name != "number"}
         slots = state["number"].shape[1]
         # Append in place if the log has room, and if no sequence has a shorter past than the others.
-        if total <= slots and bool((state["end"] == line.past).all()):
+        if total <= slots and bool((state["end"] == timeline.past).all()):
             for name, value in fields.items():
-                state[name][:, line.past : total] = value[:, line.past :]
+                state[name][:, timeline.past : total] = value[:, timeline.past :]
             after["number"] = F.pad(number, (0, slots - total), value=-1)
             after["end"] = torch.full_like(state["end"], total)
             return after
@@ -267,63 +267,63 @@ class TokenMemory(Memory):
 
     # ------------------------------------------------------------------ reading
 
-    def _decisions(self, line: Timeline, at: Tensor) -> Tensor:
+    def _read(self, timeline: Timeline, at: Tensor) -> Tensor:
         """Compute the features of some of the T steps, in parts whose intermediate tensors fit into memory.
 
         Args:
-            line: Past and new steps.
+            timeline: Past and new steps.
             at: int64, (B, S); indices among the T new steps.
 
         Returns:
             float, (B, S, D).
         """
-        batch, total = line.trial.shape
+        batch, total = timeline.trial.shape
         elements_per_query = max(total, self._gathered_elements())
         size = max(1, MAX_ELEMENTS // (batch * elements_per_query))  # queries per part
 
-        def decide(at: Tensor, values: Tensor) -> Tensor:
-            now = at + line.past
+        def read(at: Tensor, values: Tensor) -> Tensor:
+            now = at + timeline.past
             # Skip the steps that all queries find evicted: begin at the first one that any sequence still has.
-            begin = int((line.evicted_at > now.amin()).int().amax(0).argmax())
-            arguments = self._reader_arguments(line, at, begin, int(now.max()) + 1, values)
+            begin = int((timeline.evicted_at > now.amin()).int().amax(0).argmax())
+            arguments = self._reader_arguments(timeline, at, begin, int(now.max()) + 1, values)
             return self.reader(*arguments, independent=True)  # the queries are different steps of one sequence
 
         if size >= at.shape[1]:
-            return decide(at, line.steps["value"])
-        return torch.cat([checkpointed(decide, part, line.steps["value"]) for part in at.split(size, dim=1)], 1)
+            return read(at, timeline.steps["value"])
+        return torch.cat([checkpointed(read, part, timeline.steps["value"]) for part in at.split(size, dim=1)], 1)
 
     def _gathered_elements(self) -> int:
         """Return the number of elements that a query gathers from its chunks; 0 without chunks."""
         return 0
 
     def _reader_arguments(
-        self, line: Timeline, at: Tensor, begin: int, end: int, values: Tensor | None = None
+        self, timeline: Timeline, at: Tensor, begin: int, end: int, values: Tensor | None = None
     ) -> _ReaderArguments:
         """Make queries, tokens and chunks for some steps.
 
         Args:
-            line: Past and new steps.
+            timeline: Past and new steps.
             at: int64, (B, S); indices of the queries among the T new steps.
             begin: First of the N steps that become tokens; all others that the queries can read come after it.
             end: One after the last step that becomes a token.
-            values: float, (B, N, D); used instead of `line.steps["value"]`, so that gradients flow through a
+            values: float, (B, N, D); used instead of `timeline.steps["value"]`, so that gradients flow through a
                 checkpointed function. None for those.
         """
         kind = self.config.time_index
-        values = line.steps["value"] if values is None else values
-        now = at + line.past  # (B, S), among the N
+        values = timeline.steps["value"] if values is None else values
+        now = at + timeline.past  # (B, S), among the N
         index = torch.arange(begin, end, device=at.device)  # (n,), among the N
-        steps = {name: value[:, begin:end] for name, value in line.steps.items()}
-        in_memory = (index <= now[..., None]) & (now[..., None] < line.evicted_at[:, None, begin:end])  # (B, S, n)
-        number_now = line.steps["number"].gather(1, now)
-        table = self._time_table(int(line.steps["number"].max()) + 1)
+        steps = {name: value[:, begin:end] for name, value in timeline.steps.items()}
+        in_memory = (index <= now[..., None]) & (now[..., None] < timeline.evicted_at[:, None, begin:end])  # (B, S, n)
+        number_now = timeline.steps["number"].gather(1, now)
+        table = self._time_table(int(timeline.steps["number"].max()) + 1)
         times = time_indices(kind, steps["number"], number_now, in_memory)
         query = values.gather(1, now[..., None].expand(-1, -1, values.shape[-1]))  # (B, S, D)
         tokens = Tokens(values[:, begin:end], (table,), (times,), in_memory)
         if self.config.query_codes:
             query = query + table[query_time_indices(kind, number_now)]
-        query, tokens = self._extend(line, now, query, tokens, steps)
-        return _ReaderArguments(query, tokens, self._chunks(line, steps, begin, end), self._top_k())
+        query, tokens = self._extend(timeline, now, query, tokens, steps)
+        return _ReaderArguments(query, tokens, self._chunks(timeline, steps, begin, end), self._top_k())
 
     def _time_table(self, count: int) -> Tensor:
         """Return the encodings of 0, 1, 2, ..., at least `count` of them, float (rows, D)."""
@@ -336,12 +336,12 @@ class TokenMemory(Memory):
         return self._time_codes[: max(count, TIME_MODULUS)].to(weight.dtype)
 
     def _extend(
-        self, line: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
+        self, timeline: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
         """Add what subclasses need to queries and tokens: encodings of places, tokens of actions."""
         return query, tokens
 
-    def _chunks(self, line: Timeline, steps: State, begin: int, end: int) -> Chunks | None:
+    def _chunks(self, timeline: Timeline, steps: State, begin: int, end: int) -> Chunks | None:
         """Return the chunks of the tokens; None where all are read at once."""
         return None
 

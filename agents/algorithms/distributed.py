@@ -159,6 +159,9 @@ def launched(device: str = "auto") -> Processes:
                 "there too"
             )
         return Processes()
+    # Optimizers import this module of PyTorch. Imported after the process group is made it would keep the group alive
+    # beyond `close`, and threads of the group then sometimes abort the process when the interpreter ends.
+    import torch._dynamo
     from accelerate import PartialState
 
     state = PartialState(cpu=device == "cpu" or not torch.cuda.is_available(), timeout=TIMEOUT)

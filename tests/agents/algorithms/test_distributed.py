@@ -154,6 +154,27 @@ def test_when_one_process_is_killed_the_others_end_and_the_run_goes_on(folder, f
     assert (folder / "killed" / CHECKPOINT).read_bytes() == (folder / "whole" / CHECKPOINT).read_bytes()
 
 
+#: Trains for a moment and writes the names of the threads that are left, one file per process.
+TRAIN_AND_LIST_THREADS = """
+import os, sys
+from pathlib import Path
+from memenvs.agents.cli import main
+assert main(["train", "ci-smoke", "--out", "run", "--total_steps", "1024", "--no-evaluate", "--json"]) == 0
+names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+Path("threads." + os.environ["RANK"]).write_text(" ".join(names))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc, which lists the threads of a process")
+def test_no_thread_of_the_process_group_is_left_after_training(tmp_path):
+    (tmp_path / "script.py").write_text(TRAIN_AND_LIST_THREADS)
+    launcher = ["torch.distributed.run", "--nproc_per_node", "2", "--master_port", free_port(), "script.py"]
+    done = run_python("-m", *launcher, folder=tmp_path, environ={**ALONE, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    for rank in (0, 1):  # such a thread aborts the process if it needs the interpreter while that ends
+        assert "gloo" not in (tmp_path / f"threads.{rank}").read_text()
+
+
 def test_another_number_of_processes_is_refused_but_evaluates(folder, capsys):
     assert main([*RESUME, "--out", str(folder / "whole")]) == 2
     assert "number of processes must be that of the file, 2, to go on learning, got 1" in capsys.readouterr().err

@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
 
-# One worker per core; the tests of a file stay in one worker, since they share fixtures.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# One worker per core; the tests of a file stay in one worker, since they share fixtures. Files are handed out in the
+# order of tests/conftest.py, the longest first, so that no worker is left with one at the end.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev
 	$(PYTEST)

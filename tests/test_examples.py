@@ -18,6 +18,7 @@ BENCHMARKS = {
     "ballet.py": [],
     "decisions.py": [],
     "import_time.py": [],
+    "kernels.py": [],
     "long_context.py": ["--updates", "4"],
     "learner.py": ["--memory", "none", "--env", "batch"],
 }

@@ -233,7 +233,8 @@ class TrialVectorEnv(VectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the resources of the task."""
-        self.task.close()
+        if hasattr(self, "task"):  # Gymnasium 1.1 also closes an environment whose constructor has raised
+            self.task.close()
 
     # ------------------------------------------------------------------ beyond Gymnasium's interface
 

@@ -55,6 +55,9 @@ def display() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that train agents first: they take longest, and several workers then end at the same time."""
+    """Run the files that train agents first.
+
+    They take longest. Handed out first, they let several workers end at the same time.
+    """
     long_files = {item.path for item in items if item.get_closest_marker("learning")}
     items.sort(key=lambda item: item.path not in long_files)

@@ -16,7 +16,7 @@ test: $(VENV)/dev
 	$(PYTEST)
 
 fast: $(VENV)/dev
-	$(PYTEST) -m "not learning and not nightly"
+	$(PYTEST) -m "not learning and not programs and not nightly"
 
 nightly: $(VENV)/dev
 	$(PYTEST) -m nightly

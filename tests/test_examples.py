@@ -11,6 +11,8 @@ import pytest
 
 from tests.processes import run_python
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[1]
 #: With tests of their own below.
 KNOWN = ("demo.py", "gallery.py")

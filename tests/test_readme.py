@@ -9,6 +9,8 @@ import memenvs
 from memenvs.cli.listing import markdown_table
 from tests.processes import run_python
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]

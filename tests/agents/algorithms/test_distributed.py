@@ -25,6 +25,8 @@ from tests.agents.algorithms.two_processes import CHANGES, RUN, one_step, rollou
 from tests.agents.learners import gradients, learner
 from tests.processes import Python, run_python
 
+pytestmark = pytest.mark.programs
+
 RESUME = ["train", "ci-smoke", "--resume", *(word for name, value in CHANGES for word in (f"--{name}", str(value)))]
 TWO = Processes(0, 2)  # for checks before the first message
 ALONE = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}

@@ -19,13 +19,13 @@ from pathlib import Path
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
-from memenvs.agents.experiments.in_context_tables import mean_curve
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
 from memenvs.agents.experiments.statistics import format_mean
-from memenvs.agents.experiments.study_results import metric_means
-from memenvs.agents.experiments.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset, folder_name, run_names
+from memenvs.agents.studies.in_context_tables import mean_curve
+from memenvs.agents.studies.study_results import metric_means
+from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 
 
 def settings(preset: str, steps: int | None, seed: int, smoke: bool) -> RunConfig:

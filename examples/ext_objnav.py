@@ -18,15 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memenvs.agents.experiments import in_context_tables as tables
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_run, trained_policy
 from memenvs.agents.experiments.report import Report, write_report
-from memenvs.agents.experiments.study_results import has_results, write_result
-from memenvs.agents.experiments.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
+from memenvs.agents.studies import in_context_tables as tables
+from memenvs.agents.studies.study_results import has_results, write_result
+from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 
 PRESET = "extobjnav-small"
 LAST = 15  # episodes that every evaluation trial has

@@ -32,11 +32,11 @@ from functools import partial
 from pathlib import Path
 
 from memenvs.agents.experiments.report import Report
-from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.presets import find_preset, folder_name
 from memenvs.agents.presets.sat import TABLES, smallest
 from memenvs.agents.sat import tables
 from memenvs.agents.sat.study import EVALUATIONS, train_and_evaluate
+from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 TITLES = {
     "next": "Next",

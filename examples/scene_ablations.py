@@ -22,14 +22,14 @@ from typing import Any
 from scene_memory import SIZES, settings
 
 from memenvs.agents.experiments.config import with_overrides
-from memenvs.agents.experiments.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_gain, format_interval
-from memenvs.agents.experiments.study_figures import interval_figure
-from memenvs.agents.experiments.study_results import has_results
-from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.presets.smt import TASKS
-from memenvs.agents.presets.smt_ablations import ABLATIONS, Point, fewest
+from memenvs.agents.studies.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
+from memenvs.agents.studies.smt_ablations import ABLATIONS, Point, fewest
+from memenvs.agents.studies.study_figures import interval_figure
+from memenvs.agents.studies.study_results import has_results
+from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 
 def points_of(study: str, task: str, size: str, smoke: bool) -> list[Point]:

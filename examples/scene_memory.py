@@ -22,13 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_gain, format_interval
-from memenvs.agents.experiments.study_results import has_results
-from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.presets import find_preset, run_names
 from memenvs.agents.presets.smt import METHODS, TASKS, smallest
+from memenvs.agents.studies.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
+from memenvs.agents.studies.study_results import has_results
+from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 SIZES = ("laptop", "paper-like")
 WORLDS = {

@@ -24,12 +24,12 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_run
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_mean, format_percent
-from memenvs.agents.experiments.study_figures import error_bar_figure
-from memenvs.agents.experiments.study_results import metric_means, read_result, write_result
-from memenvs.agents.experiments.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.mtvm import repeated_actions
 from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.study_figures import error_bar_figure
+from memenvs.agents.studies.study_results import metric_means, read_result, write_result
+from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 
 LEGS = (1, 2, 3)
 METRICS = ("sr", "sdtw")

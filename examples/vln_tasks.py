@@ -23,10 +23,10 @@ from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_mean, format_percent
-from memenvs.agents.experiments.study_results import metric_means
-from memenvs.agents.experiments.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.study_results import metric_means
+from memenvs.agents.studies.sweep import SweepRun, group_seeds, run_sweep, sweep_options
 
 #: Title of a table -> its metrics.
 TABLES = {

@@ -72,6 +72,18 @@ def test_there_is_no_circle() -> None:
     TopologicalSorter(graph).prepare()  # raises a CycleError that names the modules
 
 
+def test_folders_of_agents_are_in_no_circle() -> None:
+    agents = "memenvs.agents."
+    graph: dict[str, set[str]] = {}
+    for name, others in import_graph().items():
+        if name.startswith(agents):
+            folder = name.removeprefix(agents).partition(".")[0]
+            imported = {other.removeprefix(agents).partition(".")[0] for other in others if other.startswith(agents)}
+            graph.setdefault(folder, set()).update(imported - {folder})
+    assert "experiments" in graph["studies"]
+    TopologicalSorter(graph).prepare()
+
+
 def test_environments_know_neither_agents_nor_wrappers() -> None:
     outer = ("memenvs.agents", "memenvs.wrappers")
     assert_none(("memenvs",), outer, but=outer)
@@ -84,7 +96,7 @@ def test_houses_know_no_task() -> None:
 
 def test_agents_are_layers() -> None:
     papers = ("memenvs.agents.sat", "memenvs.agents.mtvm")
-    runs = ("memenvs.agents.experiments", "memenvs.agents.presets", "memenvs.agents.cli")
+    runs = tuple(f"memenvs.agents.{part}" for part in ("experiments", "presets", "studies", "cli"))
     parts = tuple(f"memenvs.agents.{part}" for part in ("memory", "encoders", "policies", "vec_env"))
     algorithms = ("memenvs.agents.algorithms",)
     assert_none(("memenvs.agents.experiments",), papers)

@@ -8,7 +8,7 @@ from typing import Any
 
 def pack(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     """Write finished runs into a table that examples show without checkpoints."""
-    from memenvs.agents.experiments.study_results import pack_runs
+    from memenvs.agents.studies.study_results import pack_runs
 
     rows = pack_runs(options.folders, options.out, options.metrics)
     if not options.json:

@@ -9,10 +9,10 @@ import torch
 
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import evaluate_predictions, trained_model
-from memenvs.agents.experiments.study_results import has_results, write_result
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.memory.reader import MemoryReader
 from memenvs.agents.sat.prediction import BalletPrediction
+from memenvs.agents.studies.study_results import has_results, write_result
 
 ROOMS = (4, 6, 8, 10, 12)
 """Numbers of rooms that the table "rooms" evaluates."""

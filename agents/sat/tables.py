@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_percent
-from memenvs.agents.experiments.study_figures import accuracy_figure, share_figure
-from memenvs.agents.experiments.study_results import metric_means, read_result
 from memenvs.agents.sat.study import ROOMS
+from memenvs.agents.studies.study_figures import accuracy_figure, share_figure
+from memenvs.agents.studies.study_results import metric_means, read_result
 from memenvs.retention import STRATEGIES
 
 LEARNED = 0.99

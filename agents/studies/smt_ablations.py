@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.layout_evaluation import LayoutEvaluation
+from memenvs.agents.studies.layout_evaluation import LayoutEvaluation
 from memenvs.exploration.config import MODALITIES
 
 #: Reaches of the memory as shares of an episode: the paper's 50 to 500 of 500 steps, and shorter ones.

@@ -15,7 +15,7 @@ from threading import Thread
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
-from memenvs.agents.experiments.study_results import find_row_conflict, has_results
+from memenvs.agents.studies.study_results import find_row_conflict, has_results
 
 
 @dataclass(frozen=True)

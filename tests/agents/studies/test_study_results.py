@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from memenvs.agents.__main__ import main
-from memenvs.agents.experiments import study_results
 from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.study_results import (
+from memenvs.agents.presets import find_preset, run_names
+from memenvs.agents.studies import study_results
+from memenvs.agents.studies.study_results import (
     find_row_conflict,
     has_results,
     metric_means,
@@ -24,7 +25,6 @@ from memenvs.agents.experiments.study_results import (
     result_names,
     write_result,
 )
-from memenvs.agents.presets import find_preset, run_names
 
 CONFIG = with_overrides(find_preset("darkroom:k1"), [("seed", 3), ("eval_trials", 7), ("policy.memory_kwargs.dim", 32)])
 

@@ -10,7 +10,7 @@ from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.memory import Memory, make_memory
 from memenvs.agents.presets import find_preset
 from memenvs.agents.presets.smt import TASKS
-from memenvs.agents.presets.smt_ablations import ABLATIONS
+from memenvs.agents.studies.smt_ablations import ABLATIONS
 
 
 @pytest.mark.parametrize("size", ["laptop", "paper-like"])

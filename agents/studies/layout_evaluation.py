@@ -23,11 +23,11 @@ from memenvs.agents.experiments.evaluate import (
     trained_policy,
 )
 from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
-from memenvs.agents.experiments.study_results import has_results, read_result, write_result
-from memenvs.agents.experiments.sweep import SweepRun
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
+from memenvs.agents.studies.study_results import has_results, read_result, write_result
+from memenvs.agents.studies.sweep import SweepRun
 from memenvs.agents.vec_env import TrialVecEnv
 
 SEED = 1

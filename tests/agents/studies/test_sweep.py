@@ -15,8 +15,8 @@ import pytest
 
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
-from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
 from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 ROOT = Path(__file__).parents[3]
 CONFIG = find_preset("darkroom")
@@ -116,7 +116,7 @@ STOPPED = """
 import argparse, signal, time
 from pathlib import Path
 from memenvs.agents.presets import find_preset
-from memenvs.agents.experiments.sweep import SweepRun, run_sweep, sweep_options
+from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
 def work(run, quiet):
     (run.path / "began").touch()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memenvs.agents.experiments.layout_evaluation import mean_by_layout
 from memenvs.agents.experiments.trial_evaluator import TrialResults
 from memenvs.agents.presets.smt import TASKS
+from memenvs.agents.studies.layout_evaluation import mean_by_layout
 
 
 def results(layouts: list[int], **metrics: list[float]) -> TrialResults:

@@ -11,7 +11,7 @@ import numpy as np
 
 from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure
 from memenvs.agents.experiments.statistics import format_digits, mean_and_stderr
-from memenvs.agents.experiments.study_results import has_results, metric_means, result_names
+from memenvs.agents.studies.study_results import has_results, metric_means, result_names
 
 
 def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = None) -> list[Any]:

@@ -1,1 +1,1 @@
-"""Studies: many runs by one command, their table of results, and the tables and figures that are printed from it."""
+"""Studies: many runs by one command, their table of results, their tables and figures."""

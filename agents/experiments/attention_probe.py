@@ -56,7 +56,7 @@ def attention_weights(memory: RelicMemory, x: StepInputs, state: State) -> Tenso
         float, (layers, heads, sinks + S); first the sink if there is one, then the S steps of the trial, the last of
         them this one. Each row sums to 1.
     """
-    clock = StepClock.read(x.episode_start, x.trial_start, state)
+    clock = StepClock.count(x.episode_start, x.trial_start, state)
     past = int(-clock.trial_first[0, 0].clamp(max=0))
     filled = memory.sinks + past
     rotation = memory.rotation(clock.episode_index) if memory.config.inter_episode else None

@@ -60,7 +60,7 @@ def _spec(name: str, module: str, memory_class: str, config_class: str, summary:
 
 
 _SPECS = (
-    _spec("none", "none", "NoMemory", "NoMemoryConfig", "the present only"),
+    _spec("none", "none", "NoMemory", "NoMemoryConfig", "the current step only"),
     _spec("gru", "recurrent", "GRUMemory", "RecurrentConfig", "one recurrent vector, gated recurrent unit"),
     _spec("lstm", "recurrent", "LSTMMemory", "RecurrentConfig", "one recurrent vector, long short-term memory (RL2)"),
     _spec(
@@ -75,14 +75,14 @@ _SPECS = (
         "trxl",
         "TransformerXLMemory",
         "TransformerXLConfig",
-        "a transformer over the newest steps and hidden states of those before (Transformer-XL)",
+        "a transformer over the newest steps, with cached hidden states of earlier ones (Transformer-XL)",
     ),
     _spec(
         "smt",
         "smt",
         "SMTMemory",
         "SMTConfig",
-        "attention over steps as seen from the present pose (Scene Memory Transformer)",
+        "attention over steps as seen from the current pose (Scene Memory Transformer)",
     ),
     _spec(
         "smt-factorized",
@@ -96,9 +96,15 @@ _SPECS = (
         "smt_causal",
         "CausalMemory",
         "CausalConfig",
-        "as smt, with poses in attention, where no step is encoded twice",
+        "as smt, with causal attention to relative poses: each step is encoded once",
     ),
-    _spec("sm-pooling", "smt", "PoolingMemory", "SceneConfig", "the largest of each feature over steps (SM + Pooling)"),
+    _spec(
+        "sm-pooling",
+        "smt",
+        "PoolingMemory",
+        "SceneConfig",
+        "max pooling over the steps of the scene memory (SM + Pooling)",
+    ),
     _spec(
         "frmqn", "frmqn", "FRMQNMemory", "FRMQNConfig", "a recurrent network that reads from steps by attention (FRMQN)"
     ),

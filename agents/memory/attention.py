@@ -1,6 +1,6 @@
 """Exact softmax attention for every memory: one function that suits device, shapes and mask.
 
-No path keeps anything of the size T x M. Causal attention needs no mask where queries and keys are square; elsewhere,
+No path keeps a tensor of size T x M. Causal attention needs no mask where queries and keys are square; elsewhere,
 a block of queries at a time shares one mask.
 """
 
@@ -98,11 +98,11 @@ def _attend_lower_right(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """
     queries, keys = q.shape[-2], k.shape[-2]
     rows = min(queries, QUERY_BLOCK)
-    hidden = q.new_full((rows, keys), -torch.inf).triu(keys - rows + 1)  # of a block that ends with the last key
+    last_mask = q.new_full((rows, keys), -torch.inf).triu(keys - rows + 1)  # of the block that ends with the last key
     parts = []
     for begin, end in _query_blocks(queries):
         visible = keys - queries + end  # keys that the last query of the block attends to
-        mask = hidden[rows - (end - begin) :, keys - visible :]
+        mask = last_mask[rows - (end - begin) :, keys - visible :]
         k_block, v_block = k[..., :visible, :], v[..., :visible, :]
         parts.append(F.scaled_dot_product_attention(q[..., begin:end, :], k_block, v_block, attn_mask=mask))
     return torch.cat(parts, dim=-2)
@@ -121,9 +121,9 @@ def _attend_block(q: Tensor, k: Tensor, v: Tensor, window: Window) -> Tensor:
     """Attention of a block of queries to the keys that one of them can reach."""
     sinks = window.sinks
     low, high = int(window.first.min()), int(window.last.max()) + 1
-    reach = torch.arange(low, high, device=q.device)
-    mask = (reach >= window.first[..., None]) & (reach <= window.last[..., None])  # (B, queries, reach)
-    mask = F.pad(mask, (sinks, 0), value=True)[:, None]  # (B, 1, queries, sinks + reach)
+    index = torch.arange(low, high, device=q.device)  # (R,): keys that a query of the block can reach
+    mask = (index >= window.first[..., None]) & (index <= window.last[..., None])  # (B, queries, R)
+    mask = F.pad(mask, (sinks, 0), value=True)[:, None]  # (B, 1, queries, sinks + R)
     k, v = (torch.cat([x[..., :sinks, :], x[..., low:high, :]], dim=-2) for x in (k, v))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
@@ -153,7 +153,7 @@ def checkpointed(function: Callable[..., Any], *args: Any, when: bool = True) ->
     Args:
         function: Anything without random numbers.
         *args: Its arguments.
-        when: False calls it plainly.
+        when: If False, everything is kept, as in an ordinary call.
     """
     if not when or not torch.is_grad_enabled():
         return function(*args)

@@ -135,7 +135,7 @@ class Memory(nn.Module, abc.ABC):
         Returns:
             float, (B, S, D); equal to those of `forward` at these steps.
         """
-        # A memory that need not compute all T steps for this overrides the method.
+        # Memories that can compute a few steps without all others override this.
         features, _ = self(x)
         return features.gather(1, at[..., None].expand(-1, -1, features.shape[-1]))
 

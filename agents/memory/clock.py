@@ -1,4 +1,4 @@
-"""Trial, episode and step of an episode of each step of a batch of sequences."""
+"""Counters of the steps of a batch: episode of the trial, step of the episode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memenvs.agents.memory.base import State
 
 
 def last_reset(resets: Tensor, past: Tensor) -> Tensor:
-    """Index of the newest reset up to and with each step.
+    """Index of the newest reset up to and including each step.
 
     Args:
         resets: bool, (B, T).
@@ -43,7 +43,7 @@ class StepClock:
     episode_first: Tensor
 
     @staticmethod
-    def read(episode_start: Tensor, trial_start: Tensor, before: State | None = None) -> StepClock:
+    def count(episode_start: Tensor, trial_start: Tensor, before: State | None = None) -> StepClock:
         """Count T steps.
 
         Args:

@@ -123,16 +123,16 @@ class FRMQNMemory(Memory):
             log = None
             recurrent = [x.embedding.new_zeros(batch, config.dim) for _ in RECURRENT]
             past = x.embedding.new_zeros(batch, 0, 2 * config.dim)
-            live = x.trial_start.new_zeros(batch, dtype=torch.int64)
+            n_valid = x.trial_start.new_zeros(batch, dtype=torch.int64)
         else:
             log = {name: value for name, value in state.items() if name not in RECURRENT}
             recurrent = [state[name] for name in RECURRENT]
-            view, live = view_log(log, config.capacity)
+            view, n_valid = view_log(log, config.capacity)
             past = view["memory"]  # (B, P, 2 D)
         resets = x.resets(config.reset_on)
         now = torch.arange(steps, device=resets.device)
         # (B, T): since the last reset, and at most `capacity` steps back
-        first = past.shape[1] + torch.maximum(last_reset(resets, live), now - config.capacity)
+        first = past.shape[1] + torch.maximum(last_reset(resets, n_valid), now - config.capacity)
         psi = self.fusion(x.embedding)  # (B, T, D)
         memory = self.memory(psi)  # (B, T, 2 D)
         # No step reads itself, so a single step needs the past only.

@@ -1,4 +1,4 @@
-"""No memory: a policy observes the present only."""
+"""No memory: the features of a step depend on this step only."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ Sink = Literal["none", "token", "k0v0", "kv0", "k0v", "kv"]
 LONG_STEPS = 16_384
 """Steps of a forward pass above which projections and MLPs use gradient checkpointing.
 
-Activations then take a seventh of the memory. Most of the time of so long a pass goes into attention, which is not
-computed again, so that it costs little.
+Activations then take a seventh of the memory. The cost in time is small: a long pass spends most of its time in
+attention, which is not computed again.
 """
 INITIAL_STEPS = 256
 """Slots of a new cache without `max_steps`."""
@@ -107,7 +107,7 @@ class _CacheLayout:
     Attributes:
         past: int64, (B,); cached steps of the trial.
         end: Number of slots in use after the pass, the sink included.
-        is_aligned: Whether all sequences have as many cached steps, so that a slice is enough to write the new ones.
+        is_aligned: Whether all sequences have equally many cached steps, so that the new ones are written to one slice.
         first: int64, (B, T); first slot after the sink that a step attends to; None where all steps attend to all slots
             before them, so that attention is causal without a mask.
         slots: int64, (B, T); slot of each new step.
@@ -143,7 +143,7 @@ class RelicMemory(Memory):
     `episode_step`, int64 (B,). The cache has the keys (after rotation) and values of M slots; slot 0 is the sink if
     there is one. It is written in place, so do not use a state again after passing it to a call. An optimiser step
     makes the cache stale: `prefill` it again before acting. (`initial_state`, `forward` and `prefill` write the sink
-    of the present weights to slot 0, `step` does not.)
+    of the current weights to slot 0, `step` does not.)
 
     Depth dropout is drawn from `generator`, once per layer and sequence of each `forward` in training mode. Outputs of
     blocks are not rescaled for it.
@@ -218,7 +218,7 @@ class RelicMemory(Memory):
         if state is not None:
             self._write_sinks(state["cache"])
             return self._continue(x, state, keep, last)
-        clock = StepClock.read(x.episode_start, x.trial_start)
+        clock = StepClock.count(x.episode_start, x.trial_start)
         return self._run_layers(x, clock, self._layout(clock), keep, None, last), None
 
     # ------------------------------------------------------------------ layers and cache
@@ -226,7 +226,7 @@ class RelicMemory(Memory):
     def _continue(self, x: StepInputs, state: State, keep: Tensor | None, last: int | None) -> tuple[Tensor, State]:
         """Run steps that follow the cached ones, and add them to the cache."""
         steps = x.embedding.shape[1]
-        clock = StepClock.read(x.episode_start, x.trial_start, state)
+        clock = StepClock.count(x.episode_start, x.trial_start, state)
         layout = self._layout(clock)
         cache = _grown(state["cache"], layout.end)
         features = self._run_layers(x, clock, layout, keep, cache, last)
@@ -347,7 +347,7 @@ class RelicMemory(Memory):
 
     @torch.no_grad()
     def _write_sinks(self, cache: Tensor) -> None:
-        """Write the sink of each layer, from the present weights, to slot 0."""
+        """Write the sink of each layer, from the current weights, to slot 0."""
         for i, sink in enumerate(self._sinks(None) or []):
             cache[:, i, :, :, :1] = sink
 

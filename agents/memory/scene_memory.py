@@ -124,7 +124,7 @@ class SceneMemory(Memory):
     """Stores an element for each of the newest steps, and reads all of them at each step.
 
     An element is psi = W_f [x, W_p r + b_p] + b. Its embedding x is fixed. Its relative part r, the pose and age as
-    observed from the present step, changes at every step. Without a ReLU, an element is a sum of a static part u, which
+    observed from the current step, changes at every step. Without a ReLU, an element is a sum of a static part u, which
     depends on x alone, and a linear map of r:
 
         psi = u + P r
@@ -158,7 +158,7 @@ class SceneMemory(Memory):
         """Compute the features of G steps, each from its own elements.
 
         Args:
-            static: float, (G, L, W); static parts [u, A u, ...] of each element. The last element is the present step.
+            static: float, (G, L, W); static parts [u, A u, ...] of each element. The last element is the current step.
             relative: float, (G, L, R); relative pose and age of each element.
             relative_weight: float, (R, W); [P, A P, ...]. `static + relative @ relative_weight` are the elements and
                 their projections, see `elements`.
@@ -206,8 +206,8 @@ class SceneMemory(Memory):
         """Advance every sequence by one step, without gradient; see `Memory.step`."""
         check_inputs(x, self.input_dim, self.uses_pose)
         state = append(state, self._record(x), x.resets(self.config.reset_on), self.config.capacity)
-        log, live = view_log(state, self.config.capacity)
-        return self._read(log["static"], log["pose"], live, self.relative_weight()), state
+        log, n_valid = view_log(state, self.config.capacity)
+        return self._read(log["static"], log["pose"], n_valid, self.relative_weight()), state
 
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
@@ -224,9 +224,9 @@ class SceneMemory(Memory):
         at = torch.arange(steps - wanted, steps, device=resets.device).expand(batch, -1)  # (B, wanted)
         if state is None:
             return self._decisions(new, self._oldest(resets, torch.zeros_like(at[:, 0])), at, 0), None
-        past, live = view_log(state, self.config.capacity)
+        past, n_valid = view_log(state, self.config.capacity)
         joined = {name: torch.cat([past[name], value], 1) for name, value in new.items()}  # (B, P + T, ...)
-        features = self._decisions(joined, self._oldest(resets, live), at, past["pose"].shape[1])
+        features = self._decisions(joined, self._oldest(resets, n_valid), at, past["pose"].shape[1])
         return features, append(state, new, resets, self.config.capacity)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
@@ -241,18 +241,18 @@ class SceneMemory(Memory):
         assert pose is not None
         return {"static": self.static_parts(x.embedding), "pose": pose.to(self.fusion.weight.dtype)}
 
-    def _oldest(self, resets: Tensor, live: Tensor) -> Tensor:
+    def _oldest(self, resets: Tensor, n_valid: Tensor) -> Tensor:
         """Find the oldest step that each of T steps reads.
 
         Args:
             resets: bool, (B, T).
-            live: int64, (B,); earlier steps since the last reset.
+            n_valid: int64, (B,); earlier steps since the last reset.
 
         Returns:
             int64, (B, T); index counted from the first of the T steps, negative for an earlier step.
         """
         now = torch.arange(resets.shape[1], device=resets.device)
-        return torch.maximum(last_reset(resets, live), now - self.config.capacity + 1)
+        return torch.maximum(last_reset(resets, n_valid), now - self.config.capacity + 1)
 
     # ------------------------------------------------------------------ reading
 
@@ -281,32 +281,32 @@ class SceneMemory(Memory):
         is_large = int(lengths.sum()) > CHECKPOINTED_ELEMENTS[device]
 
         # Tensors with gradients are arguments, so that checkpointing tracks them.
-        def read_group(group: Tensor, live: Tensor, static: Tensor, relative_weight: Tensor) -> Tensor:
-            longest = int(live[-1])  # lengths ascend
+        def read_group(group: Tensor, n_valid: Tensor, static: Tensor, relative_weight: Tensor) -> Tensor:
+            longest = int(n_valid[-1])  # lengths ascend
             slots = newest[group, None] + torch.arange(1 - longest, 1, device=at.device)  # (G, longest)
             slots = torch.maximum(slots, first[group, None])  # padding repeats the oldest step; `_read` masks it
             own_static, own_poses = (
                 each.index_select(0, slots.flatten()).unflatten(0, slots.shape) for each in (static, poses)
             )
-            return self._read(own_static, own_poses, live, relative_weight)
+            return self._read(own_static, own_poses, n_valid, relative_weight)
 
         groups = order.split(group_sizes(lengths.tolist(), ELEMENTS_AT_ONCE[device]))
         counts = lengths.split([len(group) for group in groups])
         features = [
-            checkpointed(read_group, group, live, static, relative_weight, when=is_large)
-            for group, live in zip(groups, counts, strict=True)
+            checkpointed(read_group, group, n_valid, static, relative_weight, when=is_large)
+            for group, n_valid in zip(groups, counts, strict=True)
         ]
         # Undo the sorting.
         inverse = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
         return torch.cat(features).index_select(0, inverse).unflatten(0, at.shape)
 
-    def _read(self, static: Tensor, poses: Tensor, live: Tensor, relative_weight: Tensor) -> Tensor:
+    def _read(self, static: Tensor, poses: Tensor, n_valid: Tensor, relative_weight: Tensor) -> Tensor:
         """Compute the relative parts of elements, and read them.
 
         Args:
-            static: float, (G, L, W); the last slot is the present step.
+            static: float, (G, L, W); the last slot is the current step.
             poses: float, (G, L, 3).
-            live: int64, (G,); number of last slots that hold an element of the row; the others are padding.
+            n_valid: int64, (G,); number of last slots that hold an element of the row; the others are padding.
             relative_weight: As in `read`.
 
         Returns:
@@ -317,7 +317,7 @@ class SceneMemory(Memory):
         relative = embed_age(age.to(poses.dtype), self.config).expand(len(poses), -1, -1)  # (G, L, E)
         if self.uses_pose:
             relative = torch.cat([embed_relative_poses(poses, poses[:, -1:]), relative], -1)  # (G, L, R)
-        absent = None if int(live.min()) == longest else age >= live[:, None]
+        absent = None if int(n_valid.min()) == longest else age >= n_valid[:, None]
         return self.read(static, relative, relative_weight, absent)
 
 

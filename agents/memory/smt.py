@@ -21,7 +21,7 @@ class SMTConfig(SceneConfig):
 
     Attributes:
         heads: Attention heads; divides `dim`.
-        encoder: Whether elements attend to each other before the present step reads them.
+        encoder: Whether elements attend to each other before the current step reads them.
     """
 
     heads: int = 8
@@ -301,8 +301,8 @@ PRESENT_WEIGHT = 4.0
 class PoolingMemory(SceneMemory):
     """Maximum of each feature over all elements.
 
-    Only its age distinguishes the present step from the other elements. So with exponential ages, half of the features
-    start with a large weight of e^(-age / tau), which is largest at the present step, and the maximum mostly comes from
+    Only its age distinguishes the current step from the other elements. So with exponential ages, half of the features
+    start with a large weight of e^(-age / tau), which is largest at the current step, and the maximum mostly comes from
     there. Training can change that.
 
     Args:

@@ -214,18 +214,18 @@ class CausalMemory(Memory):
         resets = x.resets(config.reset_on)
         past: State = {}
         before = 0  # slots of earlier steps
-        live = torch.zeros(batch, dtype=torch.int64, device=resets.device)
-        length = live
+        n_valid = torch.zeros(batch, dtype=torch.int64, device=resets.device)
+        length = n_valid
         is_acting = state is not None and steps == 1 and not torch.is_grad_enabled()
         if state is not None:
             if is_acting:  # keys and values are written to the slots that are read
                 state = reserve(state, config.capacity, 1)
-            past, live = view_log(state, config.capacity - 1)
+            past, n_valid = view_log(state, config.capacity - 1)
             before = past["0"].shape[-2]
             length = state["length"]
         now = torch.arange(steps, device=resets.device)
         step = now - last_reset(resets, length)  # (B, T), since the reset
-        first = before + torch.maximum(last_reset(resets, live), now - config.capacity + 1)
+        first = before + torch.maximum(last_reset(resets, n_valid), now - config.capacity + 1)
         assert x.pose is not None
         pose = x.pose.to(self.input.weight.dtype)
         rotation, features = self._rotation(step), pose_features(pose)

@@ -1,7 +1,7 @@
-"""A log of the newest steps in a memory's state, read as one run of slots.
+"""A log of the newest steps in a memory's state, read as one slice of slots.
 
 The log has slots for twice the capacity. Steps are appended in place. When the slots are full, the newest steps are
-copied to new tensors, so that a state kept from before stays as it was; that costs one copied step per appended step.
+copied to new tensors, so that an older state stays as it was. On average that copies one step for each step appended.
 A state holds the tensors of the log, float (B, ..., slots, width), and two counters, int64 (B,): `length`, steps
 since the last reset, and `end`, the slot after the newest step.
 """
@@ -24,9 +24,8 @@ def empty_log(batch: int, capacity: int, shapes: Mapping[str, tuple[int, ...]], 
     Args:
         batch: Rows, B.
         capacity: Most steps that `view_log` shows, >= 1.
-        shapes: Name of each tensor -> its shape in one slot; the last number is the width, those before come before the
-            slots.
-        like: Device and dtype.
+        shapes: Name of each tensor -> its shape in one slot, (..., width). The tensor is (B, ..., slots, width).
+        like: Tensor with the device and dtype of the log.
     """
     counters = {name: torch.zeros(batch, dtype=torch.int64, device=like.device) for name in COUNTERS}
     full = {name: (batch, *shape[:-1], 2 * capacity, shape[-1]) for name, shape in shapes.items()}
@@ -34,29 +33,29 @@ def empty_log(batch: int, capacity: int, shapes: Mapping[str, tuple[int, ...]], 
 
 
 def view_log(state: State, capacity: int) -> tuple[State, Tensor]:
-    """View the steps that count.
+    """View the valid steps: those since the last reset, at most `capacity` of them.
 
     Args:
-        state: With a log.
+        state: State with a log.
         capacity: Most steps in the view; at most that of `empty_log`.
 
     Returns:
-        The log's tensors, float (B, ..., L, width), the newest step last, where L is the number of steps of the row
-        with most; and the number of last slots that count in each row, int64 (B,).
+        The log's tensors, float (B, ..., L, width), the newest step last; L is the largest number of valid steps of a
+        row. And the number of valid steps of each row, int64 (B,): they are its last slots.
     """
-    live = state["length"].clamp(max=capacity)
-    longest, ends = int(live.max()), state["end"]
+    n_valid = state["length"].clamp(max=capacity)
+    longest, ends = int(n_valid.max()), state["end"]
     end = int(ends[0])
     if bool((ends == end).all()):
-        return {name: value[..., end - longest : end, :] for name, value in _tensors(state).items()}, live
-    return _newest(state, longest), live
+        return {name: value[..., end - longest : end, :] for name, value in _tensors(state).items()}, n_valid
+    return _newest(state, longest), n_valid
 
 
 def reserve(state: State, capacity: int, steps: int) -> State:
     """Make room for some steps at the same slots in all rows.
 
     Args:
-        state: With a log.
+        state: State with a log.
         capacity: That of `empty_log`.
         steps: 1 to `capacity`.
 
@@ -67,7 +66,7 @@ def reserve(state: State, capacity: int, steps: int) -> State:
     end = int(ends[0])
     if end + steps <= 2 * capacity and bool((ends == end).all()):
         return state
-    end = capacity - steps  # steps before those no longer count once the new ones are there
+    end = capacity - steps  # older steps are no longer valid once the new ones are there
     copies = {name: torch.zeros_like(value) for name, value in tensors.items()}
     for name, value in _newest(state, end).items():
         copies[name][..., :end, :] = value
@@ -81,9 +80,9 @@ def put(state: State, name: str, new: Tensor, before: int) -> Tensor:
 
     Args:
         state: From `reserve`; written in place.
-        name: Of the tensor.
-        new: float, (B, ..., 1, width).
-        before: Number of steps before it.
+        name: Name of the tensor.
+        new: float, (B, ..., 1, width); the step.
+        before: Number of steps before it to include in the view.
 
     Returns:
         float, (B, ..., before + 1, width); not a copy.
@@ -97,9 +96,9 @@ def append(state: State, new: State, resets: Tensor, capacity: int) -> State:
     """Append steps, in place if there is room for all rows side by side.
 
     Args:
-        state: With a log.
+        state: State with a log.
         new: The log's tensors of T steps, float (B, ..., T, width).
-        resets: bool, (B, T); everything before such a step no longer counts.
+        resets: bool, (B, T); everything before such a step becomes invalid.
         capacity: That of `empty_log`.
 
     Returns:

@@ -37,7 +37,7 @@ class TokenConfig:
         capacity: Number of steps in memory, including the present one; >= 1. None keeps all.
         time_index: Number that the time encoding encodes: "step" (counted from the last reset), "age" (steps ago),
             "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
-        query_codes: Whether encodings of time and place are added to the query (the present step) too.
+        query_codes: Whether encodings of time and place are added to the query (the current step) too.
         reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
     """
 
@@ -87,7 +87,7 @@ class _ReaderArguments(NamedTuple):
 
 
 class TokenMemory(Memory):
-    """Stores a token for each step; the present step attends to them ("t-fifo").
+    """Stores a token for each step; the current step attends to them ("t-fifo").
 
     A token is the embedded observation plus an encoding of its time (subclasses add one of its place):
 

@@ -75,7 +75,7 @@ class TransformerBlock(nn.Module):
 
         Args:
             x: float, (B, T, D); the residual stream.
-            rotation: Of the T steps; None leaves keys and queries as they are.
+            rotation: Rotary embedding of the T steps; None leaves keys and queries as they are.
             queries: Number of last steps that attend.
 
         Returns:

@@ -21,10 +21,9 @@ class TransformerXLConfig(TransformerConfig):
 
     Attributes:
         layers, heads, dim, mlp_dim: See `TransformerConfig`.
-        memory_length: Earlier steps M that a step attends to in each layer, so that the top reaches `layers` times as
-            far; >= 1.
-        dropout: Probability that an entry of token, distance encoding, attention's output or feature is zeroed while
-            training; in [0, 1).
+        memory_length: Earlier steps M that a step attends to in each layer; >= 1. Through L layers, information comes
+            from up to L M steps back.
+        dropout: Dropout rate of tokens, distance encodings, attention outputs and features while training; in [0, 1).
     """
 
     memory_length: int = 256
@@ -81,7 +80,7 @@ class RelativePositionBlock(TransformerBlock):
             end = min(queries, begin + QUERY_BLOCK)
             low = context.shape[1] - queries - reach + begin  # first key of the first query of this block
             high = low + reach + end - begin
-            bias = _by_key(by_distance[:, :, begin:end])  # (B, heads, block, M + block)
+            bias = _shift_to_keys(by_distance[:, :, begin:end])  # (B, heads, block, M + block)
             is_earlier_trial = torch.arange(low, high, device=first.device) < first[:, begin:end, None]
             bias = bias.masked_fill(is_earlier_trial[:, None], -torch.inf)
             k, v = keys[:, :, low:high], values[:, :, low:high]
@@ -89,8 +88,11 @@ class RelativePositionBlock(TransformerBlock):
         return torch.cat(parts, dim=2)
 
 
-def _by_key(scores: Tensor) -> Tensor:
-    """Turn scores by distance, (..., Q, M + 1), into scores by key, (..., Q, M + Q): row i shifts by i, -inf around."""
+def _shift_to_keys(scores: Tensor) -> Tensor:
+    """Turn scores by distance, (..., Q, M + 1), into scores by key, (..., Q, M + Q); -inf outside the reach of a query.
+
+    Row i moves i places to the right: the "relative shift" of Transformer-XL.
+    """
     *batch, queries, columns = scores.shape
     padded = F.pad(scores, (0, queries), value=-torch.inf).flatten(-2)  # read in rows that are one entry shorter
     return padded[..., :-queries].view(*batch, queries, columns + queries - 1)
@@ -102,9 +104,9 @@ class TransformerXLMemory(Memory):
     Only steps of the same trial count.
 
     The state holds `hidden`, float (B, layers, M, D): inputs of each layer at the last M steps, through which no
-    gradient flows. It spans the episodes of a trial; only the steps themselves can show where an episode ends. Keys
-    and values are made of it with the present weights. To have all of it from the present weights, `prefill` again
-    from the state before.
+    gradient flows. It spans the episodes of a trial, and nothing but the observations shows where an episode ends.
+    After an optimiser step, keys and values are computed with the new weights, but from hidden states of the old ones.
+    `prefill` again from an earlier state to recompute the hidden states too.
 
     Dropout is drawn from `generator` in each `forward` in training mode.
 
@@ -154,7 +156,7 @@ class TransformerXLMemory(Memory):
         """Return features of the last steps, float (B, `last` or T, D), and the state after them."""
         _, steps = check_inputs(x, self.input_dim)
         kept = last_steps(steps, last)
-        clock = StepClock.read(x.episode_start, x.trial_start, state)
+        clock = StepClock.count(x.episode_start, x.trial_start, state)
         first = clock.trial_first + self.config.memory_length  # counted in a layer's context
         h = self._drop(self.input(x.embedding).to(self.output.weight.dtype), dropout)  # float32 also under autocast
         encoding = self._drop(self._encoding(), dropout)

@@ -25,7 +25,7 @@ class FRMQNConfig:
 
     Attributes:
         dim: Width D of keys, values, hidden state and features; even, >= 2.
-        capacity: Newest steps before the present one that are read; >= 1.
+        capacity: Newest steps before the current one that are read; >= 1.
         reset_on: Event that empties the memory: the start of a trial, or of every episode.
         bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
             counted from the first step of each `forward`.

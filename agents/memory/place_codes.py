@@ -39,13 +39,13 @@ def sinusoid(index: Tensor, dim: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 
-def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Tensor) -> Tensor:
+def time_indices(kind: TimeIndex, step: Tensor, newest: Tensor, in_memory: Tensor) -> Tensor:
     """Compute the row of the time table that is added to each memory token.
 
     Args:
         kind: "step" counts from the last reset, "age" counts back from the newest step, "slot" counts the newer tokens
             in memory (gaps left by evicted tokens vanish), "mod32" is the step modulo 32.
-        number: int64, (B, N); step of each token, counted from the last reset, in ascending order; negative for none.
+        step: int64, (B, N); step of each token, counted from the last reset, in ascending order; negative for none.
         newest: int64, (B, Q); step at which each query reads.
         in_memory: bool, (B, Q, N); tokens that each query reads. Only "slot" depends on it.
 
@@ -59,13 +59,13 @@ def time_indices(kind: TimeIndex, number: Tensor, newest: Tensor, in_memory: Ten
         Spatially-Aware Transformer: true steps as in the paper; "slot" and "mod32" as in its release's multi-task and
         Short Stay experiments. The release counts from the end.
     """
-    number = number.clamp(min=0)
+    step = step.clamp(min=0)
     if kind == "step":
-        return number
+        return step
     if kind == "mod32":
-        return number % TIME_MODULUS
+        return step % TIME_MODULUS
     if kind == "age":
-        return (newest[..., None] - number[:, None]).clamp(min=0)
+        return (newest[..., None] - step[:, None]).clamp(min=0)
     if kind == "slot":
         # A cumulative sum from the newest token back; a token does not count itself.
         return (in_memory.flip(2).cumsum(2).flip(2) - 1).clamp(min=0)
@@ -93,9 +93,9 @@ class PlaceCode(nn.Module):
     """Encodings of places, one vector for each.
 
     Args:
-        kind: "sine1d" (a sinusoid of the place's number), "sine2d" (of its row and its column), "learned1d" (a vector
-            for each place) or "learned2d" (one for each row and each column). The vectors of row and
-            column are averaged.
+        kind: "sine1d" (a sinusoid of the place's number), "sine2d" (of its row and of its column), "learned1d" (a
+            vector for each place) or "learned2d" (one for each row and each column). In the 2d kinds, the vectors of
+            row and column are averaged.
         n_places: Number of places P.
         dim: Width D.
         columns: Columns of the grid of places, which are numbered row by row; divides P. None for the 1d kinds.
@@ -104,8 +104,8 @@ class PlaceCode(nn.Module):
         ValueError: The kind is unknown; `columns` is given for a 1d kind; or it does not divide P for a 2d kind.
 
     Source:
-        Spatially-Aware Transformer, section 3.1 and appendix on place embeddings; numbers go forward, so that codes
-        stay when P grows.
+        Spatially-Aware Transformer, section 3.1 and appendix on place embeddings. Its release fills the table from the
+        last place to the first. Here it is filled from the first on, so that a place keeps its code when P grows.
     """
 
     def __init__(self, kind: PlaceCodeKind, n_places: int, dim: int, columns: int | None = None) -> None:

@@ -2,7 +2,7 @@
 
 No key and no value is computed for a token m. The projection of keys is folded into the query q once:
 
-    <A q + a, B m + b> = <B^T (A q + a), m> + a number that all tokens share, which the softmax ignores
+    <A q + a, B m + b> = <B^T (A q + a), m> + constant      (a constant changes no softmax)
 
 The projections of values and of the output apply to the weighted sum of tokens.
 """
@@ -66,8 +66,9 @@ class MemoryLayer(nn.Module):
             independent: If True, queries do not attend to each other.
 
         Returns:
-            Updated queries, float (B Q, D); attention weights of the S tokens that each query read, float (B, Q, S),
-            the mean over heads; and the indices of these tokens, int64 (B, Q, S), or None for all N.
+            The updated queries, float (B Q, D).
+            Attention weights of the S tokens that each query read, float (B, Q, S); the mean over heads.
+            Indices of these tokens, int64 (B, Q, S); None if each query read all N.
         """
         shape = tokens.batch, len(query) // tokens.batch
         query = query + self.attend_to_queries(self.local_norm(query), shape, independent)
@@ -139,8 +140,9 @@ class MemoryLayer(nn.Module):
             top_k: Number of chunks that each query reads, k.
 
         Returns:
-            Read vectors, float (B, Q, D); attention weights of the tokens of the chosen chunks, float (B, Q, k n), the
-            mean over heads; and the indices of these tokens, int64 (B, Q, k n).
+            Read vectors, float (B, Q, D).
+            Attention weights of the tokens of the chosen chunks, float (B, Q, k n); the mean over heads.
+            Indices of these tokens, int64 (B, Q, k n).
         """
         batch, queries, _ = query.shape
         count, size = chunked.index.shape[2:]  # C, n

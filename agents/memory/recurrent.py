@@ -22,8 +22,9 @@ class RecurrentConfig:
     Attributes:
         hidden_dim: Width H of the hidden state, and of the features; >= 1.
         layers: Recurrent layers on top of each other; >= 1.
-        reset_on: Start that empties the state: of a trial (the memory spans episodes) or of an episode.
-        bptt: Steps after which gradients stop, counted from the first step that is learned from; >= 1; None never.
+        reset_on: Event that empties the state: the start of a trial (the memory spans episodes), or of every episode.
+        bptt: Length of truncated backpropagation through time, steps; >= 1; None does not truncate. Segments are
+            counted from the first step of each `forward`.
     """
 
     hidden_dim: int = 256
@@ -150,10 +151,10 @@ class GRUMemory(RecurrentMemory):
 class LSTMMemory(RecurrentMemory):
     """Long short-term memory: c_t = f_t c_{t-1} + i_t g_t, h_t = o_t tanh(c_t).
 
-    On a CPU, sequences are not cut at their starts, because only equally long ones run in one compiled kernel. A step
-    before each start closes input and forget gates, i = f = 0, which leaves exactly nothing of the past, neither
-    forwards nor for gradients. Sequences with fewer starts are filled up by steps with i = 0 and f = 1, which keep
-    the memory as it is. `benchmarks/kernels.py` measures the gain over a packed batch of pieces.
+    On a CPU, sequences are not cut at their starts, because only equally long ones run in one compiled kernel. Instead,
+    a step is inserted before each start that closes the input and forget gates, i = f = 0. It leaves exactly nothing of
+    the past, neither in values nor in gradients. Sequences with fewer starts are padded by steps with i = 0 and f = 1,
+    which keep the state as it is. `benchmarks/kernels.py` measures the gain over a packed batch of pieces.
 
     On a CPU it also runs in the precision of its weights under autocast: not every CPU has this kernel in bfloat16.
 
@@ -211,8 +212,9 @@ def _with_gate_steps(embedding: Tensor, inserted: Tensor) -> tuple[Tensor, Tenso
         inserted: bool, (B, T); True where an emptying step goes before this one.
 
     Returns:
-        float, (B, L, D_in + 2): zeros at the new steps, and two flags, (1, 0) where the memory is emptied and (0, 1)
-        where it is kept; and the index of each of the T steps among all B L, int64 (B, T).
+        Padded sequences, float (B, L, D_in + 2): embeddings, zeros at the inserted steps, and two flags. The flags are
+        (1, 0) at a step that empties the memory, (0, 1) at one that keeps it, else (0, 0). And the index of each of the
+        T steps among all B L steps, int64 (B, T).
     """
     batch, steps, width = embedding.shape
     before = inserted.cumsum(1)  # new steps up to each step

@@ -1,4 +1,4 @@
-"""Base of the scene memories: an element per step, at its pose relative to the present one."""
+"""Base of the scene memories: one element per step, with its pose relative to now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POSITION_SCALE = 5.0
 SINES = 16
 """Width of the sinusoidal embedding of an age."""
 ELEMENTS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 17}
-"""Memory elements that are read together; more no longer fit the caches of a CPU and take longer."""
+"""Memory elements that are read together; more would not fit the caches of a CPU and take longer."""
 CHECKPOINTED_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 21}
 """Memory elements above which learning uses gradient checkpointing; without it, each takes 10 kB."""
 
@@ -36,7 +36,7 @@ class SceneConfig:
 
     Attributes:
         dim: Width D of a memory element and of the features; >= 1.
-        capacity: Newest steps that are kept, the present one among them; >= 1.
+        capacity: Newest steps that are kept, the current one among them; >= 1.
         poses: Whether elements encode the pose at which they were observed; if False, only their age (an ablation).
         pose_dim: Width of the embedded pose; >= 1.
         time: Encoding of the age of an element: "exponential" (e^(-age / tau) for each tau), "sinusoidal" (8 sines
@@ -125,7 +125,7 @@ class SceneMemory(Memory):
 
     An element is psi = W_f [x, W_p r + b_p] + b. Its embedding x is fixed. Its relative part r, the pose and age as
     observed from the current step, changes at every step. Without a ReLU, an element is a sum of a static part u, which
-    depends on x alone, and a linear map of r:
+    depends on x alone, and a linear map of r (P = W_f's columns of the pose, times W_p):
 
         psi = u + P r
 

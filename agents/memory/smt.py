@@ -38,7 +38,7 @@ class FactorizedConfig(SceneConfig):
 
     Attributes:
         heads: Attention heads; divides `dim`.
-        centres: Representatives of the elements: "fps" (farthest point sampling from the present one), "window" (the
+        centres: Representatives of the elements: "fps" (farthest point sampling from the current one), "window" (the
             newest ones) or "static" (learned vectors).
         n_centres: Number of centres; >= 1. While there are no more elements than that, all of them are centres ("fps"
             and "window").
@@ -62,6 +62,8 @@ def check_heads(dim: int, heads: int) -> None:
 
 class AttentionBlock(nn.Module):
     """Post-norm block: H = LN(Att(X, Y, Y) + X), output LN(ReLU(FC(H)) + H).
+
+    Shapes: G independent attentions, T queries, L keys.
 
     Args:
         dim: Width D.
@@ -119,8 +121,9 @@ class AttentionBlock(nn.Module):
     def read(self, x: Tensor, y: Tensor, absent: Tensor | None) -> Tensor:
         """Compute `forward` for a single query, without computing keys and values.
 
-        Each head multiplies its query by the key weights, since q^T (W_k y) = (W_k^T q)^T y. The weights of attention
-        then apply to Y itself, and the value weights to the one weighted sum. This takes a sixteenth of the products.
+        Each head multiplies its query by the key weights, since q^T (W_k y) = (W_k^T q)^T y. The attention weights then
+        apply to Y itself, and the value weights to the one weighted sum. So the D x D products are made once for each
+        query, not for each of L keys.
 
         Args:
             x: float, (G, D).
@@ -146,7 +149,7 @@ def _existing(absent: Tensor | None) -> Tensor | None:
 
 
 class SMTMemory(SceneMemory):
-    """Transformer in which elements attend to each other, then the present one to all of them.
+    """Transformer in which elements attend to each other, then the current one to all of them.
 
         E = block(Psi, Psi)             encoder
         features = block(psi_t, E)      decoder
@@ -215,7 +218,7 @@ class FactorizedMemory(SceneMemory):
         E = block(Psi, C')              elements attend to the centres
         features = block(psi_t, E)      decoder
 
-    Attention then takes L C products of L elements and C centres, in place of L^2.
+    Attention of L elements to C centres then takes L C products, not L^2.
 
     Args:
         input_dim: Width of the embedding.
@@ -294,8 +297,11 @@ def farthest_points(points: Tensor, absent: Tensor | None, count: int) -> Tensor
     return torch.stack(chosen, 1)
 
 
-PRESENT_WEIGHT = 4.0
-"""Initial weight of the age in half of the features of `PoolingMemory`; their other terms differ by about 0.5."""
+INITIAL_AGE_WEIGHT = 4.0
+"""Initial weight of e^(-age / tau) in half of the features of `PoolingMemory`.
+
+The other terms of a feature differ by about 0.5 between elements, so this one decides the maximum.
+"""
 
 
 class PoolingMemory(SceneMemory):
@@ -322,7 +328,7 @@ class PoolingMemory(SceneMemory):
                 self.pose.weight[0] = 0.0
                 self.pose.weight[0, age] = 1.0
                 self.pose.bias[0] = 0.0
-                self.fusion.weight[:half, input_dim] = PRESENT_WEIGHT
+                self.fusion.weight[:half, input_dim] = INITIAL_AGE_WEIGHT
                 self.fusion.weight[half:, input_dim] = 0.0
 
     def projections(self) -> tuple[nn.Linear, ...]:

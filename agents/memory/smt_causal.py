@@ -1,4 +1,4 @@
-"""Causal Scene Memory Transformer: poses enter attention, so no step is encoded twice."""
+"""Causal Scene Memory Transformer: attention to relative poses, one pass per episode."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from memenvs.agents.memory.step_log import append, empty_log, put, reserve, view
 from memenvs.agents.memory.transformer import Rotation
 from memenvs.checks import check_fields, check_int
 
-POSE_NUMBERS = 6
-"""Numbers of a pose that go with each key and value, see `pose_features`."""
-POSE_ROOM = 8
-"""Room for them beside each head's key and value: attention kernels need widths that are multiples of 8."""
-NEAREST = 0.5
-"""Initial standard deviation, m, of the first head of a block."""
-FARTHEST = 2.0
-"""Initial standard deviation, m, of the last head of a block."""
+POSE_FEATURES = 6
+"""Features of a pose that are stored with each key and value, see `pose_features`."""
+POSE_WIDTH = 8
+"""Their width after padding: attention kernels need widths that are multiples of 8."""
+SMALLEST_SIGMA = 0.5
+"""Initial standard deviation of the Gaussian of the first head of a block, m."""
+LARGEST_SIGMA = 2.0
+"""Initial standard deviation of the Gaussian of the last head of a block, m."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,12 @@ class CausalConfig:
 
     Attributes:
         dim: Width D of a memory element and of the features; >= 1.
-        capacity: Newest steps that each layer attends to, the present one among them; >= 1.
-        layers: Attention blocks; >= 1. The top reaches back `layers` times as far.
+        capacity: Newest steps that each layer attends to, the current one among them; >= 1.
+        layers: Attention blocks; >= 1. Through L blocks, information comes from up to L times `capacity` steps back.
         heads: Attention heads; divides `dim` into even widths.
         rope_base: Base of the rotation by step; > 1.
-        reset_on: Start that empties the memory: of a trial or of an episode. Poses must be in one frame between resets.
+        reset_on: Event that empties the memory: the start of a trial, or of every episode. All poses between two resets
+            must be in the same frame.
     """
 
     dim: int = 128
@@ -62,29 +63,29 @@ class CausalConfig:
 class RelativePoseBlock(AttentionBlock):
     """Attention block with relative poses, whose heads prefer keys near a point.
 
-    With r = (x / 5, y / 5, cos, sin), the pose of a key in the query's frame,
+    r = (x / 5, y / 5, cos, sin) is the pose of a key in the frame of the query. A head attends with
 
         key k + K r,   value v + V r,   score - b |r_xy - c|^2
 
-    so that a head attends to what was observed nearest to its point c, for instance to the cell ahead. The point
-    moves and rotates with the query. b and c are learned. Points start around the robot, at 0.75 m to 3 m; the
-    standard deviations of the Gaussians e^(-b |r_xy - c|^2) start at 0.5 m to 2 m.
+    so that it prefers what was observed near its point c, for instance in the cell ahead. The point moves and rotates
+    with the query. b and c are learned. Points start around the robot, at 0.75 m to 3 m; the standard deviations of the
+    Gaussians e^(-b |r_xy - c|^2) start at 0.5 m to 2 m.
 
-    r and |r_xy|^2, and so the whole score, are T g, with g of the key's pose alone (`pose_features`) and T of the
-    query's alone (`query_frames`). So each query carries T^T (K^T q and the terms of b and c) beside q, each key and
-    value carries g beside k and v, and the attended g is turned into r by T. That is ordinary attention over keys and
-    values made once.
+    Although r depends on the query, keys and values are made once. r and |r_xy|^2 are a matrix product F g. The vector
+    g depends on the pose of the key alone (`pose_features`), the matrix F on that of the query alone (`query_frames`).
+    The terms of the score in r are t F g, with t from q, b and c. So this is ordinary attention with longer vectors:
+    t F is appended to q, and g to k and v. The output has the weighted mean of g; F maps it to that of r.
 
     Args:
         dim: Width D.
         heads: Attention heads.
-        angle: Radians by which the points of this block are rotated against those of others.
+        angle: Rotation of the initial points of this block about the robot, rad, so that blocks differ.
     """
 
     def __init__(self, dim: int, heads: int, angle: float = 0.0) -> None:
         super().__init__(dim, heads)
         self.key_place, self.value_place = (nn.Linear(4, dim, bias=False) for _ in range(2))  # K, V
-        sigma = torch.logspace(math.log10(NEAREST), math.log10(FARTHEST), heads) / POSITION_SCALE
+        sigma = torch.logspace(math.log10(SMALLEST_SIGMA), math.log10(LARGEST_SIGMA), heads) / POSITION_SCALE
         angles = 2.0 * math.pi * torch.arange(heads) / heads + angle
         self.log_sharpness = nn.Parameter(-(2.0 * sigma.square()).log())  # b
         self.centre = nn.Parameter(1.5 * sigma[:, None] * torch.stack([angles.cos(), angles.sin()], -1))  # c
@@ -95,11 +96,11 @@ class RelativePoseBlock(AttentionBlock):
         Args:
             x: float, (B, T, D).
             features: float, (B, T, 6); g, see `pose_features`.
-            rotation: By step.
+            rotation: Rotary embedding of the steps.
         """
         k, v = (layer(x).unflatten(-1, (self.heads, -1)) for layer in (self.key, self.value))  # (B, T, heads, width)
         k = rotate(k[:, :, None], *rotation)[:, :, 0]
-        g = F.pad(features, (0, POSE_ROOM - POSE_NUMBERS))[:, :, None].expand(-1, -1, self.heads, -1)
+        g = F.pad(features, (0, POSE_WIDTH - POSE_FEATURES))[:, :, None].expand(-1, -1, self.heads, -1)
         return torch.stack([torch.cat([k, g], -1), torch.cat([v, g], -1)], 1).transpose(2, 3)
 
     def attend_relative(
@@ -110,40 +111,42 @@ class RelativePoseBlock(AttentionBlock):
         Args:
             x: float, (B, T, D); queries.
             keys_values: float, (B, 2, heads, M, width + 8); from `project`.
-            frames: float, (B, T, 5, 6); T, see `query_frames`.
-            rotation: By step, of x.
+            frames: float, (B, T, 5, 6); F, see `query_frames`.
+            rotation: Rotary embedding of the steps of x.
             mask: Keys that each step attends to; None is all up to itself.
         """
         heads, width = self.heads, x.shape[-1] // self.heads
         q = self.query(x).unflatten(-1, (heads, width))  # (B, T, heads, width)
         k_r = torch.einsum("bthw,hwr->bthr", q, self.key_place.weight.view(heads, width, 4))  # K^T q
         b = self.log_sharpness.exp()[:, None]
-        near = torch.cat(
-            [2.0 * b * self.centre, torch.zeros_like(self.centre), -b], 1
-        )  # without b |c|^2, equal for all
-        on_r = F.pad(k_r, (0, 1)) + near * width**0.5  # (B, T, heads, 5)
-        on_g = F.pad(torch.einsum("bthr,btrg->bthg", on_r, frames), (0, POSE_ROOM - POSE_NUMBERS))
-        q = torch.cat([rotate(q[:, :, None], *rotation)[:, :, 0], on_g], -1)
-        q = q * ((width + POSE_ROOM) / width) ** 0.5  # so that the scale is that of the width without poses
+        # -b |r_xy - c|^2 as coefficients of (r, |r_xy|^2), (heads, 5); the term b |c|^2 is equal for all keys: left out
+        gaussian = torch.cat([2.0 * b * self.centre, torch.zeros_like(self.centre), -b], 1)
+        query_r = F.pad(k_r, (0, 1)) + gaussian * width**0.5  # (B, T, heads, 5); `attend` divides by the root
+        query_g = F.pad(torch.einsum("bthr,btrg->bthg", query_r, frames), (0, POSE_WIDTH - POSE_FEATURES))
+        q = torch.cat([rotate(q[:, :, None], *rotation)[:, :, 0], query_g], -1)
+        q = q * ((width + POSE_WIDTH) / width) ** 0.5  # so that the scale is that of the width without poses
         keys, values = keys_values.unbind(1)
         attended = attend(q.transpose(1, 2), keys, values, causal=mask is None, mask=mask).transpose(1, 2)
-        g = attended[..., width : width + POSE_NUMBERS]  # (B, T, heads, 6)
+        g = attended[..., width : width + POSE_FEATURES]  # (B, T, heads, 6)
         r = torch.einsum("bthg,btrg->bthr", g, frames[..., :4, :])
         v_r = torch.einsum("bthr,hwr->bthw", r, self.value_place.weight.view(heads, width, 4))
         return self.finish(x, (attended[..., :width] + v_r).flatten(2))
 
 
 def pose_features(poses: Tensor) -> Tensor:
-    """Pose of a key, g = (x / 5, y / 5, 1, cos, sin, (x / 5)^2 + (y / 5)^2); float (..., 6)."""
+    """Compute the features of the pose of a key, float (..., 6).
+
+    g = (x / 5, y / 5, 1, cos, sin, (x / 5)^2 + (y / 5)^2).
+    """
     x, y, heading = poses.unbind(-1)
     x, y = x / POSITION_SCALE, y / POSITION_SCALE
     return torch.stack([x, y, torch.ones_like(x), heading.cos(), heading.sin(), x * x + y * y], -1)
 
 
 def query_frames(poses: Tensor) -> Tensor:
-    """Frame T of a query, float (..., 5, 6).
+    """Matrix F of the frame of a query, float (..., 5, 6).
 
-    T g is the key's pose in it, (x / 5, y / 5, cos, sin, distance^2 / 25).
+    F g is the pose of a key in this frame, (x / 5, y / 5, cos, sin), and its squared distance / 25.
     """
     x, y, one, cos, sin, square = pose_features(poses).unbind(-1)
     zero = torch.zeros_like(x)
@@ -160,9 +163,9 @@ def query_frames(poses: Tensor) -> Tensor:
 class CausalMemory(Memory):
     """Transformer over the steps, with relative poses in keys and values and a rotation by step.
 
-    Nothing that is kept changes later: acting costs one query per layer, and all decisions of an episode come from
-    one pass. Moving the world changes nothing, as in the Scene Memory Transformer. Scores that are linear in an
-    element's pose cannot prefer what is near a point; each head of `RelativePoseBlock` can.
+    Stored keys and values never change: acting costs one query per layer, and one pass gives all decisions of an
+    episode. As in the Scene Memory Transformer, features stay the same if all poses are moved and rotated together.
+    Unlike there, scores are not linear in relative poses, so that a head can prefer what is near a point.
 
     Args:
         input_dim: Width of the embedding.
@@ -185,7 +188,7 @@ class CausalMemory(Memory):
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """An empty log of keys and values of all layers; see `Memory.initial_state`."""
         config = self.config
-        shape = (2, config.heads, config.dim // config.heads + POSE_ROOM)
+        shape = (2, config.heads, config.dim // config.heads + POSE_WIDTH)
         shapes = {str(layer): shape for layer in range(config.layers)}
         return empty_log(batch_size, config.capacity, shapes, self.input.weight)
 
@@ -198,7 +201,7 @@ class CausalMemory(Memory):
     def forward(
         self, x: StepInputs, state: State | None = None, last: int | None = None
     ) -> tuple[Tensor, State | None]:
-        """Learn: T steps at once; see `Memory.forward`. Without a state None is returned for it.
+        """Learn: T steps at once; see `Memory.forward`. Without a state, the returned state is None.
 
         It runs in the precision of its weights also under autocast: a squared distance is a small difference of large
         numbers.

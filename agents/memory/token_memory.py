@@ -34,7 +34,7 @@ class TokenConfig:
         layers: Layers of the reader; >= 1.
         heads: Attention heads; divides `dim`.
         mlp_dim: Hidden width of the MLP in each layer; >= 1.
-        capacity: Number of steps in memory, including the present one; >= 1. None keeps all.
+        capacity: Number of steps in memory, including the current one; >= 1. None keeps all.
         time_index: Number that the time encoding encodes: "step" (counted from the last reset), "age" (steps ago),
             "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
         query_codes: Whether encodings of time and place are added to the query (the current step) too.

@@ -1,4 +1,4 @@
-"""Attention in windows on a GPU by FlexAttention, from blocks of keys and without a mask."""
+"""Attention in windows on a GPU by FlexAttention, which stores no T x M mask."""
 
 from __future__ import annotations
 
@@ -36,26 +36,27 @@ def window_blocks(first: Tensor, last: Tensor, sinks: int, keys: int) -> BlockMa
     """Make the block mask of windows, without a matrix of queries by keys.
 
     Args:
-        first: As in `flex_windows`.
-        last: As there.
-        sinks: As there.
-        keys: M.
+        first: As in `flex_windows`, and so are `last` and `sinks`.
+        last: See `first`.
+        sinks: See `first`.
+        keys: Number of keys, M.
     """
     steps = first.shape[1]
-    rest = -steps % BLOCK
-    low = F.pad(first, (0, rest), value=keys).unflatten(1, (-1, BLOCK)).amin(-1) // BLOCK  # (B, blocks of queries)
-    high = F.pad(last, (0, rest)).unflatten(1, (-1, BLOCK)).amax(-1) // BLOCK
+    padding = -steps % BLOCK
+    low = F.pad(first, (0, padding), value=keys).unflatten(1, (-1, BLOCK)).amin(-1) // BLOCK  # (B, blocks of queries)
+    high = F.pad(last, (0, padding)).unflatten(1, (-1, BLOCK)).amax(-1) // BLOCK
     block = torch.arange(-(-keys // BLOCK), device=first.device)
     reached = (block >= low[..., None]) & (block <= high[..., None]) | (block * BLOCK < sinks)
-    count = reached.sum(-1, dtype=torch.int32)
-    reached_first = reached.int().argsort(dim=-1, descending=True, stable=True).int()
+    # as `from_kv_blocks` takes them, for each block of queries: how many blocks of keys it reaches, and these first
+    kv_num_blocks = reached.sum(-1, dtype=torch.int32)
+    kv_indices = reached.int().argsort(dim=-1, descending=True, stable=True).int()
 
     def attends(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = b if first.shape[0] > 1 else 0
         return (j < sinks) | ((j >= first[row, i]) & (j <= last[row, i]))
 
     return BlockMask.from_kv_blocks(
-        count[:, None], reached_first[:, None], BLOCK_SIZE=BLOCK, mask_mod=attends, seq_lengths=(steps, keys)
+        kv_num_blocks[:, None], kv_indices[:, None], BLOCK_SIZE=BLOCK, mask_mod=attends, seq_lengths=(steps, keys)
     )
 
 

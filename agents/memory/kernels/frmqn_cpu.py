@@ -24,8 +24,8 @@ class _Saved(NamedTuple):
         psi: (B, T, D).
         keys: (B, M, D).
         values: (B, M, D).
-        first: int64, (B, T).
-        keep: (T, B, 1); 0 where the recurrent network starts anew.
+        first: int64, (B, T); as in `FRMQNSequence.forward`.
+        keep: (T, B, 1); 0 where the recurrent network is reset.
         recurrent_weight: (4 D, 2 D); of [h; o].
         gates: (T, B, 4 D); after their activations.
         recurrent_inputs: (T + 1, B, 2 D); [h; o] before the first step and after each.
@@ -69,14 +69,14 @@ class FRMQNSequence(torch.autograd.Function):
         """Return hidden states and read vectors of all steps, and the cell state after the last one.
 
         Args:
-            ctx: Of autograd.
-            psi: float32, (B, T, D).
+            ctx: Context of autograd.
+            psi: float32, (B, T, D); projected embeddings, see `FRMQNMemory`.
             keys: float32, (B, M, D); of earlier steps, then of the T steps.
             values: float32, (B, M, D).
             recurrent_input: float32, (B, 2 D); before the first step.
             cell: float32, (B, D); before the first step.
             first: int64, (B, T); first slot that a step reads; it reads up to the slot before its own.
-            resets: bool, (B, T); True where the recurrent network starts anew.
+            resets: bool, (B, T); True where the recurrent network is reset.
             detached: Steps before which gradients through the recurrent network stop.
             *weights: (4 D, 2 D), (4 D, D), (4 D,), (4 D,); as in `torch.nn.LSTMCell`.
 
@@ -117,7 +117,7 @@ class FRMQNSequence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of the sequence, the bank, the state before it and the weights."""
+        """Return the gradients of psi, keys, values, the initial state and the weights."""
         saved = _Saved(*ctx.saved_tensors)
         steps, dim = saved.psi.shape[1:]
         slots = saved.keys.shape[1]

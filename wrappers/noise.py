@@ -12,7 +12,7 @@ class PoseNoise(Protocol):
     """Interface of a noise model: turns true poses into measured ones, step by step."""
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Start an episode, whose random numbers all come from `rng`."""
+        """Start an episode; all its random numbers come from `rng`."""
 
     def measure(self, pose: np.ndarray) -> np.ndarray:
         """Measured pose of a true pose (x m, y m, heading rad); float64, (3,)."""
@@ -69,7 +69,7 @@ class DeadReckoning:
     """Estimate the pose from the start pose and the commanded motions (dead reckoning).
 
     Args:
-        collision_known: True if the estimate stays in place after a collision.
+        collision_known: True if the robot notices collisions: the estimate then does not move in such a step.
 
     Raises:
         ValueError: A standard deviation was given, which would have no effect.

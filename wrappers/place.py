@@ -18,8 +18,8 @@ from memenvs.wrappers.truth import truth_of
 class PlaceWrapper(KeyWrapper, RecordConstructorArgs):
     """Add the observation `place`: int64 (), space `Discrete(number of places)`.
 
-    Either the true place (`info["place"]`; a room or a cell of Minigrid, a room of Miniworld) or, with `centres`, the
-    nearest of k centres in the world frame:
+    It is the true place: `info["place"]`, a room or a cell of Minigrid, or a room of Miniworld. With `centres` it is
+    the nearest of k centres in the world frame:
 
         centres = fit_places(collect_positions(env, 2000, seed=0), 16)
         env = PlaceWrapper(env, centres=centres)

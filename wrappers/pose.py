@@ -28,8 +28,8 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
             (0, 0, 0) at a start. Chaining these motions gives the pose in the `start` frame.
 
     Noise is added to the true pose in the chosen frame at every step, the first one included. Its generator depends on
-    the seed and the episode alone: on `seed`, `trial_id` and `episode_index` of `info` where it has them, else on the
-    seed of the last seeded `reset` and the number of resets since.
+    the seed and the episode alone. They are `seed`, `trial_id` and `episode_index` of `info`; without these, the seed
+    of the last seeded `reset` and the number of resets since.
 
     The noise "dead_reckoning" draws nothing. The pose is the true one at the start of an episode; then the commanded
     motions are added up. The environment needs `command` (length m and turn rad of the last action) and `collision` in
@@ -43,7 +43,7 @@ class PoseWrapper(KeyWrapper, RecordConstructorArgs):
         noise: "none", "gaussian" or "dead_reckoning".
         position_sd: Standard deviation of the noise of x and of y, m; >= 0, and 0 unless `noise` is "gaussian".
         heading_sd: Standard deviation of the noise of the heading, rad; >= 0, and 0 unless `noise` is "gaussian".
-        collision_known: True if dead reckoning stays in place after a collision.
+        collision_known: True if dead reckoning notices collisions: the estimate then does not move in such a step.
 
     Raises:
         ValueError: A setting is not allowed; at `reset`: pose or commands are unknown, or there are no trials.

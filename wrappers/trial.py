@@ -22,9 +22,10 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
 
     The end of an inner episode is an ordinary step: it returns the reward of that step together with the first
     observation of the next inner episode. `terminated` and `truncated` are False, and `info` has `final_obs` and
-    `final_info` of the episode that ended. The step that ends the trial returns the last observation of the last inner
-    episode and that episode's own flags: `terminated` if the task ended it, `truncated` if a clock did or the trial's
-    steps are used up.
+    `final_info` of the episode that ended.
+
+    The step that ends the trial returns the last observation of the last inner episode. `terminated` is True if the
+    task ended that episode. `truncated` is True if a time limit did, that of the episode or `trial_steps`.
 
     Adds the observation `episode_start`, int64 (), `Discrete(2)`: 1 in the first observation of each inner episode.
     `info` always has `episode_start` (bool), `trial_start` (bool), `trial_id` and `episode_index`.
@@ -119,7 +120,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
         return self._with_key(observation, np.int64(1)), reward, False, False, {**info, **final}
 
     def _info(self, info: dict[str, Any], *, episode_start: bool, trial_start: bool) -> dict[str, Any]:
-        """`info` with the keys that every trial has; numbers of the environment's own trials win."""
+        """`info` with the keys that every trial has; those of an environment with trials of its own take precedence."""
         own = {"trial_id": self._trial, "episode_index": self._episode}
         return {**own, **info, "episode_start": episode_start, "trial_start": trial_start}
 

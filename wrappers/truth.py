@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Truth(Protocol):
-    """Interface: read the true pose and place of one environment."""
+    """Interface of the true pose and place of one environment."""
 
     def num_places(self) -> int | None:
         """Places are 0 ... num_places - 1; None if unknown."""
@@ -117,7 +117,7 @@ class MiniworldTruth:
 
 
 def truth_of(env: gym.Env) -> Truth:
-    """Choose the reader of an environment, without importing Minigrid or Miniworld."""
+    """Choose the `Truth` of an environment, without importing Minigrid or Miniworld."""
     inner = env.unwrapped
     if hasattr(inner, "agent_pos") and hasattr(inner, "agent_dir"):
         return MinigridTruth(env)

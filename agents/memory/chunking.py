@@ -1,4 +1,4 @@
-"""Chunks of memory tokens for hierarchical reading: of one stretch of time or one place."""
+"""Chunks of memory tokens for hierarchical reading: steps in a row, or at one place."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from memenvs.checks import check_fields, check_int, choices_for
 TaskInput = Literal["first", "every"]
 """Steps of a `DNCReader` that are given the task."""
 COSINE_EPS = 1e-6
-"""Added to the product of two norms, so that the similarity to an empty cell is 0."""
+"""Added to the product of two norms, so that the similarity to a cell of zeros is 0, not NaN."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class DNCMemory(Memory):
         a_i,t = m_1 L_t^T a_i + m_2 content(M_t, k_i) + m_3 L_t a_i      backward, by content, forward
         r_i,t = M_t^T a_i,t                                              read vectors
 
-    All of the state is zero at the start.
+    The whole state is zero at the start.
 
     Args:
         input_dim: Width of the embedding.
@@ -205,20 +205,25 @@ class DNCMemory(Memory):
         retention = (part["free_gates"].sigmoid()[..., None] * old_read).neg().add(1.0).prod(1)  # (B, N)
         usage = (state["usage"] + state["write_weights"] - state["usage"] * state["write_weights"]) * retention
 
-        # Write, by allocation (to free cells) or by content.
+        # Write: the allocation gate blends free cells and cells with similar content.
         by_content = content_addressing(memory, part["write_key"][:, None], oneplus(part["write_strength"]))[:, 0]
-        to_free = part["allocation_gate"].sigmoid()  # (B, 1)
-        written = part["write_gate"].sigmoid() * (to_free * allocation(usage) + (1.0 - to_free) * by_content)  # (B, N)
-        memory = MemoryWrite.apply(memory, written, part["erase"].sigmoid(), part["write_vector"])
-        after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "write_weights": written}
+        allocation_gate = part["allocation_gate"].sigmoid()  # (B, 1)
+        write_weights = part["write_gate"].sigmoid() * (
+            allocation_gate * allocation(usage) + (1.0 - allocation_gate) * by_content
+        )  # (B, N)
+        memory = MemoryWrite.apply(memory, write_weights, part["erase"].sigmoid(), part["write_vector"])
+        after = {"hidden": hidden, "cell": cell, "memory": memory, "usage": usage, "write_weights": write_weights}
 
         # Read, by content or along the temporal links.
         keys = part["read_keys"].unflatten(-1, (config.read_heads, config.cell_dim))  # (B, R, W)
         new_read = content_addressing(memory, keys, oneplus(part["read_strengths"]))  # (B, R, N)
         if config.links:
             precedence = state["precedence"]
-            link = TemporalLink.apply(state["link"], precedence, written)
-            after |= {"link": link, "precedence": precedence * (1.0 - written.sum(-1, keepdim=True)) + written}
+            link = TemporalLink.apply(state["link"], precedence, write_weights)
+            after |= {
+                "link": link,
+                "precedence": precedence * (1.0 - write_weights.sum(-1, keepdim=True)) + write_weights,
+            }
             modes = part["read_modes"].unflatten(-1, (config.read_heads, 3)).softmax(-1)
             backward, content, forward = modes[..., None].unbind(2)  # (B, R, 1) each
             new_read = backward * (old_read @ link) + content * new_read + forward * (old_read @ link.transpose(1, 2))
@@ -275,37 +280,37 @@ class MemoryWrite(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, memory: Tensor, written: Tensor, erase: Tensor, vector: Tensor) -> Tensor:
+    def forward(ctx: Any, memory: Tensor, write_weights: Tensor, erase: Tensor, vector: Tensor) -> Tensor:
         """Return the new cells.
 
         Args:
             ctx: Context of autograd.
             memory: float, (B, N, W); M, before the write.
-            written: float, (B, N); w, weights of the write.
+            write_weights: float, (B, N); w.
             erase: float, (B, W), 0 ... 1; e.
             vector: float, (B, W); v.
 
         Returns:
             float, (B, N, W).
         """
-        ctx.save_for_backward(memory, written, erase, vector)
-        return _erase_factor(written, erase).mul_(memory).addcmul_(written[..., None], vector[:, None])
+        ctx.save_for_backward(memory, write_weights, erase, vector)
+        return _erase_factor(write_weights, erase).mul_(memory).addcmul_(write_weights[..., None], vector[:, None])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the gradients of M, w, e and v."""
-        memory, written, erase, vector = ctx.saved_tensors
+        """Return the gradients of M, w, e and v, in this order."""
+        memory, write_weights, erase, vector = ctx.saved_tensors
         grad_factor = gradient * memory  # (B, N, W); gradient of the factor 1 - w e^T
-        grad_written = vecdot(gradient, vector[:, None]) - vecdot(grad_factor, erase[:, None])
-        grad_erase = -(written[:, None] @ grad_factor)[:, 0]
-        grad_vector = (written[:, None] @ gradient)[:, 0]
-        return _erase_factor(written, erase).mul_(gradient), grad_written, grad_erase, grad_vector
+        grad_write_weights = vecdot(gradient, vector[:, None]) - vecdot(grad_factor, erase[:, None])
+        grad_erase = -(write_weights[:, None] @ grad_factor)[:, 0]
+        grad_vector = (write_weights[:, None] @ gradient)[:, 0]
+        return _erase_factor(write_weights, erase).mul_(gradient), grad_write_weights, grad_erase, grad_vector
 
 
-def _erase_factor(written: Tensor, erase: Tensor) -> Tensor:
+def _erase_factor(write_weights: Tensor, erase: Tensor) -> Tensor:
     """Share of each number in memory that an erasure leaves: 1 - w e^T, float (B, N, W)."""
-    return (written[..., None] * erase[:, None]).neg_().add_(1.0)
+    return (write_weights[..., None] * erase[:, None]).neg_().add_(1.0)
 
 
 class TemporalLink(torch.autograd.Function):
@@ -316,39 +321,39 @@ class TemporalLink(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, link: Tensor, precedence: Tensor, written: Tensor) -> Tensor:
+    def forward(ctx: Any, link: Tensor, precedence: Tensor, write_weights: Tensor) -> Tensor:
         """Return the new links.
 
         Args:
             ctx: Context of autograd.
             link: float, (B, N, N); L, before the write.
             precedence: float, (B, N); p, how much each cell was the last one written to.
-            written: float, (B, N); w, weights of the write.
+            write_weights: float, (B, N); w.
 
         Returns:
             float, (B, N, N).
         """
-        ctx.save_for_backward(link, precedence, written)
-        new = _link_factor(written).mul_(link).addcmul_(written[:, :, None], precedence[:, None])
+        ctx.save_for_backward(link, precedence, write_weights)
+        new = _link_factor(write_weights).mul_(link).addcmul_(write_weights[:, :, None], precedence[:, None])
         new.diagonal(dim1=1, dim2=2).zero_()
         return new
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of L, p and w."""
-        link, precedence, written = ctx.saved_tensors
+        """Return the gradients of L, p and w, in this order."""
+        link, precedence, write_weights = ctx.saved_tensors
         gradient = gradient.clone()
         gradient.diagonal(dim1=1, dim2=2).zero_()
         grad_factor = gradient * link  # (B, N, N); gradient of the factor 1 - w[i] - w[j]
-        grad_written = vecdot(gradient, precedence[:, None]) - grad_factor.sum(1) - grad_factor.sum(2)
-        grad_precedence = (written[:, None] @ gradient)[:, 0]
-        return gradient.mul_(_link_factor(written)), grad_precedence, grad_written
+        grad_write_weights = vecdot(gradient, precedence[:, None]) - grad_factor.sum(1) - grad_factor.sum(2)
+        grad_precedence = (write_weights[:, None] @ gradient)[:, 0]
+        return gradient.mul_(_link_factor(write_weights)), grad_precedence, grad_write_weights
 
 
-def _link_factor(written: Tensor) -> Tensor:
+def _link_factor(write_weights: Tensor) -> Tensor:
     """Share of each link that a write leaves: 1 - w[i] - w[j], float (B, N, N)."""
-    return (1.0 - written)[:, :, None] - written[:, None]
+    return (1.0 - write_weights)[:, :, None] - write_weights[:, None]
 
 
 class DNCReader(nn.Module):

@@ -24,7 +24,7 @@ class MoveConfig(TokenConfig):
     """Settings of a memory with action tokens.
 
     Attributes:
-        moves: Number of actions; the number after the last stands for none.
+        moves: Number of actions, A. `StepInputs.move` is 0 ... A - 1, or A for no action.
     """
 
     moves: int = 4
@@ -36,7 +36,7 @@ class MoveConfig(TokenConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class SpatialConfig(TokenConfig):
-    """Settings of a memory that knows places.
+    """Settings of a memory whose tokens encode places.
 
     Attributes:
         strategy: Eviction strategy of a full memory; see `memenvs.retention`.
@@ -107,7 +107,7 @@ class MoveMemory(TokenMemory):
         self.move = nn.Embedding(config.moves, config.dim)
 
     def _log_fields(self) -> tuple[str, ...]:
-        return ("number", "move")
+        return ("step_index", "move")
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
         shape = super()._check(x)
@@ -161,7 +161,7 @@ class SpatialMemory(TokenMemory):
         return self.config.n_places
 
     def _log_fields(self) -> tuple[str, ...]:
-        return ("number", "place")
+        return ("step_index", "place")
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
         shape = super()._check(x)
@@ -198,12 +198,12 @@ class ChunkedMemory(SpatialMemory):
 
     def _chunks(self, timeline: Timeline, steps: State, begin: int, end: int) -> Chunks:
         key = self._chunk_numbers(steps)
-        key = key + timeline.trial[:, begin:end] * (int(key.max()) + 1)
-        return chunks_by_key(key, steps["number"] >= 0, self.config.chunk)
+        key = key + timeline.reset_count[:, begin:end] * (int(key.max()) + 1)
+        return chunks_by_key(key, steps["step_index"] >= 0, self.config.chunk)
 
     def _chunk_numbers(self, steps: State) -> Tensor:
-        """Number of each step's chunk within its trial, int64 (B, n)."""
-        return steps["number"] // self.config.chunk
+        """Number of each step's chunk, counted from the last reset, int64 (B, n)."""
+        return steps["step_index"] // self.config.chunk
 
     def _top_k(self) -> int:
         return self.config.top_k
@@ -224,7 +224,7 @@ class PlaceChunkedMemory(ChunkedMemory):
     """
 
     def _log_fields(self) -> tuple[str, ...]:
-        return ("number", "place", "nth")
+        return ("step_index", "place", "earlier_visits")
 
     def _chunk_numbers(self, steps: State) -> Tensor:
-        return steps["nth"] // self.config.chunk * self.config.n_places + steps["place"]
+        return steps["earlier_visits"] // self.config.chunk * self.config.n_places + steps["place"]

@@ -62,17 +62,18 @@ class Timeline:
     """The past steps of a state's log, followed by T new ones: N in all.
 
     Attributes:
-        steps: Fields of the log. `value`, float (B, N, D): the embedding. `number`, int64 (B, N): steps since the last
-            reset; -1 if the step is no longer in memory. As far as the memory needs them, int64 (B, N): `place`,
-            `move`, and `nth` (number of earlier steps at the same place since the reset).
-        trial: int64, (B, N); number of resets among the new steps, up to and including this one; 0 for past steps.
+        steps: Fields of the log. `value`, float (B, N, D): the embedding. `step_index`, int64 (B, N): steps since the
+            last reset; -1 if the step is no longer in memory. As far as the memory needs them, int64 (B, N): `place`,
+            `move`, and `earlier_visits` (number of earlier steps at the same place since the reset).
+        reset_count: int64, (B, N); number of resets among the new steps, up to and including this one; 0 for past
+            steps.
         evicted_at: int64, (B, N); index of the step whose arrival evicts this one. N if it stays, its own index if it
             is never stored.
         past: Number of past steps, N - T.
     """
 
     steps: State
-    trial: Tensor
+    reset_count: Tensor
     evicted_at: Tensor
     past: int
 
@@ -95,8 +96,8 @@ class TokenMemory(Memory):
 
     A state has a log: tensors with a row for each past step, which hold its embedding W x_i and the integers from which
     its encodings are computed. A new step is appended in place, so that successive states share the same log. Each
-    state has its own `number`, which marks the steps in memory; so an older state stays valid. When the log is full,
-    the steps in memory are copied to a new one.
+    state has its own `step_index`, which marks the steps in memory. So an older state stays valid. When the log is
+    full, the steps in memory are copied to a new one.
 
     `strategy` in a state, int64 (B,), is the index of each sequence's eviction strategy in
     `memenvs.retention.STRATEGY_NAMES`. A caller may change it to choose a strategy.
@@ -121,7 +122,7 @@ class TokenMemory(Memory):
         self.reader = MemoryReader(config.dim, config.layers, config.heads, config.mlp_dim)
         self._time_codes = sinusoid(torch.arange(INITIAL_STEPS).double(), config.dim)
 
-    # ------------------------------------------------------------------ contract
+    # ------------------------------------------------------------------ methods of Memory
 
     def initial_state(self, batch_size: int, *, max_steps: int | None = None) -> State:
         """Return a state with an empty log; see `Memory.initial_state`."""
@@ -133,7 +134,7 @@ class TokenMemory(Memory):
         state["value"] = self.embed.weight.new_zeros(batch_size, slots, self.config.dim)
         state |= {name: torch.zeros_like(zeros[:, 0]) for name in ("end", "length")}
         state["strategy"] = torch.full_like(zeros[:, 0], STRATEGY_NAMES.index(self._strategy()))
-        if "nth" in state:
+        if "earlier_visits" in state:
             state["visits"] = zeros.new_zeros(batch_size, self._n_places())
         return state
 
@@ -155,7 +156,7 @@ class TokenMemory(Memory):
         batch, steps = self._check(x)
         queries = last_steps(steps, last)
         timeline = self._timeline(x, state)
-        at = torch.arange(steps - queries, steps, device=timeline.trial.device).expand(batch, -1)  # (B, S)
+        at = torch.arange(steps - queries, steps, device=timeline.reset_count.device).expand(batch, -1)  # (B, S)
         return self._read(timeline, at), None if state is None else self._next_state(timeline, state)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:
@@ -177,7 +178,7 @@ class TokenMemory(Memory):
         """
         self._check(x)
         timeline = self._timeline(x, None)
-        total = timeline.trial.shape[1]
+        total = timeline.reset_count.shape[1]
         weights = self.reader.attention(*self._reader_arguments(timeline, at, 0, total), independent=True)
         return weights.unflatten(-1, (-1, total)).sum(-2)  # (layers, B, S, 1 or 2 tokens per step, T) -> sum of tokens
 
@@ -192,7 +193,7 @@ class TokenMemory(Memory):
 
     def _log_fields(self) -> tuple[str, ...]:
         """Return the names of the integer fields of the log; see `Timeline.steps`."""
-        return ("number",)
+        return ("step_index",)
 
     def _check(self, x: StepInputs) -> tuple[int, int]:
         """Check the inputs and return their (B, T)."""
@@ -204,66 +205,68 @@ class TokenMemory(Memory):
         batch, steps = resets.shape
         now = torch.arange(steps, device=resets.device)
         length = torch.zeros_like(now[:1]).expand(batch) if state is None else state["length"]
-        new: State = {"value": self.embed(x.embedding), "number": now - last_reset(resets, length)}
+        new: State = {"value": self.embed(x.embedding), "step_index": now - last_reset(resets, length)}
         if x.place is not None and self.uses_place:
             new["place"] = x.place
         if x.move is not None and self.uses_move:
             new["move"] = x.move
-        trial = resets.cumsum(1)
-        if "nth" in self._log_fields():
-            new["nth"] = self._earlier_visits(new["place"], trial, None if state is None else state["visits"])
+        reset_count = resets.cumsum(1)
+        if "earlier_visits" in self._log_fields():
+            new["earlier_visits"] = self._earlier_visits(
+                new["place"], reset_count, None if state is None else state["visits"]
+            )
         past = 0 if state is None else int(state["end"].max())
         if state is not None:
             new = {name: torch.cat([state[name][:, :past], value], 1) for name, value in new.items()}
             resets = torch.cat([torch.zeros_like(resets[:, :1]).expand(-1, past), resets], 1)
-            trial = torch.cat([torch.zeros_like(trial[:, :1]).expand(-1, past), trial], 1)
-        places = new["place"] if self.uses_place else torch.zeros_like(new["number"])
+            reset_count = torch.cat([torch.zeros_like(reset_count[:, :1]).expand(-1, past), reset_count], 1)
+        places = new["place"] if self.uses_place else torch.zeros_like(new["step_index"])
         evicted_at = eviction_times(
-            places.masked_fill(new["number"] < 0, -1).cpu().numpy(),  # -1: no longer in memory
+            places.masked_fill(new["step_index"] < 0, -1).cpu().numpy(),  # -1: no longer in memory
             self._strategy() if state is None else state["strategy"].cpu().numpy(),
             self.config.capacity,
             n_places=self._n_places(),
             resets=resets.cpu().numpy(),
         )
-        return Timeline(new, trial, torch.from_numpy(evicted_at).to(resets.device), past)
+        return Timeline(new, reset_count, torch.from_numpy(evicted_at).to(resets.device), past)
 
     @staticmethod
-    def _earlier_visits(place: Tensor, trial: Tensor, before: Tensor | None) -> Tensor:
+    def _earlier_visits(place: Tensor, reset_count: Tensor, before: Tensor | None) -> Tensor:
         """Count the earlier steps at the same place since the reset.
 
         Args:
             place: int64, (B, T).
-            trial: int64, (B, T); as in `Timeline`.
+            reset_count: int64, (B, T); as in `Timeline`.
             before: int64, (B, P); past steps at each place since the reset. None for no past.
 
         Returns:
             int64, (B, T).
         """
-        keys = trial * (int(place.max()) + 1) + place  # one key for each pair of trial and place
+        keys = reset_count * (int(place.max()) + 1) + place  # one key for each pair of reset and place
         earlier = ranks_within(keys, torch.ones_like(keys, dtype=torch.bool))
-        return earlier if before is None else earlier + before.gather(1, place) * (trial == 0)
+        return earlier if before is None else earlier + before.gather(1, place) * (reset_count == 0)
 
     def _next_state(self, timeline: Timeline, state: State) -> State:
         """Return the state after the last step."""
-        total = timeline.trial.shape[1]  # N
+        total = timeline.reset_count.shape[1]  # N
         in_memory = timeline.evicted_at == total
-        after = state | {"length": timeline.steps["number"][:, -1] + 1}
+        after = state | {"length": timeline.steps["step_index"][:, -1] + 1}
         if "visits" in state:
-            of_last_trial = timeline.trial == timeline.trial[:, -1:]
-            of_last_trial[:, : timeline.past] = False  # `visits` counts them already
-            visits = torch.zeros_like(state["visits"]).scatter_add(1, timeline.steps["place"], of_last_trial.long())
-            after["visits"] = visits + state["visits"] * (timeline.trial[:, -1:] == 0)
-        number = timeline.steps["number"].masked_fill(~in_memory, -1)
-        fields = {name: value.detach() for name, value in timeline.steps.items() if name != "number"}
-        slots = state["number"].shape[1]
+            is_since_reset = timeline.reset_count == timeline.reset_count[:, -1:]
+            is_since_reset[:, : timeline.past] = False  # `visits` counts them already
+            visits = torch.zeros_like(state["visits"]).scatter_add(1, timeline.steps["place"], is_since_reset.long())
+            after["visits"] = visits + state["visits"] * (timeline.reset_count[:, -1:] == 0)
+        step_index = timeline.steps["step_index"].masked_fill(~in_memory, -1)
+        fields = {name: value.detach() for name, value in timeline.steps.items() if name != "step_index"}
+        slots = state["step_index"].shape[1]
         # Append in place if the log has room, and if no sequence has a shorter past than the others.
         if total <= slots and bool((state["end"] == timeline.past).all()):
             for name, value in fields.items():
                 state[name][:, timeline.past : total] = value[:, timeline.past :]
-            after["number"] = F.pad(number, (0, slots - total), value=-1)
+            after["step_index"] = F.pad(step_index, (0, slots - total), value=-1)
             after["end"] = torch.full_like(state["end"], total)
             return after
-        return after | _compacted(fields | {"number": number}, in_memory, slots)
+        return after | _compacted(fields | {"step_index": step_index}, in_memory, slots)
 
     # ------------------------------------------------------------------ reading
 
@@ -277,7 +280,7 @@ class TokenMemory(Memory):
         Returns:
             float, (B, S, D).
         """
-        batch, total = timeline.trial.shape
+        batch, total = timeline.reset_count.shape
         elements_per_query = max(total, self._gathered_elements())
         size = max(1, MAX_ELEMENTS // (batch * elements_per_query))  # queries per part
 
@@ -315,13 +318,13 @@ class TokenMemory(Memory):
         index = torch.arange(begin, end, device=at.device)  # (n,), among the N
         steps = {name: value[:, begin:end] for name, value in timeline.steps.items()}
         in_memory = (index <= now[..., None]) & (now[..., None] < timeline.evicted_at[:, None, begin:end])  # (B, S, n)
-        number_now = timeline.steps["number"].gather(1, now)
-        table = self._time_table(int(timeline.steps["number"].max()) + 1)
-        times = time_indices(kind, steps["number"], number_now, in_memory)
+        step_now = timeline.steps["step_index"].gather(1, now)
+        table = self._time_table(int(timeline.steps["step_index"].max()) + 1)
+        times = time_indices(kind, steps["step_index"], step_now, in_memory)
         query = values.gather(1, now[..., None].expand(-1, -1, values.shape[-1]))  # (B, S, D)
         tokens = Tokens(values[:, begin:end], (table,), (times,), in_memory)
         if self.config.query_codes:
-            query = query + table[query_time_indices(kind, number_now)]
+            query = query + table[query_time_indices(kind, step_now)]
         query, tokens = self._extend(timeline, now, query, tokens, steps)
         return _ReaderArguments(query, tokens, self._chunks(timeline, steps, begin, end), self._top_k())
 
@@ -367,6 +370,6 @@ def _compacted(fields: State, in_memory: Tensor, slots: int) -> State:
     for name, value in fields.items():
         index = order if value.ndim == 2 else order[..., None].expand(-1, -1, value.shape[-1])
         moved = value.gather(1, index)  # (B, count, ...)
-        state[name] = moved.new_full((len(moved), slots, *moved.shape[2:]), -1 if name == "number" else 0)
+        state[name] = moved.new_full((len(moved), slots, *moved.shape[2:]), -1 if name == "step_index" else 0)
         state[name][:, :count] = moved
     return state | {"end": torch.full_like(order[:, 0], count)}

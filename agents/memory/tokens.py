@@ -1,7 +1,7 @@
 """Memory tokens: vectors of their own, sums of table rows, or both.
 
 A token of frame + time + place is a sum of three table rows. Its score is then the sum of three gathered scores, and a
-weighted sum of tokens is a product of summed weights with the tables. So no token is ever built.
+weighted sum of tokens is a product of summed weights with the tables. So no token is ever computed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They use the token memories of `memenvs.agents.memory`: the same codes, chunks, retention and `MemoryReader`, with three
 differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is
-ever built. The query is an image of the queried dancer, not the current step.
+ever computed. The query is an image of the queried dancer, not the current step.
 """
 
 from __future__ import annotations

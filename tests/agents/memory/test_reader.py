@@ -41,10 +41,10 @@ def test_built_tokens_by_hand() -> None:
     tables = (torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]]))
     rows = (torch.tensor([[0, 1, 1]]), torch.tensor([[1, 0, 1]]))
     mask = torch.tensor([[True, False, True]])
-    made = Tokens(torch.tensor([[[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]]), tables, rows, mask).built()
+    made = Tokens(torch.tensor([[[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]]), tables, rows, mask).as_vectors()
     assert made.tables == () and made.mask is mask and made.values is not None
     assert made.values.tolist() == [[[31.5, 42.0], [13.0, 24.5], [33.0, 44.0]]]
-    without = Tokens(tables=tables, rows=rows).built().values
+    without = Tokens(tables=tables, rows=rows).as_vectors().values
     assert without is not None and without.tolist() == [[[31.0, 42.0], [13.0, 24.0], [33.0, 44.0]]]
 
 

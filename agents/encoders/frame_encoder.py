@@ -20,18 +20,16 @@ class FrameEncoder(nn.Module):
     """Maps images of 45 x 45 pixels to vectors: two convolutions and a linear layer.
 
     A frame is 5 x 5 cells of 9 x 9 pixels: a border of wall around 3 x 3 cells of floor, one of which shows a dancer.
-        The
-    first convolution has kernel and stride 9, so each of its outputs depends on one cell, and a cell shows one of only
+    The first convolution has kernel and stride 9, so each of its outputs depends on one cell. A cell shows one of only
     287 images: one of 285 dancers, the floor or the wall. `table` therefore convolves these 287 images once. It
-        computes
-    the second convolution for an empty room and adds, for each frame, the difference that its dancer makes. The result
-    is that of `forward` on the rendered frames, up to rounding.
+    computes the second convolution for an empty room and adds, for each frame, the difference that its dancer makes.
+    The result is that of `forward` on the rendered frames, up to rounding.
 
     Args:
         dim: Width D of the vectors.
         initialisation: "calibrated" scales and shifts the last layer once so that each of the D numbers has mean 0 and
-            mean square 1 over the 2565 frames. "release" keeps PyTorch's own weights, with which a frame is about 1 %
-            of its token.
+            mean square 1 over the 2565 frames. "release" keeps PyTorch's own weights. The vector of a frame is then
+            about 1 % of its token (frame + time + place), so that tokens of different frames hardly differ.
 
     Raises:
         ValueError: There is no such initialisation.
@@ -91,7 +89,9 @@ class FrameEncoder(nn.Module):
         floor, wall = contribution[-2], contribution[-1]  # (9, 32) each
         assert self.conv2.bias is not None
         empty_room = self.floor @ (floor - wall) + (wall.sum(0) + self.conv2.bias)  # (9, 32), one row per output
-        added = F.pad(contribution[:-2] - floor, (0, 0, 0, 1))  # (285, 10, 32); the tenth is "not under the kernel": 0
+        added = F.pad(
+            contribution[:-2] - floor, (0, 0, 0, 1)
+        )  # (285, 10, 32); the tenth row, 0, is for outputs whose kernel does not cover the dancer
         dancer = rows // NUM_CELLS
         cell = rows % NUM_CELLS
         index = dancer[:, None] * 10 + self.offset[cell]  # (U, 9), one position per output
@@ -113,13 +113,13 @@ class FrameEncoder(nn.Module):
 
 
 def _floor_mask() -> Tensor:
-    """Mark the positions under the kernel that are floor: float, (9, 9), outputs by positions; 0 for wall."""
+    """Mask of floor under the 3 x 3 kernel, float, (9, 9): output, position in the kernel; 1 floor, 0 wall."""
     room = F.pad(torch.ones(3, 3), (1, 1, 1, 1))
     return room.unfold(0, 3, 1).unfold(1, 3, 1).reshape(9, 9)
 
 
 def _dancer_offsets() -> Tensor:
-    """Position of a dancer under the kernel, 9 for none: int64, (9, 9), cells of the dancer by outputs."""
+    """Position of a dancer in the 3 x 3 kernel, int64, (9, 9): cell of the dancer, output; 9 if not covered."""
     offset = torch.full((3, 3, 3, 3), 9)
     for row in range(3):
         for column in range(3):

@@ -18,9 +18,9 @@ from memenvs.agents.encoders.visual import VisualEncoder, load_encoder
 
 #: Name -> function that loads the encoder.
 ENCODERS: dict[str, Callable[..., VisualEncoder | VC1Encoder]] = {"cnn": load_encoder, "vc1": load_vc1}
-#: Observation key of the images,
+#: Observation key of the images.
 IMAGE_KEY = "rgb"
-#: and of the features that replace them.
+#: Observation key of the features that replace them.
 FEATURE_KEY = "visual"
 
 

@@ -22,14 +22,14 @@ class OptionsEncoder(BaseFeaturesExtractor):
     Args:
         observation_space: With `options` and `text` among its keys.
         options: Key of the options, float (A, F); zeros where there is no option.
-        text: Key of the word numbers, integers (L,); 0 is padding.
+        text: Key of the token ids of the words, integers (L,); 0 is padding.
         words_dim: Width of the embedding of a word.
         hidden: Width of an option where it is gated by the text.
         width: Width of each option in the features.
 
     Raises:
-        ValueError: A key is not in the space, `options` is no table of numbers, `text` is not numbers of words, or a
-            width is below 1.
+        ValueError: A key is not in the space, `options` is not a Box with two axes, `text` is not a Box of token ids,
+            or a width is below 1.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class OptionsEncoder(BaseFeaturesExtractor):
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
         """Encode observations; float, (B, features_dim), the features of the options first."""
-        numbers = observations[self.text].long()  # (B, L)
-        count = (numbers > 0).sum(1, keepdim=True).clamp(min=1)
-        text = self.words(numbers).sum(1) / count.sqrt()  # (B, words_dim)
+        tokens = observations[self.text].long()  # (B, L)
+        count = (tokens > 0).sum(1, keepdim=True).clamp(min=1)
+        text = self.words(tokens).sum(1) / count.sqrt()  # (B, words_dim)
         gate = 1.0 + self.gate(text)[:, None]  # (B, 1, hidden)
         gated = (self.option(observations[self.options]) * gate).relu()  # (B, A, hidden)
         rest = [observations[key].flatten(1) for key in self.rest]
@@ -77,10 +77,10 @@ class OptionsEncoder(BaseFeaturesExtractor):
 
 
 def _vocabulary_size(key: str, space: spaces.Space) -> int:
-    """Return the size of the vocabulary of a text of word numbers.
+    """Return the size of the vocabulary of a text, from the space of its token ids.
 
     Raises:
-        ValueError: The space is not one of word numbers.
+        ValueError: The space is not one of token ids.
     """
     if (
         not isinstance(space, spaces.Box)

@@ -20,7 +20,8 @@ from memenvs.objectnav.robot import ladder_pitch
 PRESENCE_PIXELS = 10
 #: Largest angle between the robot's heading and its object, rad.
 MAX_YAW_OFFSET = np.pi / 6
-#: Tilts of the camera in degrees: after one LOOK_UP, at the start of an episode, after one to three LOOK_DOWNs.
+#: States of the camera's tilt, the angles of `ladder_pitch` in degrees: after one LOOK_UP, at the start of an episode,
+#: after one to three LOOK_DOWNs.
 TILTS_DEG = np.array([20.0, 36.87, 66.87, 96.87, 100.0])
 
 
@@ -30,7 +31,8 @@ class PresenceDataset(NamedTuple):
     Attributes:
         images: uint8, (B, 128, 128, 3); the 256 x 256 image averaged over 2 x 2 pixels.
         pixels: int32, (B, 20); pixels of each category's largest object in the 256 x 256 image.
-        cells: uint8, (B, 8, 8, 20); the same for each cell of a grid over the image, at most 255.
+        cells: uint8, (B, 8, 8, 20); for each cell of an 8 x 8 grid over the image, the pixels of each category's
+            largest object in the cell, at most 255.
     """
 
     images: np.ndarray
@@ -52,8 +54,8 @@ def render_dataset(
 ) -> PresenceDataset:
     """Render the robot's view of random objects.
 
-    The robot stands at a random viewpoint of a random object of the layout, faces it with a random offset of at most
-    `MAX_YAW_OFFSET`, and tilts its camera to the state that centres the object best.
+    The robot stands at a random viewpoint of a random object of the layout. It faces the object with a random offset of
+    at most `MAX_YAW_OFFSET`. Its camera has the tilt of `TILTS_DEG` that centres the object best.
 
     Args:
         world: Homes.
@@ -66,11 +68,10 @@ def render_dataset(
         len(layouts) * per_layout images with their labels.
 
     Source:
-        ReLIC, appendix D: the robot is placed in front of a random object in the training scenes; a category is
-            present if
-        an instance has more than 10 pixels.
+        ReLIC, appendix D: the robot is placed in front of a random object in the training scenes. A category is present
+        if an instance has more than 10 pixels.
     """
-    settings = ExtObjNavConfig()
+    config = ExtObjNavConfig()
     counter = PixelCounter()
     renderer = Renderer(COUNTING_CAMERA, 1)
     side = COUNTING_CAMERA.height
@@ -89,9 +90,9 @@ def render_dataset(
         layout = make_layout(
             world,
             number,
-            count_range=settings.num_objects,
+            count_range=config.num_objects,
             categories=tuple(range(n_classes)),
-            tilt_mode=settings.tilt_mode,
+            tilt_mode=config.tilt_mode,
             counter=counter,
         )
         renderer.set_scene(0, layout.scene)

@@ -22,7 +22,7 @@ from memenvs.files import write_file
 WARM_UP = 0.1
 #: Rows and columns of a crop, in cells of the grid.
 CROP = 4
-#: Share of the crops that are chosen to show an object, of images that show one.
+#: Share of crops that are chosen to show an object, among images that show one.
 OBJECT_SHARE = 0.75
 
 
@@ -32,8 +32,8 @@ class PretrainingConfig:
 
     Attributes:
         epochs: Passes over the images; >= 1.
-        cut_out_epochs: Number of first epochs that see a random quarter of each image, in a quarter of the time; 0 to
-            `epochs`.
+        cut_out_epochs: Number of epochs, the first ones, in which each image is cropped to a random quarter; they take
+            a quarter of the time; 0 to `epochs`.
         batch_size: Images of a step; >= 1.
         learning_rate: Highest rate of the one-cycle schedule; > 0.
         weight_decay: Weight decay of AdamW; >= 0.
@@ -137,7 +137,7 @@ def _augmented(
 
 
 def _loss(encoder: VisualEncoder, images: Tensor, cells: Tensor, target: Tensor, *, bfloat16: bool) -> Tensor:
-    """Add the loss of whole images and that of their cells, which says where the objects are; a scalar."""
+    """Sum the loss of whole images and that of their cells, which teaches where the objects are; a scalar."""
     with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
         features = encoder.cell_features(channels_first(images))  # (B, rows, columns, 64)
         cell_logits = encoder.presence(features)  # (B, rows, columns, 20)
@@ -210,7 +210,7 @@ def one_cycle(done: float) -> float:
 def visible_fraction(pixels: Tensor) -> Tensor:
     """Convert numbers of pixels to targets, float32: min(pixels / 11, 1).
 
-    An object on the edge of a cell is thereby present in part.
+    So an object that a cell shows only in part has a target between 0 and 1.
     """
     return (pixels.to(torch.float32) / (PRESENCE_PIXELS + 1)).clamp(max=1.0)
 
@@ -259,10 +259,10 @@ def _resume(encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: Pr
     if not path.exists():
         return 0
     with safe_open(path, "pt") as file:
-        notes = file.metadata()
-        if json.loads(notes["config"]) != asdict(config):
+        metadata = file.metadata()
+        if json.loads(metadata["config"]) != asdict(config):
             raise ValueError(
-                f"{path}: is of a training with other settings, {notes['config']}; delete it to start anew"
+                f"{path}: is of a training with other settings, {metadata['config']}; delete it to start anew"
             )
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
     weights = {name.removeprefix("encoder."): value for name, value in tensors.items() if name.startswith("encoder.")}
@@ -274,4 +274,4 @@ def _resume(encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: Pr
             _, index, moment = name.split(".")
             state[int(index)][moment] = value
     optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return int(notes["epoch"])
+    return int(metadata["epoch"])

@@ -88,8 +88,8 @@ class SentenceTransformer(TextEncoder):
 
     Args:
         folder: Folder with `config.json`, `model.safetensors` and the files of its tokenizer.
-        pooling: "mean" averages the last hidden states of the tokens, "cls" takes the first one; as the model was
-            trained.
+        pooling: "mean" averages the last hidden states of the tokens, "cls" takes the first one. Use the one that the
+            model was trained with.
         device: Device that it runs on; "auto" for a GPU if there is one.
 
     Raises:
@@ -133,7 +133,7 @@ class SentenceTransformer(TextEncoder):
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """See `TextEncoder`."""
         for text in texts:
-            _words(text)
+            _words(text)  # raises if there is no word
         tokens = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt").to(self._device)
         with torch.inference_mode():
             states = self._model(**tokens).last_hidden_state.float()  # (B, L, features_dim)

@@ -12,9 +12,9 @@ from torch.nn import functional
 
 from memenvs.agents.encoders.visual import channels_first, load_weights, read_tensors
 
-#: Images are resized to this short side, in pixels,
+#: Short side to which images are resized, in pixels.
 RESIZE = 256
-#: of which the network is given the central square of this side.
+#: Side of the central square that is then cropped, the network's input, in pixels.
 CROP = 224
 #: Mean and standard deviation of ImageNet's red, green and blue, 0 to 1.
 MEAN = (0.485, 0.456, 0.406)
@@ -24,7 +24,9 @@ UNUSED = ("decoder", "mask_token")
 
 
 class VC1Encoder(nn.Module):
-    """Vision transformer ViT-B/16 (86 million parameters, 35 GFLOP an image); its class token.
+    """Vision transformer ViT-B/16, 86 million parameters; its features are the class token.
+
+    An image takes 35 GFLOP.
 
     Args:
         full_frame: Whether to resize the whole image to 224 x 224. Otherwise the short side is resized to 256 and the
@@ -35,7 +37,7 @@ class VC1Encoder(nn.Module):
 
     Source:
         Majumdar et al. (2023), Where are we in the search for an artificial visual cortex for embodied intelligence?
-        Resizing and cropping are ReLIC's release's.
+        Resizing and cropping as in ReLIC's release.
     """
 
     features_dim = 768

@@ -45,7 +45,7 @@ FEATURES_EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
 PREVIOUS_ACTION = "previous_action"
 """Key of the previous action in a policy's state: int64, (B,); 0 for none, else 1 + the action."""
 ACTION_MASK = "candidate_mask"
-"""Observation key of the action mask; an action whose number is 0 is not available."""
+"""Observation key of the action mask: one entry for each action, 0 where it is not available."""
 INPUT_FORMATS = {
     "pose": "(3,) of x, y and heading",
     "place": "the number of a place",
@@ -67,7 +67,7 @@ class MemoryPolicy(ActingPolicy):
     An observation key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
 
     Args:
-        observation_space: Any space that Stable-Baselines3 can preprocess; texts only as token numbers.
+        observation_space: Any space that Stable-Baselines3 can preprocess; texts only as token ids.
         action_space: `Discrete`, `MultiDiscrete` or `Box`.
         lr_schedule: Learning rate as a function of the remaining progress, 1 ... 0.
         memory: Name of the memory, see `memenvs.agents.memory.MEMORIES`.
@@ -80,8 +80,8 @@ class MemoryPolicy(ActingPolicy):
         freeze_features: If True, the features extractor is not trained; features are then computed once, while acting,
             and stored in bfloat16.
         freeze_previous_action: If True, the embedding of the previous action is not trained.
-        single_steps: If True, the memory is emptied before each step, so that a decision depends on its own step only.
-            The first of SMT's two training stages learns the features extractor like this.
+        single_steps: If True, the memory is emptied before each step, so that a decision depends on this step only. The
+            first of SMT's two training stages learns the features extractor like this.
         net_arch: Hidden layers of actor and critic after the memory, as in Stable-Baselines3. None: two of width 64
             each for the memory "none", else no layer.
         activation: Activation of these layers, "tanh" or "relu".
@@ -369,7 +369,7 @@ def _check_observations(space: spaces.Space, action_space: spaces.Space, freeze_
     for key, each in keys.items():
         if isinstance(each, spaces.Text):
             raise ValueError(
-                f"observations must be numbers, {key!r} is text; remove it, or replace it by token numbers or an "
+                f"observations must be numbers, {key!r} is text; remove it, or replace it by token ids or an "
                 "embedding of the sentence"
             )
     if isinstance(space, spaces.Dict) and ACTION_MASK in space.spaces:

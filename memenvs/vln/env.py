@@ -50,7 +50,7 @@ class GraphNavigation(BatchTask):
     Attributes:
         world: Houses and episodes.
         graphs: The graphs of all houses in one table; `info["place"]` is a node number of this table.
-        tokenizer: Converts texts to the token numbers of `instruction`.
+        tokenizer: Converts texts to the token ids of `instruction`.
         stop: Number of the action that ends the episode.
     """
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
+Angle = TypeVar("Angle", float, np.ndarray)
 
-def wrap_angle(angle: np.ndarray) -> np.ndarray:
+
+def wrap_angle(angle: Angle) -> Angle:
     """Wrap angles into [-pi, pi), rad."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
 

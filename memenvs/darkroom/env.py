@@ -18,7 +18,7 @@ class Darkroom(BatchTask):
 
     Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `reward` float32 (1,), reward of the
     previous step (0 at reset).
-    Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the board.
+    Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the grid.
     Reward: 1 on every step whose resulting cell is the goal, else 0.
     Termination: 100 steps truncate; nothing terminates. Start: (0, 0).
     Layout: number of the goal cell within the split. Options: `goal` (x, y) and `start` (x, y).
@@ -95,7 +95,7 @@ class Darkroom(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """Number of cells of the board."""
+        """Number of cells of the grid."""
         return self.config.size**2
 
     def oracle_actions(self) -> np.ndarray:
@@ -104,11 +104,11 @@ class Darkroom(BatchTask):
         return np.select([dx > 0, dx < 0, dy > 0, dy < 0], [0, 1, 2, 3], 4).astype(np.int64)
 
     def render(self, i: int) -> np.ndarray:
-        """Render the board: goal green, agent red; 320 x 320."""
+        """Render the grid: goal green, agent red; uint8, (320, 320, 3)."""
         return self.draw_map(i, self._position[i : i + 1])
 
     def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
-        """Draw the board with a path, from blue to red; 320 x 320."""
+        """Draw the grid with a path, from blue to red; uint8, (320, 320, 3)."""
         return draw_grid(self.config.size, {tuple(self._goal[i]): (60, 170, 90)}, path)
 
     def map_pixels(self, i: int, poses: np.ndarray) -> np.ndarray:

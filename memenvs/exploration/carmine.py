@@ -33,9 +33,10 @@ DEPTH_RANGE = 5.0
 DEPTH_NOISE = 0.05
 #: Smallest depth that is measured, m; noise leads to none below it.
 MIN_DEPTH = 0.001
-#: Numbers of the random stream that one step may use: the sensor has fewer than four times as many pixels.
+#: Random numbers reserved for each step. One number serves four pixels, and the sensor has fewer than
+#: 4 x 2**17 pixels.
 _NUMBERS_PER_STEP = 2**17
-#: Pixels that are measured at a time, few enough for the first cache.
+#: Pixels that are measured at a time, few enough for the L1 cache of a processor.
 _BLOCK = 512
 
 
@@ -61,11 +62,11 @@ def scan_camera() -> Camera:
 
 @njit(nogil=True, cache=True)
 def sense_depth(depth: np.ndarray, rows: np.ndarray, keys: np.ndarray, steps: np.ndarray, out: np.ndarray) -> None:
-    """Measure depths with the noise of the sensor.
+    """Simulate the depths that the sensor measures: noise and a limited range.
 
     Args:
         depth: float32, (N, P); true depth, m; 0 where nothing is hit.
-        rows: int64, (R,); robots whose images are measured.
+        rows: int64, (R,); indices of the robots whose images are measured.
         keys: uint64, (N,); streams of random numbers, see `memenvs.random`.
         steps: int64, (N,); number of the step in its episode.
         out: float32, (N, P); written in those rows: depth with noise, m, > 0; 0 where nothing is hit within 5 m.

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.houses.navigation.arcs import arc_end
+from memenvs.poses import wrap_angle
 from memenvs.random import normal_pair
 
 FORWARD, LEFT, RIGHT = range(3)
@@ -23,6 +24,8 @@ FORWARD_DISTANCE = 0.25
 TURN = math.pi / 4
 #: float64, (3, 2); commanded arc length (m) and turn (rad) of each action.
 COMMANDS = np.array([[FORWARD_DISTANCE, 0.0], [0.0, TURN], [0.0, -TURN]])
+
+_wrap_angle = njit(nogil=True, cache=True)(wrap_angle)
 
 
 def motion_std(wheel_noise: float, action_seconds: float) -> tuple[float, float]:
@@ -71,13 +74,11 @@ def dead_reckon(estimates: np.ndarray, commands: np.ndarray) -> None:
         x, y, heading = arc_end(estimates[i, 0], estimates[i, 1], estimates[i, 2], commands[i, 0], commands[i, 1])
         estimates[i, 0] = x
         estimates[i, 1] = y
-        estimates[i, 2] = (heading + math.pi) % (2.0 * math.pi) - math.pi
+        estimates[i, 2] = _wrap_angle(heading)
 
 
 def collision_points(path: np.ndarray) -> np.ndarray:
-    """Find the points of collision on a path.
-
-    A point is the front of the robot where a step left its pose unchanged.
+    """Find points of collision on a path: the robot's front wherever its pose did not change.
 
     Args:
         path: float, (T, 3); x, y (m) and heading (rad) step by step.

@@ -27,7 +27,7 @@ from memenvs.exploration.drive import (
 )
 from memenvs.exploration.nyu40 import NYU40
 from memenvs.exploration.planner import UNREACHABLE, best_action, costs_to_go
-from memenvs.exploration.task_home import GRID, TaskHome, enter_cells
+from memenvs.exploration.task_home import GRID_SIZE, TaskHome, enter_cells
 from memenvs.exploration.viewer import LEGEND, LEGEND_OF_CELLS, MAP_SCALE, Legend, render_view
 from memenvs.houses.homes_config import check_start_pose, draw_start_pose
 from memenvs.houses.rendering.camera import Camera
@@ -128,10 +128,10 @@ class Exploration(BatchTask):
         # Poses are x, y (m) and heading (rad). The estimate is dead reckoning, relative to the start.
         self._estimate = np.zeros((num_envs, 3))
         self._start = np.zeros((num_envs, 3))
-        # Grid of cells over the home: the position of its corner (m), cells that count, and those visited so far.
+        # Coverage cells of the home: the position of their corner (m), those that count, and those visited so far.
         self._corner = np.zeros((num_envs, 2))
-        self._cells = np.zeros((num_envs, GRID, GRID), bool)
-        self._visited = np.zeros((num_envs, GRID, GRID), bool)
+        self._counted_cells = np.zeros((num_envs, GRID_SIZE, GRID_SIZE), bool)
+        self._visited = np.zeros((num_envs, GRID_SIZE, GRID_SIZE), bool)
         self._is_new = np.zeros(num_envs, bool)  # True if the latest step entered a cell for the first time
         # Reward terms, unweighted: of the latest step, and summed over the episode.
         self._terms = np.zeros((num_envs, len(REWARD_TERMS)))
@@ -151,7 +151,7 @@ class Exploration(BatchTask):
         self._home[i] = home = self._load_home(layout)
         self._sim.load(i, home.navmap, home.scene)
         self._corner[i] = home.corner
-        self._cells[i] = home.cells
+        self._counted_cells[i] = home.counted_cells
         self._scene_id[i] = home.house.name
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
@@ -167,8 +167,8 @@ class Exploration(BatchTask):
         self._visited[i] = False
         self._steps[i] = 0
         this_env = np.arange(self.num_envs) == i
-        enter_cells(self._sim.position, self._corner, self._cells, this_env, self._visited, self._is_new)
-        self._reachable[i] = home.cells.sum() - self._is_new[i]  # the start cell is visited already
+        enter_cells(self._sim.position, self._corner, self._counted_cells, this_env, self._visited, self._is_new)
+        self._reachable[i] = home.counted_cells.sum() - self._is_new[i]  # the start cell is visited already
         self._terms[i] = 0.0
         self._totals[i] = 0
         self._commands[i] = 0.0
@@ -194,7 +194,7 @@ class Exploration(BatchTask):
         self._is_stale |= active
         rows = np.flatnonzero(active)
         self._trail[self._steps[rows] % len(self._trail), rows] = sim.pose[rows]
-        enter_cells(sim.position, self._corner, self._cells, active, self._visited, self._is_new)
+        enter_cells(sim.position, self._corner, self._counted_cells, active, self._visited, self._is_new)
         terms = np.column_stack([is_forward & ~collided, self._is_new, self._find_targets(active), collided])
         self._totals += terms  # those of inactive environments are 0
         self._terms[rows] = terms[rows]
@@ -316,7 +316,7 @@ class Exploration(BatchTask):
     def _action_to_unvisited_cell(self, i: int) -> int:
         """Choose the action towards the nearest unvisited cell: frontier exploration with a known map."""
         home, num_cells = self.home(i), int(self._totals[i, CELL])
-        # The unvisited cells change exactly when the number of entered cells does, so that number is the cache key.
+        # The unvisited cells change exactly when the number of cells entered does, so that number is the cache key.
         costs = self._cost_map(i, (num_cells,), lambda: home.unvisited(self._visited[i]))
         return best_action(home.navmap, self._sim.pose[i], costs)
 

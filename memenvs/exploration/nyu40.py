@@ -1,4 +1,4 @@
-"""The 40 classes of NYU Depth v2, and the map to them from the classes of our homes."""
+"""The 40 classes of NYU Depth v2, and the NYU class of each class of our homes."""
 
 from __future__ import annotations
 

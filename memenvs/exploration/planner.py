@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from memenvs.exploration.drive import FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, TURN
 from memenvs.houses.navigation.arcs import arc_end, is_arc_free
 from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.poses import wrap_angle
 
-#: Cost of a step to one of the four or of the diagonal neighbours, in tenths of a cell.
+#: Cost of a step to a neighbour beside the cell or diagonal to it, in tenths of a cell.
 STRAIGHT_COST = 10
 DIAGONAL_COST = 14
 #: Additional cost of cells 1, 2 and 3 cells away from an obstacle.
 CLEARANCE_COSTS = (30, 12, 4)
 #: Cost of cells from which no path leads to a goal, or for which the search ended before it found one.
 UNREACHABLE = 2**30
-#: `costs_to_go` goes on to this much above the cost at the robot. So the costs are still known where the robot drifts
-#: up to half a metre off its path.
+#: `costs_to_go` stops at this much above the cost at the robot. So the costs are still known where the robot drifts up
+#: to half a metre off its path.
 _COST_MARGIN = 150
 #: For speed, `costs_to_go` first uses only goals within this number of rows and columns of the robot.
 _WINDOW = 50
@@ -28,7 +27,7 @@ _WINDOW = 50
 _BUCKETS = 64
 #: Largest number of forward steps in a plan of `best_action`.
 _HORIZON = 12
-#: A step should be free even if it is this much longer (m) or more curved (rad) than commanded.
+#: A step should be free even if it is longer by this length (m) and turns by this angle (rad) because of wheel noise.
 _LENGTH_MARGIN = 0.04
 _TURN_MARGIN = 0.16
 
@@ -70,17 +69,17 @@ def costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int) ->
         Dijkstra's algorithm over eight neighbours with a queue of buckets (Dial, 1969). Paths do not cut corners of
         blocked cells.
     """
-    total = _costs_to_go(costs, width, goals, robot, _WINDOW)
+    to_go = _costs_to_go(costs, width, goals, robot, _WINDOW)
     # A goal outside the window is more than `_WINDOW` steps away, so that no path to it is as cheap as this.
-    if total[robot] <= STRAIGHT_COST * _WINDOW:
-        return total
+    if to_go[robot] <= STRAIGHT_COST * _WINDOW:
+        return to_go
     return _costs_to_go(costs, width, goals, robot, len(costs))
 
 
 @njit(nogil=True, cache=True)
 def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, window: int) -> np.ndarray:
     """See `costs_to_go`; paths to goals more than `window` rows or columns away from the robot are left out."""
-    total = np.full(len(costs), UNREACHABLE, np.int32)
+    to_go = np.full(len(costs), UNREACHABLE, np.int32)
     # Each bucket is a linked list of nodes. A cell is queued again when a cheaper path is found, at most once from each
     # neighbour. So it has nine nodes, all allocated in advance: 9 * cell + k for neighbour k, and + 8 for a goal.
     bucket_head = np.full(_BUCKETS, -1, np.int32)
@@ -90,7 +89,7 @@ def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, w
     for cell in range(len(costs)):
         if not goals[cell] or costs[cell] == UNREACHABLE:
             continue
-        total[cell] = 0
+        to_go[cell] = 0
         if abs(cell // width - robot // width) > window or abs(cell % width - robot % width) > window:
             continue
         is_inner = True
@@ -103,7 +102,7 @@ def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, w
             num_queued += 1
     is_final = np.zeros(len(costs), np.bool_)
     current = 0  # cost of the bucket that is being emptied
-    while num_queued > 0 and current <= total[robot] + _COST_MARGIN:
+    while num_queued > 0 and current <= to_go[robot] + _COST_MARGIN:
         node = bucket_head[current % _BUCKETS]
         if node < 0:
             current += 1
@@ -124,16 +123,16 @@ def _costs_to_go(costs: np.ndarray, width: int, goals: np.ndarray, robot: int, w
                 dx = 1 if k == 4 or k == 6 else -1  # the two cells beside the diagonal must be free
                 if costs[cell + dx] == UNREACHABLE or costs[neighbour - dx] == UNREACHABLE:
                     continue
-            cost = total[cell] + step_cost + costs[neighbour]
-            if cost < total[neighbour]:
-                total[neighbour] = cost
+            cost = to_go[cell] + step_cost + costs[neighbour]
+            if cost < to_go[neighbour]:
+                to_go[neighbour] = cost
                 next_node[9 * neighbour + k] = bucket_head[cost % _BUCKETS]
                 bucket_head[cost % _BUCKETS] = 9 * neighbour + k
                 num_queued += 1
     for cell in range(len(costs)):  # a cell that is still in the queue may have a cheaper path
-        if total[cell] > 0 and not is_final[cell]:
-            total[cell] = UNREACHABLE
-    return total
+        if to_go[cell] > 0 and not is_final[cell]:
+            to_go[cell] = UNREACHABLE
+    return to_go
 
 
 def best_action(navmap: NavigationMap, pose: np.ndarray, costs: np.ndarray | None) -> int:
@@ -207,4 +206,4 @@ def turns_to_heading(heading: float, target: float) -> int:
         heading: Heading of the robot, rad.
         target: Heading to reach, rad.
     """
-    return round(((target - heading + math.pi) % (2.0 * math.pi) - math.pi) / TURN)
+    return round(wrap_angle(target - heading) / TURN)

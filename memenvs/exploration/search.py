@@ -71,8 +71,8 @@ class Search(Exploration):
             self._images = {**self._detection_images, **self._images}
             self._detection_images = self._images
         self._scanner = VisibilityScanner(config.search_rule)
-        # Of the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. There
-        # the robot faced the object but did not detect it.
+        # For the oracle: a cache of the view poses of the missing classes, and the cells of rejected view poses. From
+        # those the robot faced the object but did not detect it.
         self._view_poses: list[tuple[tuple, ViewPoses] | None] = [None] * num_envs
         self._rejected: list[set[int]] = [set() for _ in range(num_envs)]
 
@@ -90,15 +90,15 @@ class Search(Exploration):
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth and metrics; see the class."""
-        classes = self._found.sum(1)
-        present = self._present.sum(1)
+        num_found = self._found.sum(1)
+        num_present = self._present.sum(1)
         return {
             **super().info(),
             "found": self._found,
             "present": self._present,
-            "classes": classes,
-            "ratio": np.where(present > 0, classes / np.maximum(present, 1), 1.0),
-            "success": classes == present,
+            "classes": num_found,
+            "ratio": np.where(num_present > 0, num_found / np.maximum(num_present, 1), 1.0),
+            "success": num_found == num_present,
         }
 
     # ------------------------------------------------------------------ private
@@ -120,7 +120,7 @@ class Search(Exploration):
         return new.sum(1)
 
     def _check_targets(self, targets: tuple[str, ...]) -> None:
-        """Raise a ValueError if there is a target that no home of the world has; loads homes until all were seen."""
+        """Raise a ValueError if there is a target that no home has; load homes until every target was found in one."""
         missing = set(targets)
         for number in range(self.num_layouts):
             has_label = self._load_home(number).has_label
@@ -158,7 +158,7 @@ class Search(Exploration):
 
     def _remaining_view_poses(self, i: int) -> ViewPoses:
         """Return the view poses of the classes that are present and not found, without the rejected ones."""
-        # The first number is the key of the episode's wheel noise: it identifies the episode.
+        # The key of the wheel noise differs from episode to episode.
         key = int(self._keys[0, i]), self._found[i].tobytes(), len(self._rejected[i])
         cached = self._view_poses[i]
         if cached is None or cached[0] != key:
@@ -190,9 +190,9 @@ class Search(Exploration):
         return tuple(markers)
 
     def _legend(self) -> Legend:
-        found = Marker((0.0, 0.0), GOAL_COLOUR, _MARKER_RADIUS)
-        missed = Marker((0.0, 0.0), GOAL_COLOUR, _MARKER_RADIUS, is_filled=False)
-        return [*super()._legend(), (found, "class found, at which step"), (missed, "not found")]
+        disc = Marker((0.0, 0.0), GOAL_COLOUR, _MARKER_RADIUS)
+        ring = Marker((0.0, 0.0), GOAL_COLOUR, _MARKER_RADIUS, is_filled=False)
+        return [*super()._legend(), (disc, "class found, at which step"), (ring, "not found")]
 
 
 def _object_centres(shapes: Shapes, label: int) -> dict[int, tuple[float, float]]:

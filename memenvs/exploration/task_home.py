@@ -1,4 +1,4 @@
-"""A home prepared for exploration: its map, the cells to cover and the classes in it."""
+"""A home prepared for exploration: its map, its coverage cells and the classes in it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.scene import Scene
 from memenvs.houses.worlds import Home
 
-#: Side of a cell to cover, m.
-COVER_CELL = 0.5
-#: A home has at most this number of cells to cover along each axis.
-GRID = 64
+#: Side of a coverage cell, m. Coverage cells are coarser than the cells of the navigation map.
+COVERAGE_CELL_SIZE = 0.5
+#: A home has at most this number of coverage cells along each axis.
+GRID_SIZE = 64
 #: The oracle enters a cell by at least this distance, m.
 _ENTRY_MARGIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class TaskHome:
-    """One home.
+    """A home prepared for exploration.
 
     Attributes:
         number: Its number in its world.
-        house: The home.
+        house: Its geometry.
         navmap: Map for navigation.
         scene: The home prepared for rendering, with labels of NYU40.
         corner: float64, (2,); (x, y) of the corner of cell [0, 0], m.
-        cells: bool, (64, 64); True for cells of 0.5 m that count, those whose middle can be reached. Row 0 has the
-            smallest y.
+        counted_cells: bool, (64, 64); True for coverage cells that count: those whose middle can be reached. Row 0 has
+            the smallest y.
         has_label: bool, (41,); True for labels of NYU40 that the home contains.
     """
 
@@ -44,7 +44,7 @@ class TaskHome:
     navmap: NavigationMap
     scene: Scene
     corner: np.ndarray
-    cells: np.ndarray
+    counted_cells: np.ndarray
     has_label: np.ndarray
 
     @staticmethod
@@ -62,14 +62,14 @@ class TaskHome:
             SMT: cells of 0.5 m on the floor plan, of which the unoccupied ones count.
         """
         low, high = home.house.bounds
-        count = np.ceil((high - low) / COVER_CELL - 1e-9).astype(int)
-        if count.max() > GRID:
+        count = np.ceil((high - low) / COVERAGE_CELL_SIZE - 1e-9).astype(int)
+        if count.max() > GRID_SIZE:
             raise ValueError(
-                f"house {home.house.name!r} must be at most {GRID * COVER_CELL} m long to be covered, "
+                f"house {home.house.name!r} must be at most {GRID_SIZE * COVERAGE_CELL_SIZE} m long to be covered, "
                 f"got {high - low} m"
             )
-        i, j = np.indices((GRID, GRID)).reshape(2, -1)
-        middles = low + (np.stack([j, i], 1) + 0.5) * COVER_CELL
+        i, j = np.indices((GRID_SIZE, GRID_SIZE)).reshape(2, -1)
+        middles = low + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
         has_label = np.zeros(len(NYU40), bool)
         has_label[LABELS[home.house.shapes.semantic]] = True
         return TaskHome(
@@ -78,7 +78,7 @@ class TaskHome:
             navmap=home.navmap,
             scene=with_nyu40_labels(Scene.from_house(home.house)),
             corner=low,
-            cells=(home.navmap.islands(middles) == 0).reshape(GRID, GRID),
+            counted_cells=(home.navmap.islands(middles) == 0).reshape(GRID_SIZE, GRID_SIZE),
             has_label=has_label,
         )
 
@@ -88,32 +88,32 @@ class TaskHome:
         return cell_costs(self.navmap)
 
     @cached_property
-    def cover_cell(self) -> np.ndarray:
-        """int32, (H * W,); flat index of the cell to cover that contains each cell of the map.
+    def coverage_cell(self) -> np.ndarray:
+        """int32, (H * W,); flat index of the coverage cell that contains each cell of the map.
 
-        -1 for cells of the map near the rim of their cell to cover, or in one that does not count.
+        -1 for cells of the map near the border of their coverage cell, or in one that does not count.
         """
-        at = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVER_CELL
-        column, row = np.floor(at).astype(np.int64).T
-        on_grid = (row >= 0) & (row < GRID) & (column >= 0) & (column < GRID)
-        index = np.where(on_grid, row * GRID + column, 0)
-        is_within = (np.abs(at % 1.0 - 0.5) < 0.5 - _ENTRY_MARGIN / COVER_CELL).all(1)
-        is_open = (self.navmap.island.ravel() == 0) & self.cells.ravel()[index]
+        in_cells = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVERAGE_CELL_SIZE
+        column, row = np.floor(in_cells).astype(np.int64).T
+        on_grid = (row >= 0) & (row < GRID_SIZE) & (column >= 0) & (column < GRID_SIZE)
+        index = np.where(on_grid, row * GRID_SIZE + column, 0)
+        is_within = (np.abs(in_cells % 1.0 - 0.5) < 0.5 - _ENTRY_MARGIN / COVERAGE_CELL_SIZE).all(1)
+        is_open = (self.navmap.island.ravel() == 0) & self.counted_cells.ravel()[index]
         return np.where(on_grid & is_within & is_open, index, -1).astype(np.int32)
 
     def unvisited(self, visited: np.ndarray) -> np.ndarray:
-        """Find the cells of the map in cells to cover that are not visited.
+        """Find the cells of the map that lie in coverage cells not visited so far.
 
         Args:
-            visited: bool, (64, 64).
+            visited: bool, (64, 64); coverage cells visited so far.
 
         Returns:
-            bool, (H * W,).
+            bool, (H * W,); True for these cells of the map.
         """
-        return _unvisited(self.cover_cell, visited.ravel())
+        return _unvisited(self.coverage_cell, visited.ravel())
 
     def entered_cells(self, path: np.ndarray) -> np.ndarray:
-        """Find the cells that count on a path.
+        """Find the coverage cells on a path, of those that count.
 
         Args:
             path: float, (T, 2) or more columns; x and y, m.
@@ -121,19 +121,19 @@ class TaskHome:
         Returns:
             float64, (K, 3); x and y of the middle, and the side; m.
         """
-        columns, rows = np.floor((path[:, :2] - self.corner) / COVER_CELL).astype(np.int64).T
-        entered = np.zeros_like(self.cells)
+        columns, rows = np.floor((path[:, :2] - self.corner) / COVERAGE_CELL_SIZE).astype(np.int64).T
+        entered = np.zeros_like(self.counted_cells)
         entered[rows, columns] = True
-        i, j = np.nonzero(entered & self.cells)
-        middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVER_CELL
-        return np.column_stack([middles, np.full(len(middles), COVER_CELL)])
+        i, j = np.nonzero(entered & self.counted_cells)
+        middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
+        return np.column_stack([middles, np.full(len(middles), COVERAGE_CELL_SIZE)])
 
 
 @njit(nogil=True, cache=True)
-def _unvisited(cover_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(cover_cell), np.bool_)
-    for cell in range(len(cover_cell)):
-        out[cell] = cover_cell[cell] >= 0 and not visited[cover_cell[cell]]
+def _unvisited(coverage_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:
+    out = np.zeros(len(coverage_cell), np.bool_)
+    for cell in range(len(coverage_cell)):
+        out[cell] = coverage_cell[cell] >= 0 and not visited[coverage_cell[cell]]
     return out
 
 
@@ -141,17 +141,17 @@ def _unvisited(cover_cell: np.ndarray, visited: np.ndarray) -> np.ndarray:
 def enter_cells(
     positions: np.ndarray,
     corners: np.ndarray,
-    cells: np.ndarray,
+    counted_cells: np.ndarray,
     env_mask: np.ndarray,
     visited: np.ndarray,
     is_new: np.ndarray,
 ) -> None:
-    """Mark the cells that contain robots as visited.
+    """Mark the coverage cells that contain robots as visited.
 
     Args:
         positions: float64, (N, 2); m.
         corners: float64, (N, 2); corner of each robot's cell [0, 0], m.
-        cells: bool, (N, 64, 64); True for cells that count.
+        counted_cells: bool, (N, 64, 64); True for cells that count.
         env_mask: bool, (N,); robots to consider.
         visited: bool, (N, 64, 64); changed in place.
         is_new: bool, (N,); written: True where the cell counts and was not visited before.
@@ -159,7 +159,7 @@ def enter_cells(
     for i in range(len(positions)):
         is_new[i] = False
         if env_mask[i]:
-            column = math.floor((positions[i, 0] - corners[i, 0]) / COVER_CELL)
-            row = math.floor((positions[i, 1] - corners[i, 1]) / COVER_CELL)
-            is_new[i] = cells[i, row, column] and not visited[i, row, column]
+            column = math.floor((positions[i, 0] - corners[i, 0]) / COVERAGE_CELL_SIZE)
+            row = math.floor((positions[i, 1] - corners[i, 1]) / COVERAGE_CELL_SIZE)
+            is_new[i] = counted_cells[i, row, column] and not visited[i, row, column]
             visited[i, row, column] = True

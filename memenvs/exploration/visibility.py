@@ -27,7 +27,7 @@ _MIN_DISTANCE = 0.4
 _MAX_DISTANCE = 1.8
 #: The class must also be detected from headings this far to the left and right of the object, rad.
 _HEADING_MARGIN = 0.35
-#: Number of labels in homes whose view poses are kept.
+#: Number of pairs of home and label whose view poses are kept.
 _CACHE_SIZE = 2048
 
 
@@ -104,8 +104,8 @@ class ViewPoses:
     """Positions from which a robot detects one label, and the points that it must face.
 
     Attributes:
-        cells: int64, (V,); flat indices of cells of the map.
-        targets: float64, (V, 2); middle of the object to face from there, m.
+        cells: int64, (V,); flat indices of cells of the navigation map.
+        targets: float64, (V, 2); middle of the object to face from each cell, m.
     """
 
     cells: np.ndarray
@@ -113,7 +113,7 @@ class ViewPoses:
 
 
 class VisibilityScanner:
-    """Finds out by rendering from where labels are detected.
+    """Finds the poses from which labels are detected, by rendering.
 
     Args:
         rule: One of `SEARCH_RULES`.
@@ -221,7 +221,7 @@ class VisibilityScanner:
 
 
 def _cells_around(home: TaskHome, target: np.ndarray) -> np.ndarray:
-    """Cells of the map around a point, int64: on a coarse grid, on the largest island, and clear of obstacles."""
+    """Cells around a point, flat indices: on a coarse grid, on the largest island, and clear of obstacles."""
     i, j = np.divmod(np.arange(home.navmap.free.size), home.navmap.shape[1])
     on_grid = (i % _STRIDE == 0) & (j % _STRIDE == 0)
     cells = np.flatnonzero(on_grid & (home.navmap.island.ravel() == 0) & (home.costs <= CLEARANCE_COSTS[-1]))

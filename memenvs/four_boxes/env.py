@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 NEAR = BOX_RADIUS + ROBOT_RADIUS + 1.5 * FORWARD_DISTANCE
 #: ... and if its heading differs from the direction of the box by no more than this, degrees.
 FACING_DEG = 30.0
-_TIE = 1e-6  # degrees; headings are multiples of 15 degrees, so that some differ by exactly 30 degrees but for rounding
+_TOLERANCE_DEG = 1e-6  # headings are multiples of 15 degrees: a difference of exactly 30 must count despite rounding
 _MAP_SCALE = 40.0  # pixels per metre
-#: Turns in a full circle.
-_HEADINGS = round(360 / TURN_DEG)
+#: Number of headings that turns lead to.
+_NUM_HEADINGS = round(360 / TURN_DEG)
 
 
 class FourBoxes(BatchTask):
@@ -145,18 +145,19 @@ class FourBoxes(BatchTask):
 
     @property
     def num_places(self) -> int:
-        """Number of quarters of the room."""
+        """Number of boxes: a place is the part of the room that is nearest to one of them."""
         return len(COLOURS)
 
     def oracle_actions(self) -> np.ndarray:
         """Stay where rewarded, else go along the free heading nearest to the box's direction."""
         pose = self._room.pose
-        turned = np.repeat(pose[:, None], _HEADINGS, 1)  # (N, 24, 3): the pose after 0, 1, ... left turns
-        turned[:, :, 2] += np.radians(TURN_DEG) * np.arange(_HEADINGS)
+        turned = np.repeat(pose[:, None], _NUM_HEADINGS, 1)  # (N, 24, 3): the pose after 0, 1, ... left turns
+        turned[:, :, 2] += np.radians(TURN_DEG) * np.arange(_NUM_HEADINGS)
         distance, error = self._to_goal(turned)
+        # A heading along which the robot can neither drive nor be rewarded is of no use.
         is_useless = is_blocked(position_ahead(turned), self._goal_positions()[:, None]) & (distance >= NEAR)
         turns = np.where(is_useless, np.inf, np.round(error, 6)).argmin(1)  # rounded: a tie goes to the left
-        approach = np.select([turns == 0, turns <= _HEADINGS // 2], [FORWARD, LEFT], RIGHT)
+        approach = np.select([turns == 0, turns <= _NUM_HEADINGS // 2], [FORWARD, LEFT], RIGHT)
         return np.where(self._is_rewarded(), STAY, approach).astype(np.int64)
 
     def render(self, i: int) -> np.ndarray:
@@ -201,7 +202,7 @@ class FourBoxes(BatchTask):
     def _is_rewarded(self) -> np.ndarray:
         """bool, (N,); True where the goal box is near and ahead."""
         distance, error = self._to_goal(self._room.pose[:, None])
-        return ((distance < NEAR) & (error <= FACING_DEG + _TIE))[:, 0]
+        return ((distance < NEAR) & (error <= FACING_DEG + _TOLERANCE_DEG))[:, 0]
 
 
 def _make_room(config: FourBoxesConfig, num_envs: int) -> BoxRoom | MiniworldRoom:

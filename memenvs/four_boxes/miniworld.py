@@ -44,7 +44,7 @@ class MiniworldRoom:
         self.pose = np.tile(START, (num_robots, 1))
         self.goal = np.zeros(num_robots, np.int64)
         self._views = np.zeros((num_robots, *VIEW_SIZE, 3), np.uint8)
-        self._env = _open()
+        self._env = _make_env()
 
     def place(self, i: int, pose: tuple[float, float, float], goal: int) -> None:
         """Set the pose (m, m, rad) of robot `i` and its goal."""
@@ -90,14 +90,14 @@ class MiniworldRoom:
         env.agent.pos = np.array([x, 0.0, -y])
         env.agent.dir = heading
         for k, box in enumerate(env.boxes):
-            box.radius = BOX_RADIUS if k == self.goal[i] else -math.inf  # nothing is nearer to a box than -inf
+            box.radius = BOX_RADIUS if k == self.goal[i] else -math.inf  # nothing collides with a radius of -inf
         return env
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_env": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _env=_open())
+        self.__dict__.update(state, _env=_make_env())
 
 
 class _Env(MiniWorldEnv):
@@ -112,13 +112,13 @@ class _Env(MiniWorldEnv):
         self.place_agent(pos=np.array([START[0], 0.0, -START[1]]), dir=START[2])
 
     def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:
-        # All Miniworld environments of a process keep their walls in one OpenGL list, which another one may have
-        # overwritten.
+        # All Miniworld environments of a process keep their walls in one OpenGL display list, which another environment
+        # may have overwritten.
         self._render_static()
         return super()._render_world(frame_buffer, render_agent)
 
 
-def _open() -> _Env:
+def _make_env() -> _Env:
     params = DEFAULT_PARAMS.no_random()
     params.set("forward_step", FORWARD_DISTANCE)
     params.set("turn_step", TURN_DEG)

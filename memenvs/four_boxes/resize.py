@@ -11,9 +11,9 @@ from numba import njit
 class Resize:
     """Downsamples images to a smaller size.
 
-    An axis that becomes k times shorter is smoothed with a Gaussian of standard deviation (k - 1) / 2 pixels, mirrored
-    at the edges and cut off at four standard deviations. Linear interpolation at the middles of the new pixels follows.
-    Values are rounded.
+    An axis that becomes k times shorter is smoothed with a Gaussian of standard deviation (k - 1) / 2 pixels. The
+    Gaussian is cut off at four standard deviations, and the image is mirrored at its edges. Linear interpolation at the
+    middles of the new pixels follows. Values are rounded.
 
     Args:
         source: Rows and columns of the input.
@@ -42,22 +42,22 @@ def _axis_weights(source: int, target: int) -> tuple[np.ndarray, np.ndarray]:
         The first old pixel, int64 (target,), and the weights of K pixels from there on, float32 (target, K).
     """
     factor = source / target
-    deviation = (factor - 1) / 2
-    reach = int(4 * deviation + 0.5)
-    offsets = np.arange(-reach, reach + 1)
-    kernel = np.exp(-0.5 * (offsets / max(deviation, 1e-9)) ** 2)
+    sigma = (factor - 1) / 2
+    radius = int(4 * sigma + 0.5)
+    offsets = np.arange(-radius, radius + 1)
+    kernel = np.exp(-0.5 * (offsets / max(sigma, 1e-9)) ** 2)
     kernel /= kernel.sum()
     weights = np.zeros((target, source))
     for new in range(target):
         middle = (new + 0.5) * factor - 0.5
         for old, fraction in ((math.floor(middle), 1 - middle % 1), (math.floor(middle) + 1, middle % 1)):
             for offset, weight in zip(offsets.tolist(), kernel.tolist(), strict=True):
-                at = abs(old + offset)
-                weights[new, min(at, 2 * (source - 1) - at)] += fraction * weight  # mirrored about the outermost pixels
+                pixel = abs(old + offset)  # mirrored about the first pixel, and in the next line about the last one
+                weights[new, min(pixel, 2 * (source - 1) - pixel)] += fraction * weight
     used = [np.flatnonzero(row) for row in weights]
     length = max(int(each[-1] - each[0]) + 1 for each in used)
     first = np.array([min(int(each[0]), source - length) for each in used])
-    return first, np.stack([weights[new, at : at + length] for new, at in enumerate(first)]).astype(np.float32)
+    return first, np.stack([weights[new, k : k + length] for new, k in enumerate(first)]).astype(np.float32)
 
 
 @njit(nogil=True, cache=True)
@@ -70,7 +70,7 @@ def _resize(
     column_weights: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Resize the images `rows`: each new line is first summed over old rows, then over old columns."""
+    """Resize the images `rows`: each new row of pixels is first summed over old rows, then over old columns."""
     width = images.shape[2]
     line = np.zeros(3 * width, np.float32)
     for i in rows:
@@ -78,11 +78,11 @@ def _resize(
             line[:] = 0.0
             for k in range(row_weights.shape[1]):
                 old, weight = images[i, first_row[row] + k].reshape(3 * width), row_weights[row, k]
-                for at in range(3 * width):
-                    line[at] += weight * np.float32(old[at])
+                for index in range(3 * width):
+                    line[index] += weight * np.float32(old[index])
             for column in range(len(first_column)):
                 for channel in range(3):
-                    total = np.float32(0.5)  # rounds
+                    total = np.float32(0.5)  # so that cutting off the fraction rounds to the nearest integer
                     for k in range(column_weights.shape[1]):
                         total += column_weights[column, k] * line[3 * (first_column[column] + k) + channel]
                     out[i, row, column, channel] = np.uint8(total)

@@ -191,23 +191,23 @@ def _rendered_scene() -> Scene:
     """The room as it is rendered, with the changes described at `_RENDER_SCALE`."""
     house = make_room()
     shapes = house.shapes
-    centre = np.column_stack([_rendered(shapes.centre[:, :2]), _RENDER_SCALE * shapes.centre[:, 2]])
+    centre = np.column_stack([_to_rendered_room(shapes.centre[:, :2]), _RENDER_SCALE * shapes.centre[:, 2]])
     half = _RENDER_SCALE * shapes.half[:, [1, 0, 2]]
     shapes = replace(shapes, centre=centre.astype(np.float32), half=half.astype(np.float32))
     (room,) = house.rooms
-    room = replace(room, polygon=_rendered(room.polygon))
+    room = replace(room, polygon=_to_rendered_room(room.polygon))
     return Scene.from_house(replace(house, shapes=shapes, rooms=(room,), height=house.height * _RENDER_SCALE))
 
 
-def _rendered(position: np.ndarray) -> np.ndarray:
-    """Positions (Q, 2) of the rendered room: turned by 90 degrees, shifted and scaled."""
+def _to_rendered_room(position: np.ndarray) -> np.ndarray:
+    """Move positions (Q, 2), m, into the rendered room: turned by 90 degrees, shifted and scaled."""
     return _RENDER_SCALE * np.column_stack([_RENDER_SHIFT - position[:, 1], position[:, 0]])
 
 
 def _camera_poses(pose: np.ndarray) -> np.ndarray:
     """Camera poses in the rendered room for poses (N, 3): float64, (N, 5); x, y, z, heading, pitch."""
     poses = np.zeros((len(pose), 5))
-    poses[:, :2] = _rendered(pose[:, :2])
+    poses[:, :2] = _to_rendered_room(pose[:, :2])
     poses[:, 2] = _RENDER_SCALE * EYE_HEIGHT
     poses[:, 3] = pose[:, 2] + _RENDER_TURN
     return poses

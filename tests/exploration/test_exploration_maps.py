@@ -124,5 +124,5 @@ def test_counts_of_the_tasks_follow_from_the_path():
         j, k = ((entered[:, :2] - home.corner) / 0.5).astype(int).T
         counted = np.zeros((64, 64), bool)
         counted[k, j] = True
-        np.testing.assert_array_equal(counted, info["visited"][i] & home.cells)
+        np.testing.assert_array_equal(counted, info["visited"][i] & home.counted_cells)
         np.testing.assert_array_equal(task._scanner.first_detections(home, path, task._targets), first[i])

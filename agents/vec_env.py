@@ -1,4 +1,4 @@
-"""Vector environments for Stable-Baselines3, without copies and with the final observation."""
+"""Vector environments for Stable-Baselines3: no copied observations, final ones in infos."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class TrialVecEnv(VecEnv):
         self._reset_seeds()
         self._reset_options()
         self._returns[:] = 0.0
-        self.reset_infos = [self._row(infos, i) for i in range(self.num_envs)]
-        return self._placed(self._encoded(observations, [])[0], infos)
+        self.reset_infos = [self._info_of(infos, i) for i in range(self.num_envs)]
+        return self._with_places(self._encode(observations, [])[0], infos)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Store the actions for `step_wait`."""
@@ -76,19 +76,20 @@ class TrialVecEnv(VecEnv):
         observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
         done = terminated | truncated
         self._returns += rewards
-        rows: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        step_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         ended = np.flatnonzero(done).tolist()
-        observations, last = self._encoded(observations, [infos["final_obs"][i] for i in ended])
+        observations, last = self._encode(observations, [infos["final_obs"][i] for i in ended])
         if ended:
             for i, observation in zip(ended, last, strict=True):
-                rows[i] = self._row(infos["final_info"], i)
-                place = {"place": np.int64(rows[i]["place"])} if self._shows_place else {}
-                rows[i]["terminal_observation"] = {**observation, **place} if place else observation
-                rows[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
-                rows[i]["episode"] = {"r": float(self._returns[i]), "l": rows[i]["num_steps"]}
-                self.reset_infos[i] = self._row(infos, i)
+                info = self._info_of(infos["final_info"], i)
+                place = {"place": np.int64(info["place"])} if self._shows_place else {}
+                info["terminal_observation"] = {**observation, **place} if place else observation
+                info["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
+                info["episode"] = {"r": float(self._returns[i]), "l": info["num_steps"]}
+                step_infos[i] = info
+                self.reset_infos[i] = self._info_of(infos, i)
             self._returns[done] = 0.0
-        return self._placed(observations, infos), rewards.astype(np.float32), done, rows
+        return self._with_places(observations, infos), rewards.astype(np.float32), done, step_infos
 
     def oracle_actions(self) -> np.ndarray:
         """Actions of a policy that knows the true state, int64, (N,)."""
@@ -140,7 +141,7 @@ class TrialVecEnv(VecEnv):
         """One rendered image per environment."""
         return self.env.render() or [None] * self.num_envs
 
-    def _encoded(self, observations: Any, last: list[Any]) -> tuple[Any, list[Any]]:
+    def _encode(self, observations: Any, last: list[Any]) -> tuple[Any, list[Any]]:
         """Encode the images of all observations and of the last ones of ended episodes, if there is an encoder."""
         if self.encoder is None:
             return observations, last
@@ -148,12 +149,12 @@ class TrialVecEnv(VecEnv):
         current, *encoded = self.encoder.encode_observations([observations, *batches])
         return current, [{key: value[0] for key, value in each.items()} for each in encoded]
 
-    def _placed(self, observations: Any, infos: dict[str, Any]) -> Any:
+    def _with_places(self, observations: Any, infos: dict[str, Any]) -> Any:
         """Add places to the observations, if they have them."""
         return {**observations, "place": infos["place"].astype(np.int64)} if self._shows_place else observations
 
     @staticmethod
-    def _row(infos: dict[str, Any], i: int) -> dict[str, Any]:
+    def _info_of(infos: dict[str, Any], i: int) -> dict[str, Any]:
         """Info of environment `i`: Python scalars and texts, and arrays for vectors."""
         return {
             key: value.item(i) if value.ndim == 1 else value[i]

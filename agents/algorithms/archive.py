@@ -94,7 +94,7 @@ def parse_config(path: str | PathLike[str], saved: dict[str, Any], config_type: 
 
 
 def cpu_copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copy tensors as safetensors needs them: on the CPU, contiguous, none a view of another."""
+    """Copy tensors as safetensors needs them: on the CPU, contiguous, and none shares memory."""
     return {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
 
 

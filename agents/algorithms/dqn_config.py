@@ -22,14 +22,14 @@ class DQNConfig:
         decisions: Steps of each of them that get a loss, drawn without replacement (all of a shorter episode); >= 1.
         gamma: Discount, in [0, 1].
         n_step: Rewards in a target before it bootstraps; >= 1.
-        min_reward: Value in the loss of a lower reward; None leaves rewards as they are.
-        reward_scale: Factor of rewards in the loss, after `min_reward`, and so of Q; > 0.
+        min_reward: Value to which lower rewards are raised in the loss; None leaves rewards as they are.
+        reward_scale: Factor of rewards in the loss, applied after `min_reward`; Q values scale with it; > 0.
         temperature: Temperature of the softmax policy, softmax(Q / temperature), > 0; low is greedy.
         target_rate: Rate of the polyak update of the target network after each update, in (0, 1].
         max_grad_norm: Largest norm of the gradient, > 0; larger gradients are scaled down.
         final_epsilon: Share of uniform actions at the end of exploration, in [0, 1].
-        exploration: Share of learning, in environment steps after the replay buffer was full, in which the share of
-            uniform actions falls from 1 to `final_epsilon`; in (0, 1].
+        exploration: Length of the linear decay of epsilon, the share of uniform actions, from 1 to `final_epsilon`: a
+            share of the environment steps after the replay buffer is full; in (0, 1].
         precision: Precision of the features extractor and the memory in learning; "bfloat16" is torch's autocast.
             Weights, optimizer, Q values, targets and acting are float32 in any case.
 

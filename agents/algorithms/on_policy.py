@@ -116,7 +116,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._segment_state = self._state  # memory before the segment
         self._is_segment_state_copied = False
         callback.on_rollout_start()
-        goes_on = True
+        continue_training = True
         with processes.fail_together():
             for _ in range(self.config.segment):
                 observations = obs_as_tensor(self._last_obs, self.device)  # type: ignore[arg-type]
@@ -126,8 +126,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 new_obs, rewards, dones, infos = self._step_env(env, policy.environment_actions(output.actions))
                 self.num_timesteps += processes.count * env.num_envs
                 callback.update_locals(locals())
-                goes_on = callback.on_step()
-                if not goes_on:
+                continue_training = callback.on_step()
+                if not continue_training:
                     break
                 if dones.any():
                     self._update_info_buffer(infos, dones)
@@ -150,7 +150,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 )
             else:
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
-        if not all(processes.gather(goes_on)):
+        if not all(processes.gather(continue_training)):
             self.num_timesteps = max(processes.gather(self.num_timesteps))  # the same in all processes
             buffer.reset()
             # `learn` then goes on with a reset
@@ -207,7 +207,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
             return self.policy.step(features, self._state, episode_start, trial_start, extra_inputs)[1]
 
     def _truncated_values(self, dones: np.ndarray, infos: list[dict[str, Any]]) -> np.ndarray:
-        """Value of the last observation of each episode that the time limit cut, float32 (N,); 0 elsewhere."""
+        """Value of the last observation of each episode that the time limit truncated, float32 (N,); 0 elsewhere."""
         truncated = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos]) & dones
         if not truncated.any():
             return np.zeros(len(truncated), np.float32)

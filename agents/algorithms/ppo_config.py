@@ -31,16 +31,16 @@ class PPOConfig:
         ent_coef: Coefficient of the entropy.
         vf_coef: Coefficient of the value loss.
         max_grad_norm: Largest norm of the gradient, > 0; larger gradients are scaled down.
-        prefix_grad: Treatment, in a partial update, of the steps before its segment. "full": gradients flow through all
-            of them. "detach": the memory's state at the start of the segment replaces them. "window": they are
-            computed again, and gradients flow through the last `prefix_window` only.
+        prefix_grad: Treatment of the prefix, the steps before the segment, in a partial update. "full": gradients flow
+            through all of it. "detach": the memory's state at the start of the segment replaces it. "window": it is
+            computed again, and gradients flow through the last `prefix_window` steps only.
         prefix_window: Steps with a gradient before the segment, for `prefix_grad="window"`; >= 1.
         full_update: If True, the last update of a rollout learns from all of it; otherwise from its segment.
         shuffle_episodes: If True, completed episodes are put into a random order after each partial update.
-        refresh_log_probs: If True, the full update compares with the log probabilities of the weights and the order at
-            the last refresh; otherwise with those recorded while acting.
-        bootstrap_truncated: If True, an episode cut by the time limit is credited with the value of its last
-            observation.
+        refresh_log_probs: Old log probabilities in the ratio of the full update. If True, they are computed again at
+            the last refill of the memory, with its weights and order of episodes; otherwise they are those of acting.
+        bootstrap_truncated: If True, the last reward of an episode that the time limit truncated includes the
+            discounted value of its last observation.
         credit_across_episodes: If True, advantages flow from an episode back into those before it in its trial, as in
             RL2. Needs episodes in the order in which they were played, and no `bootstrap_truncated`.
         precision: Precision of the features extractor and the memory in learning and refilling; "bfloat16" is torch's

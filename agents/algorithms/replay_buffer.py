@@ -76,7 +76,7 @@ class EpisodeReplayBuffer:
 
     Attributes:
         lengths: int64, (capacity,); steps of each episode, 0 where a row is empty.
-        terminated: bool, (capacity,); True if the episode terminated, False if the time limit cut it.
+        terminated: bool, (capacity,); True if the episode terminated, False if the time limit truncated it.
         next: Row that the next episode is written to; it holds the oldest one.
 
     Source:
@@ -205,7 +205,7 @@ class EpisodeReplayBuffer:
             steps: Steps of each of them, 1 ... T.
             observations: Their last observations, or embeddings if these are stored, (B, ...).
             extra_inputs: Memory inputs beside the embedding, (B, ...).
-            terminated: bool, (B,); True if the episode terminated, False if the time limit cut it.
+            terminated: bool, (B,); True if the episode terminated, False if the time limit truncated it.
         """
         self._store_observations(rows, steps, observations, extra_inputs)
         self.lengths[rows] = steps
@@ -295,8 +295,10 @@ class EpisodeReplayBuffer:
             min_reward: Value that lower rewards are raised to.
 
         Returns:
-            Sum of the discounted rewards, float32 (B, S); bootstrap step, int64 (B, S); and the factor of its value,
-            float32 (B, S): gamma to the power of the number of rewards, or 0 at the end of a terminated episode.
+            Sum of the discounted rewards, float32 (B, S).
+            Bootstrap step, int64 (B, S).
+            Factor of its value, float32 (B, S): gamma to the power of the number of rewards, or 0 at the end of a
+            terminated episode.
 
         Source:
             Sutton and Barto, 2018, equation 7.1, with an action value as the bootstrap.

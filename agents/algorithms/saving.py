@@ -31,7 +31,7 @@ class SavableAlgorithm(BaseAlgorithm):
     The base of `MemoryAlgorithm`, whose constructor `load` calls.
 
     Attributes:
-        config: Settings of the learner, of class `config_type`.
+        config: Config of the learner, of class `config_type`.
         rngs: NumPy generators, by the names in `rng_names`.
         processes: Processes that learn together.
     """
@@ -49,7 +49,7 @@ class SavableAlgorithm(BaseAlgorithm):
     rngs: dict[str, np.random.Generator]
     _has_trials: bool
     _resume_options: list[dict[str, Any]] | None
-    """Reset options with which a loaded learner goes on; None where it starts anew."""
+    """Reset options with which a loaded learner goes on; None where it starts at the first trial."""
 
     @abstractmethod
     def _progress(self) -> str:
@@ -148,8 +148,8 @@ class SavableAlgorithm(BaseAlgorithm):
         Args:
             path: File that `save` has written.
             env: Environment to go on in, with the spaces of the file; None to act only.
-            device: Device of the learner. On another kind of device than it was saved on, actions are drawn anew from
-                the seed.
+            device: Device of the learner. If it was saved on another kind of device, the generator of actions starts
+                again from the seed.
             policy_kwargs: Changes to the saved settings of the policy; needed where the file names a features extractor
                 that is not in `FEATURES_EXTRACTORS`.
             processes: Processes that go on learning together, as many as wrote the file; None: this one alone.
@@ -275,7 +275,8 @@ def _restore_generators(generators: dict[str, torch.Generator], states: dict[str
     """Restore the torch generators of a policy."""
     current = {name: generator.get_state() for name, generator in generators.items()}
     if "sampling" in states and states["sampling"].shape != current["sampling"].shape:
-        # saved on another kind of device, whose generators have another state: actions are drawn anew from the seed
+        # Saved on another kind of device, whose generators have states of another size: that of actions starts again
+        # from the seed.
         states = {**states, "sampling": current["sampling"]}
     archive.check_tensors("generators.safetensors", states, current)
     for name, generator in generators.items():

@@ -22,10 +22,10 @@ from memenvs.agents.algorithms.finite import check_finite, check_finite_weights
 from memenvs.agents.algorithms.supervised_config import SupervisedConfig
 
 MEMBERS = ("config.json", "state.json", "model.safetensors", "optimizer.safetensors")
-LEARNING = 0
-"""First number of the seeds of training batches."""
+TRAINING = 0
+"""First entry of the seed sequence of each training batch."""
 EVALUATION = 1
-"""First number of the seeds of evaluation batches, so that these are never training batches."""
+"""First entry of the seed sequence of each evaluation batch, so that none equals a training batch."""
 EVALUATION_BATCH = 250
 """Episodes that are evaluated together."""
 
@@ -83,9 +83,9 @@ class PredictionModel(nn.Module, abc.ABC):
 class SupervisedLearner:
     """Adam on batches that are generated one after the other.
 
-    The batch of a step depends on the seed and the number of the step alone. All processes generate the same batch and
-    each takes its share of it. Gradients are averaged before they are clipped, so that several processes learn what one
-    would, up to rounding.
+    The batch of a step depends on the seed and the number of the step alone. All processes generate the same batch, and
+    each takes its share of it. Gradients are averaged before they are clipped. So several processes learn the same as
+    one would, up to rounding.
 
     Args:
         model: Model of the task; all processes start with the weights of the first.
@@ -148,7 +148,7 @@ class SupervisedLearner:
         if not self.model.training:  # `train` visits all modules, which takes time
             self.model.train()
         with self.processes.fail_together():
-            rng = np.random.default_rng([LEARNING, self.seed, step])
+            rng = np.random.default_rng([TRAINING, self.seed, step])
             batch = self.model.sample(config.batch_size, rng, step)
             batch = self.model.shard(batch, self.processes.rank, self.processes.count)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
@@ -163,12 +163,12 @@ class SupervisedLearner:
         self.num_timesteps += 1
         return {"loss": loss.item(), "grad_norm": grad_norm, "learning_rate": learning_rate, **log}
 
-    def learn(self, steps: int, after: Callable[[dict[str, float]], None] | None = None) -> None:
+    def learn(self, steps: int, on_step: Callable[[dict[str, float]], None] | None = None) -> None:
         """Learn from a number of batches.
 
         Args:
             steps: Number of batches.
-            after: Called after each with its numbers for the log.
+            on_step: Called after each with its numbers for the log.
 
         Raises:
             ValueError: As `step`.
@@ -176,8 +176,8 @@ class SupervisedLearner:
         """
         for _ in range(steps):
             log = self.step()
-            if after is not None:
-                after(log)
+            if on_step is not None:
+                on_step(log)
 
     def save(self, path: str | PathLike[str], settings: dict[str, Any]) -> None:
         """Write weights, optimizer and step number to one file; every process must call this.

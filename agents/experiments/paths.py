@@ -75,11 +75,11 @@ def play_paths(
     paths: list[EpisodePath] = []
     while len(paths) < count:
         env.set_options(trial_options(len(paths), env.num_envs, layouts))
-        paths += _play_wave(policy, env, metric, deterministic)
+        paths += _play_batch(policy, env, metric, deterministic)
     return paths[:count]
 
 
-def _play_wave(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[EpisodePath]:
+def _play_batch(policy: Policy, env: TrialVecEnv, metric: str, deterministic: bool) -> list[EpisodePath]:
     """Play one episode in every environment, with the reset options that are set."""
     observation = env.reset()
     task = env.env.task

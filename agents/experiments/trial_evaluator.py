@@ -41,7 +41,7 @@ class TrialResults:
             there. Episode 0 is the first after the demonstrations.
         layouts: int64, (trials,); the layout of each trial.
         pictures: "episode NUMBER" -> map of this episode in the first environment, uint8, (H, W, 3), of the first and
-            the last finished episode of the last wave of trials; empty without `pictures`.
+            the last finished episode of the last batch of trials; empty without `pictures`.
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
     """
 
@@ -113,10 +113,10 @@ class TrialEvaluator:
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
     Args:
-        env: N environments. They play the trials in waves: one trial each, until all N trials have ended. The
+        env: N environments. They play the trials in batches of N: one trial each, until all N have ended. The
             environments may end a trial before `n_steps`, for example after `trial_episodes`.
         n_steps: Steps of a trial in which the policy acts; may be far beyond the training context; >= 1.
-        n_trials: Trials to play, in waves of N; >= 1.
+        n_trials: Trials to play, N at a time; >= 1.
         layouts: Layouts of the trials in order, cycled; None for those of the environment's own trials.
         deterministic: Take the most likely action instead of a sampled one.
         pictures: Keep maps with the path of an early and a late episode of the first environment.
@@ -178,12 +178,12 @@ class TrialEvaluator:
         layouts: list[int] = []
         pictures: dict[str, np.ndarray] = {}
         for first in range(0, self.n_trials, self.env.num_envs):
-            wave = min(self.env.num_envs, self.n_trials - first)
-            records, played, pictures = self._play_wave(policy, first, progress)
+            count = min(self.env.num_envs, self.n_trials - first)
+            records, played, pictures = self._play_batch(policy, first, progress)
             if progress is not None:
-                progress((first + wave) / self.n_trials)
-            episodes += records[:wave]
-            layouts += played[:wave]
+                progress((first + count) / self.n_trials)
+            episodes += records[:count]
+            layouts += played[:count]
         demonstrations = self.demonstrations
         shortest = min(len(trial) for trial in episodes)
         if shortest < demonstrations:
@@ -197,7 +197,7 @@ class TrialEvaluator:
             _metric_tables([trial[:demonstrations] for trial in episodes]),
         )
 
-    def _play_wave(
+    def _play_batch(
         self, policy: Policy, first: int, progress: Callable[[float], None] | None
     ) -> tuple[list[list[dict[str, float]]], list[int], dict[str, np.ndarray]]:
         """Play one trial in every environment; return metrics by episode, layouts and maps."""
@@ -214,7 +214,7 @@ class TrialEvaluator:
         task = env.unwrapped.env.task if isinstance(env.unwrapped, TrialVecEnv) else None
         option_names = () if task is None else task.option_names
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
-        running = np.ones(count, bool)  # environments whose trial of this wave goes on
+        running = np.ones(count, bool)  # environments whose trial of this batch goes on
         steps_left = np.full(count, self.n_steps)  # steps in which the policy still acts
         paths: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
         player = DemonstratedPolicy(policy, env)
@@ -230,7 +230,7 @@ class TrialEvaluator:
                     paths.append([])
                 paths[-1].append(self._pose())
             if progress is not None:
-                done = count * (1.0 - max(0, int(steps_left.max())) / self.n_steps)  # trials of this wave
+                done = count * (1.0 - max(0, int(steps_left.max())) / self.n_steps)  # trials of this batch
                 progress(min(1.0, (first + done) / self.n_trials))
             if not (running & (steps_left > 0)).any():
                 break

@@ -28,8 +28,8 @@ class MTVMConfig:
         bank: Largest number of actions in the memory bank, the newest ones; 0 for none, None for all. An "activation"
             was computed while attending to older tokens, so it carries information of actions that have left the
             bank. An "observation" does not.
-        memory_angle: Direction stored with an action: "pose" (the camera's, absolute, after it) or "option" (the
-            candidate's, relative to the camera's before it).
+        memory_angle: Direction stored with an action: "pose" (absolute direction of the camera after the action) or
+            "option" (direction of the candidate, relative to the camera before the action).
         detach_memory: Whether to stop gradients through the memory.
         language: Whether the text is read; otherwise every text is the same single token.
         dropout: Dropout rate of attention and hidden layers, in [0, 1).

@@ -15,7 +15,7 @@ def drop_words(words: Tensor, rate: float) -> Tensor:
 
     Args:
         words: bool, (B, L); tokens of each text, the separator included.
-        rate: Probability to be dropped, in [0, 1); drawn from torch's global generator.
+        rate: Probability that a token is dropped, in [0, 1); drawn from torch's global generator.
 
     Returns:
         bool, (B, L); tokens that are left.
@@ -27,8 +27,8 @@ def drop_words(words: Tensor, rate: float) -> Tensor:
 def inconsistency(y: Tensor, other: Tensor, valid: Tensor, axis: Axis = "token") -> Tensor:
     """Compute KL(p | q) + KL(q | p) of the softmaxes of two passes, for each row.
 
-    The first argument of each KL has no gradient. The terms are averaged over valid tokens and channels, not summed:
-    the loss's weights 6 and 2 are for this scale.
+    The first argument of each KL has no gradient. The terms are averaged over valid tokens and channels, not summed.
+    The weights of `ImitationConfig` (6 and 2) are for this scale.
 
     Args:
         y: float, (B, L, D); one pass.

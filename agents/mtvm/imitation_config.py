@@ -18,7 +18,7 @@ class ImitationConfig:
         warmup_updates: Updates over which it first rises linearly; >= 0. Without PREVALENT's weights, 1000 with a
             learning rate of 1e-4.
         final_learning_rate: Learning rate at the end of `learn`, reached linearly; >= 0. None for no decay.
-        weight_decay: Weight decay of AdamW, >= 0; applied apart from the gradient.
+        weight_decay: Decoupled weight decay of AdamW, >= 0.
         imitation_updates: Updates at the beginning with the imitation loss only; >= 0.
         imitation_weight: Weight of the imitation loss, >= 0.
         gamma: Discount of the sampled rollouts, in [0, 1].
@@ -39,7 +39,7 @@ class ImitationConfig:
 
     Source:
         MTVM, section on implementation, and its release. The consistency weights are 6 and 2, as in the paper's
-        ablation and in the release; the 0.6 and 0.2 of its text are a slip.
+        ablation and in the release; its text has 0.6 and 0.2, an error.
     """
 
     learning_rate: float = 5e-6

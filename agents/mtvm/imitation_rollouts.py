@@ -26,7 +26,7 @@ from memenvs.agents.vec_env import TrialVecEnv
 
 
 class ImitationRolloutAlgorithm(MemoryAlgorithm):
-    """A `MemoryAlgorithm` that plays episodes with `MTVMPolicy`, chosen by a teacher or drawn.
+    """A `MemoryAlgorithm` that plays episodes with `MTVMPolicy`; a teacher or the policy acts.
 
     With a consistency loss each decision is computed in two passes, one batch of 2 B sequences: pass 0 reads all words
     of an instruction, pass 1 reads it with dropped words. The decision is that of pass 0.
@@ -78,7 +78,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
             self._check_outputs(bool(torch.isfinite(output.value).all()))
             teacher_actions = torch.as_tensor(env.unwrapped.oracle_actions()[rows], device=self.device)
             actions = teacher_actions if teacher_forcing else distribution.sample(self.policy.generator)
-            env_actions = np.full(n_envs, stop_action)  # environments whose episode is over go on stopping
+            env_actions = np.full(n_envs, stop_action)  # environments whose episode is over get the stop action
             env_actions[rows] = actions.cpu().numpy()
             latest, rewards, dones, infos = self._step_env(env, env_actions)
             steps.append(
@@ -185,7 +185,7 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
     def _add_bootstrap_values(
         self, state: State, rows: np.ndarray, infos: list[dict[str, Any]], bootstrap_value: Tensor
     ) -> None:
-        """Write the value of the last observation of each episode that the time limit cut.
+        """Write the value of the last observation of each episode that the time limit truncated.
 
         Args:
             state: State after the last decision, B rows.

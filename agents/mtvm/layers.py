@@ -11,10 +11,10 @@ EPS = 1e-12
 
 
 class Dropout(nn.Module):
-    """Dropout with 16 random bits a number on a CPU, in less than half of PyTorch's time.
+    """Dropout with 16 random bits per element on a CPU, in less than half of PyTorch's time.
 
     Args:
-        rate: Probability that a number becomes 0, in [0, 1); the others are divided by 1 - rate.
+        rate: Probability that an element becomes 0, in [0, 1); the others are divided by 1 - rate.
     """
 
     def __init__(self, rate: float) -> None:
@@ -27,8 +27,8 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
-        words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # four 16-bit numbers each
-        kept = words.view(torch.int16)[: x.numel()].view(x.shape) >= round(self.rate * 2**16) - 2**15
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # four int16 each
+        kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= round(self.rate * 2**16) - 2**15
         return x * (kept.to(x.dtype) * (1.0 / (1.0 - self.rate)))
 
 

@@ -19,11 +19,11 @@ from memenvs.vln.features.base import ANGLE_SIZE
 
 #: Keys and values of a text for each cross layer, float, (B, heads, L, dim / heads) each.
 TextKeyValues = Sequence[tuple[Tensor, Tensor]]
-#: Types of views: candidates of the present decision, and tokens of the memory bank.
-PRESENT, REMEMBERED = 0, 1
+#: Types of views: candidates of the current decision, and tokens of the memory bank.
+CANDIDATE, MEMORY_TOKEN = 0, 1
 #: Standard deviation of initial weights, word embeddings and word positions, as in BERT.
 INIT_STD = 0.02
-#: Root mean square of initial view positions. It is larger because they are added to normalised views.
+#: Root mean square of initial view positions. It is larger since views are normalised before the positions are added.
 VIEW_POSITION_RMS = 0.3
 
 
@@ -302,7 +302,7 @@ class MTVM(nn.Module):
         # candidates follow the tokens of their own row, without gaps
         candidate_positions = count[:, None] + (mask.cumsum(1) - 1).clamp(min=0)  # (B, K)
         positions = torch.cat([slots, candidate_positions], 1)
-        types = torch.cat([torch.full_like(slots, REMEMBERED), torch.full_like(candidate_positions, PRESENT)], 1)
+        types = torch.cat([torch.full_like(slots, MEMORY_TOKEN), torch.full_like(candidate_positions, CANDIDATE)], 1)
         x = self.view_norm(x + self.view_positions(positions) + self.view_types(types))
         return EncodedViews(x, torch.cat([slots < count[:, None], mask], 1), available, action_mask.shape[1])
 

@@ -16,7 +16,7 @@ from memenvs.vln.worlds.procedural.world import Tours, load_tours
 LEGS = 3
 """Legs of the tours, whose last leg repeats actions of those before it."""
 FEW = 3
-"""Repeated actions at most that are "few"; more are "many"."""
+"""Largest number of repeated actions that counts as "few"; more are "many"."""
 KINDS = ("few", "many")
 METRICS = ("turn", "sr", "sdtw", "ndtw")
 
@@ -36,13 +36,13 @@ def score_by_repeats(run: RunDirectory, results: TrialResults) -> dict[str, dict
     episodes = results.layouts.tolist()
     is_few = np.array([world.repeated_moves(episode)[0] <= FEW for episode in episodes])
     scores = {metric: results.metrics[metric][:, 0] for metric in METRICS if metric != "turn"}
-    scores["turn"] = turns_right(run, world, episodes)
+    scores["turn"] = agrees_after_repeats(run, world, episodes)
     chosen = dict(zip(KINDS, (is_few, ~is_few), strict=True))
     return {kind: {metric: float(scores[metric][rows].mean()) for metric in METRICS} for kind, rows in chosen.items()}
 
 
-def turns_right(run: RunDirectory, world: Tours, episodes: Sequence[int]) -> np.ndarray:
-    """Compare the decision after the repeated actions with the teacher's, who leads there.
+def agrees_after_repeats(run: RunDirectory, world: Tours, episodes: Sequence[int]) -> np.ndarray:
+    """Compare the decision after the repeated actions with that of the teacher, who leads to it.
 
     Args:
         run: Run of tours.
@@ -50,7 +50,7 @@ def turns_right(run: RunDirectory, world: Tours, episodes: Sequence[int]) -> np.
         episodes: Numbers of E episodes.
 
     Returns:
-        bool, (E,).
+        bool, (E,); True where the most likely action is the teacher's.
     """
     count = world.num_episodes // len(world.houses)
     env = evaluation_env(run.config, count, seed=1)

@@ -1,4 +1,4 @@
-"""Result files in the public form: an agent's path for every instruction of a split."""
+"""Result files in the format of R2R and CVDN: a trajectory for each instruction of a split."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def play_trajectories(
     with share_bar("playing the agent", quiet=quiet) as progress:
         for first in range(0, len(layouts), env.num_envs):
             env.set_options(trial_options(first, env.num_envs, layouts))
-            played += _play_wave(policy, env, deterministic)[: len(layouts) - first]
+            played += _play_batch(policy, env, deterministic)[: len(layouts) - first]
             if progress is not None:
                 progress(len(played) / len(layouts))
     return played
 
 
-def _play_wave(policy: Policy, env: TrialVecEnv, deterministic: bool) -> list[tuple[str, Trajectory]]:
+def _play_batch(policy: Policy, env: TrialVecEnv, deterministic: bool) -> list[tuple[str, Trajectory]]:
     """Play one episode in every environment, with the reset options that are set."""
     task = _task(env)
     observation = env.reset()

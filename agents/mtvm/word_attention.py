@@ -15,7 +15,7 @@ from memenvs.agents.vec_env import TrialVecEnv
 from memenvs.vln.env import GraphNavigation
 
 #: Words in a row of the figure.
-ROW = 60
+WORDS_PER_ROW = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,8 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
     env.set_options([{"episode": episode}])
     observation = env.reset()
     assert isinstance(observation, dict)
-    numbers = observation["instruction"][0]
-    words = tuple(task.tokenizer.tokens[number] for number in numbers.tolist() if number)
+    token_ids = observation["instruction"][0].tolist()
+    words = tuple(task.tokenizer.tokens[token] for token in token_ids if token)  # 0 is padding
     poses = [task.info()["pose"][0].copy()]
     recorder = _WordAttentionRecorder(policy)
     actions = []
@@ -117,7 +117,7 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
 
 def word_attention_figure(episode: WordAttention) -> Figure:
     """Draw the map, and below it attention by decision and word, darker for larger weights."""
-    rows = -(-len(episode.words) // ROW)
+    rows = -(-len(episode.words) // WORDS_PER_ROW)
     height = 0.25 * len(episode.actions) + 0.9  # inches of a row of words
     figure = Figure(figsize=(12, 5 + rows * height), dpi=100, layout="constrained")
     top, *below = figure.subplots(rows + 1, 1, gridspec_kw={"height_ratios": [5, *[height] * rows]})
@@ -130,9 +130,9 @@ def word_attention_figure(episode: WordAttention) -> Figure:
         f"uniform {1 / len(episode.words):.2f}"
     )
     for row, axes in enumerate(below):
-        part = slice(row * ROW, (row + 1) * ROW)
+        part = slice(row * WORDS_PER_ROW, (row + 1) * WORDS_PER_ROW)
         words = episode.words[part]
-        weights = np.full((len(episode.actions), ROW), np.nan)
+        weights = np.full((len(episode.actions), WORDS_PER_ROW), np.nan)
         weights[:, : len(words)] = episode.attention[:, part]
         axes.imshow(weights, vmin=0.0, vmax=largest, cmap="Blues", aspect="auto")
         axes.set_xticks(range(len(words)), words, rotation=90, fontsize=8)

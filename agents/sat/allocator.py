@@ -1,6 +1,6 @@
 """Adaptive memory allocation (AMA): learns the retention strategy of a memory from rewards.
 
-The strategies themselves (which unit leaves a full memory) are in `memenvs.retention`.
+The strategies themselves, which choose the visit or step that a full memory evicts, are in `memenvs.retention`.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ class EpisodeAllocator:
     """Chooses a strategy for each episode of N environments and learns from its return.
 
     For reinforcement learning with a memory of limited capacity. The steps in memory follow from places and strategy
-    alone (`retained_steps`). So a learner stores the strategy and recomputes the memory with gradients, episode by
-    episode, because a state has one strategy for each sequence. Exploration as in the source:
+    alone (`retained_steps`). So a learner only stores the strategy, and recomputes the memory with gradients. It
+    does so episode by episode, because a state has one strategy for each sequence. Exploration as in the paper:
     `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
 
     Args:

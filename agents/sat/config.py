@@ -37,8 +37,8 @@ class BalletModelConfig:
         keys_like_queries: Whether calibrated attention first attends to what resembles the query. It helps where the
             dance is stored beside it: in Short Stay, or in its chunk. Not for DNCs.
         first: First step of a visit that is read, 0 to the task's `visit_steps` - 1.
-        every: Stride between the steps of a visit that are read, 1 to `visit_steps`. With 5, all dances still differ;
-            even three steps from step 20 on are enough.
+        every: Stride between the steps of a visit that are read, 1 to `visit_steps`. With 5, all dances still differ,
+            even if only the three steps from step 20 on are read.
         chunk: Steps in a chunk, >= 1.
         top_k: Chunks that are read, >= 1.
         dim: Width D of tokens.
@@ -46,8 +46,8 @@ class BalletModelConfig:
         heads: Attention heads of the reader.
         mlp_dim: Hidden width of each layer's MLP.
         own_layers: Layers after which a second head predicts the dance of the queried dancer itself, 0 (none) to
-            `layers` - 1. It is trained together with the answer. For tasks that ask about another room's dance: these
-            need both finding the dancer and finding the other room, and neither is rewarded alone.
+            `layers` - 1. It is trained together with the answer. It helps in tasks that ask about another room's dance:
+            the model must find the dancer, then the other room, and the answer alone teaches neither step by itself.
         dnc: Settings of `DNCConfig`, for the two DNC memories.
 
     Raises:

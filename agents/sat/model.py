@@ -1,6 +1,6 @@
 """Models that answer Room Ballet's questions from a memory of a whole episode.
 
-They use the token memories of `memenvs.agents.memory`: the same codes, chunks, retention and `MemoryReader`, with three
+They share codes, chunks, retention and `MemoryReader` with the token memories of `memenvs.agents.memory`, with three
 differences. The unit that is kept or evicted is a visit, not a step. Tokens are sums of table rows, so no token is
 ever computed. The query is an image of the queried dancer, not the current step.
 """
@@ -217,9 +217,11 @@ class BalletModel(nn.Module):
         self, steps: np.ndarray, is_kept: np.ndarray, episodes: Episodes, strategies: np.ndarray | None
     ) -> Tensor:
         """Rows of the time table of some steps, int64, (B, N)."""
+        # with actions as tokens, the action after each earlier visit takes a unit of time
         units = steps + steps // self.task.visit_steps if self.config.uses_action else steps
         index = self._indices_of(units, is_kept)
         if self.config.time_index == "slot":
+            # strategies from "lvfo" on depend on places; the release numbers their tokens in the order of places
             by_place = torch.from_numpy(self._strategy_numbers(episodes, strategies) >= STRATEGIES.index("lvfo"))
             places = torch.from_numpy(np.take_along_axis(episodes.place, steps, 1))
             index = torch.where(by_place[:, None], slots_by_place(torch.from_numpy(is_kept), places), index)

@@ -30,7 +30,7 @@ def add_strategies(report: Report, runs: Runs) -> None:
     tasks = [task for task in STRATEGIES if f"ballet-{task}" in runs]
     cells = [[runs.get(f"ballet-{task}" + f":{s}" * (task != s), []) for s in STRATEGIES] for task in tasks]
     rows = []
-    drawn = np.full((len(tasks), len(STRATEGIES) + len(allocators)), np.nan)
+    accuracies = np.full((len(tasks), len(STRATEGIES) + len(allocators)), np.nan)
     for i, task in enumerate(tasks):
         row = [task.upper()]
         for j, folders in enumerate(cells[i]):
@@ -38,11 +38,11 @@ def add_strategies(report: Report, runs: Runs) -> None:
                 row.append("-")
                 continue
             accuracy, ideal = _agent_and_ideal(folders)
-            drawn[i, j] = accuracy.mean()
+            accuracies[i, j] = accuracy.mean()
             row.append(f"{format_percent(accuracy)} ({100 * ideal.mean():.0f})")
         for j, folders in enumerate(allocators.values(), len(STRATEGIES)):
             accuracy = metric_means(folders, f"accuracy_{task}")
-            drawn[i, j] = accuracy.mean()
+            accuracies[i, j] = accuracy.mean()
             row.append(format_percent(accuracy))
         rows.append(row)
     columns = [*(strategy.upper() for strategy in STRATEGIES), *allocators]
@@ -50,7 +50,7 @@ def add_strategies(report: Report, runs: Runs) -> None:
     seeds = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     title = f"Accuracy in % over seeds ({seeds}), the ideal observer's in brackets"
     add_table(report, title, ["task", *columns], rows)
-    figure = share_figure(drawn, [task.upper() for task in tasks], columns)
+    figure = share_figure(accuracies, [task.upper() for task in tasks], columns)
     report.picture("strategies", figure_png(figure), "right answers in % by task (rows) and strategy")
     for name, folders in allocators.items():
         shares = [

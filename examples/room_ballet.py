@@ -33,7 +33,7 @@ from pathlib import Path
 
 from memenvs.agents.experiments.report import Report
 from memenvs.agents.presets import find_preset, folder_name
-from memenvs.agents.presets.sat import TABLES, smallest
+from memenvs.agents.presets.sat import TABLES, smoke_config
 from memenvs.agents.sat import tables
 from memenvs.agents.sat.study import EVALUATIONS, train_and_evaluate
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
@@ -87,7 +87,7 @@ def main() -> int:
             config = replace(find_preset(preset), seed=seed)
             work = partial(train_and_evaluate, table=table)
             names = ("evaluation", *EVALUATIONS.get(table, ()))
-            run = SweepRun(smallest(config) if options.smoke else config, work, names)
+            run = SweepRun(smoke_config(config) if options.smoke else config, work, names)
             runs.setdefault(options.out / folder_name(preset, seed), run)
     done = run_sweep(parser, options, runs)
     report = Report("Spatially-Aware Transformer in Room Ballet", options.out)

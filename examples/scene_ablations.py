@@ -2,8 +2,8 @@
 
 Four studies of the paper, each drawn with 95 % bootstrap intervals over 46 test homes, 10 episodes in each, means over
 seeds: `centres` (Table 4: kind and number of centres, and no factorisation), `capacity` (Fig. 5a: steps kept),
-`modalities` (Fig. 5b: one sense left out, or the encoder), `noise` (Fig. 7: slip of the wheels under dead reckoning, by
-the encoding of ages); and one of ours, `causal` (number of steps that `smt-causal` keeps, also in longer episodes). The
+`modalities` (Fig. 5b: one modality left out, or the encoder), `noise` (Fig. 7: slip of the wheels under dead
+reckoning, by the encoding of ages); and one of ours, `causal` (number of steps that `smt-causal` keeps, also in longer episodes). The
 page says what was trained, and what was changed in a trained agent. Runs are those of `examples/scene_memory.py`, in
 the same folder. With all studies a task and seed has 13 runs and 5 first stages. A stopped command resumes.
 
@@ -26,7 +26,7 @@ from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_gain, format_interval
 from memenvs.agents.presets.smt import TASKS
 from memenvs.agents.studies.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
-from memenvs.agents.studies.smt_ablations import ABLATIONS, Point, fewest
+from memenvs.agents.studies.smt_ablations import ABLATIONS, Point, smoke_points
 from memenvs.agents.studies.study_figures import interval_figure
 from memenvs.agents.studies.study_results import has_results
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
@@ -35,7 +35,7 @@ from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 def points_of(study: str, task: str, size: str, smoke: bool) -> list[Point]:
     """Points of a study; few of them in a smoke test."""
     points = ABLATIONS[study].points(settings(task, size, ABLATIONS[study].method, 0, smoke))
-    return fewest(points) if smoke else points
+    return smoke_points(points) if smoke else points
 
 
 def add_study(report: Report, out: Path, task: str, study: str, points: list[Point], seeds: list[int]) -> None:

@@ -25,7 +25,7 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_gain, format_interval
 from memenvs.agents.presets import find_preset, run_names
-from memenvs.agents.presets.smt import METHODS, TASKS, smallest
+from memenvs.agents.presets.smt import METHODS, TASKS, smoke_config
 from memenvs.agents.studies.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
 from memenvs.agents.studies.study_results import has_results
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
@@ -41,7 +41,7 @@ FIRST = "encoder"  # the first stage
 def settings(task: str, size: str, stage: str, seed: int, smoke: bool) -> RunConfig:
     """The preset of a stage with a seed; for seconds only if it is a smoke test."""
     config = replace(find_preset(f"{task}-{size}:{stage}"), seed=seed)
-    return smallest(config) if smoke else config
+    return smoke_config(config) if smoke else config
 
 
 def add_world(report: Report, task: str, world: str, rows: dict[str, list[Path]]) -> None:

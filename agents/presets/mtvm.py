@@ -14,10 +14,10 @@ from memenvs.agents.presets.preset import Preset, Variant
 _LEG_TOKENS = 112
 #: Updates of a run of minutes on one core.
 _LAPTOP_UPDATES = 2000
-#: From scratch: no pretrained weights, so a larger step size, a warm-up, and imitation alone at first.
+#: From scratch: no pretrained weights, so a larger learning rate, a warm-up, and imitation alone at first.
 _SCRATCH = ImitationConfig(learning_rate=1e-4, warmup_updates=1000, imitation_updates=1000)
-#: For minutes on one core: imitation alone, no dropped words.
-_TAUGHT = ImitationConfig(
+#: For a run of minutes on one core: the imitation loss alone, so no consistency loss either.
+_LAPTOP_IMITATION = ImitationConfig(
     learning_rate=1e-3,
     warmup_updates=100,
     final_learning_rate=0.0,
@@ -44,7 +44,7 @@ _LAPTOP_RUN: dict[str, Any] = {
     **_SCRATCH_RUN,
     "n_envs": 32,
     "total_steps": _LAPTOP_UPDATES,
-    "learner": _TAUGHT,
+    "learner": _LAPTOP_IMITATION,
 }
 
 
@@ -102,7 +102,7 @@ _HOUSES = RunConfig(
 _LAPTOP = RunConfig(
     **_LAPTOP_RUN,
     **_procedural(),
-    # positions for three legs: networks for one leg and for more then have the same weights
+    # positions for three legs, so that the network for one leg can start a run with two, and that one with three
     policy={"size": "laptop", "network": {"text_positions": 3 * _LEG_TOKENS}},
 )
 
@@ -182,7 +182,7 @@ MTVM_PRESETS: dict[str, Preset] = {
         _ABLATIONS,
     ),
     "vln-r2r-laptop": Preset(
-        "laptop's MTVM on the real graphs with synthetic features, made from the lists of objects of their houses",
+        "MTVM of laptop size on the real graphs, with synthetic features from the lists of objects of their houses",
         RunConfig(
             **_LAPTOP_RUN,
             **_real_graphs("synthetic", 64),
@@ -199,7 +199,7 @@ MTVM_PRESETS: dict[str, Preset] = {
         ),
     ),
     "vln-laptop": Preset(
-        "laptop's MTVM in procedural houses, paths of one leg",
+        "MTVM of laptop size in procedural houses, paths of one leg",
         _LAPTOP,
         _with_tours(
             _LAPTOP_ABLATIONS,
@@ -222,7 +222,7 @@ MTVM_PRESETS: dict[str, Preset] = {
         ),
     ),
     "vln-cvdn-laptop": Preset(
-        "laptop's MTVM on dialogues in procedural houses; env_kwargs.supervision is mixed, oracle or navigator",
+        "MTVM of laptop size on dialogues in procedural houses; env_kwargs.supervision is mixed, oracle or navigator",
         RunConfig(
             **_LAPTOP_RUN,
             **_dialogues("procedural"),

@@ -115,12 +115,12 @@ def _ablations(config: RunConfig) -> dict[str, Variant]:
 
 _ENCODER = {"features_extractor_kwargs": {"widths": {"goal": 256, "gps": 32}}, "previous_action_dim": 256}
 _TINY = _relic(2, 8, 64, 256, "k0v0", 128)
-#: Of the release. Ten micro-batch gradients are averaged here, so the clip of 0.2 on their sum is 0.02, and epsilon a
-#: tenth.
+#: The release sums the gradients of ten micro-batches and clips the sum at 0.2. Here they are averaged. So the clip is
+#: 0.02, and Adam's epsilon a tenth of the release's.
 _RELEASE = PPOConfig(learning_rate=2e-4, final_learning_rate=1e-5, max_grad_norm=0.02)
-#: For small networks and few steps: a larger step size, and advantages and values on scales that leave the entropy its
-#: part. Returns of the Darkroom reach 90. Unscaled advantages of that size drown the entropy, and a value that may
-#: change by 0.2 at a time never reaches them.
+#: For small networks and few steps: a larger learning rate, normalised advantages,
+#: and no clip of values. Returns of the Darkroom reach 90. Unscaled advantages of that size would outweigh the entropy,
+#: and a value that may change by 0.2 in an update would never reach them.
 _LAPTOP = PPOConfig(learning_rate=1e-3, final_learning_rate=1e-4, normalize_advantage=True, clip_range_vf=None)
 
 _DARKROOM = RunConfig(

@@ -11,7 +11,7 @@ from memenvs.agents.presets.preset import Preset, Variant
 
 #: For one core. Calibrated initial weights let a larger batch and a higher learning rate, which decays to 0, pay off.
 _LAPTOP = SupervisedConfig(batch_size=64, learning_rate=1e-3, final_learning_rate=0.0, warmup_steps=500)
-#: Of the release: 101 epochs of this many batches of 32.
+#: Batches of 32 in an epoch of the release, which has 101 epochs.
 RELEASE_EPOCH = 3375
 RELEASE_STEPS = 101 * RELEASE_EPOCH
 _RELEASE = SupervisedConfig(checkpoint_steps=RELEASE_EPOCH, validation_episodes=12_000)
@@ -33,11 +33,12 @@ def _run(
     )
 
 
-#: Those of `memenvs.retention`, which takes numba's time to import.
+#: As in `memenvs.retention`, which is not imported here because it imports numba, which takes time.
 _STRATEGIES = ("fifo", "lifo", "lvfo", "mvfo")
-#: Without shared keys and queries one of three seeds had not learned to attend to the dancer's room, or to its frames,
-#: after the same number of batches. With the step number as clock a reader of all frames learns better without.
-_ALIKE = {"keys_like_queries": True}
+#: For Short Stay. Without it, one of three seeds had not learned to attend to the dancer's room, or to its frames,
+#: after the same number of batches. The exception is a reader of all frames whose time code encodes the step number:
+#: it learns better without.
+_KEYS_LIKE_QUERIES = {"keys_like_queries": True}
 
 _PARITY = Variant(
     "as in the release: its initial weights, times by slot, constant learning rate; 40 of its 101 epochs",
@@ -71,19 +72,19 @@ def _strategies(task: str) -> Preset:
 
 
 def _short_stay() -> dict[str, Variant]:
-    """Three sizes, three memories, and two clocks: time modulo 32 (release) or step number (paper)."""
+    """Three sizes, three memories, and two time codes: of the step modulo 32 (release), or of the step (paper)."""
     variants = {}
-    for clock, index, source in (
-        ("", "mod32", "time modulo 32, as in the release"),
+    for suffix, time_index, source in (
+        ("", "mod32", "the step modulo 32, as in the release"),
         ("-step", "step", "the step number"),
     ):
         for size in (3, 4, 5):
             for memory in ("sat-fifo", "sat-fifo-th", "sat-pm-ph"):
-                policy: dict[str, Any] = {"memory": memory, "time_index": index}
-                if memory != "sat-fifo" or clock == "":
-                    policy |= _ALIKE
-                variants[f"{size}-{memory}{clock}"] = Variant(
-                    f"{size} x {size} rooms, memory {memory}, clock: {source}",
+                policy: dict[str, Any] = {"memory": memory, "time_index": time_index}
+                if memory != "sat-fifo" or suffix == "":
+                    policy |= _KEYS_LIKE_QUERIES
+                variants[f"{size}-{memory}{suffix}"] = Variant(
+                    f"{size} x {size} rooms, memory {memory}, time code of {source}",
                     {"env_kwargs.size": size, "policy": policy},
                 )
     return variants
@@ -100,7 +101,7 @@ _SMALL_DNC = {"cells": 54, "cell_dim": 64, "read_heads": 1, "links": False, "che
 
 
 def _language(split: int) -> Variant:
-    """The allocator reads the task in words; it most of all loses accuracy with new sentences, so 12,000 batches do."""
+    """The allocator reads the task in words; most errors then come from new sentences, so 12,000 batches are enough."""
     return Variant(
         f"the allocator reads the task in words; descriptions of split {split} are held out",
         {"total_steps": 12_000, "policy.allocation.task_input": "text", "policy.allocation.split": split},
@@ -142,8 +143,13 @@ SAT_PRESETS: dict[str, Preset] = {
         _run("Opposite", 10_000, {"memory": "sat-fifo", "own_layers": 2}),
     ),
     "ballet-shortstay": Preset(
-        "Short Stay in 3 x 3 rooms with sat-fifo, clock modulo 32",
-        _run("ShortStay", 4000, {"memory": "sat-fifo", "time_index": "mod32", **_ALIKE}, env_kwargs={"size": 3}),
+        "Short Stay in 3 x 3 rooms with sat-fifo, time code of the step modulo 32",
+        _run(
+            "ShortStay",
+            4000,
+            {"memory": "sat-fifo", "time_index": "mod32", **_KEYS_LIKE_QUERIES},
+            env_kwargs={"size": 3},
+        ),
         _short_stay(),
     ),
     "ballet-aba": Preset(
@@ -220,8 +226,8 @@ TABLES: dict[str, list[str]] = {
 }
 
 
-def smallest(config: RunConfig) -> RunConfig:
-    """Settings of a run in seconds, to see that everything runs."""
+def smoke_config(config: RunConfig) -> RunConfig:
+    """Shrink a run to seconds, for a smoke test."""
     overrides: list[tuple[str, Any]] = [
         ("total_steps", 4),
         ("eval_trials", 40),

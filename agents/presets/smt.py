@@ -34,8 +34,8 @@ class Task:
     rewards: dict[str, float]
 
 
-#: Temperatures are so low that softmax(Q) follows the reward of a single step. In Search the reward of a find is far
-#: above the range in which the Huber loss is quadratic, and a collision counts as a fifth of a cell, as it does in
+#: Temperatures are so low that the reward of a single step changes softmax(Q). In Search, the reward of a new class is
+#: far above the range in which the Huber loss is quadratic. A collision there counts as a fifth of a cell, as in
 #: Coverage.
 TASKS: dict[str, Task] = {
     "roaming": Task(
@@ -78,7 +78,7 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "reactive": Method("none", "the present only"),
+    "reactive": Method("none", "the current step only"),
     "lstm": Method("lstm", "an LSTM", {"bptt": 128}),
     "frmqn": Method("frmqn", "FRMQN", {"bptt": 128}),
     "sm-pooling": Method(
@@ -102,7 +102,7 @@ def _memory(method: str, dim: int, heads: int, capacity: int) -> dict[str, Any]:
         settings["heads"] = heads
     if memory == "smt-factorized":
         settings["n_centres"] = min(100, capacity // 4)
-    # Q = Linear(3) o ReLU o Linear(width); without a memory also the layer that makes its input from the embeddings
+    # Q has one hidden layer. Without a memory there is one more, in place of the memory's projection of the embedding.
     layers = [dim, dim] if memory == "none" else [dim]
     return {
         "memory": memory,
@@ -112,7 +112,7 @@ def _memory(method: str, dim: int, heads: int, capacity: int) -> dict[str, Any]:
 
 
 def _total_steps(dqn: DQNConfig, n_envs: int, collections: int) -> int:
-    """Environment steps that fill the replay, and then collect one episode in each environment this many times."""
+    """Environment steps that fill the replay, and then collect `collections` episodes in each environment."""
     fill = -(-dqn.capacity // n_envs)
     return (fill + collections) * n_envs * dqn.episode_steps
 
@@ -131,7 +131,7 @@ class Size:
         network: Network of the encoder.
         run: Further settings of the run.
         env: Further settings of the environment.
-        rates: Method -> step size, where a method learns more in the same number of updates with another one.
+        rates: Method -> learning rate, for methods that learn more with another one than that of `dqn`.
     """
 
     about: str
@@ -146,7 +146,7 @@ class Size:
     rates: dict[str, float] = field(default_factory=dict)
 
 
-#: A row of 64 rays, 200 steps, a width of 64, 2050 updates with a larger step size than the paper's.
+#: A row of 64 rays, 200 steps, a width of 64, 2050 updates with a larger learning rate than the paper's.
 _LAPTOP_DQN = DQNConfig(
     capacity=320,
     episode_steps=200,
@@ -300,8 +300,8 @@ SMT_PRESETS["coverage-laptop"] = _with(
 )
 
 
-def smallest(config: RunConfig) -> RunConfig:
-    """Settings of a run in seconds, to see that everything runs."""
+def smoke_config(config: RunConfig) -> RunConfig:
+    """Shrink a run to seconds, for a smoke test."""
     sizes = {"capacity": 8, "episode_steps": 20, "batch_size": 4, "decisions": 4, "updates_per_collect": 2}
     return replace(
         config,

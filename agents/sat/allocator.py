@@ -163,8 +163,8 @@ class EpisodeAllocator:
 
     For reinforcement learning with a memory of limited capacity. The steps in memory follow from places and strategy
     alone (`retained_steps`). So a learner only stores the strategy, and recomputes the memory with gradients. It
-    does so episode by episode, because a state has one strategy for each sequence. Exploration as in the paper:
-    `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)`.
+    does so episode by episode, because a state has one strategy for each sequence. With
+    `AllocatorConfig(epsilon_end=0.05, epsilon_steps=total_steps // 5)` exploration falls over a fifth of the training.
 
     Args:
         allocator: The allocator; it is trained here, with its own Adam.

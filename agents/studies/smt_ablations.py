@@ -1,7 +1,7 @@
 """Ablations of the Scene Memory Transformer (SMT): points of its studies.
 
-A point is a run, or a change to an agent that was trained otherwise: reach, number of centres, slip and length of
-episodes can be changed in a trained agent, everything else needs a run of its own.
+A point is an evaluation of a trained agent. Reach, number of centres, slip and length of episodes can be changed in a
+trained agent. Everything else needs a run of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memenvs.exploration.config import MODALITIES
 
 #: Reaches of the memory as shares of an episode: the paper's 50 to 500 of 500 steps, and shorter ones.
 REACHES = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-#: The same for our causal memory, which is also played in longer episodes: 500 steps for a laptop's 200.
+#: The same for our causal memory, which is also evaluated in longer episodes: 500 steps for a laptop's 200.
 CAUSAL_REACHES = (0.025, 0.05, 0.1, 0.2, 0.4, 1.0)
 LONGER = 2.5
 #: Numbers of centres over that in training; at the paper's size 25, 50, 100, 200.
@@ -37,7 +37,7 @@ class Point:
         name: Name of the run, after the method; "" for the preset itself.
         overrides: Overrides of the second stage.
         first_stage: Overrides of both stages.
-        evaluation: How the trained agent is played.
+        evaluation: Evaluation of the trained agent, with its changes.
     """
 
     line: str
@@ -74,16 +74,16 @@ class Ablation:
 
 
 def _centres(config: RunConfig) -> list[Point]:
-    """Kinds of centres. Those picked from the elements are also played with other numbers than in training."""
+    """Kinds of centres. Those picked from the elements are also evaluated in other numbers than in training."""
     trained = config.policy["memory_kwargs"]["n_centres"]
     counts = [round(trained * share) for share in CENTRES]
     points = [Point("all elements", count, "smt") for count in counts]
     for kind, name, overrides in (("fps", "", {}), ("window", "window", {"policy.memory_kwargs.centres": "window"})):
         for count in counts:
-            played = LayoutEvaluation()
+            evaluation = LayoutEvaluation()
             if count != trained:
-                played = LayoutEvaluation(f"homes_centres_{count}", memory={"n_centres": count})
-            points.append(Point(kind, count, "smt-factorized", name, overrides, evaluation=played))
+                evaluation = LayoutEvaluation(f"homes_centres_{count}", memory={"n_centres": count})
+            points.append(Point(kind, count, "smt-factorized", name, overrides, evaluation=evaluation))
     static = {"policy.memory_kwargs.centres": "static"}
     return [*points, Point("static", trained, "smt-factorized", "static", static)]
 
@@ -93,10 +93,10 @@ def _capacity(config: RunConfig) -> list[Point]:
     points = []
     for share in REACHES:
         kept = max(1, round(share * config.eval_steps))
-        played = LayoutEvaluation()
+        evaluation = LayoutEvaluation()
         if share != 1.0:
-            played = LayoutEvaluation(f"homes_capacity_{kept}", memory={"capacity": kept})
-        points.append(Point("smt", kept, "smt", evaluation=played))
+            evaluation = LayoutEvaluation(f"homes_capacity_{kept}", memory={"capacity": kept})
+        points.append(Point("smt", kept, "smt", evaluation=evaluation))
     return points
 
 
@@ -108,20 +108,20 @@ def _causal(config: RunConfig) -> list[Point]:
         for share in CAUSAL_REACHES:
             kept = max(1, round(share * trained))
             name = f"homes_steps_{steps}_capacity_{kept}"
-            played = LayoutEvaluation(name, memory={"capacity": kept}, steps=steps)
-            points.append(Point(f"{steps} steps", kept, "smt-causal", evaluation=played))
+            evaluation = LayoutEvaluation(name, memory={"capacity": kept}, steps=steps)
+            points.append(Point(f"{steps} steps", kept, "smt-causal", evaluation=evaluation))
     return points
 
 
 def _modalities(config: RunConfig) -> list[Point]:
-    """All senses, then each left out in both stages, then no encoder over the memory."""
+    """All modalities, then each left out in both stages, then no encoder over the memory."""
     known = MODALITIES[config.env_kwargs.get("obs_mode", "frames")]
     points = [Point("all", None, "smt")]
-    for sense in known:
-        without: dict[str, Any] = {"env_kwargs.modalities": [name for name in known if name != sense]}
-        if sense == "pose":
+    for modality in known:
+        without: dict[str, Any] = {"env_kwargs.modalities": [name for name in known if name != modality]}
+        if modality == "pose":
             without["policy.memory_kwargs.poses"] = False
-        points.append(Point(f"no {sense}", None, "smt", f"no-{sense}", first_stage=without))
+        points.append(Point(f"no {modality}", None, "smt", f"no-{modality}", first_stage=without))
     without = {"policy.previous_action_dim": 0}
     points.append(Point("no previous action", None, "smt", "no-previous-action", first_stage=without))
     return [*points, Point("no encoder", None, "smt", "no-encoder", {"policy.memory_kwargs.encoder": False})]
@@ -137,8 +137,8 @@ def _noise(config: RunConfig) -> list[Point]:
             "policy.memory_kwargs.time": time,
         }
         for slip in SLIPS:
-            played = LayoutEvaluation(f"homes_slip_{slip}", env={"wheel_noise": slip})
-            points.append(Point(time, slip, "smt", f"reckoned-{time}", overrides, evaluation=played))
+            evaluation = LayoutEvaluation(f"homes_slip_{slip}", env={"wheel_noise": slip})
+            points.append(Point(time, slip, "smt", f"reckoned-{time}", overrides, evaluation=evaluation))
     return points
 
 
@@ -169,9 +169,9 @@ ABLATIONS: dict[str, Ablation] = {
     "modalities": Ablation(
         _modalities,
         "smt",
-        "One sense left out (Fig. 5b)",
+        "One modality left out (Fig. 5b)",
         "",
-        "Every row is a run of its own, with its own first stage, except for the last, which has that of all senses.",
+        "Every row is a run of its own, with its own first stage; the last row has the first stage of all modalities.",
     ),
     "noise": Ablation(
         _noise,
@@ -185,8 +185,8 @@ ABLATIONS: dict[str, Ablation] = {
 }
 
 
-def fewest(points: list[Point]) -> list[Point]:
-    """Two points, or the ends of two lines where there is an axis, to see that everything runs."""
+def smoke_points(points: list[Point]) -> list[Point]:
+    """Select two points, or the ends of two lines where there is an axis, for a smoke test."""
     if points[0].at is None:
         return points[:2]
     lines = [[point for point in points if point.line == line] for line in dict.fromkeys(each.line for each in points)]

@@ -55,7 +55,7 @@ def test_the_papers_size_learns_in_both_stages(tmp_path: Path) -> None:
 
 
 def test_methods_differ_in_their_memory_only() -> None:
-    """And pooling in its step size; each has the first stage of its task and size."""
+    """And pooling with its learning rate; each has the first stage of its task and size."""
     for task in TASKS:
         for size, step_size in (("laptop", 1e-3), ("paper-like", 5e-4)):
             base = find_preset(f"{task}-{size}")

@@ -31,7 +31,7 @@ def test_points(size: str) -> None:
             played = point.evaluation.apply(preset)
             assert played.eval_steps == played.eval_kwargs.get("max_episode_steps", preset.eval_steps)
             lengths.setdefault(study, set()).add(played.eval_steps / preset.eval_steps)
-    assert len(runs) == 3 * (13 if size == "laptop" else 14)  # one sense more in images
+    assert len(runs) == 3 * (13 if size == "laptop" else 14)  # one modality more in images
     assert lengths == {study: {1.0, 2.5} if study == "causal" else {1.0} for study in ABLATIONS}
     if size == "paper-like":
         assert counts["centres"] == [25, 50, None, 200]  # the paper's; trained with 100

@@ -84,14 +84,14 @@ def write_results(out: Path, runs: dict[str, list[Path]]) -> Path:
     if relic := runs.get("relic", []):
         rows += tables.milestone_rows("relic", relic, LAST)
         for name, title in TITLES.items():
-            if tables.has_all(relic, name):
+            if tables.all_have_results(relic, name):
                 rows.append(tables.gain_row(title, relic, name, None if name == "long" else LAST))
     tables.add_gain_table(report, "First and last episode of a trial in homes that were not trained in", rows)
     for metric in ("success", "spl"):
         tables.add_curves(report, f"in_context_{metric}", runs, metric)
     if relic:
         tables.add_curves(report, "long", {"relic": relic}, "success", "long")
-        tables.add_part_table(report, "Trials of 8 T, part by part", relic, "long")
+        tables.add_episode_range_table(report, "Trials of 8 T, part by part", relic, "long")
         tables.add_demonstration_table(report, relic, DEMONSTRATIONS, "long", "trials of 8 T")
     return report.write(out / "report.html")
 

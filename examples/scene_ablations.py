@@ -3,9 +3,10 @@
 Four studies of the paper, each drawn with 95 % bootstrap intervals over 46 test homes, 10 episodes in each, means over
 seeds: `centres` (Table 4: kind and number of centres, and no factorisation), `capacity` (Fig. 5a: steps kept),
 `modalities` (Fig. 5b: one modality left out, or the encoder), `noise` (Fig. 7: slip of the wheels under dead
-reckoning, by the encoding of ages); and one of ours, `causal` (number of steps that `smt-causal` keeps, also in longer episodes). The
-page says what was trained, and what was changed in a trained agent. Runs are those of `examples/scene_memory.py`, in
-the same folder. With all studies a task and seed has 13 runs and 5 first stages. A stopped command resumes.
+reckoning, by the encoding of ages). One study is ours: `causal` (number of steps that `smt-causal` keeps, also in
+longer episodes). The page says what was trained, and what was changed in a trained agent. Runs are those of
+`examples/scene_memory.py`, in the same folder. With all studies a task and seed has 13 runs and 5 first stages. A
+stopped command resumes.
 
     python examples/scene_ablations.py [--tasks coverage] [--studies centres capacity] [--seeds 0 1 2] [--size laptop]
         [--jobs 2] [--out runs/scene_memory] [--show] [--smoke]
@@ -25,7 +26,12 @@ from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.report import Report, add_table, figure_png
 from memenvs.agents.experiments.statistics import format_gain, format_interval
 from memenvs.agents.presets.smt import TASKS
-from memenvs.agents.studies.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
+from memenvs.agents.studies.layout_evaluation import (
+    LayoutEvaluation,
+    evaluate_random_and_oracle,
+    layout_run,
+    layout_scores,
+)
 from memenvs.agents.studies.smt_ablations import ABLATIONS, Point, smoke_points
 from memenvs.agents.studies.study_figures import interval_figure
 from memenvs.agents.studies.study_results import has_results
@@ -106,7 +112,7 @@ def main() -> int:
     report = Report(f"Scene Memory Transformer, {size}: ablations in 46 test homes", out)
     for task in dict.fromkeys(task for task, _ in seeds):
         config, score = settings(task, size, "encoder", 0, smoke), TASKS[task].score
-        bounds = evaluate_bounds(out / task, config, TASKS[task].rewards, LayoutEvaluation())
+        bounds = evaluate_random_and_oracle(out / task, config, TASKS[task].rewards, LayoutEvaluation())
         shown = (f"{name} {format_interval(layout_scores([folder], score))}" for name, folder in bounds.items())
         report.text(f"{task.capitalize()}, {score}: {', '.join(shown)}.")
         for study in options.studies:

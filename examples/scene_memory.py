@@ -26,7 +26,12 @@ from memenvs.agents.experiments.report import Report, add_table
 from memenvs.agents.experiments.statistics import format_gain, format_interval
 from memenvs.agents.presets import find_preset, run_names
 from memenvs.agents.presets.smt import METHODS, TASKS, smoke_config
-from memenvs.agents.studies.layout_evaluation import LayoutEvaluation, evaluate_bounds, layout_run, layout_scores
+from memenvs.agents.studies.layout_evaluation import (
+    LayoutEvaluation,
+    evaluate_random_and_oracle,
+    layout_run,
+    layout_scores,
+)
 from memenvs.agents.studies.study_results import has_results
 from memenvs.agents.studies.sweep import SweepRun, run_sweep, sweep_options
 
@@ -102,7 +107,7 @@ def main() -> int:
                 agents.setdefault("first stage" if stage == FIRST else stage, []).append(folder)
         if agents:
             config = settings(task, options.size, FIRST, 0, options.smoke)
-            bounds = evaluate_bounds(options.out / task, config, TASKS[task].rewards, evaluation)
+            bounds = evaluate_random_and_oracle(options.out / task, config, TASKS[task].rewards, evaluation)
             add_world(report, task, world, {"random": [bounds["random"]], **agents, "oracle": [bounds["oracle"]]})
     print(f"report: {report.write(options.out / 'report.html').resolve()}")
     return 0

@@ -19,7 +19,7 @@ def presets(options: argparse.Namespace, rest: list[str]) -> Any:
     pattern = options.name if set(options.name) & set("*?") else f"*{options.name}*"
     found = {name: about for name, about in names.items() if fnmatchcase(name, pattern)}
     if options.name in names or not found:
-        return _one(options.name, options.json)
+        return _show_preset(options.name, options.json)
     if not options.json:
         _print_names(found)
     return [{"name": name, "about": about} for name, about in found.items()]
@@ -43,7 +43,7 @@ def _list_families(as_json: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _one(name: str, as_json: bool) -> dict[str, Any]:
+def _show_preset(name: str, as_json: bool) -> dict[str, Any]:
     """Settings of a preset or a variant, after the variants of the preset."""
     settings = find_preset(name).to_json()
     if not as_json:

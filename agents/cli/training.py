@@ -11,7 +11,7 @@ from typing import Any
 from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
 from memenvs.agents.presets import find_preset, folder_name
 
-OWN = "evaluation"
+OWN_EVALUATION = "evaluation"
 """Name of the evaluation with the run's own settings."""
 
 
@@ -44,7 +44,7 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
             return None
         result: dict[str, Any] = {"run": str(folder), "steps": model.num_timesteps}
         if not options.no_evaluate:
-            result["evaluation"] = config.kind.make_experiment().evaluate(run, OWN, quiet=options.json)
+            result["evaluation"] = config.kind.make_experiment().evaluate(run, OWN_EVALUATION, quiet=options.json)
             result["report"] = str(write_report([run], folder))
     if not options.json:
         _print_curves(result.get("evaluation", {}), config.score)
@@ -62,15 +62,15 @@ def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     eval_kwargs = with_overrides(config, _parse_settings(rest, "eval_kwargs.")).eval_kwargs if rest else None
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in given.items() if value is not None}
-    name = options.name or (f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN)
-    if name == OWN:
+    name = options.name or (f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN_EVALUATION)
+    if name == OWN_EVALUATION:
         _check_own_settings(config, changes)
 
     from memenvs.agents.experiments.directory import RunDirectory, best_checkpoint
 
     best = best_checkpoint(options.folder).name
-    if name == OWN and options.checkpoint not in (None, best):
-        raise ValueError(f"{OWN}.json is for {best}, got --checkpoint {options.checkpoint}; choose a --name")
+    if name == OWN_EVALUATION and options.checkpoint not in (None, best):
+        raise ValueError(f"{OWN_EVALUATION}.json is for {best}, got --checkpoint {options.checkpoint}; choose a --name")
     if config.kind.acts:
         changes |= {"checkpoint": options.checkpoint, "demonstrations": options.demonstrations}
     with RunDirectory(options.folder) as run:
@@ -87,7 +87,8 @@ def _check_own_settings(config: RunConfig, changes: dict[str, Any]) -> None:
     differs = difference(config, replace(config, **changes))
     if differs is not None:
         raise ValueError(
-            f"{OWN}.json is for the run's own settings, which the report shows beside it: {differs}; choose a --name"
+            f"{OWN_EVALUATION}.json is for the run's own settings, which the report shows beside it: {differs}; "
+            "choose a --name"
         )
 
 

@@ -74,7 +74,7 @@ class AgentExperiment(Experiment):
             _check_evaluation_env(config)
             if config.validation_trials > 0:
                 _make_single_env(config, "validation_kwargs").close()
-            self._start_encoder(config, self.make_for_check(config, env, processes))
+            self._load_initial_encoder(config, self.make_for_check(config, env, processes))
         finally:
             env.close()
 
@@ -166,7 +166,7 @@ class AgentExperiment(Experiment):
         device = run.processes.device or config.device
         if not run.has_checkpoint:
             model = self._make(config, env, device, seed=config.seed, processes=run.processes)
-            self._start_encoder(config, model)
+            self._load_initial_encoder(config, model)
             return model
         model = self.algorithm.load(run.path / CHECKPOINT, env, device, processes=run.processes)
         # A finished run has no replay buffer any more, and needs none.
@@ -174,7 +174,7 @@ class AgentExperiment(Experiment):
             model.load_replay_buffer(run.replay(model.num_timesteps))
         return model
 
-    def _start_encoder(self, config: RunConfig, model: MemoryAlgorithm) -> None:
+    def _load_initial_encoder(self, config: RunConfig, model: MemoryAlgorithm) -> None:
         """Load the pretrained encoder `encoder_from` into a new learner, if the settings name one.
 
         Raises:

@@ -32,7 +32,7 @@ from memenvs.files import write_file
 ON_SINK = 0.9
 """Mass on the sink from which a head is "all-on-sink"."""
 OFF_SINK = 0.5
-"""Mass on the sink under which a head has left it."""
+"""Mass on the sink in later episodes below which `sink_at_first` may hold."""
 MOSTLY = 0.8
 """Share of the mass off the sink from which a head is "intra-episode" or "inter-episode"."""
 UNIFORM = 0.9
@@ -45,7 +45,7 @@ MIN_MASS = 0.1
 
 @torch.no_grad()
 def attention_weights(memory: RelicMemory, x: StepInputs, state: State) -> Tensor:
-    """Attention that the next step would pay in each layer; the state stays unchanged.
+    """Compute the attention weights of the next step in each layer; the state stays unchanged.
 
     Args:
         memory: The memory; dropout is off.
@@ -192,14 +192,15 @@ class Head:
         own: Of the mass off the sink in later episodes, the share on steps of the same episode.
         earlier: Of the mass off the sink in later episodes, the share on steps of earlier episodes; 1 - `own`.
         evenness: Overlap (sum of minima) with uniform attention to all steps of the trial, both scaled to 1 off the
-            sink; mean over the recorded steps of later episodes that have at least `MIN_MASS` off the sink; 0 without
-            any.
+            sink. Mean over the recorded steps of later episodes with at least `MIN_MASS` off the sink; 0 if there are
+            none.
         invariance: Overlap (sum of minima) of the attention of two steps of different episodes, each scaled to 1 off
-            the sink; mean over all pairs of recorded steps that have at least `MIN_MASS` off the sink; 0 without any.
+            the sink. Mean over all pairs of recorded steps with at least `MIN_MASS` off the sink; 0 if there are none.
         pattern: "all-on-sink" if `sink` >= 0.9; else "uniform" if `evenness` >= 0.9; else "episode-invariant" if
             `invariance` >= 0.5; else "intra-episode" if `own` >= 0.8; else "inter-episode" if `earlier` >= 0.8; else
             "mixed".
-        sink_at_first: Everything is on the sink in the first episode only: `sink_first` >= 0.9 and `sink_later` < 0.5.
+        sink_at_first: True if the head is on the sink in the first episode only: `sink_first` >= 0.9 and
+            `sink_later` < 0.5.
 
     Source:
         ReLIC, appendix on attention patterns; the paper shows the patterns, the thresholds are ours.
@@ -328,9 +329,14 @@ def probe_run(
         seed: Seed of the trial and of the actions drawn.
 
     Returns:
-        The content of `attention.json`: `steps` (recorded), `episodes` of these steps, `heads` (see `Head`), `uniform`
-        (a head with uniform attention), `goals` (by name of the goal shown after the trial: of each head the mass on
-        the sink, and the step with the most attention) and `files`.
+        The content of `attention.json`:
+            `steps`: The recorded steps.
+            `episodes`: The episode of each of them.
+            `heads`: See `Head`.
+            `uniform`: The same for a head with uniform attention.
+            `goals`: Name of the goal shown after the trial -> for each head the mass on the sink, and the step with the
+                most attention.
+            `files`: Paths of all files.
 
     Raises:
         FileNotFoundError: The run has no checkpoint.

@@ -37,7 +37,7 @@ class RunCallback(BaseCallback):
         self._progress = progress
         self._rollouts = 0
         self._shown = 0  # steps that the progress bar shows
-        self._env: VecEnv | None = None  # one for all validations, since making its homes takes long
+        self._env: VecEnv | None = None  # the same in all validations, since it takes long to make its homes
         self._best = max((score for _, score in run.metrics().get(VALIDATION, [])), default=float("-inf"))
 
     def _on_training_start(self) -> None:
@@ -64,7 +64,7 @@ class RunCallback(BaseCallback):
 
         Args:
             model: The learner, between two rollouts.
-            is_last: Nothing is learned after it, so that its replay is not needed.
+            is_last: True if nothing is learned afterwards, so that no replay is written.
         """
         if self._run.config.validation_trials > 0 and model._n_updates > 0:
             with model.processes.fail_together():
@@ -81,9 +81,8 @@ class RunCallback(BaseCallback):
         if isinstance(model, OffPolicyMemoryAlgorithm) and not is_last:
             replay = self._run.replay(model.num_timesteps)
             model.save_replay_buffer(replay)
-        model.save(
-            self._run.path / CHECKPOINT
-        )  # after the replay that belongs to it: a killed run has both, or the pair before
+        # after the replay that belongs to it, so that a run killed in between still has the previous pair of files
+        model.save(self._run.path / CHECKPOINT)
         if model.processes.is_first:
             self._run.drop_replays(but=replay)
 

@@ -32,11 +32,11 @@ VALIDATION = "validation/return"
 class RunDirectory:
     """The folder of a run, locked by one process at a time, or by the processes of one launch.
 
-    `config.json` (settings), `versions.json` (of Python and packages, when the run began), `metrics.csv` (step, name,
-    value), `tensorboard/`, `checkpoint.zip`, `evaluation.json`, `report.html`; with validation `best.zip`; beside the
-    checkpoint of an unfinished run that learns from a replay `replay_STEPS.safetensors`; on request
-    `demonstrations_N.json` (evaluated after N of them), `attention.json` and `attention.png`. `.lock` is empty: the
-    operating system drops the lock on it when the process ends, however it ends.
+    Every run has `config.json` (settings), `versions.json` (of Python and packages, when the run began), `metrics.csv`
+    (step, name, value), `tensorboard/`, `checkpoint.zip`, `evaluation.json` and `report.html`. Some have more:
+    `best.zip` with validation, and `replay_STEPS.safetensors` beside the checkpoint of an unfinished run that learns
+    from a replay. Commands add `demonstrations_N.json` (evaluation after N demonstrations), `attention.json` and
+    `attention.png`. `.lock` is empty: the operating system drops the lock on it when the process ends, however it ends.
 
     Args:
         path: The folder; made if it is missing.
@@ -121,7 +121,7 @@ class RunDirectory:
         return (self.path / CHECKPOINT).is_file()
 
     def agent(self, name: str | None = None) -> Path:
-        """Path of a checkpoint by its name; None: the best one with validation, else the latest."""
+        """Path of a checkpoint by its name; None for that of `best_checkpoint`."""
         return self.path / name if name is not None else best_checkpoint(self.path)
 
     def replay(self, step: int) -> Path:
@@ -216,6 +216,6 @@ class MetricsWriter(KVWriter):
 
 
 def best_checkpoint(path: Path) -> Path:
-    """Path of the best checkpoint in the folder of a run with validation, else the latest."""
+    """Path of the checkpoint to evaluate: the best one with validation, else the latest."""
     best = path / BEST
     return best if best.is_file() else path / CHECKPOINT

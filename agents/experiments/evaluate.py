@@ -128,8 +128,8 @@ def evaluate_run(
         FileNotFoundError: The run has no checkpoint yet.
         TypeError: A field of `changes` does not exist.
         ValueError: Its checkpoint is incomplete, of other settings, or of a policy that has learned with another frozen
-            encoder; or the environment has no oracle to demonstrate, or has other observations or words than in
-            training.
+            encoder. The environment has no oracle to demonstrate. It has other observations or another vocabulary than
+            in training.
     """
     config = replace(run.config, **changes)
     if policy is None:

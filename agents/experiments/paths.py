@@ -169,14 +169,18 @@ def compare_paths(
         seed: Seed of the evaluation environments and of the actions drawn.
 
     Returns:
-        The content of `paths.json`: `metric`, `episodes` (seed, trial and layout of each), `policies` (for each `mean`
-        and `stderr` by step, from the start on, and of each episode its `lengths` and its `last` value) and `files`.
+        The content of `paths.json`:
+            `metric`: Name of the metric.
+            `episodes`: Seed, trial and layout of each episode.
+            `policies`: For each policy `mean` and `stderr` of the metric by step, from the start on, and lists over
+                episodes: `lengths` and `last` values.
+            `files`: Paths of all files.
 
     Raises:
         FileNotFoundError: The agent is to play and a run has no checkpoint.
-        ValueError: A name is unknown or a number out of range, the environment is none of this project, folders of runs
-            have the same name, a run is evaluated in other episodes than the first, or there are several and no agent
-            is to play.
+        ValueError: A name is unknown or a number out of range. The environment is none of this project. Folders of runs
+            have the same name. A run is evaluated in other episodes than the first. There are several runs, but no
+            agent is to play.
 
     Source:
         Scene Memory Transformer (Fang et al., 2019), figure 4 (classes found by step) and figures 6 and 8 to

@@ -315,7 +315,7 @@ def add_maps(report: Report, run: RunDirectory) -> None:
 
 
 def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Add the config of each run, and versions of packages when it began."""
+    """Add the config of each run, and the versions of packages that it began with."""
     report.heading("Settings")
     for run in runs:
         file = run.path / VERSIONS

@@ -45,8 +45,8 @@ def train_run(run: RunDirectory, *, quiet: bool = False) -> Any:
 
     Raises:
         FileNotFoundError: The encoder to start with, or the replay beside the checkpoint, is missing.
-        ValueError: The run's checkpoint or replay is incomplete, of other settings or of another number of processes,
-            the encoder to start with does not fit, or the environments cannot be split over the processes.
+        ValueError: The run's checkpoint or replay is incomplete, of other settings or of another number of processes.
+            The encoder to start with does not fit. The environments cannot be split over the processes.
         RuntimeError: Another process has failed.
     """
     return run.config.kind.make_experiment().train(run, quiet=quiet)

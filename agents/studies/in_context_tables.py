@@ -18,7 +18,7 @@ def gain_row(title: str, runs: Sequence[Path], name: str, last: int | None = Non
     """A row of `add_gain_table`: success and SPL in the first and the last episode of a trial.
 
     Args:
-        title: Name of the agent.
+        title: Name of the agent, the first cell.
         runs: Folders of its runs, one per seed.
         name: Name of the evaluation.
         last: Number of the last episode; None for the last that all runs have.
@@ -39,10 +39,10 @@ def milestone_rows(agent: str, runs: Sequence[Path], last: int) -> list[list[Any
     """
     steps = sorted(int(name.split("_")[1]) for name in result_names(runs[0]) if name.startswith("checkpoint_"))
     names = {f"checkpoint_{step}": f"{agent} after {step:,} steps" for step in steps}
-    return [gain_row(title, runs, name, last) for name, title in names.items() if has_all(runs, name)]
+    return [gain_row(title, runs, name, last) for name, title in names.items() if all_have_results(runs, name)]
 
 
-def has_all(runs: Sequence[Path], name: str) -> bool:
+def all_have_results(runs: Sequence[Path], name: str) -> bool:
     """True if all runs have an evaluation of this name."""
     return all(has_results(folder, name) for folder in runs)
 
@@ -53,7 +53,7 @@ def add_gain_table(report: Report, title: str, rows: Sequence[Sequence[Any]]) ->
     add_table(report, title, header, rows)
 
 
-def add_part_table(report: Report, title: str, runs: Sequence[Path], name: str) -> None:
+def add_episode_range_table(report: Report, title: str, runs: Sequence[Path], name: str) -> None:
     """Add a table of success and SPL in episodes 1, 2, 3 to 4, 5 to 8 and so on.
 
     Args:

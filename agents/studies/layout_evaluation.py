@@ -42,7 +42,7 @@ class LayoutEvaluation:
         name: Name of the evaluation, `NAME.json` in the folder of the run.
         memory: Settings of the memory that are changed in the trained agent; they need no other weights.
         env: Settings of the environment that are changed.
-        trials: Trials at most, as many in each layout; None for those of the run.
+        trials: Largest number of trials, equally many in each layout; None for those of the run.
         steps: Steps of an episode; None for those of training.
     """
 
@@ -75,7 +75,7 @@ def layout_run(
     return SweepRun(config, work, tuple(each.name for each in evaluations))
 
 
-def evaluate_bounds(
+def evaluate_random_and_oracle(
     prefix: Path, config: RunConfig, rewards: Mapping[str, float], evaluation: LayoutEvaluation
 ) -> dict[str, Path]:
     """Play random and oracle in the episodes of agents, unless their results are there.

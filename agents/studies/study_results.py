@@ -1,7 +1,7 @@
 """Tables of finished runs (JSON Lines): settings and evaluations without checkpoints.
 
-A run is addressed by its folder, whether the folder is there or only a row of its name in a table beside it:
-`results/ext_objnav/relic-0` is a folder, or the row "relic-0" of a file `results/ext_objnav/*.jsonl`.
+A run is addressed by its folder, even if the folder is gone and a table beside it has a row of its name.
+`results/ext_objnav/relic-0` is that folder, or the row "relic-0" of a file `results/ext_objnav/*.jsonl`.
 
 Fields of a row:
     run: Name of the folder.

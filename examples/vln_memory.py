@@ -42,10 +42,10 @@ AGENTS = {
     "last1": ("last1", "last action"),
     "none": ("no-memory", "no memory"),
     "recurrent": ("recurrent", "recurrent state"),
-    "deaf": ("no-language", "full memory, does not read the text"),
+    "no-language": ("no-language", "full memory, does not read the text"),
     "consistency": ("consistency", "full memory, with the consistency loss"),
 }
-TABLE = ["all", "last3", "observations", "last3-observations", "recurrent", "none", "deaf", "consistency"]
+TABLE = ["all", "last3", "observations", "last3-observations", "recurrent", "none", "no-language", "consistency"]
 REPEATS = {"few": "1 to 3 repeated actions", "many": "4 or more"}
 
 

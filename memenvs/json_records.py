@@ -10,7 +10,20 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import numpy as np
+
+#: Most levels of lists and objects in each other.
+MAX_DEPTH = 100
+#: Most digits of an integer: those of 2^128, as long as states of random generators get.
+MAX_DIGITS = 39
+#: Longest record of a .jsonl file and longest .json file, characters.
+MAX_RECORD, MAX_DOCUMENT = 2**26, 2**29
+#: Most blank lines in a row.
+MAX_BLANK = 1000
+#: A gzip file may unpack to this many times its size, and to MIN_UNPACKED bytes in any case. Houses have 6 to 20.
+MAX_RATIO, MIN_UNPACKED = 100, 2**20
 
 _BUFFER = 1 << 18  # bytes
 _MAX_SHOWN = 60  # characters of a wrong value that a message repeats
@@ -53,29 +66,33 @@ class Field:
         inner = self.value.get(key)
         return None if inner is None else Field(inner, self.source, self._join(key))
 
-    def items(self, at_least: int = 0) -> list[Field]:
+    def items(self, at_least: int = 0, at_most: int | None = None) -> list[Field]:
         """Return the values of a list.
 
         Raises:
-            ValueError: This is not a list, or it has fewer than `at_least` values.
+            ValueError: This is not a list, or it has fewer than `at_least` or more than `at_most` values.
         """
         if not isinstance(self.value, list) or len(self.value) < at_least:
             raise self.error(f"a list of at least {at_least}" if at_least else "a list")
+        if at_most is not None and len(self.value) > at_most:
+            raise ValueError(f"{self.source}: {self.path} must have at most {at_most} entries, got {len(self.value)}")
         return [Field(inner, self.source, f"{self.path}[{i}]") for i, inner in enumerate(self.value)]
 
-    def children(self, key: str) -> list[Field]:
+    def children(self, key: str, at_most: int | None = None) -> list[Field]:
         """Return the values of the list `key`; none if there is no such key."""
         found = self.get(key)
-        return [] if found is None else found.items()
+        return [] if found is None else found.items(at_most=at_most)
 
-    def number(self) -> float:
-        """Return the value, a finite number.
+    def number(self, limit: float = math.inf) -> float:
+        """Return the value, a finite number from -limit to limit.
 
         Raises:
             ValueError: This is anything else.
         """
         if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not math.isfinite(self.value):
             raise self.error("a finite number")
+        if abs(self.value) > limit:
+            raise self.error(f"a number from {-limit:g} to {limit:g}")
         return float(self.value)
 
     def text(self) -> str:
@@ -88,9 +105,9 @@ class Field:
             raise self.error("a string")
         return self.value
 
-    def numbers(self, keys: str) -> tuple[float, ...]:
-        """Return the finite numbers of one-letter `keys`, such as "xyz"."""
-        return tuple(self[key].number() for key in keys)
+    def numbers(self, keys: str, limit: float = math.inf) -> tuple[float, ...]:
+        """Return the numbers of one-letter `keys`, such as "xyz", each from -limit to limit."""
+        return tuple(self[key].number(limit) for key in keys)
 
     def _join(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
@@ -124,38 +141,111 @@ def count_records(path: Path) -> int:
 
 def read_json(path: Path) -> Field:
     """Read the only JSON value of a file, gzipped or not; errors are those of `read_record`."""
-    return Field(_parse("".join(text for _, text in _lines(path)), str(path)), str(path))
+    return Field(parse_json(_read_document(path), str(path)), str(path))
+
+
+def parse_json(content: str | bytes, source: str) -> Any:
+    """Parse JSON that may come from anyone; a byte-order mark before it is skipped.
+
+    Args:
+        content: Text, or bytes in UTF-8.
+        source: File and place in it, for messages.
+
+    Raises:
+        ValueError: This is not JSON in UTF-8, is nested more than `MAX_DEPTH` levels deep, or has an integer of more
+            than `MAX_DIGITS` digits.
+    """
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content.removeprefix("\ufeff")
+        characters = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+        # A hook for integers makes parsing slower, so only texts that may need it get it.
+        value = json.loads(text, parse_int=_parse_int) if _may_be_long(characters) else json.loads(text)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{source}: not UTF-8 text: {error}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{source}: not JSON: {error}") from error
+    except RecursionError:
+        raise ValueError(f"{source}: lists and objects must be at most {MAX_DEPTH} levels deep") from None
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+    if _may_be_deep(characters) and _depth(value) > MAX_DEPTH:
+        raise ValueError(f"{source}: lists and objects must be at most {MAX_DEPTH} levels deep, got {_depth(value)}")
+    return value
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(f"an integer must have at most {MAX_DIGITS} digits, got {digits[:12]}... with {len(digits)}")
+    return int(digits)
+
+
+def _may_be_long(characters: np.ndarray) -> bool:
+    """False if no integer certainly has too many digits; fractions count here too."""
+    others = np.flatnonzero(characters - np.uint8(ord("0")) > 9)
+    return np.diff(others, prepend=-1, append=len(characters)).max() > MAX_DIGITS + 1
+
+
+def _may_be_deep(characters: np.ndarray) -> bool:
+    """False if brackets are certainly not nested too deep; those inside strings count here too."""
+    folded = characters | 32  # [ as {, ] as }
+    levels = np.cumsum((folded == ord("{")).astype(np.int8) - (folded == ord("}")), dtype=np.int64)
+    return levels.max(initial=0) > MAX_DEPTH
+
+
+def _depth(value: Any) -> int:
+    """Levels of lists and objects; without recursion, which has a limit of its own."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth
 
 
 def _field(path: Path, line: str, text: Any) -> Field:
     """Parse one of `_records`."""
-    return Field(_parse(text, f"{path}, {line}") if isinstance(text, str) else text, f"{path}, {line}")
+    return Field(parse_json(text, f"{path}, {line}") if isinstance(text, str) else text, f"{path}, {line}")
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
     """Position and text of each record; a record of a .json file is already parsed."""
     if path.name.endswith((".json", ".json.gz")):
-        content = "".join(text for _, text in _lines(path))
+        content = _read_document(path)
         if content.strip():
-            parsed = _parse(content, str(path))
+            parsed = parse_json(content, str(path))
             records = parsed if isinstance(parsed, list) else [parsed]
             yield from ((f"record {i}", record) for i, record in enumerate(records))
         return
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise ValueError(f"{path}: a house file must end in .jsonl, .jsonl.gz, .json or .json.gz")
-    yield from ((f"line {number}", text) for number, text in _lines(path) if text.strip())
+    for number, text in _lines(path):
+        record = text.strip().removeprefix("\ufeff")
+        if not record:
+            continue
+        if not (record.startswith("{") and record.endswith("}")):
+            try:
+                parse_json(record, f"{path}, line {number}")
+            except ValueError as error:
+                raise ValueError(f"{error}; a .jsonl file has one whole record a line, else call it .json") from None
+        yield f"line {number}", record
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, max_length: int = MAX_RECORD) -> Iterator[tuple[int, str]]:
     """Number, from 1, and text of each line."""
     if not path.is_file():
-        raise FileNotFoundError(f"no such house file: {path}")
-    number = 0
+        raise FileNotFoundError(f"no such file: {path}")
+    number = blank = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as raw:
+        with path.open("rb") as packed:
+            raw = _Unpacked(packed, path) if path.suffix == ".gz" else packed
             # A larger buffer than gzip's own reads a third faster.
-            file = io.TextIOWrapper(io.BufferedReader(raw, _BUFFER), encoding="utf-8")
-            for number, text in enumerate(file, start=1):
+            file = io.TextIOWrapper(io.BufferedReader(raw, _BUFFER), encoding="utf-8")  # type: ignore[type-var]
+            while text := file.readline(max_length + 1):
+                number += 1
+                blank = 0 if text.strip() else blank + 1
+                if len(text) > max_length:
+                    raise ValueError(f"{path}, line {number}: must have at most {max_length} characters")
+                if blank > MAX_BLANK:
+                    raise ValueError(f"{path}, line {number}: at most {MAX_BLANK} blank lines may follow each other")
                 yield number, text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: not a whole gzip file, broken after line {number}: {error}") from error
@@ -163,8 +253,35 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise ValueError(f"{path}: not UTF-8 text after line {number}: {error}") from error
 
 
-def _parse(text: str, source: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{source}: not JSON: {error}") from error
+def _read_document(path: Path) -> str:
+    """All text of a file."""
+    parts: list[str] = []
+    count = 0
+    for _, text in _lines(path, MAX_DOCUMENT):
+        count += len(text)
+        if count > MAX_DOCUMENT:
+            raise ValueError(f"{path}: must have at most {MAX_DOCUMENT} characters; a .jsonl file may have more")
+        parts.append(text)
+    return "".join(parts)
+
+
+class _Unpacked(io.RawIOBase):
+    """Content of a gzip file that is not blown up: a few kilobytes can unpack to terabytes."""
+
+    def __init__(self, packed: BinaryIO, path: Path) -> None:
+        self._packed = packed
+        self._file = gzip.GzipFile(fileobj=packed)
+        self._path = path
+        self._count = 0  # bytes unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)
+        self._count += count
+        if self._count > max(MIN_UNPACKED, MAX_RATIO * self._packed.tell()):
+            raise ValueError(
+                f"{self._path}: unpacks to more than {MAX_RATIO} times its size, so it is no file of records"
+            )
+        return count

@@ -6,8 +6,8 @@ A file is written under a temporary name and renamed, so it is complete or not t
 from __future__ import annotations
 
 import io
-import json
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import fields
 from os import PathLike
@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from memenvs import json_records
 from memenvs.files import write_file
+from memenvs.json_records import MAX_RATIO, MIN_UNPACKED
 
 FORMAT = 1
 """Number of the format, in `config.json` of each archive."""
@@ -48,26 +50,30 @@ def read(path: str | PathLike[str], required: Iterable[str]) -> dict[str, bytes]
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
         with zipfile.ZipFile(path) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+            if unpacked > max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size):
+                raise ValueError(f"{path}: unpacks to more than {MAX_RATIO} times its size, so it is no checkpoint")
             members = {name: archive.read(name) for name in archive.namelist()}
         for name in required:
             if name not in members:
                 raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
-        config = dict(json.loads(members["config.json"]))
-    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, TypeError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
+    config = parse_json(path, members, "config.json")
     if config.get("format") != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT}, got {config.get('format')}")
     return members
 
 
-def parse_json(path: str | PathLike[str], members: dict[str, bytes], name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Parse a JSON member; raise a ValueError if it is not JSON or lacks one of these keys."""
-    try:
-        data = json.loads(members[name])
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: {name} is not JSON ({error}); was it cut short?") from None
+def parse_json(
+    path: str | PathLike[str], members: dict[str, bytes], name: str, keys: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Parse a JSON member; raise a ValueError if it is not a JSON object or lacks one of these keys."""
+    data = json_records.parse_json(members[name], f"{path}: {name}")
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: {name} must be a JSON object, got {type(data).__name__}")
     for key in keys:
-        if not isinstance(data, dict) or key not in data:
+        if key not in data:
             raise ValueError(f"{path}: {name} lacks {key!r}")
     return data
 
@@ -89,7 +95,7 @@ def parse_config(path: str | PathLike[str], saved: dict[str, Any], config_type: 
             raise ValueError(f"{path}: config.json has a setting that this version does not know, {name!r}")
     try:
         return config_type(**saved)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path}: config.json: {error}") from None
 
 

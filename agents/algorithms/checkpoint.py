@@ -133,7 +133,7 @@ def drop_training_state(source: str | PathLike[str], target: str | PathLike[str]
         ValueError: `source` is cut short or not a checkpoint.
     """
     members = _read_members(source)
-    config = {**json.loads(members["config.json"]), "policy_only": True}
+    config = {**archive.parse_json(source, members, "config.json"), "policy_only": True}
     smaller = {name: members[name] for name in POLICY_ONLY}
     archive.write(target, {**smaller, "config.json": json.dumps(config, indent=1).encode()})
 
@@ -151,10 +151,11 @@ def _generators_member(rank: int) -> str:
 def _read_members(path: str | PathLike[str]) -> dict[str, bytes]:
     """Read all members of a file, those of all its processes among them."""
     members = archive.read(path, POLICY_ONLY)
-    if json.loads(members["config.json"]).get("policy_only"):
+    config = archive.parse_json(path, members, "config.json")
+    if config.get("policy_only"):
         return members
     members = archive.read(path, MEMBERS)
-    count = json.loads(members["config.json"]).get("processes", 1)  # files of early versions have no number
+    count = config.get("processes", 1)  # files of early versions have no number
     if not isinstance(count, int):
         raise ValueError(f"{path}: processes must be a whole number, got {count!r}")
     for rank in range(count):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
+from gymnasium import Space
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv
@@ -23,6 +24,7 @@ from memenvs.agents.algorithms.spaces import space_from_json, space_to_json
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import check_encoder, check_vocabulary
+from memenvs.checks import check_int
 
 
 class SavableAlgorithm(BaseAlgorithm):
@@ -173,7 +175,7 @@ class SavableAlgorithm(BaseAlgorithm):
         for key in (*(f"{name}_rng" for name in cls.rng_names), *cls.saved_attributes):
             if key not in saved.states[rank]:
                 raise ValueError(f"{path}: state.json lacks {key!r}")
-        spaces_of_file = {name: space_from_json(config[name]) for name in ("observation_space", "action_space")}
+        spaces_of_file = {name: _read_space(path, config, name) for name in ("observation_space", "action_space")}
         if env is not None:
             env = cls._wrap_env(env, verbose)  # as in training: images with their channels first
             for name, space in spaces_of_file.items():
@@ -202,7 +204,7 @@ class SavableAlgorithm(BaseAlgorithm):
                 check_vocabulary(config.get("vocabulary"), env)
             model._setup_model()
             model._restore(saved, rank)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, LookupError, AttributeError) as error:
             changed = [
                 name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value
             ]
@@ -230,6 +232,8 @@ class SavableAlgorithm(BaseAlgorithm):
             rng.bit_generator.state = state[f"{name}_rng"]
         for name in self.saved_attributes:
             setattr(self, name, state[name])
+        for name in ("num_timesteps", "n_updates"):
+            check_int(f"state.json: {name}", state[name], 0)
         self.num_timesteps = state["num_timesteps"]
         self._n_updates = state["n_updates"]
         self.ep_info_buffer = deque(state["recent_episodes"], maxlen=self._stats_window_size)
@@ -255,6 +259,14 @@ class SavableAlgorithm(BaseAlgorithm):
         policy_class = cls.policy_aliases[cls.default_policy]
         assert issubclass(policy_class, ActingPolicy)
         checkpoint.check_settings(path, cls.__name__, config, policy_class.resolve_kwargs(policy_kwargs), n_envs)
+
+
+def _read_space(path: str | PathLike[str], config: dict[str, Any], name: str) -> Space:
+    """Read a space of config.json; a ValueError names the file if it is none."""
+    try:
+        return space_from_json(config[name])
+    except (ValueError, TypeError, OverflowError, LookupError, AttributeError, AssertionError) as error:
+        raise ValueError(f"{path}: config.json: {name} is no space ({error!r})") from None
 
 
 def _check_resumable(path: str | PathLike[str], config: dict[str, Any], processes: Processes) -> None:

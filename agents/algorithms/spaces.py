@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+
+#: Most elements of a `Box` that is read from a file, a thousand times those of the largest image here.
+MAX_ELEMENTS = 2**28
 
 
 def space_to_json(space: spaces.Space) -> dict[str, Any]:
@@ -39,7 +43,7 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
     """Convert the data of `space_to_json` back to a space.
 
     Raises:
-        ValueError: An unknown kind of space.
+        ValueError: An unknown kind of space, or one that is too large.
     """
     kind = data["kind"]
     if kind == "Dict":
@@ -52,6 +56,8 @@ def space_from_json(data: dict[str, Any]) -> spaces.Space:
         return spaces.MultiBinary(data["n"])
     if kind == "Box":
         shape = tuple(data["shape"])
+        if math.prod(shape) > MAX_ELEMENTS:
+            raise ValueError(f"a Box must have at most {MAX_ELEMENTS} elements, got the shape {shape}")
         dtype = np.dtype(data["dtype"])
         low, high = (np.broadcast_to(np.array(data[name]), shape).astype(dtype) for name in ("low", "high"))
         return spaces.Box(low, high, shape, dtype)  # type: ignore[arg-type,unused-ignore]

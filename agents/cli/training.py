@@ -104,7 +104,7 @@ def _parse_settings(rest: list[str], prefix: str = "") -> list[tuple[str, Any]]:
             raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(rest[i:])!r}")
         try:
             value = json.loads(rest[i + 1])
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             value = rest[i + 1]
         pairs.append((rest[i][2:], value))
     return pairs

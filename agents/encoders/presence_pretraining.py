@@ -17,6 +17,7 @@ from torch import Tensor
 from memenvs.agents.encoders.presence_dataset import PRESENCE_PIXELS, PresenceDataset
 from memenvs.agents.encoders.visual import GRID, VisualEncoder, channels_first
 from memenvs.files import write_file
+from memenvs.json_records import parse_json
 
 #: Share of the steps in which the learning rate rises.
 WARM_UP = 0.1
@@ -260,7 +261,7 @@ def _resume(encoder: VisualEncoder, optimizer: torch.optim.Optimizer, config: Pr
         return 0
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-        if json.loads(metadata["config"]) != asdict(config):
+        if parse_json(metadata["config"], str(path)) != asdict(config):
             raise ValueError(
                 f"{path}: is of a training with other settings, {metadata['config']}; delete it to start anew"
             )

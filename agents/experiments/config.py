@@ -11,6 +11,7 @@ from typing import Any
 from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.experiments.registry import LearnerSpec, find_learner, find_learner_by_name, learners
 from memenvs.checks import check_fields, choices_for
+from memenvs.json_records import parse_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,8 +164,8 @@ def read_config(path: Path) -> RunConfig:
     if not file.is_file():
         raise FileNotFoundError(f"no run in {path}: {CONFIG} is missing")
     try:
-        return RunConfig.from_json(json.loads(file.read_text(encoding="utf-8")))
-    except (json.JSONDecodeError, TypeError, KeyError, ValueError) as error:
+        return RunConfig.from_json(parse_json(file.read_bytes(), CONFIG))
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ValueError(f"{file}: not the settings of a run ({error})") from None
 
 

@@ -19,6 +19,7 @@ from PIL import Image
 from memenvs.agents.experiments.directory import VALIDATION, VERSIONS, RunDirectory
 from memenvs.checks import choices_for
 from memenvs.files import write_file
+from memenvs.json_records import parse_json
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
@@ -279,7 +280,7 @@ def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
         own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
         files = {int(file.stem.split("_")[1]): file for file in run.path.glob("demonstrations_*.json")}
         for count, file in sorted(files.items()):
-            agent = _read_json(file)["agent"]
+            agent = parse_json(file.read_bytes(), str(file))["agent"]
             curve = agent["metrics"].get(score, {"mean": []})
             if curve["mean"]:
                 self_played = own[count] if count < len(own) else "-"
@@ -319,7 +320,7 @@ def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
     report.heading("Settings")
     for run in runs:
         file = run.path / VERSIONS
-        versions = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        versions = parse_json(file.read_bytes(), str(file)) if file.is_file() else {}
         report.text(", ".join([run.path.name, *(f"{name} {version}" for name, version in versions.items())]))
         report.code(json.dumps(run.config.to_json(), indent=1))
 
@@ -345,15 +346,7 @@ def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
     file = run.path / "evaluation.json"
     if not file.is_file():
         return {}
-    return _read_json(file)
-
-
-def _read_json(file: Path) -> Any:
-    """Content of a JSON file; a ValueError names the file if it is broken."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{file}: not JSON ({error})") from None
+    return parse_json(file.read_bytes(), str(file))
 
 
 def _figure() -> tuple[Figure, Any]:

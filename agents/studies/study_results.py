@@ -31,6 +31,7 @@ from memenvs.agents.experiments.config import CONFIG, RunConfig, difference, rea
 from memenvs.agents.experiments.directory import VERSIONS, best_checkpoint
 from memenvs.agents.presets import find_preset, run_names
 from memenvs.files import write_file
+from memenvs.json_records import parse_json
 
 NO_EVALUATIONS = (CONFIG, VERSIONS)
 """JSON files of a run that hold no evaluation."""
@@ -50,7 +51,7 @@ def read_result(folder: Path, name: str) -> Any:
     """
     file = folder / f"{name}.json"
     if file.is_file():
-        return json.loads(file.read_text(encoding="utf-8"))
+        return parse_json(file.read_bytes(), str(file))
     row = _find_row(folder)
     if row is None or name not in row["evaluations"]:
         raise FileNotFoundError(f"no evaluation {name!r} of {folder}")
@@ -183,7 +184,7 @@ def _pack(folder: Path, metrics: Sequence[str]) -> dict[str, Any]:
         row |= {"preset": preset, "env": config.env, "seed": config.seed, "steps": config.total_steps}
         row |= {"overrides": overrides, "settings": settings_hash(config)}
         if (folder / VERSIONS).is_file():
-            row["versions"] = json.loads((folder / VERSIONS).read_text(encoding="utf-8"))
+            row["versions"] = parse_json((folder / VERSIONS).read_bytes(), str(folder / VERSIONS))
         checkpoint = best_checkpoint(folder)
         if checkpoint.is_file():
             row["checkpoint"] = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16]
@@ -258,10 +259,7 @@ def _read_table(table: Path) -> list[dict[str, Any]]:
     """
     rows = []
     for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{table}, line {number}: not JSON ({error})") from None
+        row = parse_json(line, f"{table}, line {number}")
         if not isinstance(row, dict) or not {"run", "evaluations"} <= row.keys():
             raise ValueError(f"{table}, line {number}: a row must have 'run' and 'evaluations'")
         rows.append(row)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.json_records import parse_json
 from memenvs.registry import EnvironmentSpec, find_environment
 
 
@@ -89,10 +90,8 @@ def environment_spec(id: str) -> EnvironmentSpec:
 
 def parse_settings(text: str) -> dict[str, Any]:
     """Parse the argument --kwargs."""
-    try:
-        settings = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"argument --kwargs: must be a JSON object, got {text!r} ({error})") from None
+    with as_user_error("--kwargs", ValueError):
+        settings = parse_json(text, "must be a JSON object")
     if not isinstance(settings, dict):
         raise UserError(f"argument --kwargs: must be a JSON object, got {text!r}")
     for name in ("task", "id", "render_mode", "num_envs", "autoreset_mode", "copy"):

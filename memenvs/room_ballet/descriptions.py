@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import string
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from memenvs.checks import choices_for, is_int
+from memenvs.json_records import parse_json
 
 Part = Literal["train", "held_out", "all"]
 #: Names of the four strategy tasks in the file, in the order of task ids.
@@ -74,10 +74,7 @@ def load_descriptions(path: str | Path = FILE) -> Descriptions:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no descriptions at {path}")
-    try:
-        content: Any = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: must be JSON in UTF-8 ({error})") from None
+    content = parse_json(path.read_bytes(), str(path))
     if not isinstance(content, dict):
         raise ValueError(
             f"{path}: must be an object with the keys {list(STRATEGY_TASKS)}, got {type(content).__name__}"

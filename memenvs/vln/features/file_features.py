@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.files import atomic_replace, write_file
+from memenvs.json_records import parse_json
 from memenvs.vln.features.base import Features
 from memenvs.vln.graph import NUM_VIEWS, Graphs
 
@@ -142,7 +143,7 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
         )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        listed = json.loads(beside.read_text())
+        listed = parse_json(beside.read_bytes(), beside.name)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path}: {error}") from error
     if not isinstance(listed, list) or array.ndim != 3 or array.dtype.kind != "f" or len(array) != len(listed):

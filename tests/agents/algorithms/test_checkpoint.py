@@ -208,6 +208,41 @@ def test_files_of_others(saved: Path) -> None:
             PartialUpdatePPO.load(damaged(saved, config=content))
 
 
+def test_edited_json(saved: Path) -> None:
+    """What json reads and nobody could have written ends in a ValueError that names the file."""
+    with zipfile.ZipFile(saved) as archive:
+        config, state = (json.loads(archive.read(name)) for name in ("config.json", "state.json"))
+    deep = b"[" * 10_000 + b"]" * 10_000
+    with pytest.raises(ValueError, match=r"damaged: config\.json: .*levels deep"):
+        PartialUpdatePPO.load(damaged(saved, config=b'{"format": ' + deep + b"}"))
+    with pytest.raises(ValueError, match=r"damaged: state\.json: .*levels deep"):
+        PartialUpdatePPO.load(damaged(saved, state=deep))
+    edits: list[tuple[str, dict[str, Any], str]] = [
+        ("config", {"config": config["config"] | {"n_epochs": 10**400}}, "at most 39 digits"),
+        ("config", {"config": config["config"] | {"learning_rate": float("inf")}}, "learning_rate must be"),
+        ("config", {"action_space": {"kind": "Discrete", "n": 10**30, "start": 0}}, "action_space is no space"),
+        (
+            "config",
+            {"action_space": {"kind": "Box", "shape": [10**9], "dtype": "float32", "low": 0, "high": 1}},
+            "most",
+        ),
+        ("config", {"observation_space": {}}, "observation_space is no space"),
+        ("state", {"num_timesteps": 10**400}, "at most 39 digits"),
+        ("state", {"num_timesteps": "12"}, "num_timesteps must be an integer"),
+        ("state", {"n_updates": -1}, "n_updates must be an integer"),
+    ]
+    for member, changes, message in edits:
+        content = json.dumps((config if member == "config" else state) | changes).encode()
+        with pytest.raises(ValueError, match=f"damaged: .*{message}"):
+            PartialUpdatePPO.load(damaged(saved, **{member: content}))
+    marked = b"\xef\xbb\xbf" + json.dumps(config).encode()
+    assert PartialUpdatePPO.load(damaged(saved, config=marked)).num_timesteps == N * SEGMENT
+    with zipfile.ZipFile(saved.with_name("bomb"), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", b" " * 10_000_000)
+    with pytest.raises(ValueError, match="bomb: unpacks to more than 100 times its size"):
+        PartialUpdatePPO.load(saved.with_name("bomb"))
+
+
 def test_members_that_do_not_fit(saved: Path) -> None:
     with zipfile.ZipFile(saved) as archive:
         config = json.loads(archive.read("config.json"))
@@ -233,7 +268,7 @@ def test_members_that_do_not_fit(saved: Path) -> None:
     with pytest.raises(ValueError, match=r"damaged: config.json lacks 'action_space'"):
         PartialUpdatePPO.load(damaged(saved, config=json.dumps(partial).encode()))
     other = config["policy_kwargs"] | {"memory_kwargs": {"hidden_dim": 9}}
-    for state, message in ((b"{}", "state.json lacks 'num_timesteps'"), (b"[", "state.json is not JSON")):
+    for state, message in ((b"{}", "state.json lacks 'num_timesteps'"), (b"[", "state.json: not JSON")):
         with pytest.raises(ValueError, match=f"damaged: {message}"):
             PartialUpdatePPO.load(damaged(saved, state=state))
     with pytest.raises(ValueError, match=r"damaged: generators\.safetensors: does not fit .* 'sampling' is missing"):

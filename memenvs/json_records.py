@@ -238,7 +238,7 @@ def _lines(path: Path, max_length: int = MAX_RECORD) -> Iterator[tuple[int, str]
         with path.open("rb") as packed:
             raw = _Unpacked(packed, path) if path.suffix == ".gz" else packed
             # A larger buffer than gzip's own reads a third faster.
-            file = io.TextIOWrapper(io.BufferedReader(raw, _BUFFER), encoding="utf-8")  # type: ignore[type-var]
+            file = io.TextIOWrapper(io.BufferedReader(raw, _BUFFER), encoding="utf-8")
             while text := file.readline(max_length + 1):
                 number += 1
                 blank = 0 if text.strip() else blank + 1

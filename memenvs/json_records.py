@@ -269,18 +269,17 @@ class _Unpacked(io.RawIOBase):
     """Content of a gzip file that is not blown up: a few kilobytes can unpack to terabytes."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
-        self._packed = packed
         self._file = gzip.GzipFile(fileobj=packed)
         self._path = path
-        self._count = 0  # bytes unpacked
+        self._left = max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size)  # bytes that may still come
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         count = self._file.readinto(buffer)
-        self._count += count
-        if self._count > max(MIN_UNPACKED, MAX_RATIO * self._packed.tell()):
+        self._left -= count
+        if self._left < 0:
             raise ValueError(
                 f"{self._path}: unpacks to more than {MAX_RATIO} times its size, so it is no file of records"
             )

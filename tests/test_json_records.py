@@ -1,4 +1,4 @@
-"""JSON that anyone may have written: read right, or refused with file and record named, before it costs anything."""
+"""JSON of anyone is read right, or refused by file and record before it costs anything."""
 
 import gzip
 import json

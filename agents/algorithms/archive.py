@@ -68,7 +68,11 @@ def read(path: str | PathLike[str], required: Iterable[str]) -> dict[str, bytes]
 def parse_json(
     path: str | PathLike[str], members: dict[str, bytes], name: str, keys: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Parse a JSON member; raise a ValueError if it is not a JSON object or lacks one of these keys."""
+    """Parse a JSON member.
+
+    Raises:
+        ValueError: It is not a JSON object or lacks one of these keys.
+    """
     data = json_records.parse_json(members[name], f"{path}: {name}")
     if not isinstance(data, dict):
         raise ValueError(f"{path}: {name} must be a JSON object, got {type(data).__name__}")

@@ -209,7 +209,7 @@ def test_files_of_others(saved: Path) -> None:
 
 
 def test_edited_json(saved: Path) -> None:
-    """What json reads and nobody could have written ends in a ValueError that names the file."""
+    """Impossible values end in a ValueError that names the file."""
     with zipfile.ZipFile(saved) as archive:
         config, state = (json.loads(archive.read(name)) for name in ("config.json", "state.json"))
     deep = b"[" * 10_000 + b"]" * 10_000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memenvs.agents.algorithms.ppo_config import PPOConfig
     from memenvs.agents.algorithms.supervised import SupervisedLearner
     from memenvs.agents.algorithms.supervised_config import SupervisedConfig
+    from memenvs.agents.experiments.trial_eval_callback import TrialEvalCallback
     from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
     from memenvs.agents.memory import MEMORIES, Memory, StepInputs, make_memory
     from memenvs.agents.mtvm.imitation import ImitationA2C
@@ -38,6 +39,7 @@ __all__ = [
     "StepInputs",
     "SupervisedConfig",
     "SupervisedLearner",
+    "TrialEvalCallback",
     "TrialEvaluator",
     "TrialResults",
     "TrialVecEnv",
@@ -59,6 +61,7 @@ _MODULES = {
     "StepInputs": "memory",
     "SupervisedConfig": "algorithms.supervised_config",
     "SupervisedLearner": "algorithms.supervised",
+    "TrialEvalCallback": "experiments.trial_eval_callback",
     "TrialEvaluator": "experiments.trial_evaluator",
     "TrialResults": "experiments.trial_evaluator",
     "TrialVecEnv": "vec_env",

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 import memenvs
 from memenvs.agents.encoders import FrozenEncoder, make_encoder
 from memenvs.core import TrialVectorEnv
-from memenvs.wrappers import PlaceWrapper
+from memenvs.wrappers import PlaceWrapper, TrialWrapper
 
 
 class TrialVecEnv(VecEnv):
@@ -203,6 +203,13 @@ def vocabulary_fingerprint(env: VecEnv) -> str | None:
     bare = env.unwrapped
     tokenizer = getattr(bare.env.task, "tokenizer", None) if isinstance(bare, TrialVecEnv) else None
     return None if tokenizer is None else tokenizer.fingerprint
+
+
+def episode_is_trial(env: VecEnv) -> bool:
+    """Return True if every episode of an environment, from reset to its end, is a whole trial."""
+    if all(env.env_is_wrapped(TrialWrapper)):
+        return True
+    return env.has_attr("trial_episodes") and all(limit == 1 for limit in env.get_attr("trial_episodes"))
 
 
 def make_vec_env(

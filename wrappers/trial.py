@@ -15,6 +15,10 @@ from memenvs.wrappers.key import KeyWrapper
 _ONE_RESET_OPTIONS = ("new_trial", "trial", "episode_index")
 
 
+EPISODE_START_KEY = "episode_start"
+"""Observation key that `TrialWrapper` adds."""
+
+
 class TrialWrapper(KeyWrapper, RecordConstructorArgs):
     """Fuse the episodes of a trial into one Gymnasium episode, as in RL^2.
 
@@ -64,7 +68,7 @@ class TrialWrapper(KeyWrapper, RecordConstructorArgs):
             limits += [env.get_wrapper_attr("trial_episodes"), env.get_wrapper_attr("trial_steps")]
         if all(limit is None for limit in limits):
             raise ValueError(f"trials of {env} would never end; pass trial_episodes or trial_steps")
-        super().__init__(env, "episode_start", gym.spaces.Discrete(2))
+        super().__init__(env, EPISODE_START_KEY, gym.spaces.Discrete(2))
         self._trial_episodes = trial_episodes
         self._trial_steps = trial_steps
         self._same_world = same_world

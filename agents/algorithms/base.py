@@ -325,9 +325,10 @@ class MemoryAlgorithm(SavableAlgorithm):
         state: State | None = None,
         episode_start: np.ndarray | None = None,
         deterministic: bool = False,
+        trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, State]:
         """Return actions and the next state; see `ActingPolicy.predict`."""
-        return self.policy.predict(observation, state, episode_start, deterministic)
+        return self.policy.predict(observation, state, episode_start, deterministic, trial_start)
 
     def update_previous_action(self, state: State, actions: np.ndarray) -> State:
         """Replace the previous action in a state; see `ActingPolicy.update_previous_action`."""

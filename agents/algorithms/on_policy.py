@@ -18,7 +18,7 @@ from memenvs.agents.algorithms.ppo_config import PPOConfig
 from memenvs.agents.algorithms.rollout_buffer import TrialRolloutBuffer
 from memenvs.agents.memory import State
 from memenvs.agents.policies.memory_policy import MemoryPolicy
-from memenvs.agents.vec_env import TrialVecEnv
+from memenvs.agents.vec_env import TrialVecEnv, episode_is_trial
 
 
 class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
@@ -167,6 +167,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         if self._state is None:
             self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
             self.policy.resets_with_episode = not self._has_trials
+            self.policy.episode_is_trial = episode_is_trial(env)
             if config.credit_across_episodes and not self._has_trials:
                 raise ValueError(
                     "credit_across_episodes must be False for an environment without trials (`info` at a reset has no "

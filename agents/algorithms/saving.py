@@ -111,6 +111,7 @@ class SavableAlgorithm(BaseAlgorithm):
             "n_updates": self._n_updates,
             "seed": None if self.seed is None else int(self.seed),
             "resets_with_episode": self.policy.resets_with_episode,
+            "episode_is_trial": self.policy.episode_is_trial,
             **{f"{name}_rng": rng.bit_generator.state for name, rng in self.rngs.items()},
             "recent_episodes": [{"r": float(each["r"]), "l": int(each["l"])} for each in self.ep_info_buffer or []],
             "recent_successes": [bool(value) for value in self.ep_success_buffer or []],
@@ -219,6 +220,7 @@ class SavableAlgorithm(BaseAlgorithm):
         policy.encoder_fingerprint = saved.config.get("encoder")
         policy.vocabulary_fingerprint = saved.config.get("vocabulary")
         policy.resets_with_episode = state["resets_with_episode"]
+        policy.episode_is_trial = state.get("episode_is_trial", policy.episode_is_trial)  # not in earlier files
         archive.check_tensors("policy.safetensors", saved.policy, policy.state_dict())
         policy.load_state_dict(saved.policy)
         if not saved.config.get("policy_only"):

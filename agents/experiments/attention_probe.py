@@ -123,7 +123,7 @@ class _AttentionRecorder:
         if t in self._at:
             self.weights[t] = _attention(self._policy, observation, state, episode_start)
         self._step += 1
-        return self._policy.predict(observation, state, episode_start, deterministic)
+        return self._policy.predict(observation, state, episode_start, deterministic, np.array([t == 0]))
 
 
 def record_attention(

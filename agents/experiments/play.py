@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ class Policy(Protocol):
     """A policy that acts as a Stable-Baselines3 model does.
 
     If the previous action is part of its state, it also has `update_previous_action(state, actions)`, as
-    `MemoryPolicy`.
+    `MemoryPolicy`. If its `predict` has an argument `trial_start`, it is told where trials start: bool, (B,).
     """
 
     def predict(
@@ -86,13 +87,20 @@ class DemonstratedPolicy:
     def __init__(self, policy: Policy, env: VecEnv) -> None:
         self._policy = policy
         self._env = env
+        self._takes_trial_start = takes_trial_start(policy)
         self.demonstrated = np.zeros(env.num_envs, bool)
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: np.ndarray | None = None, deterministic: bool = False
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = False,
+        trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, Any]:
         """Actions of the oracle where `demonstrated`, else of the policy."""
-        actions, state = self._policy.predict(observation, state, episode_start, deterministic)
+        told = {"trial_start": trial_start} if self._takes_trial_start else {}
+        actions, state = self._policy.predict(observation, state, episode_start, deterministic, **told)
         if self.demonstrated.any():
             actions = actions.copy()
             actions[self.demonstrated] = self._env.oracle_actions()[self.demonstrated]  # type: ignore[attr-defined]
@@ -140,10 +148,23 @@ def trial_options(first: int, count: int, layouts: Sequence[int] | None = None) 
     return options
 
 
+def takes_trial_start(policy: Policy) -> bool:
+    """Return True if `predict` of a policy has an argument `trial_start`."""
+    return "trial_start" in signature(policy.predict).parameters
+
+
+def _trial_starts(env: VecEnv, episode_start: np.ndarray) -> np.ndarray | None:
+    """Return where a trial starts, bool (N,); None if the environment does not tell."""
+    infos = env.unwrapped.reset_infos  # those of the latest resets; a wrapper has a list of its own, never filled
+    if not all("trial_start" in info for info in infos):
+        return None
+    return episode_start & np.array([bool(info["trial_start"]) for info in infos])
+
+
 def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic: bool = False) -> Iterator[PlayedStep]:
     """Let a policy act from a reset on until the caller stops iterating.
 
-    The policy starts with an empty memory.
+    The policy starts with an empty memory, and is told where trials start if its `predict` has `trial_start`.
 
     Args:
         policy: The policy.
@@ -163,7 +184,9 @@ def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic:
     """
     state = None
     episode_start = np.ones(env.num_envs, bool)
+    takes_start = takes_trial_start(policy)
     while True:
-        actions, state = policy.predict(observation, state, episode_start, deterministic)
+        told = {"trial_start": _trial_starts(env, episode_start)} if takes_start else {}
+        actions, state = policy.predict(observation, state, episode_start, deterministic, **told)
         observation, rewards, episode_start, infos = env.step(actions)
         yield PlayedStep(actions, rewards, episode_start, infos, observation, state)

@@ -205,12 +205,12 @@ class TrialEvaluator:
         count = env.num_envs
         env.set_options(trial_options(first, count, self.layouts))
         observation = env.reset()
-        if not all("trial_start" in info for info in env.reset_infos):
+        if not all("trial_start" in info for info in env.unwrapped.reset_infos):
             raise ValueError(
                 "env must have trials to be evaluated by episode of the trial: `info` at a reset has no 'trial_start'; "
                 f"got {env.unwrapped}"
             )
-        layouts = [int(info.get("layout_id", 0)) for info in env.reset_infos]
+        layouts = [int(info.get("layout_id", 0)) for info in env.unwrapped.reset_infos]
         task = env.unwrapped.env.task if isinstance(env.unwrapped, TrialVecEnv) else None
         option_names = () if task is None else task.option_names
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
@@ -224,7 +224,7 @@ class TrialEvaluator:
             for i in np.flatnonzero(step.dones).tolist():
                 if running[i] and steps_left[i] >= 0:  # an episode that ends with the last step still counts
                     records[i].append(_episode_metrics(step.infos[i], option_names))
-                    running[i] = not env.reset_infos[i]["trial_start"]  # autoreset has begun the next trial
+                    running[i] = not env.unwrapped.reset_infos[i]["trial_start"]  # autoreset has begun the next trial
             if self.pictures and running[0] and steps_left[0] >= 0:
                 if step.dones[0]:
                     paths.append([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from memenvs.agents.memory import ExtraInputs, State
 from memenvs.agents.vec_env import check_encoder, check_vocabulary
+from memenvs.wrappers.trial import EPISODE_START_KEY
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ class ActingPolicy(BasePolicy):
         generator: Draws the actions; the learner seeds it.
         encoder_fingerprint: Identifies the frozen encoder that made its features; None for none.
         vocabulary_fingerprint: Identifies the vocabulary that its texts are encoded with; None for none.
-        resets_with_episode: True if `predict` starts a trial with every episode unless `trial_start` is given.
+        resets_with_episode: True if `predict` empties the memory with every episode: learned without trials.
+        episode_is_trial: True if every episode of learning was a whole trial, as with `TrialWrapper`. `predict` then
+            takes every episode for one where it is not told.
         freeze_features: True if the features extractor is not trained.
         optimizer: Optimizer of all trained parameters.
     """
@@ -66,6 +70,8 @@ class ActingPolicy(BasePolicy):
         self.encoder_fingerprint: str | None = None
         self.vocabulary_fingerprint: str | None = None
         self.resets_with_episode = True
+        space = self.observation_space
+        self.episode_is_trial = isinstance(space, spaces.Dict) and EPISODE_START_KEY in space.spaces
         self.freeze_features = False
         self._kwargs: dict[str, Any] = {}
 
@@ -162,8 +168,10 @@ class ActingPolicy(BasePolicy):
             state: None at the start, afterwards the state that the call before returned.
             episode_start: bool, (B,); True at the first step of an episode. None: only where `state` is None.
             deterministic: If True, take the most likely action; otherwise draw one.
-            trial_start: bool, (B,); True where the memory is emptied. None: where `state` is None and, if
-                `resets_with_episode`, at every episode start.
+            trial_start: bool, (B,); True where a trial starts, which empties the memory; with `resets_with_episode`
+                every episode start does too. None: where `state` is None and, with `episode_is_trial`, at every
+                episode start. Otherwise an episode that starts later keeps the memory, with a warning: a caller such as
+                `evaluate_policy` of Stable-Baselines3 does not tell whether a trial starts with it.
 
         Returns:
             Actions, and the state.
@@ -180,8 +188,17 @@ class ActingPolicy(BasePolicy):
             state = self.initial_state(batch)
         episode = is_new if episode_start is None else np.asarray(episode_start, bool).reshape(batch)
         if trial_start is None:
-            trial_start = episode if self.resets_with_episode else is_new
-        trial = torch.as_tensor(np.asarray(trial_start, bool).reshape(batch), device=self.device)
+            trial_start = episode if self.episode_is_trial else is_new
+            sees_trials = self.resets_with_episode or self.episode_is_trial or is_new.all()
+            if not sees_trials and episode.any() and len(state) > 1:  # else there is a previous action and no memory
+                warnings.warn(
+                    "an episode starts, and predict cannot see whether a trial starts with it: the memory is kept; "
+                    "evaluate with memenvs.agents.TrialEvalCallback or TrialEvaluator, which start each trial with an "
+                    "empty memory, or pass trial_start to predict",
+                    stacklevel=3,
+                )
+        starts = np.asarray(trial_start, bool).reshape(batch) | (episode & self.resets_with_episode)
+        trial = torch.as_tensor(starts, device=self.device)
         output = self.act(
             tensors, state, torch.as_tensor(episode, device=self.device) | trial, trial, deterministic
         )  # the start of a trial is the start of an episode

@@ -46,7 +46,7 @@ def in_context(memory: str, memory_kwargs: dict[str, Any], total: int, **setting
     observation, state, starts = env.reset(), None, np.ones(512, bool)
     returns = np.zeros(EPISODES)
     for t in range(HORIZON * EPISODES):
-        action, state = model.predict(observation, state, starts)
+        action, state = model.predict(observation, state, starts, trial_start=np.full(512, t == 0))
         observation, rewards, starts, _ = env.step(action)
         returns[t // HORIZON] += rewards.mean()
     return returns

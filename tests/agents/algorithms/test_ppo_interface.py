@@ -148,7 +148,8 @@ def test_callbacks_of_stable_baselines(tmp_path: Any) -> None:
         ),
         CheckpointCallback(STEPS, str(tmp_path / "kept")),
     ]
-    model.learn(2 * N * STEPS, callbacks)
+    with pytest.warns(UserWarning, match="cannot see whether a trial starts"):
+        model.learn(2 * N * STEPS, callbacks)
     assert np.isfinite(callbacks[0].last_mean_reward)  # type: ignore[attr-defined]
     PartialUpdatePPO.load(tmp_path / "best" / "best_model", device="cpu")
     PartialUpdatePPO.load(tmp_path / "kept" / f"rl_model_{N * STEPS}_steps.zip", device="cpu")

@@ -157,9 +157,9 @@ def test_demonstrations_enter_the_memory(memory):
     states = []
 
     class Spy:
-        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        def predict(self, observation, state=None, episode_start=None, deterministic=False, trial_start=None):
             states.append(None if state is None else {key: value.clone() for key, value in state.items()})
-            return model.predict(observation, state, episode_start, deterministic)
+            return model.predict(observation, state, episode_start, deterministic, trial_start)
 
         def update_previous_action(self, state, actions):
             return model.update_previous_action(state, actions)

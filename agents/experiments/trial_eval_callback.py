@@ -1,0 +1,187 @@
+"""`TrialEvalCallback`: evaluation in whole trials while a Stable-Baselines3 model learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback, EventCallback
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, is_vecenv_wrapped
+
+from memenvs.agents.algorithms.base import MemoryAlgorithm
+from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
+from memenvs.checks import check_int
+from memenvs.wrappers import TrialWrapper
+
+SUCCESS = ("is_success", "success")
+"""Metrics that are logged as `eval/success_rate`, the first that an environment has."""
+ENDLESS = 2**62
+"""Steps of a trial that ends by itself."""
+
+
+class TrialEvalCallback(EventCallback):
+    """Evaluate an agent in whole trials while it learns, and keep the best model.
+
+    Use it in place of Stable-Baselines3's `EvalCallback`, which does not tell a policy where trials start, so that the
+    memory of one trial would be carried into the next. Here each trial begins with an empty memory. The score of a
+    trial is the mean return of its finished episodes, and the score of an evaluation is the mean over its trials.
+
+    All evaluations play the same trials in environments of `memenvs`. Their actions are drawn from the policy's
+    generators, which are restored afterwards, so that learning has the same bits with and without evaluations.
+
+    Logs `eval/mean_reward`, `eval/mean_ep_length` and, if the environment has one, `eval/success_rate`.
+
+    Args:
+        eval_env: Environment with trials, one or N copies: of `memenvs.agents.make_vec_env`, or wrapped in
+            `TrialWrapper`, whose episodes are whole trials. It is not closed.
+        callback_on_new_best: Called when the score is the best so far.
+        callback_after_eval: Called after each evaluation.
+        n_eval_trials: Trials of an evaluation, played in waves of N; >= 1.
+        eval_freq: Steps of each environment, or updates of `ImitationA2C`, between two evaluations; >= 1.
+        trial_steps: Steps after which a trial is cut, >= 1; None: where it ends by itself.
+        log_path: Folder for `evaluations.npz`, as `EvalCallback` writes it with a score of each trial; None for none.
+        best_model_save_path: Folder for the best model, `best_model.zip`; None for none.
+        deterministic: Take the most likely actions instead of drawn ones.
+        seed: Seed of the evaluation's environments and actions; >= 0.
+        verbose: 1 prints each evaluation.
+
+    Attributes:
+        best_mean_reward: Highest score so far; minus infinity before the first evaluation.
+        last_mean_reward: Score of the latest evaluation.
+        last_results: Every metric by episode of the latest evaluation.
+
+    Raises:
+        ValueError: A number is too small, or the trials of `eval_env` would never end.
+    """
+
+    model: MemoryAlgorithm
+
+    def __init__(
+        self,
+        eval_env: gym.Env | VecEnv,
+        callback_on_new_best: BaseCallback | None = None,
+        callback_after_eval: BaseCallback | None = None,
+        n_eval_trials: int = 5,
+        eval_freq: int = 10_000,
+        trial_steps: int | None = None,
+        log_path: str | None = None,
+        best_model_save_path: str | None = None,
+        deterministic: bool = True,
+        seed: int = 0,
+        verbose: int = 1,
+    ) -> None:
+        super().__init__(callback_after_eval, verbose=verbose)
+        check_int("n_eval_trials", n_eval_trials)
+        check_int("eval_freq", eval_freq)
+        check_int("trial_steps", trial_steps, or_none=True)
+        check_int("seed", seed, 0)
+        single = eval_env
+        env = single if isinstance(single, VecEnv) else DummyVecEnv([lambda: single])
+        if trial_steps is None and not _trials_end(env):
+            raise ValueError(f"trial_steps must be given where trials do not end by themselves, got None for {single}")
+        if not is_vecenv_wrapped(env, VecMonitor) and not env.env_is_wrapped(Monitor)[0]:
+            env = VecMonitor(env)  # records return and length of each episode
+        self.eval_env = env
+        self.callback_on_new_best = callback_on_new_best
+        if callback_on_new_best is not None:
+            callback_on_new_best.parent = self
+        self.n_eval_trials = n_eval_trials
+        self.eval_freq = eval_freq
+        self.trial_steps = trial_steps
+        self.log_path = None if log_path is None else Path(log_path)
+        self.best_model_save_path = None if best_model_save_path is None else Path(best_model_save_path)
+        self.deterministic = deterministic
+        self.seed = seed
+        self.best_mean_reward = -np.inf
+        self.last_mean_reward = -np.inf
+        self.last_results: TrialResults | None = None
+        self._evaluations: dict[str, list[object]] = {"timesteps": [], "results": [], "ep_lengths": []}
+
+    def _init_callback(self) -> None:
+        if not isinstance(self.model, MemoryAlgorithm):
+            raise TypeError(
+                f"TrialEvalCallback needs a learner of memenvs.agents, got {type(self.model).__name__}, which has no "
+                "memory of trials; use EvalCallback"
+            )
+        self.model.policy.check_env(self.eval_env)
+        for folder in (self.log_path, self.best_model_save_path):
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+        if self.callback_on_new_best is not None:
+            self.callback_on_new_best.init_callback(self.model)
+
+    def _on_step(self) -> bool:
+        if self.n_calls % self.eval_freq != 0:
+            return True
+        results = self._play()
+        scores, lengths = (_trial_means(results.metrics[name]) for name in ("return", "length"))
+        # The first of several processes decides, as all of them write a checkpoint together.
+        score = self.model.processes.gather(float(np.mean(scores)))[0]
+        self.last_results = results
+        self.last_mean_reward = score
+        self._evaluations["timesteps"].append(self.num_timesteps)
+        self._evaluations["results"].append(scores)
+        self._evaluations["ep_lengths"].append(lengths)
+        if self.log_path is not None and self.model.processes.is_first:
+            np.savez(self.log_path / "evaluations", **{key: np.array(each) for key, each in self._evaluations.items()})
+        if self.verbose >= 1:
+            print(f"Eval num_timesteps={self.num_timesteps}, reward={score:.2f} +/- {np.std(scores):.2f} over trials")
+        self.logger.record("eval/mean_reward", score)
+        self.logger.record("eval/mean_ep_length", float(np.mean(lengths)))
+        success = next((name for name in SUCCESS if name in results.metrics), None)
+        if success is not None:
+            self.logger.record("eval/success_rate", float(np.mean(_trial_means(results.metrics[success]))))
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(self.num_timesteps)
+        goes_on = True
+        if score > self.best_mean_reward:
+            self.best_mean_reward = score
+            if self.best_model_save_path is not None:
+                self.model.save(self.best_model_save_path / "best_model.zip")
+            if self.callback_on_new_best is not None:
+                goes_on = self.callback_on_new_best.on_step()
+        return goes_on and self._on_event()
+
+    def _play(self) -> TrialResults:
+        """Play the trials; draws come from the policy's generators, seeded anew and restored afterwards.
+
+        Raises:
+            ValueError: A trial has no finished episode, or the environment has no trials.
+        """
+        policy = self.model.policy
+        before = {name: generator.get_state() for name, generator in policy.generators.items()}
+        self.eval_env.seed(self.seed)
+        try:
+            for generator in policy.generators.values():
+                generator.manual_seed(self.seed)
+            evaluator = TrialEvaluator(
+                self.eval_env, self.trial_steps or ENDLESS, self.n_eval_trials, deterministic=self.deterministic
+            )
+            results = evaluator.run(policy)
+        finally:
+            for name, generator in policy.generators.items():
+                generator.set_state(before[name])
+        returns = results.metrics.get("return", np.zeros((self.n_eval_trials, 0)))
+        if not np.isfinite(returns).any(1).all():
+            raise ValueError(f"trial_steps must be enough for an episode of each trial, got {self.trial_steps}")
+        return results
+
+    def update_child_locals(self, locals_: dict[str, object]) -> None:
+        """Pass the local variables of the learner on to `callback_after_eval`."""
+        if self.callback is not None:
+            self.callback.update_locals(locals_)
+
+
+def _trials_end(env: VecEnv) -> bool:
+    """Return True if every trial of an environment ends by itself, or may do so as it has no limit that we know."""
+    if all(env.env_is_wrapped(TrialWrapper)):
+        return True
+    known = [name for name in ("trial_episodes", "trial_steps") if env.has_attr(name)]
+    return not known or any(limit is not None for name in known for limit in env.get_attr(name)[:1])
+
+
+def _trial_means(values: np.ndarray) -> np.ndarray:
+    """Mean over the finished episodes of each trial, float64 (trials,), of a metric (trials, E)."""
+    return np.nanmean(values, axis=1)

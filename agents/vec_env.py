@@ -8,13 +8,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
 from stable_baselines3.common.vec_env import VecEnv
 
-import memenvs
 from memenvs.agents.encoders import FrozenEncoder, make_encoder
 from memenvs.core import TrialVectorEnv
+from memenvs.registry import check_registered
 from memenvs.wrappers import PlaceWrapper, TrialWrapper
 
 
@@ -224,10 +225,11 @@ def make_vec_env(
 ) -> VecEnv:
     """Make N copies of any Gymnasium id as a Stable-Baselines3 `VecEnv`.
 
-    Ids of this package are batch-native; other ids get one object per copy.
+    Ids whose `vector_entry_point` is `memenvs.core.TrialVectorEnv`, as those of this package, are batch-native; other
+    ids get one object per copy.
 
     Args:
-        id: Gymnasium id.
+        id: Gymnasium id; "module:id" imports the module that registers it.
         num_envs: N, >= 1.
         seed: Environment i gets seed + i.
         encoder: Name of a frozen encoder (`memenvs.agents.encoders.make_encoder`) that turns `rgb` into `visual`; None
@@ -237,10 +239,11 @@ def make_vec_env(
         **kwargs: Settings of the environment.
 
     Raises:
-        ValueError: An encoder for an id that is not ours or whose observations have no images, an unknown encoder, or
-            a place in an environment without places.
+        ValueError: An unknown id or encoder, an encoder for an id that is not batch-native or whose observations have
+            no images, or a place in an environment without places.
     """
-    if id in {row.id for row in memenvs.ENVIRONMENTS}:
+    check_registered(id)
+    if _is_batch_native(id):
         batch = gym.make_vec(
             id, num_envs, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", copy=False, **kwargs
         )
@@ -250,10 +253,22 @@ def make_vec_env(
             env.seed(seed)
         return env
     if encoder is not None:
-        raise ValueError(f"encoder must be None for {id!r}, which is not one of our ids, got {encoder!r}")
+        raise ValueError(f"encoder must be None for {id!r}, which is not batch-native, got {encoder!r}")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**31))
     return make_sb3_vec_env(id, num_envs, seed=seed, env_kwargs=kwargs, wrapper_class=PlaceWrapper if place else None)
+
+
+def _is_batch_native(id: str) -> bool:
+    """True if an id is registered with `TrialVectorEnv`, or a subclass, as its vector form."""
+    spec = gym.registry.get(id.rpartition(":")[2])
+    entry_point = None if spec is None else spec.vector_entry_point
+    if isinstance(entry_point, str):
+        try:
+            entry_point = load_env_creator(entry_point)
+        except (ImportError, AttributeError):  # its single form may do
+            return False
+    return isinstance(entry_point, type) and issubclass(entry_point, TrialVectorEnv)
 
 
 def _as_trial_env(env: VectorEnv) -> TrialVectorEnv:

@@ -105,7 +105,7 @@ def window_iteration(is_small: bool) -> Run:
 KERNELS = (
     Kernel(
         "frmqn_cpu: a sequence of FRMQN as one function with compiled reads",
-        "python -m memenvs.agents train coverage-laptop:frmqn",
+        "memenvs-agents train coverage-laptop:frmqn",
         frmqn_iteration,
         (FRMQNMemory, "_run_kernel", FRMQNMemory._run_steps),
     ),

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-#: An error lists at most this many choices; of more it shows the most similar ones.
+#: An error lists at most this many choices; of more it shows at most three, the most similar ones.
 MAX_LISTED = 48
 
 
@@ -71,22 +71,21 @@ def check_start(value: Any) -> tuple[float, float, float]:
 
 
 def choices_for(name: object, choices: Iterable[str]) -> str:
-    """Format the end of a message about an unknown name: the choices, and the most similar one.
+    """Format the end of a message about an unknown name: the most similar choice, and the choices if they are few.
 
     Args:
         name: The unknown name.
         choices: The names that are allowed.
 
     Returns:
-        Such as "choose from ['a', 'b']. Did you mean 'a'?".
+        Such as "choose from ['a', 'b']. Did you mean 'a'?"; of many choices "did you mean 'a' or 'b'?".
     """
     choices = list(choices)
     same = [choice for choice in choices if choice.casefold() == str(name).casefold()]
     begun = [choice for choice in choices if str(name) and choice.startswith(str(name))]
-    near = same or begun or get_close_matches(str(name), choices, 1)
+    near = same or begun or get_close_matches(str(name), choices, 3)
     if len(choices) > MAX_LISTED:
-        shown = (begun or get_close_matches(str(name), choices, 8, 0.3) or choices)[:8]
-        return f"the nearest of {len(choices)} are {shown}"
+        return f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else f"none of {len(choices)} is similar"
     return f"choose from {choices}" + (f". Did you mean {near[0]!r}?" if near else "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -164,6 +165,25 @@ def find_environment(id: str) -> EnvironmentSpec:
             return spec
     full_id = id if "/" in id else f"{NAMESPACE}/{id}"
     raise ValueError(f"unknown id {id!r}; {choices_for(full_id, (spec.id for spec in ENVIRONMENTS))}")
+
+
+def check_registered(id: str) -> None:
+    """Check that Gymnasium can make an id, of this package or any other.
+
+    Args:
+        id: The id; "module:id" imports the module that registers it, and the version may be left out.
+
+    Raises:
+        ValueError: There is no such module or id; the message has the most similar ids.
+    """
+    module, _, name = id.rpartition(":")
+    if module:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ValueError(f"id {id!r}: module {module!r} cannot be imported ({error})") from None
+    if not any(name == known or known.startswith(f"{name}-v") for known in gym.registry):
+        raise ValueError(f"unknown id {id!r}; {choices_for(name, gym.registry)}")
 
 
 def register_all() -> None:

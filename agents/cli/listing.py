@@ -1,4 +1,4 @@
-"""`python -m memenvs.agents presets`."""
+"""`memenvs-agents presets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m memenvs.agents pack`."""
+"""`memenvs-agents pack`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m memenvs.agents probe`, `paths`, `trajectories` and `report`."""
+"""`memenvs-agents probe`, `paths`, `trajectories` and `report`."""
 
 from __future__ import annotations
 

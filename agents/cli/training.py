@@ -1,15 +1,23 @@
-"""`python -m memenvs.agents train` and `evaluate`."""
+"""`memenvs-agents train` and `evaluate`."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memenvs.agents.experiments.config import RunConfig, difference, read_config, with_overrides
+from memenvs.agents.experiments.config import (
+    RunConfig,
+    check_new,
+    difference,
+    read_config,
+    with_overrides,
+)
 from memenvs.agents.presets import find_preset, folder_name
+from memenvs.registry import check_registered
 
 OWN_EVALUATION = "evaluation"
 """Name of the evaluation with the run's own settings."""
@@ -23,7 +31,10 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
     """
     config = with_overrides(find_preset(options.preset), _parse_settings(rest))
     folder = options.out or Path("runs") / folder_name(options.preset, config.seed)
-    if options.resume:
+    check_registered(config.env)
+    if not options.resume:
+        check_new(folder)
+    else:
         differs = difference(read_config(folder), config)
         if differs is not None:
             raise ValueError(f"{folder} holds another run: {differs}; --resume goes with the command that began it")
@@ -38,6 +49,8 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
         with processes.fail_together():
             check_config(config, processes)  # before there is a folder
     with RunDirectory(folder, None if options.resume else config, processes) as run:
+        if options.resume and processes.is_first and not run.has_checkpoint:
+            print(f"{folder} has no checkpoint yet: training starts from the beginning", file=sys.stderr)
         model = train_run(run, quiet=options.json)
         processes.close()
         if not processes.is_first:
@@ -63,6 +76,10 @@ def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in given.items() if value is not None}
     name = options.name or (f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN_EVALUATION)
+    if options.checkpoint is not None and not (options.folder / options.checkpoint).is_file():
+        raise FileNotFoundError(f"no checkpoint at {options.folder / options.checkpoint}")
+    if eval_kwargs is not None:
+        config.kind.make_experiment().check_eval_kwargs(replace(config, eval_kwargs=eval_kwargs))
     if name == OWN_EVALUATION:
         _check_own_settings(config, changes)
 

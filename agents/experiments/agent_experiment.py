@@ -12,15 +12,24 @@ from stable_baselines3.common.vec_env import VecEnv
 from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
+from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, best_checkpoint
-from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_demonstrated, trained_policy
+from memenvs.agents.experiments.evaluate import (
+    evaluate_and_compare,
+    evaluate_demonstrated,
+    known_metrics,
+    make_evaluator,
+    trained_policy,
+)
 from memenvs.agents.experiments.play import Policy
 from memenvs.agents.experiments.progress import progress_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report, add_demonstrations, add_maps, add_runs
-from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
+from memenvs.agents.vec_env import make_vec_env
+from memenvs.checks import choices_for
+from memenvs.registry import ENVIRONMENTS
 
 
 class AgentExperiment(Experiment):
@@ -71,12 +80,16 @@ class AgentExperiment(Experiment):
         self.check_settings(config, processes)
         env = _make_single_env(config, "env_kwargs")
         try:
-            _check_evaluation_env(config)
+            _check_evaluation(config, "eval_kwargs")
             if config.validation_trials > 0:
-                _make_single_env(config, "validation_kwargs").close()
+                _check_evaluation(config, "validation_kwargs")
             self._load_initial_encoder(config, self.make_for_check(config, env, processes))
         finally:
             env.close()
+
+    def check_eval_kwargs(self, config: RunConfig) -> None:
+        """Make one environment; see `Experiment.check_eval_kwargs`."""
+        _make_single_env(config, "eval_kwargs").close()
 
     def train(self, run: RunDirectory, *, quiet: bool = False) -> MemoryAlgorithm:
         """Train a run to its end; see `Experiment.train`."""
@@ -203,19 +216,34 @@ class AgentExperiment(Experiment):
 
 def _make_single_env(config: RunConfig, field: str) -> VecEnv:
     """Make one environment; `field` of the config overrides `env_kwargs`, and errors name it."""
+    settings = {**config.env_kwargs, **getattr(config, field)}
     try:
-        return make_vec_env(config.env, 1, **{**config.env_kwargs, **getattr(config, field)})
+        return make_vec_env(config.env, 1, **settings)
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{config.env} with these {field}: {error}") from error
+        hint = ""
+        if "unexpected keyword" in str(error):  # of another project: settings are often those of the preset's own id
+            hint = "; --env_kwargs '{}' and --eval_kwargs '{}' leave out those of the preset"
+        raise kind(f"{config.env} with these {field}: {error}{hint}") from error
 
 
-def _check_evaluation_env(config: RunConfig) -> None:
-    """Raise a ValueError if an episode may take more steps than an evaluation trial has."""
-    env = _make_single_env(config, "eval_kwargs")
-    steps = env.env.task.max_episode_steps if isinstance(env, TrialVecEnv) else None
-    env.close()
-    if steps is not None and config.eval_steps < steps:
-        raise ValueError(
-            f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
-        )
+def _check_evaluation(config: RunConfig, field: str) -> None:
+    """Raise a ValueError if trials of an evaluation, or of a validation, cannot be played or scored as set."""
+    env = _make_single_env(config, field)
+    try:
+        steps = episode_horizon(env)
+        if steps is not None and config.eval_steps < steps:
+            raise ValueError(
+                f"eval_steps must be at least the {steps} steps that an episode may take, got {config.eval_steps}"
+            )
+        make_evaluator(config, env)
+        if config.score in ("return", *(row.score_key for row in ENVIRONMENTS if row.id == config.env)):
+            return
+        metrics = known_metrics(config, env)
+        if metrics and config.score not in metrics:
+            raise ValueError(
+                f"score must be a metric of {config.env}, got {config.score!r}; "
+                f"{choices_for(config.score, sorted(metrics))}"
+            )
+    finally:
+        env.close()

@@ -96,10 +96,11 @@ class RunCallback(BaseCallback):
         generator = model.policy.generator
         model.policy.generator = torch.Generator(model.device).manual_seed(VALIDATION_SEED)
         try:
-            results = make_evaluator(config, self._env).run(model.policy)
+            results = make_evaluator(config, self._env, seed=VALIDATION_SEED).run(model.policy)
         finally:
             model.policy.generator = generator
-        return float(np.nanmean(results.metrics["return"]))
+        returns = results.metrics.get("return", np.full(1, np.nan))  # no episode may have ended
+        return float(np.nanmean(returns)) if np.isfinite(returns).any() else float("nan")
 
     def close(self) -> None:
         """Close the environment of validation."""

@@ -140,6 +140,8 @@ class RunConfig:
 
 CONFIG = "config.json"
 """Name of the file of settings in the folder of a run."""
+CHECKPOINT = "checkpoint.zip"
+"""Name of the latest checkpoint there."""
 ACTING = (
     "n_envs",
     "encoder_from",
@@ -151,6 +153,22 @@ ACTING = (
     "validation_trials",
 )
 """Fields that only runs of learners that act have."""
+
+
+def has_checkpoint(path: Path) -> bool:
+    """True if the run in a folder has a checkpoint to resume or evaluate."""
+    return (path / CHECKPOINT).is_file()
+
+
+def check_new(path: Path) -> None:
+    """Check that a new run can begin in a folder.
+
+    Raises:
+        FileExistsError: It holds a run.
+    """
+    if (path / CONFIG).exists():
+        empty = "" if has_checkpoint(path) else " (it has no checkpoint yet: unless it is in use, delete it)"
+        raise FileExistsError(f"{path} already holds a run; choose another folder, or resume it with --resume{empty}")
 
 
 def read_config(path: Path) -> RunConfig:

@@ -15,10 +15,17 @@ from stable_baselines3.common.logger import KVWriter
 
 import memenvs
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.experiments.config import CONFIG, RunConfig, difference, read_config
+from memenvs.agents.experiments.config import (
+    CHECKPOINT,
+    CONFIG,
+    RunConfig,
+    check_new,
+    difference,
+    has_checkpoint,
+    read_config,
+)
 from memenvs.files import write_file
 
-CHECKPOINT = "checkpoint.zip"
 BEST = "best.zip"
 METRICS = "metrics.csv"
 VERSIONS = "versions.json"
@@ -69,11 +76,7 @@ class RunDirectory:
         """Lock the folder, and begin a new run in it if settings are given."""
         file = self.path / CONFIG
         if config is not None:
-            if file.exists():
-                empty = "" if self.has_checkpoint else " (it has no checkpoint yet: unless it is in use, delete it)"
-                raise FileExistsError(
-                    f"{self.path} already holds a run; choose another folder, or resume it with --resume{empty}"
-                )
+            check_new(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
         else:
             read_config(self.path)  # before there is a lock file, which a folder without a run should not get
@@ -118,7 +121,7 @@ class RunDirectory:
     @property
     def has_checkpoint(self) -> bool:
         """True if there is a checkpoint to resume or evaluate."""
-        return (self.path / CHECKPOINT).is_file()
+        return has_checkpoint(self.path)
 
     def agent(self, name: str | None = None) -> Path:
         """Path of a checkpoint by its name; None for that of `best_checkpoint`."""

@@ -20,6 +20,7 @@ from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.vec_env import TrialVecEnv, make_vec_env
 from memenvs.checks import check_int
 from memenvs.files import write_file
+from memenvs.task import metric_values
 
 EVALUATION_SEED = 1_000_000
 """Offset that keeps environments of evaluation apart from those of training."""
@@ -87,19 +88,63 @@ def evaluation_env(config: RunConfig, count: int, seed: int) -> VecEnv:
 
 
 def make_evaluator(
-    config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0
+    config: RunConfig, env: VecEnv, *, pictures: bool = False, demonstrations: int = 0, seed: int = 1
 ) -> TrialEvaluator:
-    """Make the evaluator of a run, for an environment of `evaluation_env`; see `TrialEvaluator`."""
-    layouts = range(env.get_attr("task")[0].num_layouts) if config.eval_all_layouts else None
+    """Make the evaluator of a run; see `TrialEvaluator`.
+
+    Args:
+        config: Settings of the run.
+        env: As `evaluation_env` makes it.
+        pictures: Keep maps of an early and a late episode, where the environment is batch-native.
+        demonstrations: Episodes of the oracle at the start of each trial.
+        seed: Seed of the evaluation.
+
+    Raises:
+        ValueError: A setting is not possible in this environment.
+    """
+    layouts = None
+    if config.eval_all_layouts:
+        count = count_layouts(env)
+        if count is None:
+            raise ValueError(f"eval_all_layouts must be false for {config.env}, which has no layouts, got true")
+        layouts = range(count)
     return TrialEvaluator(
         env,
         config.eval_steps,
         config.eval_trials,
         layouts=layouts,
         deterministic=config.kind.deterministic,
-        pictures=pictures,
+        pictures=pictures and isinstance(env, TrialVecEnv),
         demonstrations=demonstrations,
+        seed=EVALUATION_SEED + seed,
     )
+
+
+def count_layouts(env: VecEnv) -> int | None:
+    """Number of layouts of an environment's task; None if it has none."""
+    try:
+        return env.env.task.num_layouts if isinstance(env, TrialVecEnv) else env.get_attr("task")[0].num_layouts
+    except AttributeError:
+        return None
+
+
+def known_metrics(config: RunConfig, env: VecEnv, seed: int = 1) -> set[str]:
+    """Names of the metrics of an evaluation, found by a reset or, where that does not do, by a random episode.
+
+    Args:
+        config: Settings of the run.
+        env: As `evaluation_env` makes it.
+        seed: Seed of the random episode.
+
+    Returns:
+        The names; none if no episode has ended within the `eval_steps`.
+    """
+    if isinstance(env, TrialVecEnv):
+        _, infos = env.env.reset()
+        first = {key: value[0] for key, value in infos.items() if not key.startswith("_")}
+        return {"return", "length", *metric_values(first, env.env.task.option_names)}
+    one = replace(config, eval_trials=1)
+    return set(make_evaluator(one, env, seed=seed).run(RandomPolicy(env.action_space, seed)).metrics)
 
 
 def evaluate_run(
@@ -138,7 +183,7 @@ def evaluate_run(
     try:
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
-        evaluator = make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations)
+        evaluator = make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations, seed=seed)
         with share_bar("playing the agent", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:
@@ -157,7 +202,7 @@ def evaluate_and_compare(
     """Evaluate a run's policy, random and oracle; write `NAME.json` and the figures.
 
     Random and oracle play the first `BASELINE_TRIALS` of the policy's trials, or one in each layout where all layouts
-    are played.
+    are played. The oracle is left out where the environment has none, and pictures where it is not batch-native.
 
     Args:
         run: The folder.
@@ -174,7 +219,9 @@ def evaluate_and_compare(
     agent = evaluate_run(run, policy, pictures=name == "evaluation", seed=seed, quiet=quiet, **changes)
     results = {"agent": agent.to_json()}
     for baseline in ("random", "oracle"):
-        results[baseline] = _evaluate_baseline(run, baseline, seed, quiet, **changes).to_json()
+        played = _evaluate_baseline(run, baseline, seed, quiet, **changes)
+        if played is not None:
+            results[baseline] = played.to_json()
     write_file(run.path / f"{name}.json", json.dumps(results).encode())
     for episode, image in agent.pictures.items():
         write_file(run.path / f"{episode.replace(' ', '_')}.png", image_png(image))
@@ -215,16 +262,23 @@ def evaluate_demonstrated(
     return results
 
 
-def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults:
-    """Evaluate "random" or "oracle"; see `evaluate_and_compare`."""
+def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **changes: Any) -> TrialResults | None:
+    """Evaluate "random" or "oracle", None if there is no oracle; see `evaluate_and_compare`."""
     config = replace(run.config, **changes)
     env = evaluation_env(config, min(config.n_envs, config.eval_trials), seed)
-    assert isinstance(env, TrialVecEnv)
-    policy = RandomPolicy(env.action_space, seed) if name == "random" else OraclePolicy(env)
-    enough = max(BASELINE_TRIALS, env.env.task.num_layouts if config.eval_all_layouts else 0)
-    evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env)
     try:
+        policy: Policy = RandomPolicy(env.action_space, seed)
+        if name == "oracle":
+            if not isinstance(env, TrialVecEnv):
+                return None
+            policy = OraclePolicy(env)
+        enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
+        evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env, seed=seed)
         with share_bar(f"playing {name}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
+    except NotImplementedError:  # a task of a user may have no oracle
+        if name == "oracle":
+            return None
+        raise
     finally:
         env.close()

@@ -50,6 +50,10 @@ class PredictionExperiment(Experiment):
         make_run_learner(config)
         make_run_model(config, config.eval_kwargs)
 
+    def check_eval_kwargs(self, config: RunConfig) -> None:
+        """Make the model; see `Experiment.check_eval_kwargs`."""
+        make_run_model(config, config.eval_kwargs)
+
     def train(self, run: RunDirectory, *, quiet: bool = False) -> SupervisedLearner:
         """Train a run to its end; see `Experiment.train`.
 

@@ -67,6 +67,17 @@ class Experiment(ABC):
             TypeError: A setting does not exist.
         """
 
+    def check_eval_kwargs(self, config: RunConfig) -> None:  # noqa: B027  (nothing to check by default)
+        """Validate the settings of the environments of an evaluation.
+
+        Args:
+            config: Settings of the run, with the `eval_kwargs` of the evaluation.
+
+        Raises:
+            ValueError: A setting is not allowed.
+            TypeError: A setting does not exist.
+        """
+
     @abstractmethod
     def train(self, run: RunDirectory, *, quiet: bool = False) -> Any:
         """Train a run to its end, from its checkpoint if it has one.

@@ -41,7 +41,8 @@ class TrialResults:
             there. Episode 0 is the first after the demonstrations.
         layouts: int64, (trials,); the layout of each trial.
         pictures: "episode NUMBER" -> map of this episode in the first environment, uint8, (H, W, 3), of the first and
-            the last finished episode of the last batch of trials; empty without `pictures`.
+            the last finished episode of the last batch of trials; empty without `pictures`, or if the task has no pose
+            or draws no map.
         demonstrated: As `metrics`, of the demonstrations, (trials, demonstrations); empty without demonstrations.
     """
 
@@ -108,7 +109,7 @@ class TrialEvaluator:
     """Play trials of a fixed number of steps and keep the metrics of every finished episode.
 
     Each trial is in one layout and starts with an empty memory. The trials depend on the environments alone: all
-    policies, and all calls of `run`, play the same ones.
+    policies, and all calls of `run`, play the same ones. In environments without trials each episode is a trial.
 
     With demonstrations the oracle acts in the first episodes of a trial; see `DemonstratedPolicy`.
 
@@ -122,6 +123,8 @@ class TrialEvaluator:
         pictures: Keep maps with the path of an early and a late episode of the first environment.
         demonstrations: Episodes at the start of each trial in which the oracle acts, before the `n_steps`; >= 0.
             Compare with as many episodes played by the policy itself.
+        seed: In environments without trials, trial k is the episode after a reset with `seed` + k; >= 0. The trials of
+            others follow from the seeds of the environments.
 
     Raises:
         ValueError: A number is too small, or the environment has no oracle to demonstrate.
@@ -142,10 +145,12 @@ class TrialEvaluator:
         deterministic: bool = False,
         pictures: bool = False,
         demonstrations: int = 0,
+        seed: int = 0,
     ) -> None:
         check_int("n_steps", n_steps)
         check_int("n_trials", n_trials)
         check_int("demonstrations", demonstrations, 0)
+        check_int("seed", seed, 0)
         if demonstrations > 0 and not hasattr(env, "oracle_actions"):
             raise ValueError(
                 "demonstrations must be 0 for an environment without oracle_actions, "
@@ -162,6 +167,7 @@ class TrialEvaluator:
         self.deterministic = deterministic
         self.pictures = pictures
         self.demonstrations = demonstrations
+        self.seed = seed
 
     def run(self, policy: Policy, progress: Callable[[float], None] | None = None) -> TrialResults:
         """Play all trials.
@@ -172,14 +178,23 @@ class TrialEvaluator:
                 ended early count as done.
 
         Raises:
-            ValueError: The environment has no trials, or one ended within the demonstrations.
+            ValueError: There are layouts and the environment has no trials, or one ended within the demonstrations.
         """
+        has_trials = self._has_trials()
+        if self.layouts is not None and not has_trials:
+            raise ValueError(
+                f"layouts must be None for an environment without trials, got {self.layouts} for {self.env.unwrapped}"
+            )
         episodes: list[list[dict[str, float]]] = []
         layouts: list[int] = []
         pictures: dict[str, np.ndarray] = {}
         for first in range(0, self.n_trials, self.env.num_envs):
             count = min(self.env.num_envs, self.n_trials - first)
-            records, played, pictures = self._play_batch(policy, first, progress)
+            if has_trials:
+                self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
+            else:
+                self.env.seed(self.seed + first)
+            records, played, pictures = self._play_batch(policy, first, has_trials, progress)
             if progress is not None:
                 progress((first + count) / self.n_trials)
             episodes += records[:count]
@@ -197,26 +212,28 @@ class TrialEvaluator:
             _metric_tables([trial[:demonstrations] for trial in episodes]),
         )
 
+    def _has_trials(self) -> bool:
+        """True if `info` at a reset says whether a trial starts."""
+        if isinstance(self.env.unwrapped, TrialVecEnv):
+            return True
+        self.env.reset()
+        return all("trial_start" in info for info in self.env.unwrapped.reset_infos)
+
     def _play_batch(
-        self, policy: Policy, first: int, progress: Callable[[float], None] | None
+        self, policy: Policy, first: int, has_trials: bool, progress: Callable[[float], None] | None
     ) -> tuple[list[list[dict[str, float]]], list[int], dict[str, np.ndarray]]:
         """Play one trial in every environment; return metrics by episode, layouts and maps."""
         env = self.env
         count = env.num_envs
-        env.set_options(trial_options(first, count, self.layouts))
         observation = env.reset()
-        if not all("trial_start" in info for info in env.unwrapped.reset_infos):
-            raise ValueError(
-                "env must have trials to be evaluated by episode of the trial: `info` at a reset has no 'trial_start'; "
-                f"got {env.unwrapped}"
-            )
         layouts = [int(info.get("layout_id", 0)) for info in env.unwrapped.reset_infos]
         task = env.unwrapped.env.task if isinstance(env.unwrapped, TrialVecEnv) else None
         option_names = () if task is None else task.option_names
         records: list[list[dict[str, float]]] = [[] for _ in range(count)]
         running = np.ones(count, bool)  # environments whose trial of this batch goes on
         steps_left = np.full(count, self.n_steps)  # steps in which the policy still acts
-        paths: list[list[np.ndarray]] = [[self._pose()]] if self.pictures else []
+        draws = self.pictures and "pose" in env.unwrapped.reset_infos[0]
+        paths: list[list[np.ndarray]] = [[self._pose()]] if draws else []
         player = DemonstratedPolicy(policy, env)
         player.demonstrated[:] = self.demonstrations > 0
         for step in play_trials(player, env, observation, deterministic=self.deterministic):
@@ -224,8 +241,8 @@ class TrialEvaluator:
             for i in np.flatnonzero(step.dones).tolist():
                 if running[i] and steps_left[i] >= 0:  # an episode that ends with the last step still counts
                     records[i].append(_episode_metrics(step.infos[i], option_names))
-                    running[i] = not env.unwrapped.reset_infos[i]["trial_start"]  # autoreset has begun the next trial
-            if self.pictures and running[0] and steps_left[0] >= 0:
+                    # autoreset has begun the next trial
+                    running[i] = has_trials and not env.unwrapped.reset_infos[i]["trial_start"]
                 if step.dones[0]:
                     paths.append([])
                 paths[-1].append(self._pose())
@@ -249,7 +266,10 @@ class TrialEvaluator:
             return {}
         assert isinstance(self.env, TrialVecEnv)
         chosen = {1: paths[0], len(paths): paths[-1]}
-        return {f"episode {e}": self.env.env.task.draw_map(0, np.stack(path)) for e, path in chosen.items()}
+        try:
+            return {f"episode {e}": self.env.env.task.draw_map(0, np.stack(path)) for e, path in chosen.items()}
+        except NotImplementedError:
+            return {}
 
 
 def _episode_metrics(info: dict[str, Any], option_names: Sequence[str]) -> dict[str, float]:

@@ -64,14 +64,14 @@ def find_preset(name: str) -> RunConfig:
     preset = next((family[base] for _, family in _families() if base in family), None)
     if preset is None:
         raise ValueError(
-            f"unknown preset {name!r}; {choices_for(name, run_names())}; `python -m memenvs.agents presets` lists them"
+            f"unknown preset {name!r}; {choices_for(name, run_names())} (`memenvs-agents presets` lists them)"
         )
     if not separator:
         return preset.config
     try:
         return preset.variant(variant)
     except ValueError as error:
-        raise ValueError(f"preset {base!r}: {error}; `python -m memenvs.agents presets {base}` lists them") from None
+        raise ValueError(f"preset {base!r}: {error} (`memenvs-agents presets {base}` lists them)") from None
 
 
 def folder_name(name: str, seed: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +26,13 @@ def test_help_explains_the_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert "batches with supervised, updates with imitation" in text
 
 
-def test_mistakes_and_lists_need_no_torch() -> None:
+def test_mistakes_and_lists_need_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "config.json").touch()
     code = """
 import contextlib, io, sys
 from memenvs.agents.__main__ import main
 mistakes = (
+    ["train", "demo", "--env", "memenvs/Darkrom-v0"], ["train", "demo", "--out", sys.argv[1]],
     ["train", "nope"], ["train", "demo", "--ppo.n_epoch", "2"], ["train", "demo", "--resume", "--out", "/no/run"],
     ["evaluate", "/no/run"], ["probe", "/no/run"], ["paths", "/no/run"], ["report", "/no/run"], ["presets", "nope"],
 )
@@ -42,8 +45,8 @@ with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.St
             status.append(end.code)
 print(status, [name for name in ("torch", "numba", "stable_baselines3", "matplotlib") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{[2] * 8 + [0, 0] + [2, 2, 0]} []"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{[2] * 10 + [0, 0] + [2, 2, 0]} []"
 
 
 def test_a_reader_that_leaves_early() -> None:

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 
 import memenvs
 from memenvs.agents.__main__ import main
+from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, RunDirectory
 from memenvs.agents.presets import find_preset
+from memenvs.darkroom.env import Darkroom
 
 
 def test_a_run_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,11 +49,20 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evaluate = ["evaluate", str(folder)]
     short = ["--steps", "32", "--trials", "2"]
     before = (folder / "evaluation.json").read_bytes()
+    for changed, message in (
+        ("--eval_kwargs.max_episode_step 8", "unknown setting 'max_episode_step' of Darkroom"),
+        ("--eval_kwargs.split val --steps 32", "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'"),
+        ("--checkpoint checkpoint_512.zip", "no checkpoint at"),
+    ):
+        assert main([*evaluate, *changed.split()]) == 2
+        error = capsys.readouterr().err
+        assert message in error and "--name" not in error  # a name would not help
+    (folder / "copy.zip").write_bytes((folder / CHECKPOINT).read_bytes())
     for setting, other in (
         ("steps", "32"),
         ("trials", "2"),
         ("eval_kwargs.max_episode_steps", "8"),
-        ("checkpoint", "checkpoint_512.zip"),
+        ("checkpoint", "copy.zip"),
     ):
         assert main([*evaluate, f"--{setting}", other]) == 2
         error = capsys.readouterr().err
@@ -97,7 +109,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     train = {
-        "--env memenvs/Lightroom-v0": "`Lightroom` doesn't exist in namespace memenvs",
+        "--env memenvs/Lightroom-v0": "unknown id 'memenvs/Lightroom-v0'; did you mean 'memenvs/Darkroom-v0'",
         "--env_kwargs.split val": "unknown split 'val'",
         "--env_kwargs.colour 1": "unknown setting 'colour'",
         "--eval_kwargs.split val": "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'",
@@ -125,6 +137,47 @@ def test_mistakes_are_one_line_and_leave_nothing(
         assert not any(tmp_path.iterdir())
 
 
+class Undrawn(Darkroom):
+    """A task of a user, which gives neither an oracle nor a map."""
+
+    def oracle_actions(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def draw_map(self, i: int, path: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+def test_other_ids_from_training_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A single id of Gymnasium, and ids of a user in both forms and in the single form only."""
+    for name, vector in (("Batch-v0", "memenvs.core:TrialVectorEnv"), ("Single-v0", None)):
+        gym.register(
+            f"tests/{name}", "memenvs.core:TrialEnv", vector_entry_point=vector, kwargs={"task": f"{__name__}:Undrawn"}
+        )
+    train = ["train", "ci-smoke", "--total_steps", "1024", "--policy.memory_kwargs.max_episode_steps", "500"]
+    other = ["--env_kwargs", "{}", "--eval_kwargs", "{}", "--eval_all_layouts", "false", "--eval_steps", "500"]
+    try:
+        for name, own, episodes in (("tests/Batch-v0", [], 6), ("tests/Single-v0", [], 6), ("CartPole-v1", other, 1)):
+            command = [*train, "--env", name, *own, "--out", str(tmp_path / name), "--json"]
+            assert main(command) == 0, name
+            evaluation = json.loads(capsys.readouterr().out)["evaluation"]
+            assert set(evaluation) == {"agent", "random"}
+            assert len(evaluation["random"]["metrics"]["return"]["mean"]) == episodes
+            assert not list((tmp_path / name).glob("episode_*.png"))
+            assert "Settings" in (tmp_path / name / "report.html").read_text(encoding="utf-8")
+        for changed, message in (
+            (["--eval_all_layouts", "true"], "eval_all_layouts must be false for CartPole-v1, which has no layouts"),
+            (["--score", "succes"], "score must be a metric of CartPole-v1, got 'succes'; choose from ['length', 'ret"),
+            (["--eval_steps", "499"], "eval_steps must be at least the 500 steps that an episode may take, got 499"),
+            (["--env_kwargs.size", "4"], "--env_kwargs '{}' and --eval_kwargs '{}' leave out those of the preset"),
+        ):
+            command = [*train, "--env", "CartPole-v1", *other, *changed, "--out", str(tmp_path / "wrong")]
+            assert main(command) == 2 and message in capsys.readouterr().err
+            assert not (tmp_path / "wrong").exists()
+    finally:
+        for name in ("Batch-v0", "Single-v0"):
+            del gym.registry[f"tests/{name}"]
+
+
 def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RunDirectory(tmp_path, find_preset("ci-smoke")):
         before = {file: file.read_bytes() for file in tmp_path.iterdir()}
@@ -137,3 +190,11 @@ def test_a_folder_that_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "no checkpoint at" in capsys.readouterr().err
+
+
+def test_resuming_before_the_first_checkpoint_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RunDirectory(tmp_path, with_overrides(find_preset("ci-smoke"), [("total_steps", 1024)])).close()
+    command = ["train", "ci-smoke", "--total_steps", "1024", "--resume", "--no-evaluate", "--out", str(tmp_path)]
+    for message in (f"{tmp_path} has no checkpoint yet: training starts from the beginning\n", ""):
+        assert main(command) == 0
+        assert capsys.readouterr().err == message

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -200,10 +203,21 @@ def test_demonstrations_need_an_oracle_and_room():
         TrialEvaluator(env, 40, 2, demonstrations=3).run(RandomPolicy(env.action_space))
 
 
-def test_an_environment_without_trials_is_refused():
+def test_without_trials_each_episode_is_one():
+    """Trial k is the episode after a reset with seed + k, whoever plays and however many at a time."""
+    alone = gym.make("CartPole-v1")
+    for action, copies in ((0, 2), (1, 3)):
+        env = make_vec_env("CartPole-v1", copies)
+        results = TrialEvaluator(env, 500, 5, seed=7).run(Always(action))
+        assert (results.layouts == 0).all()
+        lengths = []
+        for k in range(5):
+            alone.reset(seed=7 + k)
+            lengths.append([1.0 + next(t for t in itertools.count() if alone.step(action)[2])])
+        assert results.metrics["return"].tolist() == lengths
+    with pytest.raises(ValueError, match=r"layouts must be None for an environment without trials, got \[3\]"):
+        TrialEvaluator(env, 5, 2, layouts=[3]).run(Always(0))
     env = make_vec_env("CartPole-v1", 2)
-    with pytest.raises(ValueError, match="env must have trials to be evaluated by episode of the trial"):
-        TrialEvaluator(env, 5, 2).run(RandomPolicy(env.action_space))
     model = learner("lstm", env=env, n_updates=1, credit_across_episodes=True, shuffle_episodes=False)
     with pytest.raises(ValueError, match="credit_across_episodes must be False for an environment without trials"):
         model.learn(64)

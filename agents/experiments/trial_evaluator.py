@@ -243,6 +243,7 @@ class TrialEvaluator:
                     records[i].append(_episode_metrics(step.infos[i], option_names))
                     # autoreset has begun the next trial
                     running[i] = has_trials and not env.unwrapped.reset_infos[i]["trial_start"]
+            if draws and running[0] and steps_left[0] >= 0:
                 if step.dones[0]:
                     paths.append([])
                 paths[-1].append(self._pose())

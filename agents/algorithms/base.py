@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import warnings
 from dataclasses import fields, replace
 from inspect import signature
 from os import PathLike
@@ -120,9 +120,9 @@ class MemoryAlgorithm(SavableAlgorithm):
         self.policy.generator = torch.Generator(self.device)
         self._has_trials = False  # True if several episodes form a trial; known after the first reset
         self._trial_start = torch.zeros(1, dtype=torch.bool)  # (N,); True where the latest observation starts a trial
-        self._is_reset = False  # True if the environment was just reset for the next rollout
-        # Reset options for the trials with which a loaded learner goes on.
-        self._resume_options: list[dict[str, Any]] | None = None
+        self._is_reset = False  # True if the environment was reset and has made no step since
+        self._is_unfinished = False  # True from the first step of a rollout to the end of its update
+        self._resume_trials = None
         self._setup_env()
         self._seed_generators(seed)
         if self.seed is not None and self.env is not None:
@@ -177,7 +177,7 @@ class MemoryAlgorithm(SavableAlgorithm):
             raise
         super().set_env(env)
         self._has_trials = False
-        self._resume_options = None
+        self._resume_trials = None
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seed every generator of the learner, and the environment; None changes nothing."""
@@ -214,18 +214,30 @@ class MemoryAlgorithm(SavableAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.env is None:
             raise RuntimeError("learn was called without an environment; pass one to load, or call set_env")
-        if reset_num_timesteps or self._last_obs is None:  # Stable-Baselines3 resets the environment in these cases
-            if self._resume_options is not None:
-                self.env.set_options(self._resume_options)
-                self._resume_options = None
+        if self._is_unfinished and not reset_num_timesteps:  # an exception, Ctrl-C or a callback ended `learn`
+            warnings.warn(
+                "learning stopped in the middle of a rollout or of its update, which is dropped: it goes on with a new "
+                f"rollout, {self._progress()}",
+                stacklevel=3,
+            )
+        resets = reset_num_timesteps or self._is_unfinished or self._last_obs is None
+        if resets:
+            self._last_obs = None  # Stable-Baselines3 then resets the environment
+            self._is_reset = self._is_unfinished = False
+            self._discard_rollout()
+            if self._resume_trials is not None:
+                self.env.set_options([{"trial": trial} for trial in self._resume_trials["trial"]])
             elif self._has_trials:
                 self.env.set_options({"new_trial": True})
-            self._is_reset = True
-            self._discard_rollout()
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        try:
+            return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        finally:
+            if resets and self._last_obs is not None:  # the reset has succeeded, whatever failed after it
+                self._is_reset = True
+                self._resume_trials = None
 
     def _discard_rollout(self) -> None:
-        """Discard the experience of an unfinished rollout, because the environment is reset."""
+        """Discard what belongs to the running rollout, because the environment is reset."""
 
     def load_features(self, path: str | PathLike[str]) -> None:
         """Load the features extractor of a checkpoint; see `checkpoint.load_features`."""
@@ -240,7 +252,7 @@ class MemoryAlgorithm(SavableAlgorithm):
             if self._has_trials:
                 env.set_options({"new_trial": True})
             self._last_obs = env.reset()  # type: ignore[assignment]
-        self._is_reset = False
+        self._is_reset = True
         self._episode_start = torch.ones(env.num_envs, dtype=torch.bool, device=self.device)
         self._trial_start = self._episode_start.clone()
 
@@ -271,6 +283,7 @@ class MemoryAlgorithm(SavableAlgorithm):
         Returns:
             Observations, rewards float32 (N,), dones bool (N,), and infos, as `VecEnv.step` returns them.
         """
+        self._is_reset = False
         observations, rewards, dones, infos = env.step(actions)
         if not np.isfinite(rewards).all():
             raise ValueError(f"rewards must be finite, got {rewards[~np.isfinite(rewards)]} {self._progress()}")
@@ -315,9 +328,26 @@ class MemoryAlgorithm(SavableAlgorithm):
     # ------------------------------------------------------------------ public interface
 
     @property
-    @abstractmethod
+    def is_between_rollouts(self) -> bool:
+        """True if no rollout is half played and none waits for its update."""
+        return not self._is_unfinished
+
+    @property
+    def has_resumable_trials(self) -> bool:
+        """True if a checkpoint can name the trials with which the environments go on.
+
+        False in an environment whose `info` at a reset has no `seed` and no `trial_id`: a learner that is loaded goes
+        on there in other episodes.
+        """
+        return self._last_obs is None or self._next_trials() is not None
+
+    @property
     def at_rollout_boundary(self) -> bool:
-        """True if a learner that is saved now resumes exactly: no rollout is half done."""
+        """True if a learner that is saved now resumes exactly.
+
+        It is between rollouts, the next one begins with trials, and a checkpoint can name these.
+        """
+        return self.is_between_rollouts and self.has_resumable_trials
 
     def predict(  # type: ignore[override]
         self,

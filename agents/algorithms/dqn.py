@@ -102,8 +102,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
-        if self.filled_at >= 0 and not self.replay.is_full:
-            self.filled_at = -1  # loaded without its episodes: fill the buffer again
+        if self._lacks_replay:
+            self.filled_at = -1  # fill the buffer again
+            self._lacks_replay = False
         if reset_num_timesteps and self.filled_at >= 0:
             self.filled_at = 0  # `num_timesteps` starts again at 0, and with it the decay of epsilon
         callback.on_training_start(locals(), globals())
@@ -112,8 +113,9 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
         while self.num_timesteps < total_timesteps and self._collect_episodes(self.env, callback):
             iteration += 1
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
-            if self.filled_at >= 0:
+            if self.filled_at >= 0 and self.replay.is_full:  # an interruption may have left rows empty
                 self.train()
+            self._is_unfinished = False
             if iteration % log_interval == 0:
                 self.dump_logs(iteration)
         callback.on_training_end()
@@ -203,7 +205,7 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             steps: int64, (B, P); numbers of the steps, 0 ... T (T: the observation after the last action).
 
         Returns:
-            float32, (B, P, A); -inf for an action that is not available.
+            float32, (B, P, A); -inf for an action that is not available, 0 where none is.
         """
         if policy.single_steps:
             stored = self.replay.read(rows, steps)
@@ -222,7 +224,8 @@ class EpisodeDQN(OffPolicyMemoryAlgorithm):
             return q_values
         if not policy.single_steps:  # (B, L, A) -> (B, P, A)
             action_mask = action_mask[torch.arange(len(rows), device=self.device)[:, None], steps]
-        return q_values.masked_fill(~action_mask, -torch.inf)
+        # At the end of an episode there may be no action left, such as on a full board: nothing follows, so Q is 0.
+        return q_values.masked_fill(~action_mask, -torch.inf).masked_fill(~action_mask.any(-1, keepdim=True), 0.0)
 
     def _features(self, policy: MemoryPolicy, stored: EpisodeSteps) -> Tensor:
         """Encode stored steps, or read their embeddings; float (B, L, F)."""

@@ -13,12 +13,13 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
+from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.algorithms.dqn_config import DQNConfig
 from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.algorithms.replay_buffer import EpisodeReplayBuffer
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import ExtraInputs
-from memenvs.agents.policies.distributions import Categorical
+from memenvs.agents.policies.distributions import Categorical, check_action_mask
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 
 
@@ -43,7 +44,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         super()._setup_model()
         self.filled_at = -1
         self._replay: EpisodeReplayBuffer | None = None
-        self._is_collecting = False
+        self._lacks_replay = False  # True if it was loaded without the episodes that it learned from
 
     def _setup_env(self) -> None:
         if self.env is None:
@@ -58,9 +59,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             raise ValueError(
                 f"capacity must be at least the number of environments, {self.n_envs}, got {self.config.capacity}"
             )
-
-    def _discard_rollout(self) -> None:
-        self._is_collecting = False
 
     @property
     def replay(self) -> EpisodeReplayBuffer:
@@ -100,15 +98,35 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
         Raises:
             ValueError: The policy's outputs or a reward are not finite, or an episode does not end.
         """
-        policy = self.policy
         replay = self.replay
-        policy.set_training_mode(False)
+        self.policy.set_training_mode(False)
         self._has_trials = all("trial_start" in info for info in env.unwrapped.reset_infos)
         self._start_trials(env)
         callback.on_rollout_start()
-        self._is_collecting = True
-        epsilon = self.epsilon
+        self._is_unfinished = True  # until the updates are made
         rows = replay.start_episodes(env.num_envs)
+        try:
+            if not self._play_episodes(env, callback, rows):
+                return False
+        finally:
+            replay.discard_running()  # the episodes of an exception or of a callback that stops
+        if self.filled_at < 0 and replay.is_full:
+            self.filled_at = self.num_timesteps
+        callback.update_locals(locals())
+        callback.on_rollout_end()
+        return True
+
+    def _play_episodes(self, env: VecEnv, callback: BaseCallback, rows: Tensor) -> bool:
+        """Play episodes from the start to their end; arguments, result and errors as in `_collect_episodes`.
+
+        Args:
+            env: N environments.
+            callback: Called after each step.
+            rows: int64, (N,); rows of the replay buffer for the episodes.
+        """
+        policy = self.policy
+        replay = self.replay
+        epsilon = self.epsilon
         running = np.ones(env.num_envs, bool)  # environments whose first episode goes on
         state = policy.initial_state(env.num_envs, max_steps=self.config.episode_steps + 1)
         for t in range(self.config.episode_steps):
@@ -130,8 +148,6 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
             if not callback.on_step():
-                replay.discard_episodes(rows)
-                self._last_obs = None
                 return False
             replay.add(rows, torch.as_tensor(running), t, stored, extra_inputs, actions, torch.as_tensor(rewards))
             ended = np.flatnonzero(running & dones).tolist()
@@ -141,17 +157,10 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             self._update_starts(env, dones)
             running &= ~dones
             if not running.any():
-                break
-        else:
-            raise ValueError(
-                f"episodes must end within episode_steps ({self.config.episode_steps}) steps, got one that goes on"
-            )
-        if self.filled_at < 0 and replay.is_full:
-            self.filled_at = self.num_timesteps
-        self._is_collecting = False
-        callback.update_locals(locals())
-        callback.on_rollout_end()
-        return True
+                return True
+        raise ValueError(
+            f"episodes must end within episode_steps ({self.config.episode_steps}) steps, got one that goes on"
+        )
 
     def _end_episodes(self, rows: Tensor, steps: int, infos: list[dict[str, Any]]) -> None:
         """Store the last observations of episodes that have ended.
@@ -174,6 +183,7 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
     def _uniform_actions(self, count: int, action_mask: Tensor | None) -> Tensor:
         """Draw uniform actions among the available ones, int64 (count,)."""
         if action_mask is not None:
+            check_action_mask(action_mask)
             logits = torch.zeros(action_mask.shape, device=self.device).masked_fill(~action_mask, -torch.inf)
             return Categorical(logits).sample(self.policy.generator)
         n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
@@ -187,10 +197,9 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
 
     # ------------------------------------------------------------------ use
 
-    @property
-    def at_rollout_boundary(self) -> bool:
-        """True if a learner that is saved now resumes exactly: no episode is running."""
-        return not self._is_collecting
+    def _restore(self, saved: Checkpoint, rank: int) -> None:
+        super()._restore(saved, rank)
+        self._lacks_replay = True
 
     def save_replay_buffer(self, path: str | PathLike[str]) -> None:
         """Write the replay buffer to a file.
@@ -207,3 +216,4 @@ class OffPolicyMemoryAlgorithm(MemoryAlgorithm):
             ValueError: It is cut short, of another step of learning, or of a learner with other observations.
         """
         self.replay.load(path, self.num_timesteps)
+        self._lacks_replay = False

@@ -116,6 +116,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         self._segment_state = self._state  # memory before the segment
         self._is_segment_state_copied = False
         callback.on_rollout_start()
+        self._is_unfinished = True  # until the update is made
         continue_training = True
         with processes.fail_together():
             for _ in range(self.config.segment):
@@ -152,9 +153,6 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
                 self._last_values = self._value_of(self._last_obs, self._episode_start, self._trial_start)
         if not all(processes.gather(continue_training)):
             self.num_timesteps = max(processes.gather(self.num_timesteps))  # the same in all processes
-            buffer.reset()
-            # `learn` then goes on with a reset
-            self._last_obs = None
             return False
         callback.update_locals(locals())
         callback.on_rollout_end()
@@ -226,9 +224,18 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
         return np.where(truncated, values, 0.0).astype(np.float32)
 
     @property
+    def is_between_rollouts(self) -> bool:
+        """True if no rollout is half played and none waits for its update."""
+        return super().is_between_rollouts and self.rollout_buffer.pos in (0, self.config.n_steps)
+
+    @property
     def at_rollout_boundary(self) -> bool:
-        """True if a learner that is saved now resumes exactly: no rollout is half done."""
-        return self.rollout_buffer.pos in (0, self.config.n_steps)
+        """True if a learner that is saved now resumes exactly.
+
+        See `MemoryAlgorithm.at_rollout_boundary`. A checkpoint has no memory. One that is carried on to the next rollout can be left out only where every
+        environment starts a trial.
+        """
+        return super().at_rollout_boundary and (not self._carries_memory or self._all_at_trial_start())
 
 
 def episode_horizon(env: VecEnv) -> int | None:

@@ -85,6 +85,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             self._refresh_memory(end, rewrite=config.full_update and end + config.segment == config.n_steps)
         elif self._carries_memory:  # the next rollout goes on with this memory
             self._refresh_memory(end, rewrite=False)
+        self._is_unfinished = False
         if self._pending_log is not None:
             self._write_log(self._pending_log)
             self._pending_log = None

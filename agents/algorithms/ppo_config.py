@@ -46,7 +46,8 @@ class PPOConfig:
         precision: Precision of the features extractor and the memory in learning and refilling; "bfloat16" is torch's
             autocast. Weights, optimizer, heads, losses and acting are float32 in any case.
         reset_each_rollout: If True, a rollout begins with a reset to a new trial. None: if the environment has trials,
-            if n_updates > 1, or if the memory keeps every step.
+            if n_updates > 1, or if the memory keeps every step. With False, checkpoints of a run wait for a rollout at
+            whose end all environments start a trial.
 
     Raises:
         TypeError: A value of another type.

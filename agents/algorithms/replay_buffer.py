@@ -98,6 +98,7 @@ class EpisodeReplayBuffer:
         self.lengths = torch.zeros(capacity, dtype=torch.int64)
         self.terminated = torch.zeros(capacity, dtype=torch.bool)
         self.next = 0
+        self._running = torch.zeros(0, dtype=torch.int64)  # rows of `start_episodes`, until all of them have ended
         self._required_inputs = tuple(required_inputs)
 
         def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
@@ -148,16 +149,16 @@ class EpisodeReplayBuffer:
             int64, (count,); the rows.
         """
         rows = torch.arange(self.next, self.next + count) % self.capacity
-        self.next = (self.next + count) % self.capacity
+        self._running = rows
         self.lengths[rows] = 0
         for store in self._stores.values():
             store[rows] = 0
         return rows
 
-    def discard_episodes(self, rows: Tensor) -> None:
-        """Give back the rows of the latest `start_episodes`, whose episodes did not end."""
-        self.next = int(rows[0])
-        self.lengths[rows] = 0
+    def discard_running(self) -> None:
+        """Give back the rows of the latest `start_episodes`, unless all of its episodes have ended."""
+        self.lengths[self._running] = 0
+        self._running = self._running[:0]
 
     def add(
         self,
@@ -210,6 +211,9 @@ class EpisodeReplayBuffer:
         self._store_observations(rows, steps, observations, extra_inputs)
         self.lengths[rows] = steps
         self.terminated[rows] = terminated.cpu()
+        if bool((self.lengths[self._running] > 0).all()):
+            self.next = (self.next + len(self._running)) % self.capacity
+            self._running = self._running[:0]
 
     def _store_observations(
         self, rows: Tensor, t: int, observations: Observations | Tensor, extra_inputs: ExtraInputs
@@ -355,6 +359,7 @@ class EpisodeReplayBuffer:
         self.lengths = tensors["lengths"]
         self.terminated = tensors["terminated"]
         self.next = int(metadata["next"])
+        self._running = self._running[:0]
         positions = self._filled_positions()
         for name, store in self._stores.items():
             store.zero_()

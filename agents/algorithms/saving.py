@@ -50,8 +50,8 @@ class SavableAlgorithm(BaseAlgorithm):
     processes: Processes
     rngs: dict[str, np.random.Generator]
     _has_trials: bool
-    _resume_options: list[dict[str, Any]] | None
-    """Reset options with which a loaded learner goes on; None where it starts at the first trial."""
+    _resume_trials: dict[str, list[int]] | None
+    """Seeds and trials with which a loaded learner goes on; None where it starts at the first trial."""
 
     @abstractmethod
     def _progress(self) -> str:
@@ -124,6 +124,8 @@ class SavableAlgorithm(BaseAlgorithm):
 
         None if there are no trials or the seeds of the environments are not consecutive.
         """
+        if self._resume_trials is not None:  # loaded, and not reset since
+            return self._resume_trials
         infos = self.env.unwrapped.reset_infos if self.env is not None else []
         if not infos or not all("trial_id" in info and "seed" in info for info in infos):
             return None
@@ -241,10 +243,11 @@ class SavableAlgorithm(BaseAlgorithm):
         self.ep_info_buffer = deque(state["recent_episodes"], maxlen=self._stats_window_size)
         self.ep_success_buffer = deque(state["recent_successes"], maxlen=self._stats_window_size)
         trials = state["trials"]
-        if self.env is not None and trials is not None and self.env.num_envs == len(trials["trial"]):
-            self.env.seed(trials["seed"][0])
-            self._resume_options = [{"trial": trial} for trial in trials["trial"]]
-            self._has_trials = True
+        if trials is not None and (self.env is None or self.env.num_envs == len(trials["trial"])):
+            self._resume_trials = trials
+            if self.env is not None:
+                self.env.seed(trials["seed"][0])
+                self._has_trials = True
 
     @classmethod
     def check_checkpoint(

@@ -51,13 +51,19 @@ class RunCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         model = self.model
         self._advance()
-        if model.num_timesteps > 0 and model.at_rollout_boundary:
+        if model.num_timesteps > 0 and model.is_between_rollouts and self._can_save():
             self._rollouts += 1
             if self._rollouts > 0 and self._rollouts % self._run.config.checkpoint_rollouts == 0:
                 self.write(model)
             if self._milestones_passed() > self._passed:
                 self._passed = self._milestones_passed()
                 model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
+
+    def _can_save(self) -> bool:
+        """Return False in all processes where one of them must wait for a point from which a run resumes exactly."""
+        model = self.model
+        # Where there is no such point, because a checkpoint cannot name the trials, any one between rollouts will do.
+        return all(model.processes.gather(model.at_rollout_boundary or not model.has_resumable_trials))
 
     def write(self, model: MemoryAlgorithm, *, is_last: bool = False) -> None:
         """Validate and write the checkpoint.

@@ -66,7 +66,6 @@ class ImitationA2C(ImitationRolloutAlgorithm):
     def _setup_model(self) -> None:
         super()._setup_model()
         self.decisions = 0
-        self._is_updating = False
         if self.config.drops_words and not self.policy.network.config.language:
             raise ValueError(
                 "text_consistency and cross_consistency must be 0 where network.language is False: no word is read "
@@ -125,9 +124,9 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         callback.on_training_start(locals(), globals())
         while self.num_timesteps < total_timesteps:
             callback.on_rollout_start()
-            self._is_updating = True
+            self._is_unfinished = True
             self.train()
-            self._is_updating = False
+            self._is_unfinished = False
             callback.on_rollout_end()
             if self.num_timesteps % log_interval == 0 or self.num_timesteps == total_timesteps:
                 self.dump_logs()
@@ -228,8 +227,3 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         self._record_episodes()
         self.logger.record("rollout/decisions", self.decisions)
         self.logger.dump(step=self.num_timesteps)
-
-    @property
-    def at_rollout_boundary(self) -> bool:
-        """True if a learner that is saved now resumes exactly: no update is half done."""
-        return not self._is_updating

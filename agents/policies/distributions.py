@@ -60,6 +60,19 @@ class Categorical(ActionDistribution):
         return -(self.log_probs.exp() * finite).sum(-1)
 
 
+def check_action_mask(action_mask: Tensor) -> None:
+    """Raise a ValueError unless an action is available wherever one is to be chosen.
+
+    Args:
+        action_mask: bool, (..., A).
+    """
+    if not bool(action_mask.any(-1).all()):
+        raise ValueError(
+            "candidate_mask must allow at least one action in each observation that is acted on, got one that allows "
+            "none; end the episode at the step before"
+        )
+
+
 class MultiCategorical(ActionDistribution):
     """Several independent choices.
 

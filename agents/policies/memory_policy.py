@@ -30,7 +30,7 @@ from memenvs.agents.memory import (
     required_inputs,
 )
 from memenvs.agents.policies.acting import ActingPolicy, PolicyOutput
-from memenvs.agents.policies.distributions import ActionDistribution, ActionHead
+from memenvs.agents.policies.distributions import ActionDistribution, ActionHead, check_action_mask
 from memenvs.checks import choices_for
 
 #: Features extractors that a checkpoint can name.
@@ -65,6 +65,7 @@ class MemoryPolicy(ActingPolicy):
     A memory that needs poses, places or moves (`Memory.required_inputs`) reads the keys `pose`, `place` or `move` of
     the observation directly, and the features extractor does not get them. For any other memory they are ordinary keys.
     An observation key `candidate_mask`, one number for each `Discrete` action, masks actions: 0 means not available.
+    Only the last observation of an episode may leave no action.
 
     Args:
         observation_space: Any space that Stable-Baselines3 can preprocess; texts only as token ids.
@@ -316,9 +317,10 @@ class MemoryPolicy(ActingPolicy):
         """Choose an action for each of B environments and advance the state; see `ActingPolicy.act`."""
         features = self.features(observations)
         extra_inputs = self.extra_inputs(observations)
-        distribution, values, state = self.step(
-            features, state, episode_start, trial_start, extra_inputs, self.action_mask(observations)
-        )
+        action_mask = self.action_mask(observations)
+        if action_mask is not None:
+            check_action_mask(action_mask)
+        distribution, values, state = self.step(features, state, episode_start, trial_start, extra_inputs, action_mask)
         actions = distribution.mode() if deterministic else distribution.sample(self.generator)
         return PolicyOutput(
             features=features,

@@ -68,9 +68,9 @@ def test_the_oldest_episodes_go_first() -> None:
 def test_discarded_episodes_give_their_rows_back() -> None:
     replay = make()
     play(replay, [1, 2, 3], [1, 1, 1])
-    rows = replay.start_episodes(2)
+    replay.start_episodes(2)
     assert replay.lengths.tolist() == [0, 0, 1]
-    replay.discard_episodes(rows)
+    replay.discard_running()
     assert not replay.is_full
     drawn = replay.sample(1, 4, np.random.default_rng(0))
     assert drawn.rows.tolist() == [2]

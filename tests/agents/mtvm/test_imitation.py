@@ -14,6 +14,7 @@ from memenvs.agents.mtvm.imitation import ImitationA2C
 from memenvs.agents.mtvm.imitation_config import ImitationConfig
 from memenvs.agents.mtvm.network import DecisionOutput
 from memenvs.agents.mtvm.rollout import Rollout, RolloutStep, discounted_returns
+from tests.agents.interruptions import learn_interrupted
 from tests.agents.mtvm.learners import sharpen, weights
 
 
@@ -354,3 +355,16 @@ def test_rates_out_of_range() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             ImitationConfig(**{name: value})
+
+
+def test_learning_goes_on_or_says_what_it_drops(make_learner) -> None:
+    whole = weights(make_learner(2).learn(3))
+    points = ("reset", "training_start", "rollout_start", "step_wait", "on_step", "stop", "rollout_end", "optimizer")
+    for point in points:
+        model = make_learner(2)
+        reached, dropped = learn_interrupted(model, 3, point, 2)
+        assert reached or point == "training_start", point
+        assert dropped == (point in ("reset", "step_wait", "optimizer")), point
+        assert model.num_timesteps == 3 and model.at_rollout_boundary, point
+        if not dropped:
+            assert torch.equal(weights(model), whole), point

@@ -1,0 +1,139 @@
+"""What ends `learn`: the next call goes on as if nothing had, or warns about what it drops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from memenvs.agents import EpisodeDQN, PartialUpdatePPO, make_vec_env
+from memenvs.agents.algorithms.base import MemoryAlgorithm
+from tests.agents.algorithms.q_worlds import q_learner
+from tests.agents.interruptions import POINTS, learn_interrupted
+from tests.agents.learners import MEMORIES, SEGMENT, N, darkroom, learner, weights
+
+DQN = {"capacity": 12, "batch_size": 6, "updates_per_collect": 3, "final_epsilon": 0.1}
+CARRIES = {"n_updates": 1, "n_steps": 8, "reset_each_rollout": False}
+
+
+def dqn() -> EpisodeDQN:
+    policy = {"memory": "relic", "memory_kwargs": MEMORIES["relic"]}
+    return q_learner(darkroom(4, horizon=6, episodes=2), policy, **DQN)
+
+
+LEARNERS: dict[str, tuple[Callable[[], MemoryAlgorithm], int]] = {
+    "partial updates": (lambda: learner("relic", n_epochs=1), 4 * N * SEGMENT),
+    "carried memory": (lambda: learner("gru", **CARRIES), 4 * N * 8),
+    "no trials": (lambda: learner("gru", env=make_vec_env("CartPole-v1", N, seed=0), **CARRIES), 4 * N * 8),
+    "Q-learning": (dqn, 5 * 4 * 6),
+}
+CALLS = (1, 3, 13)
+"""Calls at which learning is interrupted: in the first, second, ... segment or episode."""
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learning_goes_on_or_says_what_it_drops(name: str) -> None:
+    make, steps = LEARNERS[name]
+    whole = weights(make().learn(steps))  # type: ignore[arg-type]
+    reached: dict[str, set[bool]] = {point: set() for point in POINTS}
+    for point in POINTS:
+        for call in CALLS:
+            model = make()
+            was_reached, dropped = learn_interrupted(model, steps, point, call)
+            if not was_reached:
+                break
+            reached[point].add(dropped)
+            where = f"{point}, call {call}"
+            assert model.num_timesteps >= steps and not model._is_unfinished, where
+            if not dropped:
+                assert torch.equal(weights(model), whole), where  # type: ignore[arg-type]
+    assert all(reached.values()), reached
+    for point in ("reset", "training_start", "rollout_start", "dump"):  # nothing is half done there
+        assert reached[point] == {False}, point
+    for point in ("step_wait", "on_step", "stop", "rollout_end", "optimizer"):
+        assert True in reached[point], point
+
+
+def test_q_learning_keeps_its_episodes_and_its_epsilon() -> None:
+    for point, call in (("stop", 27), ("step_wait", 27), ("on_step", 30)):
+        model = dqn()
+        learn_interrupted(model, 36 * 4, point, call)  # in the fifth collection, after the first updates
+        before = model._n_updates
+        assert model.filled_at == 3 * 24, point  # three collections of 4 episodes
+        assert model.replay.is_full, point
+        assert before >= 3 and model.epsilon < 1.0, point
+
+
+def test_a_replay_that_is_saved_while_episodes_run_goes_on(tmp_path: Path) -> None:
+    class Save(BaseCallback):
+        def _on_step(self) -> bool:
+            if self.n_calls == 27:  # in the fifth collection
+                assert isinstance(self.model, EpisodeDQN)
+                self.model.save(tmp_path / "model.zip")
+                self.model.save_replay_buffer(tmp_path / "replay")
+            return True
+
+    dqn().learn(30 * 4, Save())
+    loaded = EpisodeDQN.load(tmp_path / "model.zip", darkroom(4, horizon=6, episodes=2), device="cpu")
+    loaded.load_replay_buffer(tmp_path / "replay")
+    assert (loaded.filled_at, loaded.replay.count) == (72, 8)
+    loaded.learn(1, reset_num_timesteps=False)
+    assert loaded.replay.is_full and loaded._n_updates == 6 + 3
+
+
+# ------------------------------------------------------------------ where a checkpoint resumes exactly
+
+
+class SaveAtBoundaries(BaseCallback):
+    """Save a learner wherever it says that it would resume exactly."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.saved: set[int] = set()
+        self.refused = 0
+
+    def _save(self) -> None:
+        assert isinstance(self.model, MemoryAlgorithm)
+        if self.model.at_rollout_boundary:
+            self.model.save(self.folder / f"{self.num_timesteps}.zip")
+            self.saved.add(self.num_timesteps)
+            if isinstance(self.model, EpisodeDQN):
+                self.model.save_replay_buffer(self.folder / f"{self.num_timesteps}.replay")
+        else:
+            self.refused += 1
+
+    def _on_step(self) -> bool:
+        self._save()
+        return True
+
+    _on_training_start = _on_rollout_start = _on_rollout_end = _on_training_end = _save
+
+
+CARRYING = {name: MEMORIES[name] for name in ("none", "gru", "lstm", "trxl")} | {"frmqn": {"dim": 8, "capacity": 4}}
+
+
+def trials(steps: int) -> Any:
+    """Trials of some steps, with episodes of 5."""
+    return make_vec_env("memenvs/Darkroom-v0", N, size=3, max_episode_steps=5, trial_steps=steps)
+
+
+@pytest.mark.parametrize("memory", CARRYING)
+@pytest.mark.parametrize(("trial_steps", "expected"), [(16, {0, 64, 128, 192}), (12, {0, 96, 192}), (40, {0, 160})])
+def test_a_carried_memory_is_saved_between_trials_only(
+    memory: str, trial_steps: int, expected: set[int], tmp_path: Path
+) -> None:
+    """Rollouts of 8 steps; trials of 16, 12 and 40."""
+    save = SaveAtBoundaries(tmp_path)
+    policy = {"memory": memory, "memory_kwargs": CARRYING[memory]}
+    whole = learner("none", env=trials(trial_steps), policy_kwargs=policy, n_epochs=1, **CARRIES).learn(192, save)
+    assert save.saved == expected
+    assert save.refused > 0
+    for steps in expected - {192}:
+        resumed = PartialUpdatePPO.load(tmp_path / f"{steps}.zip", trials(trial_steps), device="cpu")
+        resumed.learn(192 - steps, reset_num_timesteps=False)
+        assert torch.equal(weights(resumed), weights(whole)), steps

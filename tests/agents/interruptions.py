@@ -1,0 +1,103 @@
+"""Learners that are interrupted at a chosen point, by an exception or by a callback."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+
+from memenvs.agents.algorithms.base import MemoryAlgorithm
+
+POINTS = (
+    "reset",
+    "training_start",
+    "rollout_start",
+    "act",
+    "step_wait",
+    "on_step",
+    "stop",
+    "rollout_end",
+    "optimizer",
+    "dump",
+)
+"""Where learning can be interrupted: calls of the environment, of the policy, of a callback, of the logger."""
+
+
+class Interrupt(BaseCallback):
+    """Raise Ctrl-C, or stop, at the given call of one kind.
+
+    Args:
+        point: One of `POINTS`.
+        call: Number of the call, from 1.
+    """
+
+    def __init__(self, point: str, call: int) -> None:
+        super().__init__()
+        self.point = point
+        self.left = call
+
+    def reach(self, point: str) -> bool:
+        """Count a call; True or an exception at the chosen one."""
+        self.left -= point == self.point
+        if self.left or point != self.point:
+            return False
+        self.point = "over"
+        if point == "stop":
+            return True
+        raise KeyboardInterrupt(point)
+
+    def _on_training_start(self) -> None:
+        self.reach("training_start")
+
+    def _on_rollout_start(self) -> None:
+        self.reach("rollout_start")
+
+    def _on_step(self) -> bool:
+        self.reach("on_step")
+        return not self.reach("stop")
+
+    def _on_rollout_end(self) -> None:
+        self.reach("rollout_end")
+
+    @contextmanager
+    def watching(self, model: MemoryAlgorithm) -> Iterator[None]:
+        """Watch the calls of a learner that are not those of callbacks."""
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name, point in (
+                (model.env, "reset", "reset"),
+                (model.env, "step_wait", "step_wait"),
+                (model.policy, "act", "act"),
+                (model.policy.optimizer, "step", "optimizer"),
+                (Logger, "dump", "dump"),
+            ):
+                patch.setattr(owner, name, self._watched(getattr(owner, name), point))
+            yield
+
+    def _watched(self, method: Any, point: str) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.reach(point)
+            return method(*args, **kwargs)
+
+        return watched
+
+
+def learn_interrupted(model: MemoryAlgorithm, steps: int, point: str, call: int) -> tuple[bool, bool]:
+    """Learn for some steps in two calls of `learn`, the first of which ends at the given point.
+
+    Returns:
+        Whether the point was reached; whether the second call warned that it drops a rollout.
+    """
+    interrupt = Interrupt(point, call)
+    with interrupt.watching(model), suppress(KeyboardInterrupt):
+        model.learn(steps, interrupt)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if model.num_timesteps < steps or model._is_unfinished:
+            model.learn(max(1, steps - model.num_timesteps), reset_num_timesteps=False)
+    dropped = [str(each.message) for each in caught if "which is dropped" in str(each.message)]
+    return interrupt.point == "over", bool(dropped)

@@ -43,8 +43,8 @@ class MemoryAlgorithm(SavableAlgorithm):
         verbose: 0 is silent, 1 prints training logs.
         seed: Seed of weights, actions and environments; None draws one.
         device: "auto", "cpu" or "cuda".
-        processes: Processes that learn together, see `memenvs.agents.algorithms.distributed.launched`; None: this one
-            alone.
+        processes: Processes that learn together, see `launched_processes` in `memenvs.agents.algorithms.distributed`;
+            None: this one alone.
         **overrides: Fields of the config to change.
 
     Attributes:

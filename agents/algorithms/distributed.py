@@ -20,8 +20,8 @@ TIMEOUT = timedelta(minutes=10)
 class Processes:
     """The processes of one launch, or this process alone.
 
-    `launched` makes one. Each method except `split_evenly` must be called by all processes in the same order, as each
-    waits for the others. With one process, nothing is communicated.
+    `launched_processes` makes one. Each method except `split_evenly` must be called by all processes in the same order,
+    because each waits for the others. With one process, nothing is communicated.
 
     Args:
         rank: Number of this process, 0 ... count - 1.
@@ -137,7 +137,7 @@ class Processes:
             ) from error
 
 
-def launched(device: str = "auto") -> Processes:
+def launched_processes(device: str = "auto") -> Processes:
     """Return the processes that torchrun or `accelerate launch` started, or this one alone.
 
     Args:

@@ -39,12 +39,12 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
         if differs is not None:
             raise ValueError(f"{folder} holds another run: {differs}; --resume goes with the command that began it")
 
-    from memenvs.agents.algorithms.distributed import launched
+    from memenvs.agents.algorithms.distributed import launched_processes
     from memenvs.agents.experiments.directory import RunDirectory
     from memenvs.agents.experiments.report import write_report
     from memenvs.agents.experiments.train import check_config, train_run
 
-    processes = launched(config.device)
+    processes = launched_processes(config.device)
     if not options.resume:
         with processes.fail_together():
             check_config(config, processes)  # before there is a folder

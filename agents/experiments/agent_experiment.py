@@ -24,7 +24,7 @@ from memenvs.agents.experiments.evaluate import (
     trained_policy,
 )
 from memenvs.agents.experiments.play import Policy
-from memenvs.agents.experiments.progress import progress_bar
+from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report, add_demonstrations, add_maps, add_runs
 from memenvs.agents.vec_env import make_vec_env
@@ -110,7 +110,7 @@ class AgentExperiment(Experiment):
         model.set_logger(Logger(str(run.path), writers))
         remaining = config.total_steps - model.num_timesteps
         unit = config.kind.unit.split()[-1]  # "steps" of "environment steps"
-        progress = progress_bar(unit) if processes.is_first and not quiet else None
+        progress = training_bar(unit) if processes.is_first and not quiet else None
         try:
             if remaining > 0:
                 if progress is not None:
@@ -184,7 +184,7 @@ class AgentExperiment(Experiment):
         model = self.algorithm.load(run.path / CHECKPOINT, env, device, processes=run.processes)
         # A finished run has no replay buffer any more, and needs none.
         if isinstance(model, OffPolicyMemoryAlgorithm) and model.num_timesteps < config.total_steps:
-            model.load_replay_buffer(run.replay(model.num_timesteps))
+            model.load_replay_buffer(run.replay_path(model.num_timesteps))
         return model
 
     def _load_initial_encoder(self, config: RunConfig, model: MemoryAlgorithm) -> None:

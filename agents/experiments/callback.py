@@ -85,7 +85,7 @@ class RunCallback(BaseCallback):
                     output.write({VALIDATION: score}, {VALIDATION: ()}, model.num_timesteps)
         replay = None
         if isinstance(model, OffPolicyMemoryAlgorithm) and not is_last:
-            replay = self._run.replay(model.num_timesteps)
+            replay = self._run.replay_path(model.num_timesteps)
             model.save_replay_buffer(replay)
         # after the replay that belongs to it, so that a run killed in between still has the previous pair of files
         model.save(self._run.path / CHECKPOINT)

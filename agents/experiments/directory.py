@@ -123,11 +123,11 @@ class RunDirectory:
         """True if there is a checkpoint to resume or evaluate."""
         return has_checkpoint(self.path)
 
-    def agent(self, name: str | None = None) -> Path:
+    def checkpoint_path(self, name: str | None = None) -> Path:
         """Path of a checkpoint by its name; None for that of `best_checkpoint`."""
         return self.path / name if name is not None else best_checkpoint(self.path)
 
-    def replay(self, step: int) -> Path:
+    def replay_path(self, step: int) -> Path:
         """Path of the replay that belongs to the checkpoint of an environment step."""
         return self.path / f"replay_{step}.safetensors"
 

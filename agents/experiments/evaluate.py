@@ -13,7 +13,7 @@ from memenvs.agents.algorithms.base import MemoryAlgorithm
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.play import OraclePolicy, Policy, RandomPolicy
-from memenvs.agents.experiments.progress import share_bar
+from memenvs.agents.experiments.progress import evaluation_bar
 from memenvs.agents.experiments.report import image_png
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator, TrialResults
 from memenvs.agents.policies.acting import ActingPolicy
@@ -53,7 +53,7 @@ def trained_policy(run: RunDirectory, seed: int, name: str | None = None) -> Act
         FileNotFoundError: The run has no checkpoint yet.
         ValueError: Its checkpoint is incomplete, or of other settings.
     """
-    return policy_from_checkpoint(run.agent(name), run.config, seed)
+    return policy_from_checkpoint(run.checkpoint_path(name), run.config, seed)
 
 
 def policy_from_checkpoint(file: Path, config: RunConfig, seed: int) -> ActingPolicy:
@@ -184,7 +184,7 @@ def evaluate_run(
         if isinstance(policy, ActingPolicy):
             policy.check_env(env)
         evaluator = make_evaluator(config, env, pictures=pictures, demonstrations=demonstrations, seed=seed)
-        with share_bar("playing the agent", quiet=quiet) as progress:
+        with evaluation_bar("playing the agent", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     finally:
         env.close()
@@ -274,7 +274,7 @@ def _evaluate_baseline(run: RunDirectory, name: str, seed: int, quiet: bool, **c
             policy = OraclePolicy(env)
         enough = max(BASELINE_TRIALS, (count_layouts(env) or 0) if config.eval_all_layouts else 0)
         evaluator = make_evaluator(replace(config, eval_trials=min(config.eval_trials, enough)), env, seed=seed)
-        with share_bar(f"playing {name}", quiet=quiet) as progress:
+        with evaluation_bar(f"playing {name}", quiet=quiet) as progress:
             return evaluator.run(policy, progress)
     except NotImplementedError:  # a task of a user may have no oracle
         if name == "oracle":

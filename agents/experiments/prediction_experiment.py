@@ -19,7 +19,7 @@ from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory
-from memenvs.agents.experiments.progress import progress_bar
+from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report, add_predictions
 from memenvs.files import write_file
@@ -71,7 +71,7 @@ class PredictionExperiment(Experiment):
             run.drop_metrics_after(learner.num_timesteps)
             writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
         logger = Logger(str(run.path), writers)
-        bar = progress_bar("batches", "accuracy") if processes.is_first and not quiet else None
+        bar = training_bar("batches", "accuracy") if processes.is_first and not quiet else None
         try:
             with bar or nullcontext():
                 task = None

@@ -56,7 +56,7 @@ class ScoreColumn(ProgressColumn):
         return Text("" if math.isnan(score) else f"{self._name} {score:.2f}")
 
 
-def progress_bar(unit: str = "steps", score: str = "return") -> Progress:
+def training_bar(unit: str = "steps", score: str = "return") -> Progress:
     """A bar with description, share done, steps/s, score, time spent and time left.
 
     Args:
@@ -77,7 +77,7 @@ def progress_bar(unit: str = "steps", score: str = "return") -> Progress:
 
 
 @contextmanager
-def share_bar(description: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
+def evaluation_bar(description: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
     """A bar with description, share done, time spent and time left.
 
     Args:

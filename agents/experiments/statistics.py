@@ -17,8 +17,8 @@ def mean_and_stderr(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         float64, (...) each; the standard error of a single run is 0.
     """
-    spread = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
-    return sample.mean(0), spread
+    stderr = sample.std(0, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.zeros(sample.shape[1:])
+    return sample.mean(0), stderr
 
 
 def format_mean(sample: np.ndarray) -> str:
@@ -27,8 +27,8 @@ def format_mean(sample: np.ndarray) -> str:
     Args:
         sample: float, (R,).
     """
-    mean, spread = mean_and_stderr(sample)
-    return f"{mean:.1f}" + f" +- {spread:.1f}" * (len(sample) > 1)
+    mean, stderr = mean_and_stderr(sample)
+    return f"{mean:.1f}" + f" +- {stderr:.1f}" * (len(sample) > 1)
 
 
 def format_percent(sample: np.ndarray) -> str:
@@ -42,8 +42,8 @@ def format_digits(sample: np.ndarray) -> str:
     Args:
         sample: float, (R,).
     """
-    mean, spread = mean_and_stderr(sample)
-    return f"{mean:.3g}" + f" +- {spread:.2g}" * (len(sample) > 1)
+    mean, stderr = mean_and_stderr(sample)
+    return f"{mean:.3g}" + f" +- {stderr:.2g}" * (len(sample) > 1)
 
 
 def bootstrap_interval(values: np.ndarray) -> tuple[float, float, float]:

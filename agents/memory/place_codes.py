@@ -1,4 +1,4 @@
-"""Encodings of time and place (positional encodings) that are added to memory tokens."""
+"""Codes of time and place: positional encodings that are added to memory tokens."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def query_time_indices(kind: TimeIndex, now: Tensor) -> Tensor:
 
 
 class PlaceCode(nn.Module):
-    """Encodings of places, one vector for each.
+    """Codes of places, one vector for each.
 
     Args:
         kind: "sine1d" (a sinusoid of the place's number), "sine2d" (of its row and of its column), "learned1d" (a
@@ -122,7 +122,7 @@ class PlaceCode(nn.Module):
             self.register_buffer("codes", sinusoid(torch.arange(entries).double(), dim).float(), persistent=False)
 
     def table(self) -> Tensor:
-        """Return the encoding of each place, float (P, D)."""
+        """Return the code of each place, float (P, D)."""
         if self.columns is None:
             return self.codes
         place = torch.arange(self.n_places, device=self.codes.device)

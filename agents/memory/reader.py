@@ -44,7 +44,7 @@ class MemoryLayer(nn.Module):
         self.heads = heads
         self.scale = (dim // heads) ** -0.5
         # local_*: self-attention among queries; relevance_*: A and B; query, key, value: attention within a chunk;
-        # *mix: output projections.
+        # local_mix and mix: output projections W_o of these attentions.
         self.local_norm, self.read_norm, self.mlp_norm = (nn.LayerNorm(dim, NORM_EPS) for _ in range(3))
         self.local_query, self.local_key, self.local_value = (nn.Linear(dim, dim, bias=False) for _ in range(3))
         self.local_mix = nn.Linear(dim, dim)
@@ -126,7 +126,7 @@ class MemoryLayer(nn.Module):
         folded = self.folded_query(query) / (1.0 + SUMMARY_EPS)
         scores = tokens.scores(folded.unflatten(0, (tokens.batch, -1)))  # (B, Q, N)
         weights = masked_softmax(scores, tokens.query_mask())
-        return self.mix(self.value(tokens.mix(weights).flatten(0, 1))), weights
+        return self.mix(self.value(tokens.weighted_sum(weights).flatten(0, 1))), weights
 
     def read_chunks(
         self, query: Tensor, tokens: Tokens, chunked: ChunkedTokens, top_k: int
@@ -167,7 +167,7 @@ class MemoryLayer(nn.Module):
         weights = masked_softmax(scores, select_best(chunked.mask).flatten(0, 1)[:, None])  # within each chunk
         weights = (weights * chunk_weights.flatten(0, 1)[:, None, :, None]).flatten(2)  # (B Q, heads, k n)
         values = self.value.weight.unflatten(0, (self.heads, -1))  # (heads, width, D)
-        read = torch.einsum("bhd,hwd->bhw", chosen.mix(weights), values)  # (B Q, heads, width)
+        read = torch.einsum("bhd,hwd->bhw", chosen.weighted_sum(weights), values)  # (B Q, heads, width)
         return self.mix(read.reshape(batch, queries, -1)), weights.mean(1).unflatten(0, (batch, queries)), index
 
 

@@ -1,4 +1,4 @@
-"""Memory of one token per step with a time encoding, read by attention (`MemoryReader`)."""
+"""Memory of one token per step with a time code, read by attention (`MemoryReader`)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class TokenConfig:
         heads: Attention heads; divides `dim`.
         mlp_dim: Hidden width of the MLP in each layer; >= 1.
         capacity: Number of steps in memory, including the current one; >= 1. None keeps all.
-        time_index: Number that the time encoding encodes: "step" (counted from the last reset), "age" (steps ago),
+        time_index: Number that the time code encodes: "step" (counted from the last reset), "age" (steps ago),
             "slot" (number of newer tokens in memory) or "mod32" (the step modulo 32).
-        query_codes: Whether encodings of time and place are added to the query (the current step) too.
+        query_codes: Whether codes of time and place are added to the query (the current step) too.
         reset_on: Event that empties the memory: the start of a "trial" or of an "episode".
     """
 
@@ -90,12 +90,12 @@ class _ReaderArguments(NamedTuple):
 class TokenMemory(Memory):
     """Stores a token for each step; the current step attends to them ("t-fifo").
 
-    A token is the embedded observation plus an encoding of its time (subclasses add one of its place):
+    A token is the embedded observation plus a code of its time (subclasses add one of its place):
 
         m_i = W x_i + code(time_i),   features = reader(m_t, {m_i in memory})
 
     A state has a log: tensors with a row for each past step, which hold its embedding W x_i and the integers from which
-    its encodings are computed. A new step is appended in place, so that successive states share the same log. Each
+    its codes are computed. A new step is appended in place, so that successive states share the same log. Each
     state has its own `step_index`, which marks the steps in memory. So an older state stays valid. When the log is
     full, the steps in memory are copied to a new one.
 
@@ -104,10 +104,10 @@ class TokenMemory(Memory):
 
     Args:
         input_dim: Width of the embedding.
-        config: Sizes, capacity and encodings.
+        config: Sizes, capacity and codes.
 
     Source:
-        Spatially-Aware Transformer for Embodied Agents, 2024, sections 3.1 and 3.2. Without encodings of places this is
+        Spatially-Aware Transformer for Embodied Agents, 2024, sections 3.1 and 3.2. Without codes of places this is
         its T-FIFO.
     """
 
@@ -329,7 +329,7 @@ class TokenMemory(Memory):
         return _ReaderArguments(query, tokens, self._chunks(timeline, steps, begin, end), self._top_k())
 
     def _time_table(self, count: int) -> Tensor:
-        """Return the encodings of 0, 1, 2, ..., at least `count` of them, float (rows, D)."""
+        """Return the time codes of 0, 1, 2, ..., at least `count` of them, float (rows, D)."""
         weight = self.embed.weight
         if count > len(self._time_codes):
             self._time_codes = sinusoid(
@@ -341,7 +341,7 @@ class TokenMemory(Memory):
     def _extend(
         self, timeline: Timeline, now: Tensor, query: Tensor, tokens: Tokens, steps: State
     ) -> tuple[Tensor, Tokens]:
-        """Add what subclasses need to queries and tokens: encodings of places, tokens of actions."""
+        """Add what subclasses need to queries and tokens: codes of places, tokens of actions."""
         return query, tokens
 
     def _chunks(self, timeline: Timeline, steps: State, begin: int, end: int) -> Chunks | None:

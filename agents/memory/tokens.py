@@ -72,7 +72,7 @@ class Tokens:
         assert total is not None
         return total
 
-    def mix(self, weights: Tensor) -> Tensor:
+    def weighted_sum(self, weights: Tensor) -> Tensor:
         """Weighted sums of tokens.
 
         Args:

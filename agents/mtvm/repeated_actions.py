@@ -54,7 +54,7 @@ def agrees_after_repeats(run: RunDirectory, world: Tours, episodes: Sequence[int
     """
     count = world.num_episodes // len(world.houses)
     env = evaluation_env(run.config, count, seed=1)
-    model = ImitationA2C.load(run.agent(), env, run.config.device)
+    model = ImitationA2C.load(run.checkpoint_path(), env, run.config.device)
     model.policy.set_training_mode(False)
     right = np.zeros(world.num_episodes, bool)
     for house in sorted({episode // count for episode in episodes}):

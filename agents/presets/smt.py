@@ -246,7 +246,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
     return Preset(f"{task.capitalize()} {size.about}, second stage: {METHODS['smt'].about}", config, variants)
 
 
-def _with(preset: Preset, **variants: Variant) -> Preset:
+def _with_variants(preset: Preset, **variants: Variant) -> Preset:
     """A preset with further variants."""
     return replace(preset, variants={**preset.variants, **variants})
 
@@ -256,7 +256,7 @@ SMT_PRESETS: dict[str, Preset] = {
     **{f"{task}-paper-like": _preset(task, "paper-like", _PAPER_LIKE) for task in TASKS},
     "coverage-smoke": _preset("coverage", "smoke", _SMOKE, ("smt",)),
 }
-SMT_PRESETS["coverage-paper-like"] = _with(
+SMT_PRESETS["coverage-paper-like"] = _with_variants(
     SMT_PRESETS["coverage-paper-like"],
     literal=Variant(
         "as the paper can be read: one new episode every 500 updates, at least 200,000 of them",
@@ -272,7 +272,7 @@ SMT_PRESETS["coverage-paper-like"] = _with(
         },
     ),
 )
-SMT_PRESETS["coverage-laptop"] = _with(
+SMT_PRESETS["coverage-laptop"] = _with_variants(
     SMT_PRESETS["coverage-laptop"],
     **{
         "smt-ppo": Variant(

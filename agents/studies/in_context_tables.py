@@ -119,5 +119,5 @@ def mean_curve(sample: np.ndarray) -> dict[str, list[float]]:
     Args:
         sample: float64, (R, E) of R runs.
     """
-    mean, spread = mean_and_stderr(sample)
-    return {"mean": mean.tolist(), "stderr": spread.tolist()}
+    mean, stderr = mean_and_stderr(sample)
+    return {"mean": mean.tolist(), "stderr": stderr.tolist()}

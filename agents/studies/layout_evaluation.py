@@ -173,6 +173,8 @@ def _changed_policy(run: RunDirectory, memory: Mapping[str, Any]) -> ActingPolic
     if not memory:
         return trained_policy(run, SEED)
     changed = {"memory_kwargs": {**run.config.policy["memory_kwargs"], **memory}}
-    policy = algorithm_of(run.config).load(run.agent(), device=run.config.device, policy_kwargs=changed).policy
+    policy = (
+        algorithm_of(run.config).load(run.checkpoint_path(), device=run.config.device, policy_kwargs=changed).policy
+    )
     policy.generator.manual_seed(SEED)
     return policy

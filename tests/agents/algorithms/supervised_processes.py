@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from memenvs.agents.algorithms.distributed import launched
+from memenvs.agents.algorithms.distributed import launched_processes
 from memenvs.agents.experiments.config import with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.prediction_experiment import make_run_learner
@@ -32,7 +32,7 @@ ALLOCATED = replace(
 def main(folder: Path) -> None:
     """Run all experiments in one launch, as imports take most of the time."""
     torch.set_num_threads(1)
-    processes = launched("cpu")
+    processes = launched_processes("cpu")
     learner = make_run_learner(ALLOCATED, processes)
     model = learner.model
     batch = model.shard(model.sample(8, np.random.default_rng(0), 0), processes.rank, processes.count)

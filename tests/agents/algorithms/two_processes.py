@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from memenvs.agents.algorithms.distributed import Processes, launched
+from memenvs.agents.algorithms.distributed import Processes, launched_processes
 from memenvs.agents.algorithms.ppo import PartialUpdatePPO
 from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import with_overrides
@@ -119,7 +119,7 @@ def main(folder: Path) -> None:
     """Run all experiments in one launch, as imports take most of the time."""
     torch.set_num_threads(1)
     found: dict[str, Any] = {"imported": "accelerate" in sys.modules}
-    processes = launched("cpu")
+    processes = launched_processes("cpu")
     rank = processes.rank
 
     data = {key: value[2 * rank : 2 * rank + 2] for key, value in load_file(folder / "rollout.safetensors").items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memenvs.agents.experiments.progress import ScoreColumn, SpeedColumn, share_bar
+from memenvs.agents.experiments.progress import ScoreColumn, SpeedColumn, evaluation_bar
 
 
 def task(**fields: Any) -> Any:
@@ -23,10 +23,10 @@ def test_columns() -> None:
 
 
 def test_a_bar_of_shares(capsys: pytest.CaptureFixture[str]) -> None:
-    with share_bar("playing", quiet=True) as progress:
+    with evaluation_bar("playing", quiet=True) as progress:
         assert progress is None
     assert capsys.readouterr().out == ""
-    with share_bar("playing") as progress:
+    with evaluation_bar("playing") as progress:
         assert progress is not None
         progress(0.25)
     line = capsys.readouterr().out

@@ -190,11 +190,11 @@ def evaluate_predictions(
     model = trained_model(run) if model is None else model
     count = run.config.eval_trials if episodes is None else episodes
     result = {}
-    for who in ("agent", "ideal"):
-        found = _means(evaluate_model(model, count, seed, ideal=who == "ideal"))
+    for predictor in ("agent", "ideal"):
+        found = _means(evaluate_model(model, count, seed, ideal=predictor == "ideal"))
         metrics = {metric: {"mean": mean, "stderr": stderr} for metric, (mean, stderr) in found.items()}
         if metrics:
-            result[who] = {"episodes": count, "metrics": metrics}
+            result[predictor] = {"episodes": count, "metrics": metrics}
     if name is not None:
         write_file(run.path / f"{name}.json", json.dumps(result).encode())
     return result

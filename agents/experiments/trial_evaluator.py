@@ -194,11 +194,11 @@ class TrialEvaluator:
                 self.env.set_options(trial_options(first, self.env.num_envs, self.layouts))
             else:
                 self.env.seed(self.seed + first)
-            records, played, pictures = self._play_batch(policy, first, has_trials, progress)
+            records, batch_layouts, pictures = self._play_batch(policy, first, has_trials, progress)
             if progress is not None:
                 progress((first + count) / self.n_trials)
             episodes += records[:count]
-            layouts += played[:count]
+            layouts += batch_layouts[:count]
         demonstrations = self.demonstrations
         shortest = min(len(trial) for trial in episodes)
         if shortest < demonstrations:

@@ -156,8 +156,8 @@ class Memory(nn.Module, abc.ABC):
         return features, after
 
 
-def last_steps(steps: int, last: int | None) -> int:
-    """Check `last`, and replace None by the number of steps.
+def n_last_steps(steps: int, last: int | None) -> int:
+    """Return `last`, or the number of steps if it is None, after a check.
 
     Args:
         steps: Steps in the input, T.

@@ -12,7 +12,7 @@ from torch.linalg import vecdot
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.checks import check_fields, check_int, choices_for
 
 TaskInput = Literal["first", "every"]
@@ -156,7 +156,7 @@ class DNCMemory(Memory):
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Process T steps in turn, in the precision of the weights; see `Memory.forward`."""
         batch, steps = check_inputs(x, self.input_dim)
-        wanted = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
         resets = x.resets(self.config.reset_on)
@@ -171,7 +171,7 @@ class DNCMemory(Memory):
                 else:  # a single segment would only be computed twice
                     new, state = self._run(*segment)
                 features.append(new)
-        return torch.cat(features, 1)[:, steps - wanted :], state
+        return torch.cat(features, 1)[:, steps - n_last :], state
 
     def _run(self, embedding: Tensor, resets: Tensor, state: State) -> tuple[Tensor, State]:
         """Run the steps of a segment in turn.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import masked_softmax
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.kernels.frmqn_cpu import FRMQNSequence
 from memenvs.agents.memory.step_log import append, empty_log, view_log
@@ -117,7 +117,7 @@ class FRMQNMemory(Memory):
         Without a state, the returned state is None.
         """
         batch, steps = check_inputs(x, self.input_dim)
-        wanted = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         config = self.config
         if state is None:
             log = None
@@ -142,7 +142,7 @@ class FRMQNMemory(Memory):
             hidden, reads, cell = self._run_kernel(psi, bank, recurrent, resets)
         else:
             hidden, reads, cell = self._run_steps(psi, bank, recurrent, resets)
-        linear, rectified = (self.output(hidden[:, -wanted:]) + reads[:, -wanted:]).chunk(2, -1)
+        linear, rectified = (self.output(hidden[:, -n_last:]) + reads[:, -n_last:]).chunk(2, -1)
         features = torch.cat([linear, rectified.relu()], -1)
         if log is None:
             return features, None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,4 +41,4 @@ class NoMemory(Memory):
     ) -> tuple[Tensor, State | None]:
         """Return the embeddings of the last steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
-        return x.embedding[:, steps - last_steps(steps, last) :], state
+        return x.embedding[:, steps - n_last_steps(steps, last) :], state

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps, step_ranges
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps, step_ranges
 from memenvs.checks import check_fields, check_int
 
 SATURATED = 1e4
@@ -76,7 +76,7 @@ class RecurrentMemory(Memory):
     def forward(self, x: StepInputs, state: State | None = None, last: int | None = None) -> tuple[Tensor, State]:
         """Learn: T steps at once; see `Memory.forward`. A state is returned in any case."""
         batch, steps = check_inputs(x, self.input_dim)
-        kept = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         if state is None:
             state = self.initial_state(batch)
         parts = []
@@ -85,7 +85,7 @@ class RecurrentMemory(Memory):
                 state = {part: value.detach() for part, value in state.items()}
             features, state = self._run_with_resets(x.steps(begin, end), state)
             parts.append(features)
-        return torch.cat(parts, 1)[:, steps - kept :], state
+        return torch.cat(parts, 1)[:, steps - n_last :], state
 
     def _run_with_resets(self, x: StepInputs, state: State) -> tuple[Tensor, State]:
         """Run steps with gradients through all of them; features of all, and the state after them."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import Window, attend, checkpointed
-from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.transformer import Rotation, TransformerBlock, TransformerConfig
 
@@ -36,7 +36,8 @@ class RelicConfig(TransformerConfig):
             learned key with a zero value.
         inter_episode: Whether steps attend to earlier episodes of the trial. If False, each episode stands alone and
             there is no rotary embedding of the episode index.
-        max_episode_steps: Most steps of an episode; the position table has one row more, for the sink; >= 1.
+        max_episode_steps: Largest number of steps of an episode; >= 1. The position table has one row more, for the
+            sink.
         depth_dropout: Probability that a sequence skips a block while training (stochastic depth); in [0, 1).
         rope_base: Base of the rotary embedding of the episode index; > 1.
         cache_dtype: dtype of the cached keys and values.
@@ -252,7 +253,7 @@ class RelicMemory(Memory):
     ) -> Tensor:
         """Return features of the last steps, float (B, `last` or T, D)."""
         _, steps = check_inputs(x, self.input_dim)
-        wanted = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         longest = int(clock.episode_step.max()) + 1
         if longest > self.config.max_episode_steps:
             raise ValueError(
@@ -264,7 +265,7 @@ class RelicMemory(Memory):
         is_long = steps > LONG_STEPS
         for i, block in enumerate(self.blocks):
             assert isinstance(block, SinkBlock)
-            queries = wanted if i == self.config.layers - 1 else steps  # the last layer computes wanted features only
+            queries = n_last if i == self.config.layers - 1 else steps  # the last layer computes wanted features only
             q, new = checkpointed(block.project, h, rotation, queries, when=is_long)
             keys, values = self._context(i, new, sinks[i] if sinks else None, layout, cache).unbind(1)
             mask = None

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import sinusoid
 from memenvs.agents.memory.step_log import append, empty_log, view_log
@@ -218,10 +218,10 @@ class SceneMemory(Memory):
         is None.
         """
         batch, steps = check_inputs(x, self.input_dim, self.uses_pose)
-        wanted = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         new = self._record(x)
         resets = x.resets(self.config.reset_on)
-        at = torch.arange(steps - wanted, steps, device=resets.device).expand(batch, -1)  # (B, wanted)
+        at = torch.arange(steps - n_last, steps, device=resets.device).expand(batch, -1)  # (B, n_last)
         if state is None:
             return self._decisions(new, self._oldest(resets, torch.zeros_like(at[:, 0])), at, 0), None
         past, n_valid = view_log(state, self.config.capacity)
@@ -326,7 +326,7 @@ def group_sizes(lengths: list[int], max_elements: int) -> list[int]:
 
     Args:
         lengths: Number of elements that each step reads, ascending.
-        max_elements: Most elements of a group; a single step may have more.
+        max_elements: Largest number of elements of a group; a single step may have more.
 
     Returns:
         Number of steps of each group.

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import Window, attend, rotate
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.scene_memory import POSITION_SCALE
 from memenvs.agents.memory.smt import AttentionBlock, check_heads
@@ -212,7 +212,7 @@ class CausalMemory(Memory):
     def _run(self, x: StepInputs, state: State | None, last: int | None) -> tuple[Tensor, State | None]:
         """See `forward`."""
         batch, steps = check_inputs(x, self.input_dim, uses_pose=True)
-        kept = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         config = self.config
         resets = x.resets(config.reset_on)
         past: State = {}
@@ -243,7 +243,7 @@ class CausalMemory(Memory):
                 keys_values = put(state, name, new[name], before)
             else:
                 keys_values = torch.cat([past[name], new[name]], -2) if past else new[name]
-            begin = steps - kept if i == config.layers - 1 else 0  # the last layer computes wanted features only
+            begin = steps - n_last if i == config.layers - 1 else 0  # the last layer computes wanted features only
             cos, sin = rotation
             h = block.attend_relative(
                 h[:, begin:], keys_values, query_frames(pose[:, begin:]), (cos[:, begin:], sin[:, begin:]),

@@ -23,7 +23,7 @@ def empty_log(batch: int, capacity: int, shapes: Mapping[str, tuple[int, ...]], 
 
     Args:
         batch: Rows, B.
-        capacity: Most steps that `view_log` shows, >= 1.
+        capacity: Largest number of steps that `view_log` shows, >= 1.
         shapes: Name of each tensor -> its shape in one slot, (..., width). The tensor is (B, ..., slots, width).
         like: Tensor with the device and dtype of the log.
     """
@@ -37,7 +37,7 @@ def view_log(state: State, capacity: int) -> tuple[State, Tensor]:
 
     Args:
         state: State with a log.
-        capacity: Most steps in the view; at most that of `empty_log`.
+        capacity: Largest number of steps in the view; at most that of `empty_log`.
 
     Returns:
         The log's tensors, float (B, ..., L, width), the newest step last; L is the largest number of valid steps of a
@@ -106,13 +106,13 @@ def append(state: State, new: State, resets: Tensor, capacity: int) -> State:
     """
     steps = resets.shape[1]
     written = min(steps, capacity)
-    opened = reserve(state, capacity, written)
-    end = int(opened["end"][0])
+    reserved = reserve(state, capacity, written)
+    end = int(reserved["end"][0])
     for name, value in new.items():
-        opened[name][..., end : end + written, :] = value[..., steps - written :, :].detach()
+        reserved[name][..., end : end + written, :] = value[..., steps - written :, :].detach()
     newest_reset = torch.where(resets, torch.arange(steps, device=resets.device), -1).amax(1)
-    length = torch.where(newest_reset >= 0, steps - newest_reset, opened["length"] + steps)
-    return opened | {"length": length, "end": opened["end"] + written}
+    length = torch.where(newest_reset >= 0, steps - newest_reset, reserved["length"] + steps)
+    return reserved | {"length": length, "end": reserved["end"] + written}
 
 
 def _tensors(state: State) -> State:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import checkpointed
-from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, ResetOn, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.chunking import Chunks, ranks_within
 from memenvs.agents.memory.clock import last_reset
 from memenvs.agents.memory.place_codes import TIME_MODULUS, TimeIndex, query_time_indices, sinusoid, time_indices
@@ -154,9 +154,9 @@ class TokenMemory(Memory):
         and None is returned in place of the next state.
         """
         batch, steps = self._check(x)
-        queries = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         timeline = self._timeline(x, state)
-        at = torch.arange(steps - queries, steps, device=timeline.reset_count.device).expand(batch, -1)  # (B, S)
+        at = torch.arange(steps - n_last, steps, device=timeline.reset_count.device).expand(batch, -1)  # (B, S)
         return self._read(timeline, at), None if state is None else self._next_state(timeline, state)
 
     def features_at(self, x: StepInputs, at: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from memenvs.agents.memory.attention import QUERY_BLOCK, attend
-from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, last_steps
+from memenvs.agents.memory.base import Memory, State, StepInputs, check_inputs, n_last_steps
 from memenvs.agents.memory.clock import StepClock
 from memenvs.agents.memory.place_codes import sinusoid
 from memenvs.agents.memory.transformer import TransformerBlock, TransformerConfig
@@ -155,7 +155,7 @@ class TransformerXLMemory(Memory):
     def _run(self, x: StepInputs, state: State, last: int | None, dropout: float) -> tuple[Tensor, State]:
         """Return features of the last steps, float (B, `last` or T, D), and the state after them."""
         _, steps = check_inputs(x, self.input_dim)
-        kept = last_steps(steps, last)
+        n_last = n_last_steps(steps, last)
         clock = StepClock.count(x.episode_start, x.trial_start, state)
         first = clock.trial_first + self.config.memory_length  # counted in a layer's context
         h = self._drop(self.input(x.embedding).to(self.output.weight.dtype), dropout)  # float32 also under autocast
@@ -163,7 +163,7 @@ class TransformerXLMemory(Memory):
         hidden = []
         for i, block in enumerate(self.blocks):
             assert isinstance(block, RelativePositionBlock)
-            queries = kept if i == self.config.layers - 1 else steps
+            queries = n_last if i == self.config.layers - 1 else steps
             context = torch.cat([state["hidden"][:, i], h], dim=1)  # (B, M + T, D)
             hidden.append(context[:, steps:].detach())
             added = block.project_heads(block.attend(context, encoding, first[:, steps - queries :]))

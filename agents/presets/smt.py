@@ -202,7 +202,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
     Homes are of the SUNCG style: training in 156, the best checkpoint chosen in 39 others, evaluation in 46.
     """
     row = TASKS[task]
-    learned = {
+    policy = {
         **_memory("smt", **size.sizes),
         "features_extractor_class": "SceneEncoder",
         "features_extractor_kwargs": {"network": size.network, "dim": 64},
@@ -222,7 +222,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
             "n_envs": size.n_envs,
             "total_steps": _total_steps(size.dqn, size.n_envs, size.collections),
             "learner": replace(size.dqn, **row.dqn),
-            "policy": {**learned, "freeze_features": True, "freeze_previous_action": True},
+            "policy": {**policy, "freeze_features": True, "freeze_previous_action": True},
             "encoder_from": f"runs/{task}-{size_name}-encoder-{{seed}}",
             "validation_kwargs": {"split": "validation"},
             "eval_kwargs": {"split": "test"},
@@ -235,7 +235,7 @@ def _preset(task: str, size_name: str, size: Size, methods: tuple[str, ...] = tu
     )
     first = Variant(
         "first stage: everything is learned, each decision from its own step only",
-        {"encoder_from": None, "policy": {**learned, "single_steps": True}, **size.first_stage},
+        {"encoder_from": None, "policy": {**policy, "single_steps": True}, **size.first_stage},
     )
     variants = {"encoder": first}
     for method in methods:

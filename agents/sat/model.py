@@ -102,8 +102,8 @@ class BalletModel(nn.Module):
     def _make_reader(self) -> MemoryReader | DNCReader:
         config = self.config
         if config.is_dnc:
-            on: TaskInput = "first" if config.memory == "dnc-first" else "every"
-            dnc = DNCReader(config.dim, len(STRATEGY_TASKS), on, DNCConfig(**config.dnc))
+            task_input: TaskInput = "first" if config.memory == "dnc-first" else "every"
+            dnc = DNCReader(config.dim, len(STRATEGY_TASKS), task_input, DNCConfig(**config.dnc))
             if config.initialisation == "calibrated":
                 dnc.memory.calibrate()
             return dnc

@@ -147,7 +147,7 @@ def _run_all(runs: dict[Path, SweepRun], jobs: int) -> None:
         raise
     pool.shutdown()
     if failed:
-        lines = [f"{folder}: {why}" for folder, why in failed.items()]
+        lines = [f"{folder}: {reason}" for folder, reason in failed.items()]
         raise RuntimeError("\n".join([f"{len(failed)} of {len(runs)} runs failed", *lines])) from cause
 
 

@@ -90,7 +90,7 @@ class Tokens:
         assert total is not None
         return total
 
-    def built(self) -> Tokens:
+    def as_vectors(self) -> Tokens:
         """Return the same tokens as vectors, without tables; rows must not depend on the query."""
         parts = [table[rows] for table, rows in zip(self.tables, self.rows, strict=True)]
         values = torch.stack(parts if self.values is None else [self.values, *parts]).sum(0)

@@ -37,7 +37,7 @@ def dense(tokens: Tokens) -> Tokens:
     return Tokens(values=torch.stack(parts).sum(0), mask=tokens.mask)
 
 
-def test_built_tokens_by_hand() -> None:
+def test_tokens_as_vectors_by_hand() -> None:
     tables = (torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]]))
     rows = (torch.tensor([[0, 1, 1]]), torch.tensor([[1, 0, 1]]))
     mask = torch.tensor([[True, False, True]])

@@ -71,7 +71,7 @@ def check_start(value: Any) -> tuple[float, float, float]:
 
 
 def choices_for(name: object, choices: Iterable[str]) -> str:
-    """Format the end of a message about an unknown name: the most similar choice, and the choices if they are few.
+    """Format the end of a message about an unknown name: similar and possible choices.
 
     Args:
         name: The unknown name.

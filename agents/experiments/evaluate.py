@@ -129,7 +129,7 @@ def count_layouts(env: VecEnv) -> int | None:
 
 
 def known_metrics(config: RunConfig, env: VecEnv, seed: int = 1) -> set[str]:
-    """Names of the metrics of an evaluation, found by a reset or, where that does not do, by a random episode.
+    """Find the names of the metrics of an evaluation by a reset or, if needed, an episode.
 
     Args:
         config: Settings of the run.

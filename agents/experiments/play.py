@@ -17,7 +17,7 @@ class Policy(Protocol):
     """A policy that acts as a Stable-Baselines3 model does.
 
     If the previous action is part of its state, it also has `update_previous_action(state, actions)`, as
-    `MemoryPolicy`. If its `predict` has an argument `trial_start`, it is told where trials start: bool, (B,).
+    `MemoryPolicy`. If its `predict` has an argument `trial_start`, it gets the starts of trials: bool, (B,).
     """
 
     def predict(
@@ -99,8 +99,8 @@ class DemonstratedPolicy:
         trial_start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, Any]:
         """Actions of the oracle where `demonstrated`, else of the policy."""
-        told = {"trial_start": trial_start} if self._takes_trial_start else {}
-        actions, state = self._policy.predict(observation, state, episode_start, deterministic, **told)
+        start_input = {"trial_start": trial_start} if self._takes_trial_start else {}
+        actions, state = self._policy.predict(observation, state, episode_start, deterministic, **start_input)
         if self.demonstrated.any():
             actions = actions.copy()
             actions[self.demonstrated] = self._env.oracle_actions()[self.demonstrated]  # type: ignore[attr-defined]
@@ -154,7 +154,7 @@ def takes_trial_start(policy: Policy) -> bool:
 
 
 def _trial_starts(env: VecEnv, episode_start: np.ndarray) -> np.ndarray | None:
-    """Return where a trial starts, bool (N,); None if the environment does not tell."""
+    """Return where a trial starts, bool (N,); None if the environment does not report it."""
     infos = env.unwrapped.reset_infos  # those of the latest resets; a wrapper has a list of its own, never filled
     if not all("trial_start" in info for info in infos):
         return None
@@ -164,7 +164,7 @@ def _trial_starts(env: VecEnv, episode_start: np.ndarray) -> np.ndarray | None:
 def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic: bool = False) -> Iterator[PlayedStep]:
     """Let a policy act from a reset on until the caller stops iterating.
 
-    The policy starts with an empty memory, and is told where trials start if its `predict` has `trial_start`.
+    The policy starts with an empty memory. If its `predict` has `trial_start`, it gets the starts of trials.
 
     Args:
         policy: The policy.
@@ -186,7 +186,7 @@ def play_trials(policy: Policy, env: VecEnv, observation: Any, *, deterministic:
     episode_start = np.ones(env.num_envs, bool)
     takes_start = takes_trial_start(policy)
     while True:
-        told = {"trial_start": _trial_starts(env, episode_start)} if takes_start else {}
-        actions, state = policy.predict(observation, state, episode_start, deterministic, **told)
+        start_input = {"trial_start": _trial_starts(env, episode_start)} if takes_start else {}
+        actions, state = policy.predict(observation, state, episode_start, deterministic, **start_input)
         observation, rewards, episode_start, infos = env.step(actions)
         yield PlayedStep(actions, rewards, episode_start, infos, observation, state)

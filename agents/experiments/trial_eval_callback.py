@@ -24,12 +24,12 @@ ENDLESS = 2**62
 class TrialEvalCallback(EventCallback):
     """Evaluate an agent in whole trials while it learns, and keep the best model.
 
-    Use it in place of Stable-Baselines3's `EvalCallback`, which does not tell a policy where trials start, so that the
+    Use it in place of Stable-Baselines3's `EvalCallback`, which does not pass the starts of trials to a policy: the
     memory of one trial would be carried into the next. Here each trial begins with an empty memory. The score of a
     trial is the mean return of its finished episodes, and the score of an evaluation is the mean over its trials.
 
     All evaluations play the same trials in environments of `memenvs`. Their actions are drawn from the policy's
-    generators, which are restored afterwards, so that learning has the same bits with and without evaluations.
+    generators, which are restored afterwards. So learning has the same bits with and without evaluations.
 
     Logs `eval/mean_reward`, `eval/mean_ep_length` and, if the environment has one, `eval/success_rate`.
 
@@ -38,9 +38,9 @@ class TrialEvalCallback(EventCallback):
             `TrialWrapper`, whose episodes are whole trials. It is not closed.
         callback_on_new_best: Called when the score is the best so far.
         callback_after_eval: Called after each evaluation.
-        n_eval_trials: Trials of an evaluation, played in waves of N; >= 1.
+        n_eval_trials: Trials of an evaluation, played N at a time; >= 1.
         eval_freq: Steps of each environment, or updates of `ImitationA2C`, between two evaluations; >= 1.
-        trial_steps: Steps after which a trial is cut, >= 1; None: where it ends by itself.
+        trial_steps: Steps after which a trial is truncated, >= 1; None: trials end by themselves.
         log_path: Folder for `evaluations.npz`, as `EvalCallback` writes it with a score of each trial; None for none.
         best_model_save_path: Folder for the best model, `best_model.zip`; None for none.
         deterministic: Take the most likely actions instead of drawn ones.
@@ -135,17 +135,17 @@ class TrialEvalCallback(EventCallback):
             self.logger.record("eval/success_rate", float(np.mean(_trial_means(results.metrics[success]))))
         self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
         self.logger.dump(self.num_timesteps)
-        goes_on = True
+        continue_training = True
         if score > self.best_mean_reward:
             self.best_mean_reward = score
             if self.best_model_save_path is not None:
                 self.model.save(self.best_model_save_path / "best_model.zip")
             if self.callback_on_new_best is not None:
-                goes_on = self.callback_on_new_best.on_step()
-        return goes_on and self._on_event()
+                continue_training = self.callback_on_new_best.on_step()
+        return continue_training and self._on_event()
 
     def _play(self) -> TrialResults:
-        """Play the trials; draws come from the policy's generators, seeded anew and restored afterwards.
+        """Play the trials with the policy's generators, which are seeded before and restored afterwards.
 
         Raises:
             ValueError: A trial has no finished episode, or the environment has no trials.
@@ -175,7 +175,7 @@ class TrialEvalCallback(EventCallback):
 
 
 def _trials_end(env: VecEnv) -> bool:
-    """Return True if every trial of an environment ends by itself, or may do so as it has no limit that we know."""
+    """Return True if every trial of an environment ends by itself, as far as its attributes show."""
     if all(env.env_is_wrapped(TrialWrapper)):
         return True
     known = [name for name in ("trial_episodes", "trial_steps") if env.has_attr(name)]

@@ -56,8 +56,8 @@ class ActingPolicy(BasePolicy):
         encoder_fingerprint: Identifies the frozen encoder that made its features; None for none.
         vocabulary_fingerprint: Identifies the vocabulary that its texts are encoded with; None for none.
         resets_with_episode: True if `predict` empties the memory with every episode: learned without trials.
-        episode_is_trial: True if every episode of learning was a whole trial, as with `TrialWrapper`. `predict` then
-            takes every episode for one where it is not told.
+        episode_is_trial: True if every episode of learning was a whole trial, as with `TrialWrapper`. Without
+            `trial_start`, `predict` then takes every episode for a trial.
         freeze_features: True if the features extractor is not trained.
         optimizer: Optimizer of all trained parameters.
     """
@@ -170,8 +170,8 @@ class ActingPolicy(BasePolicy):
             deterministic: If True, take the most likely action; otherwise draw one.
             trial_start: bool, (B,); True where a trial starts, which empties the memory; with `resets_with_episode`
                 every episode start does too. None: where `state` is None and, with `episode_is_trial`, at every
-                episode start. Otherwise an episode that starts later keeps the memory, with a warning: a caller such as
-                `evaluate_policy` of Stable-Baselines3 does not tell whether a trial starts with it.
+                episode start. Otherwise an episode that starts later keeps the memory, with a warning: callers such as
+                `evaluate_policy` of Stable-Baselines3 do not pass the starts of trials.
 
         Returns:
             Actions, and the state.

@@ -1,4 +1,4 @@
-"""Evaluation while learning: no memory of one trial in the next, by Stable-Baselines3's means and by ours."""
+"""Evaluation while learning: no memory of one trial enters the next."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EPISODES, HORIZON = 3, 5  # trials of 15 steps
 
 
 class CountTrialSteps(VecEnvWrapper):
-    """Count the steps of each trial from what the environment says, and the steps in a policy's memory beside it."""
+    """Count the steps of each trial by the environment, and those in a policy's memory."""
 
     def __init__(self, venv: VecEnv, model: Any) -> None:
         super().__init__(venv)
@@ -81,7 +81,7 @@ def test_evaluate_policy_starts_a_trial_where_predict_can_see_it(tmp_path: Path,
         model.save(tmp_path / "model.zip")
         check(model, make(1), steps)
         check(PartialUpdatePPO.load(tmp_path / "model.zip", device="cpu"), make(1), steps)
-        if make is wrapped:  # without the setting, the key of the observation tells it
+        if make is wrapped:  # without the setting, the key of the observation shows it
             with monkeypatch.context() as patch:
                 patch.setattr(SavableAlgorithm, "_process_state", state_of_earlier_versions)
                 model.save(tmp_path / "earlier.zip")
@@ -195,10 +195,10 @@ def test_refusals(tmp_path: Path) -> None:
     assert endless.last_results.metrics["return"].shape == (3, 2)
     with pytest.raises(ValueError, match="trial_steps must be enough for an episode of each trial, got 2"):
         learner("relic").learn(N * STEPS, callback(trial_steps=2))
-    with pytest.raises(ValueError, match="observation .* must be of shape"):
+    with pytest.raises(ValueError, match=r"observation .* must be of shape"):
         learner("relic").learn(N * STEPS, callback(make_vec_env("CartPole-v1", 2, seed=0)))
     cartpole = make_vec_env("CartPole-v1", 1, seed=0)
-    with pytest.raises(TypeError, match="needs a learner of memenvs.agents, got PPO"):
+    with pytest.raises(TypeError, match=r"needs a learner of memenvs\.agents, got PPO"):
         PPO("MlpPolicy", cartpole, device="cpu", n_steps=16, batch_size=16).learn(16, callback())
     model = PartialUpdatePPO(
         "MemoryPolicy", cartpole, n_steps=16, n_updates=1, device="cpu", policy_kwargs={"memory": "none"}

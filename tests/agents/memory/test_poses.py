@@ -16,7 +16,7 @@ from torch import Tensor
 import memenvs.agents.memory
 from memenvs.agents import PartialUpdatePPO
 from memenvs.agents.memory import Memory, MemorySpec, State, StepInputs
-from memenvs.agents.memory.base import check_inputs, last_steps
+from memenvs.agents.memory.base import check_inputs, n_last_steps
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from tests.agents.learners import check_rollouts, check_segments
 
@@ -53,7 +53,7 @@ class Odometer(Memory):
             assert x.pose is not None
             total = total * ~x.trial_start[:, t, None] + x.pose[:, t]
             sums.append(total)
-        kept = last_steps(steps, last)
+        kept = n_last_steps(steps, last)
         return torch.cat([x.embedding, torch.stack(sums, 1)], -1)[:, steps - kept :], {"sum": total}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -25,7 +26,7 @@ TURN = math.pi / 4
 #: float64, (3, 2); commanded arc length (m) and turn (rad) of each action.
 COMMANDS = np.array([[FORWARD_DISTANCE, 0.0], [0.0, TURN], [0.0, -TURN]])
 
-_wrap_angle = njit(nogil=True, cache=True)(wrap_angle)
+_wrap_angle: Any = njit(nogil=True, cache=True)(wrap_angle)
 
 
 def motion_std(wheel_noise: float, action_seconds: float) -> tuple[float, float]:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 CYLINDER_SIDES, SPHERE_SPLITS = 32, 2
 
 _TO_GLTF = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # x, y, z -> x, z, -y: glTF has y up
-_BUILDING = 0  # instance
-_CEILING = (242, 240, 234)  # colour, as the renderer draws it
+_BUILDING = 0  # index of the building among the instances
+_CEILING_COLOUR = (242, 240, 234)  # sRGB, as the renderer draws it
 
 
 def export_glb(house: House, path: str | Path) -> None:
     """Write a house as binary glTF 2.0, in metres, with y up.
 
     Our (x, y, z) is (x, z, -y) there. Every instance is a node with its name; below it is one mesh for each class,
-    material and colour, with the base colour as its material's. The `extras` of nodes and meshes have `instance_id`,
-    `semantic_class` and `semantic_id`, those of meshes `material` too. Floors (one for each room) and the ceiling
-    belong to instance 0. Cylinders have 32 sides. Textures are not exported.
+    material and colour. The colour becomes the base colour of the mesh's glTF material. The `extras` of nodes and
+    meshes have `instance_id`, `semantic_class` and `semantic_id`; those of meshes also have `material`. Floors (one for
+    each room) and the ceiling belong to instance 0. Cylinders have 32 sides. Textures are not exported.
 
     Args:
         house: The house.
@@ -72,11 +72,12 @@ def make_scene(house: House) -> trimesh.Scene:
     pieces, corners, room_of_piece = floor_pieces(house.rooms)
     for room, data in enumerate(house.rooms):
         outlines = [pieces[i, : corners[i]] for i in np.flatnonzero(room_of_piece == room)]
-        floor = np.array([CLASS_INDEX["floor"], data.floor_material, *data.floor_colour])
-        _add_mesh(scene, house.instances[_BUILDING], _BUILDING, floor, *_mesh_level(outlines, 0.0, faces_up=True))
-        ceiling = np.array([CLASS_INDEX["ceiling"], MATERIALS.index("plaster"), *_CEILING])
-        level = _mesh_level(outlines, house.height, faces_up=False)
-        _add_mesh(scene, house.instances[_BUILDING], _BUILDING, ceiling, *level)
+        appearance = np.array([CLASS_INDEX["floor"], data.floor_material, *data.floor_colour])
+        mesh = _mesh_horizontal(outlines, 0.0, faces_up=True)
+        _add_mesh(scene, house.instances[_BUILDING], _BUILDING, appearance, *mesh)
+        appearance = np.array([CLASS_INDEX["ceiling"], MATERIALS.index("plaster"), *_CEILING_COLOUR])
+        mesh = _mesh_horizontal(outlines, house.height, faces_up=False)
+        _add_mesh(scene, house.instances[_BUILDING], _BUILDING, appearance, *mesh)
     return scene
 
 
@@ -118,8 +119,8 @@ def _mesh_solids(shapes: Shapes, templates: dict[int, tuple[np.ndarray, np.ndarr
     return np.concatenate(vertices), np.concatenate(faces)
 
 
-def _mesh_level(outlines: list[np.ndarray], height: float, *, faces_up: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (V, 3) in our frame and faces (F, 3) of convex outlines, each (P, 2) and counter-clockwise."""
+def _mesh_horizontal(outlines: list[np.ndarray], height: float, *, faces_up: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (V, 3) in our frame and faces (F, 3) of level convex polygons, each (P, 2), counter-clockwise."""
     vertices, faces = [], []
     count = 0  # vertices so far
     for outline in outlines:

@@ -236,7 +236,7 @@ class House:
         """This house with more objects in it.
 
         Args:
-            shapes: The new shapes; their `instance` counts from 1 in `instances`.
+            shapes: The new shapes; `instance` k means the name `instances[k - 1]`.
             instances: Names of the new instances.
 
         Returns:

@@ -2,7 +2,7 @@
 
 The procedural furniture (`memenvs.houses.procedural.furniture`, `fixtures`) and the small objects of ExtObjNav
 (`memenvs.houses.ycb`) are made of them. Frame of a model, in metres: the origin is on the floor in the middle of the
-outline, x points right, y from the back to the front, z up.
+outline (a rectangle seen from above), x points right, y from the back to the front, z up.
 """
 
 from __future__ import annotations
@@ -98,15 +98,20 @@ class ObjectModel:
             knob: Finish of the knobs.
         """
         y = self.depth / 2
-        wide = (x[1] - x[0]) / columns
-        high = (z[1] - z[0]) / rows
+        front_width = (x[1] - x[0]) / columns
+        front_height = (z[1] - z[0]) / rows
         for column in range(columns):
             for row in range(rows):
-                x0 = x[0] + column * wide
-                z0 = z[0] + row * high
-                self.box((x0 + 0.01, x0 + wide - 0.01), (y - 0.025, y - 0.012), (z0 + 0.01, z0 + high - 0.01), front)
-                x_knob = x0 + wide / 2
-                z_knob = z0 + high / 2
+                x0 = x[0] + column * front_width
+                z0 = z[0] + row * front_height
+                self.box(
+                    (x0 + 0.01, x0 + front_width - 0.01),
+                    (y - 0.025, y - 0.012),
+                    (z0 + 0.01, z0 + front_height - 0.01),
+                    front,
+                )
+                x_knob = x0 + front_width / 2
+                z_knob = z0 + front_height / 2
                 self.box((x_knob - 0.04, x_knob + 0.04), (y - 0.012, y), (z_knob - 0.008, z_knob + 0.008), knob)
 
     def merge_instances(self, *names: str) -> ObjectModel:
@@ -119,7 +124,7 @@ class ObjectModel:
         return self
 
     def stretched(self, width: float, depth: float) -> ObjectModel:
-        """The same object with another outline (m); heights stay, and what is round stays round."""
+        """The same object with another outline (m); heights stay, and round parts stay round."""
         scale_x = width / self.width
         scale_y = depth / self.depth
         smaller = min(scale_x, scale_y)

@@ -161,7 +161,7 @@ class Simulator:
 
         Args:
             i: The robot.
-            field: float32, (H * W,), m; as `NavigationMap.field` returns it. It is not copied.
+            field: float32, (H * W,), m; as `NavigationMap.distance_field` returns it. It is not copied.
 
         Returns:
             Walking distance from the robot to its nearest goal, m; inf if no path leads there.
@@ -177,7 +177,7 @@ class Simulator:
         x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
         return interpolate_field(field, int(self._width[i]), x, y)
 
-    def geodesic(self) -> np.ndarray:
+    def geodesic_distances(self) -> np.ndarray:
         """Compute each robot's walking distance to its nearest goal; float64, (N,), m; or inf."""
         distances = np.empty(self.num_robots)
         interpolate_fields(

@@ -37,7 +37,7 @@ class PlacedObject:
 
     Attributes:
         category: 0 to 19, index into `memenvs.houses.classes.YCB_CLASSES`.
-        position: (x, y, z) of the middle of its outline, m.
+        position: (x, y, z) of the middle of its bounding box, m.
         yaw: Rotation of its own x axis, rad.
         instance: Index into `House.instances`.
         receptacle: Index into `House.receptacles` of the surface that it stands on.

@@ -129,14 +129,14 @@ class ExtObjNav(BatchTask):
 
     def begin_trial(self, i: int, layout: int, rng: np.random.Generator) -> None:
         """Move into the home of the layout; draw what is fixed for the trial."""
-        self._layout[i] = home = self._make_layout(layout)
-        self._sim.load(i, home.navmap, home.scene)
-        self._scene_id[i] = home.house.name
+        self._layout[i] = loaded = self._make_layout(layout)
+        self._sim.load(i, loaded.navmap, loaded.scene)
+        self._scene_id[i] = loaded.house.name
         # Drawn even if not used, so that `fixed_goal_per_trial` changes no other draw.
-        goal = int(home.goals[rng.integers(len(home.goals))])
+        goal = int(loaded.goals[rng.integers(len(loaded.goals))])
         self._trial_goal[i] = goal if self.config.fixed_goal_per_trial else None
         count = self.config.max_start_poses
-        self._trial_starts[i] = None if count is None else [draw_start_pose(home.navmap, rng) for _ in range(count)]
+        self._trial_starts[i] = None if count is None else [draw_start_pose(loaded.navmap, rng) for _ in range(count)]
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
         """Draw goal and start pose, and measure the geodesic distance between them."""
@@ -187,7 +187,7 @@ class ExtObjNav(BatchTask):
         self._steps += 1
         self._trail[self._steps % len(self._trail)] = sim.pose
         # Progress is rewarded. A failed path query counts as no progress.
-        distance = sim.geodesic()
+        distance = sim.geodesic_distances()
         is_known = np.isfinite(distance)
         self._path_failures += active & ~is_known
         distance = np.where(active & is_known, distance, self._geodesic)
@@ -330,11 +330,11 @@ class ExtObjNav(BatchTask):
         return gym.spaces.Dict(spaces)
 
     def _distance_field(self, layout: Layout, goal: int) -> np.ndarray:
-        """Return the geodesic distance of each cell to a goal; see `Layout.field`.
+        """Return the geodesic distance of each cell to a goal; see `Layout.distance_field`.
 
         In a long trial the fields of the other goals are computed in the background, before they are needed.
         """
-        field = layout.field(goal)
+        field = layout.distance_field(goal)
         if layout.should_prefetch():
             if self._background is None:
                 self._background = ThreadPoolExecutor(1, thread_name_prefix="fields")

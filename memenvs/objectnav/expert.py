@@ -9,6 +9,7 @@ import numpy as np
 from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT
 from memenvs.objectnav.layout import Layout
 from memenvs.objectnav.robot import DOWN, FORWARD, FORWARD_DISTANCE, LEFT, RIGHT, STOP, UP, pitch_of, tilt
+from memenvs.poses import wrap_angle
 
 #: A step that shortens the path by less than this is not taken, m.
 MIN_GAIN = 0.01
@@ -54,7 +55,7 @@ class Expert:
             tilt_state: As in `memenvs.objectnav.robot.tilt`, degrees.
         """
         target = int(self._target[i])
-        field = layout.field(category) if target < 0 else layout.view_cell_field(target)
+        field = layout.distance_field(category) if target < 0 else layout.view_cell_distance_field(target)
         turns, gain = layout.navmap.steer(field, position, heading, self._turn, FORWARD_DISTANCE)
         if gain > MIN_GAIN:
             return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
@@ -62,7 +63,7 @@ class Expert:
         object_index = _nearest_object(layout, category, position) if target < 0 else target
         x, y, z = layout.position[object_index]
         bearing = math.atan2(y - position[1], x - position[0])
-        error = (bearing - heading + math.pi) % (2 * math.pi) - math.pi
+        error = wrap_angle(bearing - heading)
         if abs(error) > self._turn / 2 + 1e-6:
             return LEFT if error > 0 else RIGHT
         # ... tilt the camera to it, ...

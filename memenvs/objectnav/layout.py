@@ -86,11 +86,11 @@ class Layout:
         """Indices of the objects of a category, int64."""
         return np.flatnonzero(self.category == category)
 
-    def field(self, category: int) -> np.ndarray:
+    def distance_field(self, category: int) -> np.ndarray:
         """Return the distance field of a category: m to its nearest viewpoint, float32 (H * W,)."""
         if category not in self._fields:
             cells = np.unique(np.concatenate([self.viewpoints[k] for k in self.objects_of(category)]))
-            self._fields[category] = self.navmap.field(cells)
+            self._fields[category] = self.navmap.distance_field(cells)
         return self._fields[category]
 
     def should_prefetch(self) -> bool:
@@ -102,12 +102,12 @@ class Layout:
     def compute_fields(self) -> None:
         """Compute and store the distance fields of all goals; may run in another thread."""
         for category in self.goals.tolist():
-            self.field(category)
+            self.distance_field(category)
 
-    def view_cell_field(self, k: int) -> np.ndarray:
+    def view_cell_distance_field(self, k: int) -> np.ndarray:
         """Return the distance field of the view cell of object `k`, float32 (H * W,), m."""
         if k not in self._view_cell_fields:
-            self._view_cell_fields[k] = self.navmap.field(self._view_cells[k : k + 1])
+            self._view_cell_fields[k] = self.navmap.distance_field(self._view_cells[k : k + 1])
         return self._view_cell_fields[k]
 
     def __getstate__(self) -> dict[str, object]:

@@ -9,7 +9,7 @@ import numpy as np
 from memenvs.houses.simulator import CAMERA_AHEAD, CAMERA_HEIGHT
 
 STOP, FORWARD, LEFT, RIGHT, UP, DOWN = range(6)
-#: "Action" of a robot that takes no step. It comes after the actions, so that a table of them can have a row for it.
+#: Entry for a robot that takes no step, in tables by action. It follows the actions; no agent can choose it.
 WAIT = 6
 #: Steps of the tilt, positive up, for each action and `WAIT`.
 TILT_STEPS = np.array([0, 0, 0, 0, 1, -1, 0])

@@ -15,7 +15,7 @@ SYMBOLIC_SIZE = len(YCB_CLASSES) + NUM_RAYS
 #: Largest distance of a ray, m.
 RAY_RANGE = 10.0
 _FULL_PIXELS = 256 * 256
-_NO_OBSTACLE = np.array([CLASS_INDEX[name] for name in ("outside", "floor", "ceiling")], np.uint8)
+_NON_OBSTACLES = np.array([CLASS_INDEX[name] for name in ("outside", "floor", "ceiling")], np.uint8)
 
 
 def encode_symbolic(semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarray, out: np.ndarray) -> None:
@@ -26,22 +26,22 @@ def encode_symbolic(semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarra
         depth: float32, (N, 64, 64, 1); m.
         env_mask: bool, (N,); rows to write.
         out: float32, (N, 52); written. 0 ... 19: log(1 + a) / log(1 + 65536), where a is the number of pixels of the
-            category, times 16 so that it counts pixels of a 256 x 256 image. 20 ... 51: for each strip of two columns,
-            from left to right, the smallest depth of a pixel that is neither floor, ceiling nor outside, divided by
-            10 m; at most 1.
+            category, times 16 so that it counts pixels of a 256 x 256 image. 20 ... 51: depth of the nearest obstacle
+            in each strip of two columns, from left to right, divided by 10 m; at most 1. Floor, ceiling and outside are
+            no obstacles.
     """
-    _encode_symbolic(semantic, depth, env_mask, _NO_OBSTACLE, out)
+    _encode_symbolic(semantic, depth, env_mask, _NON_OBSTACLES, out)
 
 
 @njit(nogil=True, cache=True)
 def _encode_symbolic(
-    semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarray, no_obstacle: np.ndarray, out: np.ndarray
+    semantic: np.ndarray, depth: np.ndarray, env_mask: np.ndarray, non_obstacles: np.ndarray, out: np.ndarray
 ) -> None:
-    """See `encode_symbolic`; `no_obstacle` are the classes that rays pass."""
+    """See `encode_symbolic`; `non_obstacles` are the classes that do not stop a ray."""
     rows, columns = semantic.shape[1:]
     first_ray = out.shape[1] - NUM_RAYS
     is_obstacle = np.ones(256, np.bool_)
-    is_obstacle[no_obstacle] = False
+    is_obstacle[non_obstacles] = False
     scale = _FULL_PIXELS / (rows * columns)
     for n in range(len(env_mask)):
         if not env_mask[n]:

@@ -63,10 +63,10 @@ def test_distances_are_those_of_each_robots_own_map():
     simulator = make_simulator()
     maps = [NavigationMap(two_rooms(3.0 + i)) for i in range(3)]
     for i, navmap in enumerate(maps):
-        field = navmap.field(navmap.cells(np.array([[4.0 + i, 3.0]])))
+        field = navmap.distance_field(navmap.cells(np.array([[4.0 + i, 3.0]])))
         simulator.set_goals(i, field)
         assert (
-            simulator.geodesic()[i]
+            simulator.geodesic_distances()[i]
             == simulator.set_goals(i, field)
             == navmap.distances(field, simulator.position[i : i + 1])[0]
         )
@@ -74,16 +74,16 @@ def test_distances_are_those_of_each_robots_own_map():
 
 def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
     simulator = make_simulator()
-    assert np.isinf(simulator.geodesic()).all()
+    assert np.isinf(simulator.geodesic_distances()).all()
     navmap = NavigationMap(two_rooms(3.0))
-    field = navmap.field(navmap.cells(np.array([[4.0, 3.0]])))
+    field = navmap.distance_field(navmap.cells(np.array([[4.0, 3.0]])))
     for wrong in (field[:-1], field.astype(np.float64), np.repeat(field, 2)[::2]):
         with pytest.raises(ValueError, match="field must be"):
             simulator.set_goals(0, wrong)
     simulator.set_goals(0, field)
-    assert np.isfinite(simulator.geodesic()[0])
+    assert np.isfinite(simulator.geodesic_distances()[0])
     simulator.load(0, navmap, Scene.from_house(two_rooms(3.0)))
-    assert np.isinf(simulator.geodesic()).all()
+    assert np.isinf(simulator.geodesic_distances()).all()
     with pytest.raises(RuntimeError, match="robot 0 is in no home"):
         Simulator(1, Camera()).set_goals(0, field)
 
@@ -91,12 +91,12 @@ def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
 def test_a_pickled_simulator_goes_on():
     simulator = make_simulator()
     navmap = NavigationMap(two_rooms(3.0))
-    simulator.set_goals(0, navmap.field(navmap.cells(np.array([[4.0, 3.0]]))))
+    simulator.set_goals(0, navmap.distance_field(navmap.cells(np.array([[4.0, 3.0]]))))
     again = pickle.loads(pickle.dumps(simulator))
     for each in (simulator, again):
         each.forward(np.ones(3, bool), 0.25)
     assert np.array_equal(simulator.pose, again.pose)
-    assert np.array_equal(simulator.geodesic(), again.geodesic())
+    assert np.array_equal(simulator.geodesic_distances(), again.geodesic_distances())
     pixels = [each.count_pixels(np.ones(3, bool), np.ones((3, 1), int)).tolist() for each in (simulator, again)]
     assert pixels[0] == pixels[1]
 

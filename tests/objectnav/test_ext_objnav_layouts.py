@@ -96,7 +96,7 @@ def test_environment_of_a_batch_equals_a_single_one(small):
 def test_failed_path_query_keeps_the_distance(monkeypatch):
     env = make_table_env()
     _, before = env.reset(seed=0, options={"start": (1.0, 2.0, 0.0), "goal": APPLE})
-    monkeypatch.setattr(env.task._sim, "geodesic", lambda: np.array([np.inf]))
+    monkeypatch.setattr(env.task._sim, "geodesic_distances", lambda: np.array([np.inf]))
     _, reward, _, _, info = env.step(FORWARD)
     assert reward == pytest.approx(-0.001)
     assert (info["geodesic"], info["path_failures"]) == (before["geodesic"], 1)
@@ -147,8 +147,8 @@ def test_distances_are_zero_on_viewpoints_and_made_once(small):
     small.reset(seed=0)
     layout = small.task.layout(0)
     goal = int(layout.goals[0])
-    field = layout.field(goal)
-    assert layout.field(goal) is field
+    field = layout.distance_field(goal)
+    assert layout.distance_field(goal) is field
     for k in layout.objects_of(goal):
         points = layout.navmap.points(layout.viewpoints[k])
         assert layout.navmap.distances(field, points) == pytest.approx(np.zeros(len(points)), abs=1e-6)
@@ -183,4 +183,4 @@ def test_fields_of_a_long_trial_are_computed_in_the_background():
     again = task._world.home(layout.home_index).navmap
     for goal in goals:
         cells = np.unique(np.concatenate([layout.viewpoints[k] for k in layout.objects_of(goal)]))
-        np.testing.assert_array_equal(layout._fields[goal], again.field(cells))
+        np.testing.assert_array_equal(layout._fields[goal], again.distance_field(cells))

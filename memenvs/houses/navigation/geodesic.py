@@ -1,4 +1,4 @@
-"""Geodesic distances: how far it is to walk from every cell of a grid to the nearest goal.
+"""Geodesic distances: lengths of the shortest paths from all cells to the nearest goal.
 
 In: a grid of free cells and some goal cells. Out: a distance field, one float32 per cell in metres.
 
@@ -18,10 +18,10 @@ import numpy as np
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-#: Cells around each goal that get their exact straight distance before the marching starts.
-SEED_REACH = 4
-#: Tentative cells are sorted into a ring of BUCKETS buckets, BUCKETS_PER_CELL to a cell of distance. The ring must span
-#: more than one update adds, which is one cell.
+#: Radius around each goal, in cells, within which cells get their exact straight distance before the marching starts.
+SEED_RADIUS = 4
+#: Tentative cells are sorted into a ring of BUCKETS buckets, BUCKETS_PER_CELL for each cell of distance. The ring must
+#: cover a wider range than the distances in it: SEED_RADIUS cells at first, later the one cell that an update adds.
 BUCKETS_PER_CELL, BUCKETS = 16, 128
 
 #: Compiles a part of `fast_march`. Without reference counts (nothing is allocated in here) it takes half the time.
@@ -82,27 +82,27 @@ def _march(
         bucket_head: int32, (BUCKETS,), -1; first node of each bucket, -1 for none.
     """
     _seed_goals(free, width, goals, tentative)
-    waiting = 0  # nodes in all buckets
-    for at in range(len(free)):
-        if 0 <= tentative[at] < np.inf:
-            bucket = int(tentative[at] * BUCKETS_PER_CELL) & (BUCKETS - 1)
-            next_node[5 * at + 4], bucket_head[bucket] = bucket_head[bucket], 5 * at + 4
-            waiting += 1
+    num_queued = 0  # nodes in all buckets
+    for index in range(len(free)):
+        if 0 <= tentative[index] < np.inf:
+            bucket = int(tentative[index] * BUCKETS_PER_CELL) & (BUCKETS - 1)
+            next_node[5 * index + 4], bucket_head[bucket] = bucket_head[bucket], 5 * index + 4
+            num_queued += 1
     current = 0  # bucket, counted without wrapping around
-    while waiting > 0:
+    while num_queued > 0:
         node = bucket_head[current & (BUCKETS - 1)]
         if node < 0:
             current += 1
             continue
         bucket_head[current & (BUCKETS - 1)] = next_node[node]
-        waiting -= 1
-        at = node // 5
-        value = tentative[at]
+        num_queued -= 1
+        index = node // 5
+        value = tentative[index]
         if value < 0:  # accepted before, through another node
             continue
-        accepted[at], tentative[at] = value, -1
+        accepted[index], tentative[index] = value, -1
         for k in range(4):
-            neighbour = at + ((k & 1) * 2 - 1) * (width if k & 2 else 1)
+            neighbour = index + ((k & 1) * 2 - 1) * (width if k & 2 else 1)
             if tentative[neighbour] <= value:
                 continue
             u = np.float32(_solve_eikonal(accepted, neighbour, width))
@@ -110,21 +110,21 @@ def _march(
                 tentative[neighbour] = u
                 bucket = max(int(u * BUCKETS_PER_CELL), current) & (BUCKETS - 1)
                 next_node[5 * neighbour + k], bucket_head[bucket] = bucket_head[bucket], 5 * neighbour + k
-                waiting += 1
+                num_queued += 1
 
 
 @_compiled
 def _seed_goals(free: np.ndarray, width: int, goals: np.ndarray, tentative: np.ndarray) -> None:
-    """Give the cells within SEED_REACH of a goal their straight distance if that is free; arguments as in `_march`."""
+    """Give cells within SEED_RADIUS of a goal their straight distance if nothing is between; arguments: `_march`."""
     for goal in goals:
-        for i in range(-SEED_REACH, SEED_REACH + 1):
-            for j in range(-SEED_REACH, SEED_REACH + 1):
-                at = goal + i * width + j
-                if i * i + j * j > SEED_REACH * SEED_REACH or at < 0 or at >= len(free):
+        for i in range(-SEED_RADIUS, SEED_RADIUS + 1):
+            for j in range(-SEED_RADIUS, SEED_RADIUS + 1):
+                index = goal + i * width + j
+                if i * i + j * j > SEED_RADIUS * SEED_RADIUS or index < 0 or index >= len(free):
                     continue
                 straight = np.float32(math.sqrt(float(i * i + j * j)))
-                if straight < tentative[at] and _is_straight_free(free, width, goal, i, j):
-                    tentative[at] = straight
+                if straight < tentative[index] and _is_straight_free(free, width, goal, i, j):
+                    tentative[index] = straight
 
 
 @_compiled
@@ -140,39 +140,39 @@ def _is_straight_free(free: np.ndarray, width: int, start: int, rows: int, colum
 
 
 @_compiled
-def _solve_eikonal(values: np.ndarray, at: int, width: int) -> float:
+def _solve_eikonal(values: np.ndarray, index: int, width: int) -> float:
     """Smallest u with the sum of weight * (u - value)^2 over both axes equal to 1; lengths in cells.
 
     Args:
         values: float32, (H * W,); accepted values, inf elsewhere.
-        at: Flat index of the cell.
+        index: Flat index of the cell.
         width: W.
     """
-    low, weight = _upwind_difference(values, at, 1)
-    high, other_weight = _upwind_difference(values, at, width)
+    low, weight = _upwind_difference(values, index, 1)
+    high, other_weight = _upwind_difference(values, index, width)
     if low > high:
         low, weight, high, other_weight = high, other_weight, low, weight
     gap = high - low
-    if weight * gap * gap >= 1.0:  # u is not above the higher value, which then has no part in it
-        return low + (1.0 if weight == 1.0 else 2.0 / 3.0)
-    total = weight + other_weight
+    if weight * gap * gap >= 1.0:  # u is at most the higher value, so only the axis with the lower value counts
+        return low + (1.0 if weight == 1.0 else 2.0 / 3.0)  # 1 / sqrt(weight); the weight is 1 or 2.25
+    total = weight + other_weight  # below: the larger root of the quadratic equation
     return low + (other_weight * gap + math.sqrt(total - weight * other_weight * gap * gap)) / total
 
 
 @_compiled
-def _upwind_difference(values: np.ndarray, at: int, step: int) -> tuple[float, float]:
+def _upwind_difference(values: np.ndarray, index: int, step: int) -> tuple[float, float]:
     """Value and weight of the upwind difference weight * (u - value)^2 of a cell along one axis.
 
     Args:
         values: As in `_solve_eikonal`.
-        at: Flat index of the cell.
+        index: Flat index of the cell.
         step: Difference of flat indices along the axis.
 
     Returns:
         The value, inf if no neighbour is accepted, and the weight.
     """
-    low, high = values[at - step], values[at + step]
-    near, beyond = (low, values[at - 2 * step]) if low <= high else (high, values[at + 2 * step])
+    low, high = values[index - step], values[index + step]
+    near, beyond = (low, values[index - 2 * step]) if low <= high else (high, values[index + 2 * step])
     if beyond <= near and near < np.inf:  # second order: (3 u - 4 near + beyond) / 2
         return (4.0 * near - beyond) * (1.0 / 3.0), 2.25
     return near, 1.0
@@ -229,7 +229,8 @@ def interpolate_fields(
 ) -> None:
     """Distances of N robots, each in a field of its own.
 
-    Fields are read where they lie: all of them together may take gigabytes, and copying one costs more than a step.
+    Fields are read through their addresses: all of them together may take gigabytes, and copying one costs more time
+    than a step of the environment.
 
     Args:
         addresses: int64, (N,); of the first number of each field, contiguous float32; the caller keeps the fields

@@ -20,19 +20,20 @@ ROBOT_RADIUS, ROBOT_HEIGHT, CLIMB = 0.30, 1.5, 0.2
 #: Cells around the home that are always blocked, so that stencils need no bounds checks.
 MARGIN = 3
 #: Half depth of the rectangle that is added to the floor in a doorway, m. It bridges the wall between two rooms.
-DOORWAY_REACH = 0.3
+DOORWAY_HALF_DEPTH = 0.3
 #: The robot's radius is reduced by this share of a cell; otherwise the grid closes passages that the robot fits
 #: through.
-EASING = 0.25
+RADIUS_REDUCTION = 0.25
 
 
 class NavigationMap:
     """Navigation grid of a home for a round robot.
 
     Every position inside a navigable cell is navigable. A cell is navigable if a disc around its middle overlaps
-    neither the outside nor the footprint of a shape between `climb` and `height` above the floor. The disc has `radius`
-    less a quarter of a cell (`EASING`). A robot in a corner of the cell is 0.71 cells from the middle. So it overlaps
-    an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis stays out of walls.
+    neither the outside nor the footprint of a shape between `climb` and `height` above the floor. The radius of the
+    disc is `radius` minus a quarter of a cell (`RADIUS_REDUCTION`). A robot in a corner of the cell is 0.71 cells from
+    the middle. So it overlaps an obstacle by less than 0.96 cells (0.048 m), and the camera 0.25 m ahead of its axis
+    stays out of walls.
     Cells that touch at corners only are not connected.
 
     Args:
@@ -77,12 +78,12 @@ class NavigationMap:
         columns, rows = (np.ceil((high - self.origin) / cell).astype(int) + MARGIN).tolist()
         blocked = np.zeros((rows, columns), bool)
         self.room = self._rooms(house, rows, columns)
-        reach = radius - EASING * cell
-        block_outside(blocked, self.room >= 0, cell, reach)
+        reduced_radius = radius - RADIUS_REDUCTION * cell
+        block_outside(blocked, self.room >= 0, cell, reduced_radius)
         shapes = house.shapes
         bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
         solid = shapes.take((top > climb) & (bottom < height))
-        block_footprints(blocked, self.origin, cell, reach, solid.kind, solid.centre, solid.half, solid.yaw)
+        block_footprints(blocked, self.origin, cell, reduced_radius, solid.kind, solid.centre, solid.half, solid.yaw)
         for rim in (blocked[:MARGIN], blocked[-MARGIN:], blocked[:, :MARGIN], blocked[:, -MARGIN:]):
             rim[:] = True
         self.free = ~blocked
@@ -148,7 +149,7 @@ class NavigationMap:
         """Draw points as `random_point` does; float64, (count, 2), m."""
         return np.array([self.random_point(rng) for _ in range(count)]).reshape(-1, 2)
 
-    def field(self, goals: np.ndarray) -> np.ndarray:
+    def distance_field(self, goals: np.ndarray) -> np.ndarray:
         """Compute the walking distance from every cell to the nearest goal (distance field).
 
         Args:
@@ -171,7 +172,7 @@ class NavigationMap:
         """Interpolate a distance field at points, bilinearly between cells.
 
         Args:
-            field: float32, (H * W,); as `field` returns it.
+            field: float32, (H * W,); as `distance_field` returns it.
             points: float, (Q, 2); m.
 
         Returns:
@@ -202,17 +203,17 @@ class NavigationMap:
     def steer(
         self, field: np.ndarray, position: np.ndarray, heading: float, turn: float, distance: float
     ) -> tuple[int, float]:
-        """Choose the number of turns after which a move shortens the path to the goals most.
+        """Choose the number of turns after which a move brings the robot nearest to a goal.
 
         Args:
-            field: float32, (H * W,); as `field` returns it.
+            field: float32, (H * W,); as `distance_field` returns it.
             position: float64, (2,); m.
             heading: rad.
             turn: One turn, rad.
             distance: Length of the next move, m.
 
         Returns:
-            Number of turns, positive to the left, and the gain: by how much the move then shortens the path, m. With a
+            Number of turns, positive to the left, and the gain: the decrease of the distance by that move, m. With a
             gain of 0 or less no move leads nearer, so the path ends here.
         """
         count = math.floor(math.pi / turn + 1e-6)  # at most half a circle to either side
@@ -233,7 +234,7 @@ class NavigationMap:
             if -1 in door.rooms or door.rooms[0] == door.rooms[1]:
                 continue  # a front door, or a door within one room
             along = np.array([math.cos(door.yaw), math.sin(door.yaw)]) * door.width / 2
-            across = np.array([-math.sin(door.yaw), math.cos(door.yaw)]) * DOORWAY_REACH
+            across = np.array([-math.sin(door.yaw), math.cos(door.yaw)]) * DOORWAY_HALF_DEPTH
             corners = np.stack([-along - across, along - across, along + across, -along + across])
             areas.append((door.rooms[0], np.array(door.centre) + corners))
         rooms = np.full((rows, columns), -1, np.int16)

@@ -1,8 +1,7 @@
 """Occupancy: the cells where a round robot fits, and which of them are connected.
 
 In: outlines of shapes and the floor. Out: blocked cells, and the connected parts ("islands") of the free ones.
-Distances are computed exactly per cell, from its middle to the outline of a shape, so turned furniture leaves no
-staircase.
+Distances are exact: from the middle of each cell to the outline of a shape. So rotated furniture has no jagged edges.
 
 Grids are (H, W), row 0 at the smallest y; the middle of cell [i, j] is `origin + ((j + 0.5), (i + 0.5)) * cell`.
 """
@@ -46,11 +45,11 @@ def block_footprints(
     rows, columns = blocked.shape
     reach = radius - TOUCH
     for s in range(len(kind)):
-        c, si = math.cos(yaw[s]), math.sin(yaw[s])
+        cos, sin = math.cos(yaw[s]), math.sin(yaw[s])
         half_x, half_y = half[s, 0], half[s, 1]
         is_round = (kind[s] == CYLINDER or kind[s] == SPHERE) and abs(half_x - half_y) < TOUCH
-        extent_x = half_x if is_round else abs(c) * half_x + abs(si) * half_y
-        extent_y = half_y if is_round else abs(si) * half_x + abs(c) * half_y
+        extent_x = half_x if is_round else abs(cos) * half_x + abs(sin) * half_y
+        extent_y = half_y if is_round else abs(sin) * half_x + abs(cos) * half_y
         x, y = centre[s, 0] - origin[0], centre[s, 1] - origin[1]
         for i in range(max(0, int((y - extent_y - radius) / cell)), min(rows, int((y + extent_y + radius) / cell) + 1)):
             dy = (i + 0.5) * cell - y
@@ -60,8 +59,8 @@ def block_footprints(
                 if is_round:
                     near = dx * dx + dy * dy < (half_x + reach) ** 2
                 else:
-                    out_x = max(abs(c * dx + si * dy) - half_x, 0.0)
-                    out_y = max(abs(c * dy - si * dx) - half_y, 0.0)
+                    out_x = max(abs(cos * dx + sin * dy) - half_x, 0.0)
+                    out_y = max(abs(cos * dy - sin * dx) - half_y, 0.0)
                     near = out_x * out_x + out_y * out_y < reach * reach
                 if near:
                     blocked[i, j] = True

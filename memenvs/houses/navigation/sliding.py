@@ -1,7 +1,7 @@
 """Driving straight on: a robot that meets an obstacle slides along it.
 
-A move is cut into short parts. Each part is tried along x and then along y, so an obstacle takes away the component of
-the motion that goes against it. The sides of cells are the obstacles.
+A move is cut into short parts. Each part is tried along x and then along y, so an obstacle removes only the component
+of the motion that points into it. Obstacles are whole cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memenvs.houses.navigation.geodesic import interpolate_field
 
 #: A move is made in parts of at most this share of a cell, so that none jumps over a blocked one.
 SUBSTEP = 0.25
-#: m; what a turn must gain to be chosen by `choose_turns`.
+#: m; `choose_turns` subtracts this from the gain for each turn.
 TURN_COST = 0.005
 
 
@@ -32,8 +32,8 @@ def slide(
         cell: Side of a cell, m.
         x: Start, m.
         y: Start, m.
-        dx: Wanted displacement, m.
-        dy: Wanted displacement, m.
+        dx: Displacement along x if nothing blocks the move, m.
+        dy: The same along y, m.
 
     Returns:
         x and y at the end, m, and True if it was blocked. A robot that is not on a free cell stays.
@@ -78,7 +78,7 @@ def slide_many(
         origins: float64, (M, 2); m.
         cell: Side of a cell, m.
         positions: float64, (N, 2); m; changed in place.
-        steps: float64, (N, 2); wanted displacement, m.
+        steps: float64, (N, 2); displacement if nothing blocks the move, m.
         collided: bool, (N,); filled: True where the move was blocked.
     """
     for i in range(len(positions)):
@@ -118,7 +118,7 @@ def choose_turns(
         distance: Length of the move, m.
 
     Returns:
-        Turns, positive to the left, and by how much the move then shortens the path, m.
+        Turns, positive to the left, and the decrease of the distance by the move after them, m.
     """
     x, y = position[0], position[1]
     here = interpolate_field(field, width, (x - origin[0]) / cell, (y - origin[1]) / cell)

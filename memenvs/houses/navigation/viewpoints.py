@@ -18,9 +18,9 @@ from memenvs.houses.navigation.navmap import NavigationMap
 #: plan.
 GRID_STEP = 0.1
 MAX_OFFSET_SQUARED = 4.0 - 0.1
-#: Height of the eye, m. If it sees the target from nowhere, it is raised by RAISE_STEP up to RAISES times.
+#: Height of the eye, m. If no cell has a free line of sight, the eye is raised by RAISE_STEP up to MAX_RAISES times.
 EYE_HEIGHT = 1.2
-RAISE_STEP, RAISES = 0.1, 20
+RAISE_STEP, MAX_RAISES = 0.1, 20
 
 
 def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, instance: int) -> np.ndarray:
@@ -47,12 +47,12 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
     # No ray leaves the box around eye heights and target: shapes outside it need no test.
     extent = np.where(shapes.kind == BOX, np.hypot(shapes.half[:, 0], shapes.half[:, 1]), shapes.half[:, :2].max(1))
     near = (np.abs(shapes.centre[:, :2] - target[:2]) < (reach + extent)[:, None]).all(1)
-    near &= shapes.centre[:, 2] - shapes.half[:, 2] < max(target[2], EYE_HEIGHT + RAISE_STEP * RAISES)
+    near &= shapes.centre[:, 2] - shapes.half[:, 2] < max(target[2], EYE_HEIGHT + RAISE_STEP * MAX_RAISES)
     near &= shapes.centre[:, 2] + shapes.half[:, 2] > min(target[2], EYE_HEIGHT)
     near &= shapes.instance != instance
     blockers = shapes.take(near)
     eyes = np.column_stack([navmap.points(cells), np.zeros(len(cells))])
-    for k in range(RAISES + 1):
+    for k in range(MAX_RAISES + 1):
         eyes[:, 2] = EYE_HEIGHT + RAISE_STEP * k
         seen = is_target_visible(eyes, target, blockers.kind, blockers.centre, blockers.half, blockers.yaw)
         if seen.any():
@@ -152,8 +152,8 @@ def _hits(kind: int, half: np.ndarray, start: tuple[float, float, float], end: t
         c += at * at
     if a == 0.0:
         return c < 1.0
-    root = b * b - a * (c - 1.0)
-    if root <= 0.0:
+    discriminant = b * b - a * (c - 1.0)
+    if discriminant <= 0.0:
         return False
-    root = math.sqrt(root)
+    root = math.sqrt(discriminant)
     return max(low, (-b - root) / a) < min(high, (-b + root) / a)

@@ -13,8 +13,8 @@ import numpy as np
 from memenvs.checks import check_fields
 from memenvs.houses.procedural.floor_plan import (
     DOOR_HEIGHT,
-    FRAME,
-    GRID,
+    FRAME_WIDTH,
+    GRID_STEP,
     PASSAGE_HEIGHT,
     FloorPlan,
     Opening,
@@ -55,8 +55,8 @@ class BSPConfig:
             0.75 times as much.
 
     Source:
-        This project's: SUNCG, which the Scene Memory Transformer was trained in, was withdrawn. With these numbers a
-        random policy moves, collides and discovers as much as in Table 1 of its paper.
+        Chosen for this project, because SUNCG, in which the Scene Memory Transformer was trained, was withdrawn. With
+        these numbers a random policy moves, collides and discovers as much as in Table 1 of its paper.
     """
 
     median_area: float = 190.0
@@ -74,7 +74,7 @@ class BSPConfig:
 
 def draw_bsp_plan(
     rng: np.random.Generator,
-    settings: BSPConfig,
+    config: BSPConfig,
     *,
     rooms: tuple[int, int],
     area: tuple[float, float],
@@ -85,7 +85,7 @@ def draw_bsp_plan(
 
     Args:
         rng: Random generator.
-        settings: Sizes of the floor and of rooms.
+        config: Sizes of the floor and of rooms.
         rooms: Fewest and most rooms; at most 16.
         area: Smallest and largest floor area, square metres; a draw outside is clipped.
         passages: Probability that two joined rooms have a wide passage instead of a door.
@@ -95,13 +95,14 @@ def draw_bsp_plan(
         A plan in which every room can be reached, its smallest corner at the origin; None if this draw has too few or
         too many rooms, or a room that shares no wall long enough for a door.
     """
-    size = float(np.clip(settings.median_area * np.exp(settings.area_spread * rng.standard_normal()), *area))
-    shorter = np.sqrt(size / rng.uniform(1.0, _MAX_ASPECT))
-    sides = float(size / shorter), float(shorter)
+    # The floor area is log-normal.
+    floor_area = float(np.clip(config.median_area * np.exp(config.area_spread * rng.standard_normal()), *area))
+    shorter = np.sqrt(floor_area / rng.uniform(1.0, _MAX_ASPECT))
+    sides = float(floor_area / shorter), float(shorter)
     if rng.random() < 0.5:
         sides = sides[::-1]
     parts = split_rectangle(
-        rng, Rectangle((0.0, 0.0), (snap_to_grid(sides[0]), snap_to_grid(sides[1]))), settings.room_area
+        rng, Rectangle((0.0, 0.0), (snap_to_grid(sides[0]), snap_to_grid(sides[1]))), config.room_area
     )
     if not rooms[0] <= len(parts) <= rooms[1]:
         return None
@@ -116,7 +117,7 @@ def draw_bsp_plan(
 
 def snap_to_grid(length: float) -> float:
     """Round a length to the grid of wall lines, m."""
-    return round(length / GRID) * GRID
+    return round(length / GRID_STEP) * GRID_STEP
 
 
 def split_rectangle(rng: np.random.Generator, part: Rectangle, room_area: float) -> list[Rectangle]:
@@ -143,7 +144,7 @@ def split_rectangle(rng: np.random.Generator, part: Rectangle, room_area: float)
 
 
 def _draw_types(rng: np.random.Generator, parts: list[Rectangle]) -> list[str]:
-    """Draw the type of each part: bathrooms, stores and halls for the smallest, the others anywhere."""
+    """Draw the type of each part: `SMALL_TYPES` for the smallest parts, the other types in random order."""
     present = ROOM_ORDER[: len(parts)]
     small = [name for name in present if name in SMALL_TYPES]
     large = [name for name in present if name not in SMALL_TYPES]
@@ -169,7 +170,7 @@ def draw_doorways(
     Returns:
         The openings; None if no tree joins all rooms.
     """
-    long_enough = [wall for wall in walls if wall.length >= DOOR_WIDTH + 2 * FRAME + _WALL_BESIDE]
+    long_enough = [wall for wall in walls if wall.length >= DOOR_WIDTH + 2 * FRAME_WIDTH + _WALL_BESIDE]
     group = list(range(num_rooms))  # rooms of the same number are connected
     openings = []
     for k in rng.permutation(len(long_enough)):
@@ -184,8 +185,8 @@ def draw_doorways(
 def _draw_doorway(rng: np.random.Generator, wall: WallSegment, passages: float) -> Opening:
     """Draw a passage with probability `passages` if the wall is long enough, else a door."""
     kind = "door"
-    width = DOOR_WIDTH + 2 * FRAME
-    top = DOOR_HEIGHT + FRAME
+    width = DOOR_WIDTH + 2 * FRAME_WIDTH
+    top = DOOR_HEIGHT + FRAME_WIDTH
     max_width = wall.length - _WALL_BESIDE
     if rng.random() < passages and max_width >= PASSAGE_WIDTH[0]:
         kind = "passage"

@@ -1,7 +1,7 @@
 """Materials and colours of procedural houses: floors, walls, doors, rugs and furniture.
 
-Every `Finish` names a material, such as "carpet". The picture that is drawn for a material is the function of the same
-name in `memenvs.houses.rendering.textures`; the base colour here multiplies it.
+Every `Finish` names a material, such as "carpet". The texture of a material is drawn by the function of the same name
+in `memenvs.houses.rendering.textures` and multiplied with the base colour given here.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def pick_finish(rng: np.random.Generator, finishes: tuple[Finish, ...]) -> Finis
     return finishes[int(rng.integers(len(finishes)))]
 
 
-def darker(finish: Finish, factor: float = 0.75) -> Finish:
-    """The same material with a darker (factor < 1) or lighter colour."""
+def shade(finish: Finish, factor: float = 0.75) -> Finish:
+    """The same material with its colour times a factor: darker below 1, lighter above."""
     red, green, blue = (int(min(255.0, channel * factor)) for channel in finish.colour)
     return Finish(finish.material, (red, green, blue))

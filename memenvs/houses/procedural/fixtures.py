@@ -22,7 +22,7 @@ from memenvs.houses.procedural.finishes import (
     STEEL,
     WHITE,
     FurnitureStyle,
-    darker,
+    shade,
 )
 
 LEAF_GREENS = ((62, 118, 58), (84, 140, 66), (48, 100, 70))
@@ -36,7 +36,7 @@ def counter(
     model = ObjectModel("counter", w, d)
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.07), (0.0, 0.1), Finish("plain", BLACK))
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.045), (0.1, 0.7 if has_sink else h - 0.04), style.counter)
-    model.drawers((-w / 2, w / 2), (0.11, h - 0.06), max(1, round(w / 0.5)), 1, darker(style.counter, 1.06), METAL)
+    model.drawers((-w / 2, w / 2), (0.11, h - 0.06), max(1, round(w / 0.5)), 1, shade(style.counter, 1.06), METAL)
     left = -w / 2  # the worktop is free from here to `right`
     right = w / 2
     if has_sink:
@@ -99,7 +99,7 @@ def stove(style: FurnitureStyle) -> ObjectModel:
         for y, r in ((-0.15, 0.085), (0.13, 0.1)):
             model.cylinder(x, y, (h, h + 0.008), r, Finish("plain", (70, 66, 66)))
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.15), (1.62, 1.72), body)
-    model.box((-0.14, 0.14), (-d / 2, -d / 2 + 0.26), (1.72, 2.3), darker(style.counter, 0.98))
+    model.box((-0.14, 0.14), (-d / 2, -d / 2 + 0.26), (1.72, 2.3), shade(style.counter, 0.98))
     return model
 
 
@@ -108,7 +108,7 @@ def refrigerator(rng: np.random.Generator) -> ObjectModel:
     w, d, h = 0.7, 0.68, rng.uniform(1.75, 1.95)
     model = ObjectModel("refrigerator", w, d)
     finish = Finish("metal", STEEL) if rng.random() < 0.6 else Finish("plain", WHITE)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.1), (0.02, h), darker(finish, 0.85))
+    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.1), (0.02, h), shade(finish, 0.85))
     model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2 + 0.03, d / 2 - 0.14), (0.0, 0.02), DARK_METAL)
     model.box((-w / 2, w / 2), (d / 2 - 0.1, d / 2 - 0.04), (0.04, 0.62), finish)
     model.box((-w / 2, w / 2), (d / 2 - 0.1, d / 2 - 0.04), (0.64, h), finish)
@@ -122,7 +122,7 @@ def wall_cabinet(style: FurnitureStyle, *, width: float) -> ObjectModel:
     w, d = width, 0.34
     model = ObjectModel("cabinet", w, d)
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (1.5, 2.15), style.counter)
-    model.drawers((-w / 2, w / 2), (1.5, 2.15), max(1, round(w / 0.45)), 1, darker(style.counter, 1.06), METAL)
+    model.drawers((-w / 2, w / 2), (1.5, 2.15), max(1, round(w / 0.45)), 1, shade(style.counter, 1.06), METAL)
     return model
 
 
@@ -131,12 +131,12 @@ def toilet() -> ObjectModel:
     w, d, h = 0.4, 0.7, 0.8
     model = ObjectModel("toilet", w, d)
     model.box((-0.2, 0.2), (-d / 2, -d / 2 + 0.19), (0.38, 0.78), CERAMIC)
-    model.box((-0.2, 0.2), (-d / 2, -d / 2 + 0.19), (0.78, h), darker(CERAMIC, 0.94))
+    model.box((-0.2, 0.2), (-d / 2, -d / 2 + 0.19), (0.78, h), shade(CERAMIC, 0.94))
     model.box((-0.11, 0.11), (-d / 2 + 0.02, 0.12), (0.0, 0.3), CERAMIC)
     model.ellipsoid((0.0, 0.1, 0.28), (0.18, 0.24, 0.14), CERAMIC)
     model.box((-0.18, 0.18), (-d / 2 + 0.19, 0.05), (0.3, 0.4), CERAMIC)
     model.cylinder(0.0, 0.13, (0.36, 0.4), 0.19, CERAMIC)
-    model.cylinder(0.0, 0.13, (0.4, 0.425), 0.2, darker(CERAMIC, 0.97))
+    model.cylinder(0.0, 0.13, (0.4, 0.425), 0.2, shade(CERAMIC, 0.97))
     model.cylinder(0.0, 0.13, (0.425, 0.43), 0.13, Finish("plain", (120, 150, 160)))
     return model
 
@@ -174,7 +174,7 @@ def vanity(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     w, d, h = rng.uniform(0.8, 1.15), 0.5, 0.84
     model = ObjectModel("sink", w, d)
     model.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2, d / 2 - 0.04), (0.12, h - 0.05), style.counter)
-    model.drawers((-w / 2 + 0.02, w / 2 - 0.02), (0.14, h - 0.06), 2, 1, darker(style.counter, 1.06), METAL)
+    model.drawers((-w / 2 + 0.02, w / 2 - 0.02), (0.14, h - 0.06), 2, 1, shade(style.counter, 1.06), METAL)
     model.box((-w / 2 + 0.06, w / 2 - 0.06), (-d / 2, d / 2 - 0.1), (0.0, 0.12), Finish("plain", BLACK))
     model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.05, h), style.top)
     x = -w / 2 + 0.28
@@ -216,7 +216,7 @@ def bookshelf(rng: np.random.Generator, style: FurnitureStyle, *, is_low: bool) 
     pitch = rng.uniform(0.34, 0.38)
     h = 0.08 + boards * pitch + 0.025
     model = ObjectModel("bookshelf", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.015), (0.0, h), darker(style.wood, 0.85))
+    model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.015), (0.0, h), shade(style.wood, 0.85))
     for x in (-w / 2, w / 2 - 0.025):
         model.box((x, x + 0.025), (-d / 2 + 0.015, d / 2), (0.0, h), style.wood)
     inner = -w / 2 + 0.025, w / 2 - 0.025
@@ -264,9 +264,9 @@ def cabinet(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A sideboard."""
     w, d, h = rng.uniform(1.1, 1.6), 0.45, rng.uniform(0.82, 0.95)
     model = ObjectModel("cabinet", w, d)
-    model.legs((0.0, 0.14), 0.022, darker(style.second_wood))
+    model.legs((0.0, 0.14), 0.022, shade(style.second_wood))
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.14, h), style.second_wood)
-    model.drawers((-w / 2, w / 2), (0.15, h - 0.02), 3, 1, darker(style.second_wood, 1.12), BRASS)
+    model.drawers((-w / 2, w / 2), (0.15, h - 0.02), 3, 1, shade(style.second_wood, 1.12), BRASS)
     model.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
     return model
 
@@ -328,7 +328,7 @@ def rug(rng: np.random.Generator, *, width: float, depth: float) -> ObjectModel:
     """A flat rug of material "carpet" with a border; 1.2 cm high, so robots drive over it."""
     model = ObjectModel("rug", width, depth)
     colour = RUG_COLOURS[int(rng.integers(len(RUG_COLOURS)))]
-    model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (0.0, 0.008), darker(Finish("carpet", colour), 0.7))
+    model.box((-width / 2, width / 2), (-depth / 2, depth / 2), (0.0, 0.008), shade(Finish("carpet", colour), 0.7))
     inner = Finish("stripes" if rng.random() < 0.4 else "carpet", colour)
     model.box((-width / 2 + 0.09, width / 2 - 0.09), (-depth / 2 + 0.09, depth / 2 - 0.09), (0.008, 0.012), inner)
     return model
@@ -367,6 +367,6 @@ def curtain(style: FurnitureStyle) -> ObjectModel:
     """Half a curtain, pulled aside; its z = 0 is its lower edge."""
     model = ObjectModel("curtain", 0.3, 0.07)
     for k in range(4):
-        finish = darker(Finish("fabric", style.accent.colour), 1.0 if k % 2 else 0.86)
+        finish = shade(Finish("fabric", style.accent.colour), 1.0 if k % 2 else 0.86)
         model.box((-0.15 + 0.075 * k, -0.15 + 0.075 * (k + 1)), (-0.02, 0.015 + 0.012 * (k % 2)), (0.0, 1.36), finish)
     return model

@@ -12,8 +12,8 @@ import numpy as np
 
 from memenvs.houses.house import Span
 
-GRID = 0.05  # m; wall lines lie on multiples of it, so that rooms on both sides of a wall share its line exactly
-FRAME = 0.04  # m; a door frame's width on each side of the clear opening
+GRID_STEP = 0.05  # m; wall lines lie on multiples of it, so that rooms on both sides of a wall share its line exactly
+FRAME_WIDTH = 0.04  # m; a door frame's width on each side of the clear opening
 DOOR_HEIGHT = 2.05  # m
 PASSAGE_HEIGHT = 2.3  # m
 
@@ -67,8 +67,8 @@ class Opening:
         rooms: Indices of the rooms on both sides; -1 is outside.
         axis: 0 if the wall runs along x, 1 if along y.
         line: The wall's y (axis 0) or x (axis 1), m.
-        centre: Middle of the hole along the wall, m.
-        width: Width of the hole, m; a door's frame stands inside it.
+        centre: Middle of the opening along the wall, m.
+        width: Width of the opening, m; a door's frame stands inside it.
         bottom: Lower edge, m.
         top: Upper edge, m.
     """
@@ -142,12 +142,12 @@ def find_wall_segments(rooms: list[PlanRoom]) -> tuple[list[WallSegment], list[W
             across = 1 - axis
             low = max(a.low[axis], b.low[axis])
             high = min(a.high[axis], b.high[axis])
-            if high - low < 0.5 * GRID:
+            if high - low < 0.5 * GRID_STEP:
                 continue
-            if abs(a.high[across] - b.low[across]) < 0.5 * GRID:
+            if abs(a.high[across] - b.low[across]) < 0.5 * GRID_STEP:
                 line = a.high[across]
                 side_of_a, side_of_b = 1, 0
-            elif abs(b.high[across] - a.low[across]) < 0.5 * GRID:
+            elif abs(b.high[across] - a.low[across]) < 0.5 * GRID_STEP:
                 line = a.low[across]
                 side_of_a, side_of_b = 0, 1
             else:
@@ -160,11 +160,11 @@ def find_wall_segments(rooms: list[PlanRoom]) -> tuple[list[WallSegment], list[W
         for axis in (0, 1):
             for side, line in enumerate((room.low[1 - axis], room.high[1 - axis])):
                 # What lies between the shared extents, in order, is open to the outside.
-                at = room.low[axis]
+                begin = room.low[axis]
                 for low, high in [*sorted(shared.get((i, axis, side), [])), (room.high[axis], room.high[axis])]:
-                    if low - at > 0.5 * GRID:
-                        outer.append(WallSegment((i, -1), axis, line, at, low))
-                    at = max(at, high)
+                    if low - begin > 0.5 * GRID_STEP:
+                        outer.append(WallSegment((i, -1), axis, line, begin, low))
+                    begin = max(begin, high)
     return inner, outer
 
 
@@ -186,15 +186,15 @@ def _draw_entrance(rng: np.random.Generator, rooms: list[PlanRoom], outer: list[
         return []
     rank = {"hallway": 0, "living_room": 1, "dining_room": 2, "kitchen": 2}
     wall = min(long_enough, key=lambda segment: (rank.get(rooms[segment.rooms[0]].type, 9), -segment.length))
-    width = 0.95 + 2 * FRAME
+    width = 0.95 + 2 * FRAME_WIDTH
     centre = wall.low + 0.16 + width / 2 if rng.random() < 0.5 else wall.high - 0.16 - width / 2
-    return [Opening("entrance", wall.rooms, wall.axis, wall.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)]
+    return [Opening("entrance", wall.rooms, wall.axis, wall.line, centre, width, 0.0, DOOR_HEIGHT + FRAME_WIDTH)]
 
 
 def _draw_windows(
     rng: np.random.Generator, room_type: str, wall: WallSegment, entrance: list[Opening]
 ) -> list[Opening]:
-    """Draw none, one or two windows of one wall to the outside, beside the front door if it is there."""
+    """Draw none, one or two windows of one wall to the outside, beside the front door if it is there. Lengths in m."""
     low = wall.low + 0.35
     high = wall.high - 0.35
     for door in entrance:

@@ -37,7 +37,7 @@ def furnish(
     for program in programs:
         program.hang_curtains()  # furniture then keeps clear of them
     fewest, most = count_range
-    # Aim at 3.4 to 5.5 pieces per room, within the range.
+    # Aim at 3.4 to 5.5 pieces per room, within the range and well above its lower end, because some pieces do not fit.
     limit = int(np.clip(round(rng.uniform(3.4, 5.5) * len(placers)), min(fewest + 8, most), most))
 
     def num_pieces() -> int:

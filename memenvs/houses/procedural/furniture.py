@@ -10,7 +10,7 @@ import numpy as np
 
 from memenvs.houses.house import Finish
 from memenvs.houses.object_model import ObjectModel
-from memenvs.houses.procedural.finishes import BLACK, BRASS, DARK_METAL, METAL, FurnitureStyle, darker
+from memenvs.houses.procedural.finishes import BLACK, BRASS, DARK_METAL, METAL, FurnitureStyle, shade
 
 
 def bed(rng: np.random.Generator, style: FurnitureStyle, *, is_double: bool) -> ObjectModel:
@@ -22,7 +22,7 @@ def bed(rng: np.random.Generator, style: FurnitureStyle, *, is_double: bool) -> 
     sheet = Finish("fabric", (236, 234, 228))
     blanket = style.accent if rng.random() < 0.6 else style.fabric
     model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.06), (0.0, head), style.wood)
-    model.legs((0.0, 0.12), 0.035, darker(style.wood), 0.06)
+    model.legs((0.0, 0.12), 0.035, shade(style.wood), 0.06)
     model.box((-w / 2, w / 2), (-d / 2 + 0.06, d / 2), (0.12, 0.3), style.wood)
     model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2 + 0.06, d / 2 - 0.03), (0.3, 0.48), sheet)
     fold = -d / 2 + 0.62
@@ -38,10 +38,10 @@ def nightstand(rng: np.random.Generator, style: FurnitureStyle, *, has_lamp: boo
     """A nightstand with one or two drawers, perhaps a lamp at its back."""
     w, d, h = rng.uniform(0.42, 0.52), 0.42, rng.uniform(0.48, 0.6)
     model = ObjectModel("nightstand", w, d)
-    model.legs((0.0, 0.1), 0.02, darker(style.wood), 0.04)
+    model.legs((0.0, 0.1), 0.02, shade(style.wood), 0.04)
     model.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.1, h - 0.025), style.wood)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.025, h), darker(style.wood, 0.85))
-    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.11, h - 0.03), 1, 2, darker(style.wood, 1.15), BRASS)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.025, h), shade(style.wood, 0.85))
+    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.11, h - 0.03), 1, 2, shade(style.wood, 1.15), BRASS)
     model.surface((-w / 2, w / 2), (-d / 2 + (0.22 if has_lamp else 0.0), d / 2), h)
     if has_lamp:
         table_lamp(model, 0.0, -d / 2 + 0.11, h, style)
@@ -68,7 +68,7 @@ def wardrobe(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
             (x0 + 0.008, x0 + w / doors - 0.008),
             (d / 2 - 0.05, d / 2 - 0.03),
             (0.08, h - 0.03),
-            darker(style.wood, 1.12),
+            shade(style.wood, 1.12),
         )
         side = x0 + w / doors - 0.05 if k % 2 == 0 else x0 + 0.05
         model.box((side - 0.01, side + 0.01), (d / 2 - 0.03, d / 2), (0.95, 1.2), METAL)
@@ -80,9 +80,9 @@ def dresser(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     w, d, h = rng.uniform(0.9, 1.35), 0.48, rng.uniform(0.8, 1.0)
     model = ObjectModel("dresser", w, d)
     model.box((-w / 2 + 0.01, w / 2 - 0.01), (-d / 2, d / 2 - 0.025), (0.06, h - 0.03), style.wood)
-    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2, d / 2 - 0.05), (0.0, 0.06), darker(style.wood))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.03, h), darker(style.wood, 0.85))
-    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.08, h - 0.04), 2, 3, darker(style.wood, 1.12), BRASS)
+    model.box((-w / 2 + 0.03, w / 2 - 0.03), (-d / 2, d / 2 - 0.05), (0.0, 0.06), shade(style.wood))
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.03, h), shade(style.wood, 0.85))
+    model.drawers((-w / 2 + 0.01, w / 2 - 0.01), (0.08, h - 0.04), 2, 3, shade(style.wood, 1.12), BRASS)
     model.surface((-w / 2, w / 2), (-d / 2, d / 2), h)
     return model
 
@@ -94,8 +94,8 @@ def desk(rng: np.random.Generator, style: FurnitureStyle, *, has_computer: bool)
     model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.035, h), style.wood)
     model.box((-w / 2 + 0.02, -w / 2 + 0.06), (-d / 2 + 0.02, d / 2 - 0.03), (0.0, h - 0.035), style.second_wood)
     model.box((w / 2 - 0.4, w / 2 - 0.02), (-d / 2 + 0.02, d / 2 - 0.03), (0.06, h - 0.035), style.second_wood)
-    model.drawers((w / 2 - 0.4, w / 2 - 0.02), (0.08, h - 0.05), 1, 3, darker(style.second_wood, 1.1), METAL)
-    model.box((w / 2 - 0.38, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.06), (0.0, 0.06), darker(style.second_wood))
+    model.drawers((w / 2 - 0.4, w / 2 - 0.02), (0.08, h - 0.05), 1, 3, shade(style.second_wood, 1.1), METAL)
+    model.box((w / 2 - 0.38, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.06), (0.0, 0.06), shade(style.second_wood))
     if has_computer:
         model.begin_instance("computer")
         x = -0.12
@@ -117,7 +117,7 @@ def desk(rng: np.random.Generator, style: FurnitureStyle, *, has_computer: bool)
 
 
 def chair(style: FurnitureStyle) -> ObjectModel:
-    """A dining chair; its back is at the back."""
+    """A dining chair; its backrest is at the back."""
     w, d, seat, h = 0.43, 0.46, 0.45, 0.92
     model = ObjectModel("chair", w, d)
     model.legs((0.0, seat - 0.03), 0.02, style.second_wood, 0.03)
@@ -131,7 +131,7 @@ def chair(style: FurnitureStyle) -> ObjectModel:
 
 
 def office_chair(style: FurnitureStyle) -> ObjectModel:
-    """A turning chair on a star foot."""
+    """A swivel chair on a base of two crossed bars."""
     w, d, h = 0.56, 0.56, 1.02
     model = ObjectModel("office_chair", w, d)
     model.box((-w / 2, w / 2), (-0.03, 0.03), (0.03, 0.07), DARK_METAL)
@@ -150,7 +150,7 @@ def sofa(rng: np.random.Generator, style: FurnitureStyle, *, seats: int) -> Obje
     w, d, h = 0.36 + 0.62 * seats, rng.uniform(0.85, 0.95), rng.uniform(0.8, 0.92)
     model = ObjectModel("armchair" if seats == 1 else "sofa", w, d)
     body = style.fabric
-    cushion = darker(style.fabric, 1.15)
+    cushion = shade(style.fabric, 1.15)
     model.legs((0.0, 0.1), 0.03, style.wood, 0.06)
     model.box((-w / 2, w / 2), (-d / 2, d / 2), (0.1, 0.28), body)
     model.box((-w / 2, w / 2), (-d / 2, -d / 2 + 0.2), (0.28, h), body)
@@ -158,11 +158,11 @@ def sofa(rng: np.random.Generator, style: FurnitureStyle, *, seats: int) -> Obje
         outer = side * w / 2
         inner = side * (w / 2 - 0.17)
         model.box((min(outer, inner), max(outer, inner)), (-d / 2 + 0.2, d / 2), (0.28, 0.6), body)
-    wide = (w - 0.36) / seats
+    seat_width = (w - 0.36) / seats
     for k in range(seats):
-        x = -w / 2 + 0.18 + k * wide
-        model.box((x + 0.008, x + wide - 0.008), (-d / 2 + 0.2, d / 2 - 0.01), (0.28, 0.43), cushion)
-        model.box((x + 0.008, x + wide - 0.008), (-d / 2 + 0.2, -d / 2 + 0.32), (0.43, h - 0.05), cushion)
+        x = -w / 2 + 0.18 + k * seat_width
+        model.box((x + 0.008, x + seat_width - 0.008), (-d / 2 + 0.2, d / 2 - 0.01), (0.28, 0.43), cushion)
+        model.box((x + 0.008, x + seat_width - 0.008), (-d / 2 + 0.2, -d / 2 + 0.32), (0.43, h - 0.05), cushion)
     for side in (-1, 1)[: 2 if seats > 1 else int(rng.integers(0, 2))]:
         model.begin_instance("pillow")
         model.ellipsoid((side * (w / 2 - 0.36), -d / 2 + 0.4, 0.58), (0.17, 0.08, 0.15), style.accent)
@@ -182,7 +182,7 @@ def coffee_table(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel
     w, d = rng.uniform(0.95, 1.25), rng.uniform(0.5, 0.65)
     model = ObjectModel("coffee_table", w, d)
     model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.wood)
-    model.legs((0.0, h - 0.04), 0.028, darker(style.wood))
+    model.legs((0.0, h - 0.04), 0.028, shade(style.wood))
     model.box((-w / 2 + 0.04, w / 2 - 0.04), (-d / 2 + 0.04, d / 2 - 0.04), (0.14, 0.16), style.wood)
     left = -w / 2
     if rng.random() < 0.6:
@@ -199,8 +199,8 @@ def side_table(rng: np.random.Generator, style: FurnitureStyle, *, has_lamp: boo
     h, r = rng.uniform(0.5, 0.62), rng.uniform(0.23, 0.28)
     model = ObjectModel("side_table", 2 * r, 2 * r)
     model.cylinder(0.0, 0.0, (h - 0.025, h), r, style.second_wood)
-    model.cylinder(0.0, 0.0, (0.02, h - 0.025), 0.03, darker(style.second_wood))
-    model.cylinder(0.0, 0.0, (0.0, 0.02), 0.7 * r, darker(style.second_wood))
+    model.cylinder(0.0, 0.0, (0.02, h - 0.025), 0.03, shade(style.second_wood))
+    model.cylinder(0.0, 0.0, (0.0, 0.02), 0.7 * r, shade(style.second_wood))
     if has_lamp:
         table_lamp(model, 0.0, -r + 0.11, h, style)
         model.surface((-0.7 * r, 0.7 * r), (-r + 0.22, 0.65 * r), h)
@@ -219,7 +219,7 @@ def table(rng: np.random.Generator, style: FurnitureStyle, *, width: float, dept
         (-width / 2 + 0.08, width / 2 - 0.08),
         (-depth / 2 + 0.06, depth / 2 - 0.06),
         (h - 0.09, h - 0.04),
-        darker(style.wood, 0.9),
+        shade(style.wood, 0.9),
     )
     if width > 1.15 and rng.random() < 0.7:
         vase(model, 0.0, 0.0, h, style)
@@ -249,9 +249,9 @@ def tv_stand(
     """A low cabinet with a television on it, 1.4 to 1.9 m wide if no width is given."""
     w, d, h = rng.uniform(1.4, 1.9) if width is None else width, 0.45, rng.uniform(0.46, 0.55)
     model = ObjectModel("tv_stand", w, d)
-    model.legs((0.0, 0.1), 0.025, darker(style.wood))
+    model.legs((0.0, 0.1), 0.025, shade(style.wood))
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (0.1, h), style.wood)
-    model.drawers((-w / 2, w / 2), (0.11, h - 0.02), 3, 1, darker(style.wood, 1.12), METAL)
+    model.drawers((-w / 2, w / 2), (0.11, h - 0.02), 3, 1, shade(style.wood, 1.12), METAL)
     if not has_television:
         model.surface((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), h)
         return model

@@ -17,7 +17,7 @@ _ROW_GAP = 0.006  # m; between the pieces of a kitchen row
 
 
 class Footprint(NamedTuple):
-    """Bounds of something on the floor plan, along the axes, m."""
+    """Bounding rectangle on the floor plan, with sides along the axes, m."""
 
     x0: float
     y0: float
@@ -34,7 +34,15 @@ class Footprint(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """A model in the house: (x, y) of its middle, yaw, and z of its lower side above the floor."""
+    """A model in a house or in a group.
+
+    Attributes:
+        model: The model.
+        x: Middle of its outline, m.
+        y: Middle of its outline, m.
+        yaw: Rotation of its own x axis, rad.
+        z: Height of its own z = 0 above the floor, m.
+    """
 
     model: ObjectModel
     x: float
@@ -44,7 +52,7 @@ class Placement(NamedTuple):
 
     @property
     def footprint(self) -> Footprint:
-        """Bounds of its outline."""
+        """Bounding rectangle of its outline."""
         return turned_bounds(self.model.width, self.model.depth, self.x, self.y, self.yaw)
 
     @property
@@ -79,7 +87,7 @@ class FurnitureGroup:
         self.items.append(Placement(model, x, (model.depth - self.depth) / 2, 0.0))
 
     def turned(self, yaw: float) -> FurnitureGroup:
-        """The same pieces turned by 0 or a quarter, without free depth in front."""
+        """The same pieces turned by 0 or pi / 2, without free depth in front."""
         width, depth = (self.width, self.depth) if yaw == 0.0 else (self.depth, self.width)
         cos = round(np.cos(yaw))
         sin = round(np.sin(yaw))
@@ -110,7 +118,7 @@ def bed_group(bed: ObjectModel, sides: Sequence[int], stands: Sequence[ObjectMod
     group = FurnitureGroup(bed.width, bed.depth, [], 0.4)
     extent = [-bed.width / 2, bed.width / 2]  # of the group along x, with the bed in the middle
     for side, stand in zip(sides, stands, strict=True):
-        extent[(side + 1) // 2] += side * (stand.width + 0.04)
+        extent[0 if side < 0 else 1] += side * (stand.width + 0.04)
     middle = (extent[0] + extent[1]) / 2
     group.width = extent[1] - extent[0]
     group.add_at_back(bed, -middle)
@@ -128,11 +136,11 @@ def desk_group(desk: ObjectModel, chair: ObjectModel) -> FurnitureGroup:
     return group
 
 
-def seating_group(sofa: ObjectModel, low_table: ObjectModel) -> FurnitureGroup:
-    """A sofa with a low table in front of it."""
-    group = FurnitureGroup(sofa.width, sofa.depth + 0.38 + low_table.depth, [])
+def seating_group(sofa: ObjectModel, coffee_table: ObjectModel) -> FurnitureGroup:
+    """A sofa with a coffee table in front of it."""
+    group = FurnitureGroup(sofa.width, sofa.depth + 0.38 + coffee_table.depth, [])
     group.add_at_back(sofa, 0.0)
-    group.items.append(Placement(low_table, 0.0, (group.depth - low_table.depth) / 2, 0.0))
+    group.items.append(Placement(coffee_table, 0.0, (group.depth - coffee_table.depth) / 2, 0.0))
     return group
 
 

@@ -23,10 +23,10 @@ from memenvs.houses.procedural.finishes import (
     WET_WALLS,
     WHITE,
     WOOD_FLOORS,
-    darker,
     pick_finish,
+    shade,
 )
-from memenvs.houses.procedural.floor_plan import DOOR_HEIGHT, FRAME, FloorPlan, Opening, PlanRoom
+from memenvs.houses.procedural.floor_plan import DOOR_HEIGHT, FRAME_WIDTH, FloorPlan, Opening, PlanRoom
 from memenvs.houses.procedural.furniture_groups import Footprint
 from memenvs.houses.procedural.placement import RoomPlacer
 
@@ -111,7 +111,7 @@ def build_house(
 def _clear_opening(opening: Opening) -> Door:
     """The door of an opening: what its frame leaves free."""
     centre = (opening.centre, opening.line) if opening.axis == 0 else (opening.line, opening.centre)
-    frame = FRAME if opening.kind == "door" else 0.0
+    frame = FRAME_WIDTH if opening.kind == "door" else 0.0
     return Door(opening.rooms, centre, opening.width - 2 * frame, opening.top - frame, opening.axis * np.pi / 2)
 
 
@@ -150,14 +150,14 @@ def add_walls(builder: ShapeBuilder, room: PlanRoom, placer: RoomPlacer, finish:
         low, high = room.low[axis], room.high[axis]
         if axis == 1:  # the walls along x take the corners
             low, high = low + thickness, high - thickness
-        at = low
+        begin = low
         for opening in sorted(placer.openings_of_wall(wall), key=lambda opening: opening.centre):
             hole = opening.centre - opening.width / 2, opening.centre + opening.width / 2
-            span_box(builder, axis, (at, hole[0]), across, (0.0, height), finish, "wall")
+            span_box(builder, axis, (begin, hole[0]), across, (0.0, height), finish, "wall")
             span_box(builder, axis, hole, across, (0.0, opening.bottom), finish, "wall")
             span_box(builder, axis, hole, across, (opening.top, height), finish, "wall")
-            at = hole[1]
-        span_box(builder, axis, (at, high), across, (0.0, height), finish, "wall")
+            begin = hole[1]
+        span_box(builder, axis, (begin, high), across, (0.0, height), finish, "wall")
 
 
 def open_door_leaves(rng: np.random.Generator, plan: FloorPlan, placers: Sequence[RoomPlacer]) -> dict[int, DoorLeaf]:
@@ -182,7 +182,7 @@ def _open_leaf(rng: np.random.Generator, opening: Opening, placer: RoomPlacer) -
     if placer.room.type not in _LEAF_ROOMS:
         return None
     wall = next(w for w in range(4) if any(o is opening for o in placer.openings_of_wall(w)))
-    width = opening.width - 2 * FRAME
+    width = opening.width - 2 * FRAME_WIDTH
     low, high = placer.inside.span(wall % 2)
     for side in rng.permutation([-1, 1]):
         hinge = opening.centre + side * (opening.width / 2 + 0.01)
@@ -209,7 +209,7 @@ def add_door(
     axis = opening.axis
     half = wall_thickness / 2 + 0.012
     across = opening.line - half, opening.line + half
-    _add_frame(builder, opening, across, opening.top - FRAME, darker(finish, 0.9), instance)
+    _add_frame(builder, opening, across, opening.top - FRAME_WIDTH, shade(finish, 0.9), instance)
     if leaf is None:
         return
     along = leaf.footprint.span(axis)
@@ -220,7 +220,7 @@ def add_door(
     span_box(builder, axis, along, panel, (0.01, DOOR_HEIGHT - 0.01), finish, "door", instance)
     inlay = (front, front + 0.006) if inward else (front - 0.006, front)
     for z in ((0.2, 0.9), (1.1, 1.85)):
-        span_box(builder, axis, (along[0] + 0.14, along[1] - 0.14), inlay, z, darker(finish, 0.82), "door", instance)
+        span_box(builder, axis, (along[0] + 0.14, along[1] - 0.14), inlay, z, shade(finish, 0.82), "door", instance)
     _add_knob(builder, axis, leaf.knob, front + (0.025 if inward else -0.025), instance)
 
 
@@ -233,11 +233,11 @@ def add_entrance(builder: ShapeBuilder, opening: Opening, placer: RoomPlacer, wo
     low = opening.centre - opening.width / 2
     high = opening.centre + opening.width / 2
     leaf = (across[0], across[1] - 0.012) if inward else (across[0] + 0.012, across[1])
-    span_box(builder, axis, (low + FRAME, high - FRAME), leaf, (0.0, DOOR_HEIGHT), finish, "door", instance)
+    span_box(builder, axis, (low + FRAME_WIDTH, high - FRAME_WIDTH), leaf, (0.0, DOOR_HEIGHT), finish, "door", instance)
     front = leaf[1] if inward else leaf[0]
     inlay = (front, front + 0.005) if inward else (front - 0.005, front)
     for z in ((0.2, 0.9), (1.1, 1.85)):
-        span_box(builder, axis, (low + 0.2, high - 0.2), inlay, z, darker(finish, 0.8), "door", instance)
+        span_box(builder, axis, (low + 0.2, high - 0.2), inlay, z, shade(finish, 0.8), "door", instance)
     _add_knob(builder, axis, low + 0.12, front + (0.025 if inward else -0.025), instance)
 
 
@@ -255,9 +255,11 @@ def _add_frame(
     axis = opening.axis
     low = opening.centre - opening.width / 2
     high = opening.centre + opening.width / 2
-    for along in ((low, low + FRAME), (high - FRAME, high)):
+    for along in ((low, low + FRAME_WIDTH), (high - FRAME_WIDTH, high)):
         span_box(builder, axis, along, across, (0.0, opening.top), finish, "door", instance)
-    span_box(builder, axis, (low + FRAME, high - FRAME), across, (lintel, opening.top), finish, "door", instance)
+    span_box(
+        builder, axis, (low + FRAME_WIDTH, high - FRAME_WIDTH), across, (lintel, opening.top), finish, "door", instance
+    )
 
 
 def _add_knob(builder: ShapeBuilder, axis: int, along: float, across: float, instance: int) -> None:

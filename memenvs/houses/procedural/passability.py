@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from memenvs.houses.procedural.floor_plan import FRAME, Opening, PlanRoom
+from memenvs.houses.procedural.floor_plan import FRAME_WIDTH, Opening, PlanRoom
 from memenvs.houses.procedural.furniture_groups import Footprint, Placement
 
 CELL = 0.05  # m; side of a cell
@@ -37,7 +37,7 @@ class PassabilityGrid:
         for opening in openings:
             if opening.is_walkable:
                 along, across = (x, y) if opening.axis == 0 else (y, x)
-                clear = opening.width / 2 - (FRAME if opening.kind == "door" else 0.0)
+                clear = opening.width / 2 - (FRAME_WIDTH if opening.kind == "door" else 0.0)
                 in_doorway = (abs(along - opening.centre) < clear - radius) & (
                     abs(across - opening.line) < radius + 0.15
                 )
@@ -45,7 +45,8 @@ class PassabilityGrid:
                 point = (opening.centre, opening.line) if opening.axis == 0 else (opening.line, opening.centre)
                 cell = int((point[0] - self._origin[0]) / CELL), int((point[1] - self._origin[1]) / CELL)
                 self._door_cells.append(cell)
-        self._blockers = np.where(is_free, 0, 100).astype(np.int16)  # (X, Y); number of objects that block a cell
+        # (X, Y); number of objects that block a cell. Walls count as 100, which removing objects never brings to 0.
+        self._blockers = np.where(is_free, 0, 100).astype(np.int16)
         self._min_reachable = _MIN_REACHABLE * float(is_free.sum())
 
     def mark(self, item: Placement, change: int) -> None:

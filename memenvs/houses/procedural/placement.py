@@ -62,7 +62,7 @@ class RoomPlacer:
         )
         self.placements: list[Placement] = []
         self._bodies: list[_Body] = []
-        self._fronts: list[Footprint] = []  # floor that stays free in front of groups, such as before a wardrobe
+        self._fronts: list[Footprint] = []  # floor that stays free in front of groups, such as wardrobes
         self.doorsteps = [_doorstep(o, door_depth) for o in openings if o.kind != "window"]
         self._window_margin = 0.0  # m; kept free of tall pieces on both sides of each window
         self._grid = PassabilityGrid(room, self.inside, self.openings)
@@ -108,7 +108,7 @@ class RoomPlacer:
             return False
         cos = float(np.cos(yaw))
         sin = float(np.sin(yaw))
-        distance = (group.depth + group.front) / 2  # from the middle of the group to the middle of the floor before it
+        distance = (group.depth + group.front) / 2  # from the group's middle to that of the free floor in front of it
         front = turned_bounds(group.width, group.front, x - sin * distance, y + cos * distance, yaw)
         if group.front > 0 and any(front.overlaps(other) for other in occupied):
             return False
@@ -150,7 +150,7 @@ class RoomPlacer:
         for wall in [int(w) for w in rng.permutation(4)]:
             for low, high in self._free_spans(wall, group):
                 slack = high - low - group.width
-                drawn = rng.random(3)  # drawn even if not used: other draws would give other houses for every seed
+                drawn = rng.random(3)  # drawn even if not used, so that the house of a seed stays the same
                 fractions = {"corner": [0.0, 1.0], "centre": [0.5, 0.3, 0.7]}.get(where, [*drawn, 0.0, 1.0])
                 if where == "corner" and rng.random() < 0.5:
                     fractions = fractions[::-1]

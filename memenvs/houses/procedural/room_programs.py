@@ -81,7 +81,7 @@ class RoomProgram:
         if plan is not None:
             plan()
         if placer.room.type not in ("bathroom", "laundry"):
-            self.decoration.append(self._pictures)
+            self.decoration.append(self._hang_pictures)
 
     @property
     def num_pieces(self) -> int:
@@ -98,7 +98,7 @@ class RoomProgram:
     def _bernoulli(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
-    def _at_wall(self, model: ObjectModel, *, front: float = 0.0, where: str = "any") -> bool:
+    def _place_at_wall(self, model: ObjectModel, *, front: float = 0.0, where: str = "any") -> bool:
         """Place one piece with its back to a wall.
 
         Args:
@@ -115,23 +115,23 @@ class RoomProgram:
 
     def _plan_bedroom(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [self._bed]
-        self.usual += [lambda: self._at_wall(furniture.wardrobe(rng, style), front=0.55, where="corner")]
+        self.essentials += [self._place_bed]
+        self.usual += [lambda: self._place_at_wall(furniture.wardrobe(rng, style), front=0.55, where="corner")]
         choices: list[tuple[float, FurnishStep]] = [  # (probability, step)
-            (0.6, lambda: self._at_wall(furniture.dresser(rng, style), front=0.5)),
-            (0.45, self._desk),
-            (0.25, lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.6)), front=0.4)),
-            (0.2, lambda: self._at_wall(furniture.tv_stand(rng, style), front=0.5, where="centre")),
-            (0.2, lambda: self._at_wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")),
+            (0.6, lambda: self._place_at_wall(furniture.dresser(rng, style), front=0.5)),
+            (0.45, self._place_desk),
+            (0.25, lambda: self._place_at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.6)), front=0.4)),
+            (0.2, lambda: self._place_at_wall(furniture.tv_stand(rng, style), front=0.5, where="centre")),
+            (0.2, lambda: self._place_at_wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")),
         ]
         self.extras += [step for probability, step in choices if self._bernoulli(probability)]
         self.decoration += [
-            self._bed_rug,
-            lambda: self._bernoulli(0.4) and self._at_wall(fixtures.plant(rng), where="corner"),
-            lambda: self._bernoulli(0.4) and self._at_wall(fixtures.hamper(style), where="corner"),
+            self._lay_bed_rug,
+            lambda: self._bernoulli(0.4) and self._place_at_wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.4) and self._place_at_wall(fixtures.hamper(style), where="corner"),
         ]
 
-    def _bed(self) -> None:
+    def _place_bed(self) -> None:
         """Place a bed with nightstands on both sides, on one side, or without; the first that fits."""
         rng, style = self.rng, self.style
         is_double = self.placer.room.area > 11.0 or self._bernoulli(0.3)
@@ -146,7 +146,7 @@ class RoomProgram:
                 if self.placer.try_on_wall(rng, group, where=where):
                     return
 
-    def _bed_rug(self) -> None:
+    def _lay_bed_rug(self) -> None:
         """Lay a rug partly under the bed, usually."""
         for item in self.placer.placements:
             if item.model.name == "bed" and self._bernoulli(0.7):
@@ -154,7 +154,7 @@ class RoomProgram:
                 self.placer.lay_rug(fixtures.rug(self.rng, width=item.model.width + 1.0, depth=1.7), x, y, item.yaw)
                 return
 
-    def _desk(self) -> bool:
+    def _place_desk(self) -> bool:
         """Place a desk with its chair at a wall."""
         desk = furniture.desk(self.rng, self.style, has_computer=self._bernoulli(0.75))
         chair = furniture.office_chair(self.style)
@@ -162,49 +162,52 @@ class RoomProgram:
 
     def _plan_study(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [self._desk]
-        self.usual += [lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5)]
+        self.essentials += [self._place_desk]
+        self.usual += [lambda: self._place_at_wall(fixtures.bookshelf(rng, style, is_low=False), front=0.5)]
         self.extras += [
-            lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.5)), front=0.5),
+            lambda: self._place_at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.5)), front=0.5),
             lambda: (
-                self._bernoulli(0.5) and self._at_wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")
+                self._bernoulli(0.5)
+                and self._place_at_wall(furniture.sofa(rng, style, seats=1), front=0.4, where="corner")
             ),
-            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.cabinet(rng, style), front=0.5),
+            lambda: self._bernoulli(0.5) and self._place_at_wall(fixtures.cabinet(rng, style), front=0.5),
         ]
         self.decoration += [
-            lambda: self._bernoulli(0.6) and self._at_wall(fixtures.floor_lamp(), where="corner"),
-            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.waste_bin(rng)),
-            lambda: self._bernoulli(0.6) and self._middle_rug(),
+            lambda: self._bernoulli(0.6) and self._place_at_wall(fixtures.floor_lamp(), where="corner"),
+            lambda: self._bernoulli(0.5) and self._place_at_wall(fixtures.waste_bin(rng)),
+            lambda: self._bernoulli(0.6) and self._lay_middle_rug(),
         ]
 
     # Living and dining rooms
 
     def _plan_living_room(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [self._seating]
+        self.essentials += [self._place_seating]
         if not self._has_dining_room and self.placer.room.area > 24.0:
-            self.extras.append(lambda: self._dining(4))
+            self.extras.append(lambda: self._place_dining_table(4))
         choices: list[tuple[float, FurnishStep]] = [  # (probability, step)
-            (0.9, self._armchair),
-            (0.7, lambda: self._at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.3)), front=0.5)),
+            (0.9, self._place_armchair),
+            (0.7, lambda: self._place_at_wall(fixtures.bookshelf(rng, style, is_low=self._bernoulli(0.3)), front=0.5)),
             (
                 0.6,
-                lambda: self._at_wall(furniture.side_table(rng, style, has_lamp=self._bernoulli(0.5)), where="corner"),
+                lambda: self._place_at_wall(
+                    furniture.side_table(rng, style, has_lamp=self._bernoulli(0.5)), where="corner"
+                ),
             ),
-            (0.5, lambda: self._at_wall(fixtures.cabinet(rng, style), front=0.5)),
-            (0.4, self._armchair),
+            (0.5, lambda: self._place_at_wall(fixtures.cabinet(rng, style), front=0.5)),
+            (0.4, self._place_armchair),
         ]
         self.extras += [step for probability, step in choices if self._bernoulli(probability)]
         self.decoration += [
-            self._coffee_rug,
-            lambda: self._bernoulli(0.7) and self._at_wall(fixtures.floor_lamp(), where="corner"),
-            lambda: self._at_wall(fixtures.plant(rng), where="corner"),
-            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.plant(rng), where="corner"),
-            self._clock,
+            self._lay_coffee_table_rug,
+            lambda: self._bernoulli(0.7) and self._place_at_wall(fixtures.floor_lamp(), where="corner"),
+            lambda: self._place_at_wall(fixtures.plant(rng), where="corner"),
+            lambda: self._bernoulli(0.5) and self._place_at_wall(fixtures.plant(rng), where="corner"),
+            self._hang_clock,
         ]
 
-    def _seating(self) -> None:
-        """Place a television at a wall, and a sofa with a low table that face it."""
+    def _place_seating(self) -> None:
+        """Place a television at a wall, and a sofa with a coffee table that face it."""
         rng, style, placer = self.rng, self.style, self.placer
         seats = 3 if placer.room.area > 17.0 else 2
         stand = furniture.tv_stand(rng, style)
@@ -217,8 +220,8 @@ class RoomProgram:
             tv = next(item for item in placer.placements if item.model is stand)
             if self._place_facing(group, tv):
                 return
-        if not placer.try_on_wall(rng, group, where="centre") and not self._at_wall(sofa, front=0.5):
-            self._at_wall(furniture.sofa(rng, style, seats=2), front=0.4)
+        if not placer.try_on_wall(rng, group, where="centre") and not self._place_at_wall(sofa, front=0.5):
+            self._place_at_wall(furniture.sofa(rng, style, seats=2), front=0.4)
 
     def _place_facing(self, group: FurnitureGroup, tv: Placement) -> bool:
         """Place a seating group that faces a television, at the opposite wall if it is near enough.
@@ -251,7 +254,7 @@ class RoomProgram:
                     return True
         return False
 
-    def _armchair(self) -> bool:
+    def _place_armchair(self) -> bool:
         """Place an armchair beside a coffee table, facing it, or else in a corner."""
         chair = furniture.sofa(self.rng, self.style, seats=1)
         tables = [item for item in self.placer.placements if item.model.name == "coffee_table"]
@@ -262,9 +265,9 @@ class RoomProgram:
                 y = table.y + np.sin(table.yaw) * shift
                 if self.placer.try_at(FurnitureGroup.of(chair), x, y, table.yaw + side * np.pi / 2):
                     return True
-        return self._at_wall(chair, front=0.5, where="corner")
+        return self._place_at_wall(chair, front=0.5, where="corner")
 
-    def _coffee_rug(self) -> None:
+    def _lay_coffee_table_rug(self) -> None:
         """Lay a rug under the coffee table."""
         for item in self.placer.placements:
             if item.model.name == "coffee_table":
@@ -274,14 +277,16 @@ class RoomProgram:
 
     def _plan_dining_room(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [lambda: self._dining(6 if self.placer.room.area > 13.0 and not self._is_crowded else 4)]
-        self.extras += [lambda: self._at_wall(fixtures.cabinet(rng, style), front=0.5)]
+        self.essentials += [
+            lambda: self._place_dining_table(6 if self.placer.room.area > 13.0 and not self._is_crowded else 4)
+        ]
+        self.extras += [lambda: self._place_at_wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [
-            lambda: self._bernoulli(0.6) and self._at_wall(fixtures.plant(rng), where="corner"),
-            self._clock,
+            lambda: self._bernoulli(0.6) and self._place_at_wall(fixtures.plant(rng), where="corner"),
+            self._hang_clock,
         ]
 
-    def _dining(self, num_chairs: int) -> bool:
+    def _place_dining_table(self, num_chairs: int) -> bool:
         """Place a dining table near the middle of the room, or else at a wall.
 
         Args:
@@ -318,23 +323,23 @@ class RoomProgram:
 
     def _plan_kitchen(self) -> None:
         rng = self.rng
-        self.essentials.append(self._kitchen)
+        self.essentials.append(self._place_kitchen)
         if not self._has_dining_room:
-            self.extras.append(lambda: self._dining(4 if self.placer.room.area > 13.0 else 2))
+            self.extras.append(lambda: self._place_dining_table(4 if self.placer.room.area > 13.0 else 2))
         self.extras += [
-            lambda: self.placer.room.area > 13.0 and self._has_dining_room and self._island(),
-            lambda: self._bernoulli(0.5) and self._extra_counter(),
-            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.shelf(rng), front=0.4),
+            lambda: self.placer.room.area > 13.0 and self._has_dining_room and self._place_island(),
+            lambda: self._bernoulli(0.5) and self._place_extra_counter(),
+            lambda: self._bernoulli(0.5) and self._place_at_wall(fixtures.shelf(rng), front=0.4),
         ]
-        self.decoration += [lambda: self._at_wall(fixtures.waste_bin(rng)), self._clock]
+        self.decoration += [lambda: self._place_at_wall(fixtures.waste_bin(rng)), self._hang_clock]
 
-    def _extra_counter(self) -> bool:
+    def _place_extra_counter(self) -> bool:
         """Place a counter without a sink in a corner."""
         width = self.rng.uniform(0.9, 1.5)
         model = fixtures.counter(self.rng, self.style, width=width, has_sink=False, has_microwave=False)
-        return self._at_wall(model, front=0.7, where="corner")
+        return self._place_at_wall(model, front=0.7, where="corner")
 
-    def _island(self) -> bool:
+    def _place_island(self) -> bool:
         """Place a counter in the middle of the room."""
         model = fixtures.counter(self.rng, self.style, width=1.4, has_sink=False, has_microwave=False)
         inside = self.placer.inside
@@ -343,7 +348,7 @@ class RoomProgram:
         y = (inside.y0 + inside.y1) / 2
         return self.placer.try_at(FurnitureGroup.of(model), x, y, yaw)
 
-    def _kitchen(self) -> None:
+    def _place_kitchen(self) -> None:
         """Place refrigerator, counters and stove in one row, or apart if no row fits."""
         rng, style = self.rng, self.style
         for counter_width in (2.6, 2.1, 1.7, 1.2, 0.8):
@@ -352,11 +357,11 @@ class RoomProgram:
                 group = kitchen_group(row, style, has_cabinets=has_cabinets)
                 if self.placer.try_on_wall(rng, group):
                     if counter_width < 1.7:  # a short row: add a counter elsewhere
-                        self._extra_counter()
+                        self._place_extra_counter()
                     return
         sink = fixtures.counter(rng, style, width=0.9, has_sink=True, has_microwave=False)
         for model in (sink, fixtures.refrigerator(rng), fixtures.stove(style)):
-            self._at_wall(model, front=0.6, where="corner")
+            self._place_at_wall(model, front=0.6, where="corner")
 
     def _draw_kitchen_row(self, counter_width: float) -> list[ObjectModel]:
         """Draw a row: refrigerator, counter with sink, stove, perhaps a second counter.
@@ -384,19 +389,22 @@ class RoomProgram:
         bath = fixtures.bathtub(rng) if has_tub else fixtures.shower()
         # Each is tried again in a simpler form: a shower for the bathtub, or no free depth in front.
         self.essentials += [
-            lambda: any(self._at_wall(model, front=0.3, where="corner") for model in [bath, fixtures.shower()]),
-            lambda: self._at_wall(fixtures.toilet(), front=0.4) or self._at_wall(fixtures.toilet()),
-            lambda: self._at_wall(fixtures.vanity(rng, style), front=0.5) or self._at_wall(fixtures.vanity(rng, style)),
+            lambda: any(self._place_at_wall(model, front=0.3, where="corner") for model in [bath, fixtures.shower()]),
+            lambda: self._place_at_wall(fixtures.toilet(), front=0.4) or self._place_at_wall(fixtures.toilet()),
+            lambda: (
+                self._place_at_wall(fixtures.vanity(rng, style), front=0.5)
+                or self._place_at_wall(fixtures.vanity(rng, style))
+            ),
         ]
         self.extras += [
-            lambda: self._bernoulli(0.35) and self._at_wall(fixtures.washing_machine(), front=0.5, where="corner")
+            lambda: self._bernoulli(0.35) and self._place_at_wall(fixtures.washing_machine(), front=0.5, where="corner")
         ]
         self.decoration += [
-            self._bath_mat,
-            lambda: self._bernoulli(0.6) and self._at_wall(fixtures.hamper(style), where="corner"),
+            self._lay_bath_mat,
+            lambda: self._bernoulli(0.6) and self._place_at_wall(fixtures.hamper(style), where="corner"),
         ]
 
-    def _bath_mat(self) -> None:
+    def _lay_bath_mat(self) -> None:
         """Lay a mat in front of a bathtub, shower or sink, usually."""
         for item in self.placer.placements:
             if item.model.name in ("bathtub", "shower", "sink") and self._bernoulli(0.6):
@@ -406,29 +414,29 @@ class RoomProgram:
 
     def _plan_laundry(self) -> None:
         rng, style = self.rng, self.style
-        self.essentials += [lambda: self._at_wall(fixtures.washing_machine(), front=0.6, where="corner")]
-        self.usual += [lambda: self._at_wall(fixtures.shelf(rng), front=0.4)]
-        self.extras += [lambda: self._at_wall(fixtures.cabinet(rng, style), front=0.5)]
+        self.essentials += [lambda: self._place_at_wall(fixtures.washing_machine(), front=0.6, where="corner")]
+        self.usual += [lambda: self._place_at_wall(fixtures.shelf(rng), front=0.4)]
+        self.extras += [lambda: self._place_at_wall(fixtures.cabinet(rng, style), front=0.5)]
         self.decoration += [
-            lambda: self._at_wall(fixtures.hamper(style)),
-            lambda: self._at_wall(fixtures.hamper(style)),
+            lambda: self._place_at_wall(fixtures.hamper(style)),
+            lambda: self._place_at_wall(fixtures.hamper(style)),
         ]
 
     def _plan_hallway(self) -> None:
         rng, style = self.rng, self.style
         self.extras += [
-            lambda: self._bernoulli(0.7) and self._at_wall(fixtures.bench(rng, style)),
-            lambda: self._bernoulli(0.4) and self._at_wall(furniture.side_table(rng, style, has_lamp=False)),
+            lambda: self._bernoulli(0.7) and self._place_at_wall(fixtures.bench(rng, style)),
+            lambda: self._bernoulli(0.4) and self._place_at_wall(furniture.side_table(rng, style, has_lamp=False)),
         ]
         self.decoration += [
-            lambda: self._bernoulli(0.5) and self._at_wall(fixtures.plant(rng), where="corner"),
-            self._pictures,
-            self._middle_rug,
+            lambda: self._bernoulli(0.5) and self._place_at_wall(fixtures.plant(rng), where="corner"),
+            self._hang_pictures,
+            self._lay_middle_rug,
         ]
 
     # Decoration
 
-    def _middle_rug(self) -> bool:
+    def _lay_middle_rug(self) -> bool:
         """Lay a rug in the middle of the room."""
         inside = self.placer.inside
         width = min(0.55 * (inside.x1 - inside.x0), 2.6)
@@ -436,12 +444,12 @@ class RoomProgram:
         rug = fixtures.rug(self.rng, width=width, depth=depth)
         return self.placer.lay_rug(rug, (inside.x0 + inside.x1) / 2, (inside.y0 + inside.y1) / 2, 0.0)
 
-    def _pictures(self) -> None:
+    def _hang_pictures(self) -> None:
         """Hang one to three pictures."""
         for _ in range(int(self.rng.integers(1, 4))):
             self.placer.try_hang(self.rng, fixtures.painting(self.rng), float(self.rng.uniform(1.5, 1.6)))
 
-    def _clock(self) -> None:
+    def _hang_clock(self) -> None:
         """Hang a clock, with probability 1/2."""
         if self._bernoulli(0.5):
             self.placer.try_hang(self.rng, fixtures.wall_clock(), 1.8)

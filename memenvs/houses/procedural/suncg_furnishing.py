@@ -29,10 +29,10 @@ _GAP = 0.03  # m; between two pieces
 _NEXT_TO = 1.01 * _GAP  # m; a little more, so that rounding leaves the gap
 _TRIES = 25  # draws of a place for a piece that does not stand at a wall
 _SCALE = 0.85, 1.15  # of a piece's outline
-_TO_TABLE = 0.3, 0.45  # m; from a sofa to its low table
-_SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its middle, to either side
+_TO_TABLE = 0.3, 0.45  # m; from a sofa to its coffee table
+_MAX_SHIFT = 0.2  # of the anchor's width; a companion may stand this far off its middle, to either side
 _SOFA_AT_WALL = 0.6  # probability
-_MIDDLE = 0.25, 0.75  # of the room's sides
+_CENTRAL_RANGE = 0.25, 0.75  # of the room's sides; pieces in the middle of a room have their centres in this range
 _MAX_PAINTINGS = 3
 
 
@@ -117,7 +117,7 @@ def _place(
     inside = placer.inside
     for _ in range(_TRIES):
         if anchor is None:
-            x, y = (low + rng.uniform(*_MIDDLE) * (high - low) for low, high in (inside.span(0), inside.span(1)))
+            x, y = (low + rng.uniform(*_CENTRAL_RANGE) * (high - low) for low, high in (inside.span(0), inside.span(1)))
             yaw = WALL_YAW[int(rng.integers(4))]
         else:
             dx, dy, turn = _draw_spot_near(rng, anchor.model, model, where)
@@ -139,15 +139,15 @@ def _draw_spot_near(
     along = (anchor.depth + model.depth) / 2 + _NEXT_TO
     if where == "beside":
         return float(rng.choice([-across, across])), (model.depth - anchor.depth) / 2 + _GAP, 0.0
-    if where == "before":
-        return rng.uniform(-_SHIFT, _SHIFT) * anchor.width, along + rng.uniform(*_TO_TABLE), 0.0
+    if where == "in_front":
+        return rng.uniform(-_MAX_SHIFT, _MAX_SHIFT) * anchor.width, along + rng.uniform(*_TO_TABLE), 0.0
     if where == "facing":
-        return rng.uniform(-_SHIFT, _SHIFT) * anchor.width, along, np.pi
+        return rng.uniform(-_MAX_SHIFT, _MAX_SHIFT) * anchor.width, along, np.pi
     side = int(rng.integers(4))  # "around": back, left, front or right of the anchor
     shift = rng.uniform(-0.5, 0.5)
     if side % 2 == 0:
         slack = max(anchor.width - model.width, 0.0)
         return shift * slack, along if side == 2 else -along, np.pi if side == 2 else 0.0
-    across = anchor.width / 2 + model.depth / 2 + _NEXT_TO  # turned by a quarter
+    across = anchor.width / 2 + model.depth / 2 + _NEXT_TO  # the companion is turned by 90 degrees
     slack = max(anchor.depth - model.width, 0.0)
     return (across if side == 3 else -across), shift * slack, np.pi / 2 if side == 3 else -np.pi / 2

@@ -1,9 +1,9 @@
 """Tables of SUNCG-style houses: which classes they have, and what each type of room gets.
 
 Source:
-    This project's: SUNCG's houses, which the Scene Memory Transformer was trained in, were withdrawn. Classes are
-    present as often as in its houses. The probabilities of beds and low tables in bedrooms were raised until a random
-    policy found as many classes as in its paper.
+    Chosen for this project, because SUNCG's houses, in which the Scene Memory Transformer was trained, were withdrawn.
+    Classes are present as often as in SUNCG. The probabilities of beds and coffee tables in bedrooms were raised until
+    a random policy found as many classes as in the paper.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class FurnitureRule:
         probability: Probability of each piece.
         count: Fewest and most pieces that are drawn, each with this probability.
         where: "wall" (back to any wall), "sofa" (6 of 10 at a wall, the rest in the middle) or "centre" (middle of the
-            room); for companions "beside" (at the back end of their anchor), "before" (a little in front of it, turned
-            like it), "facing" (at its front, turned to it) or "around" (at any side, turned to it).
+            room); for companions "beside" (at the back end of their anchor), "in_front" (a little in front of it,
+            turned like it), "facing" (at its front, turned to it) or "around" (at any side, turned to it).
         companions: Rules for pieces that go with each placed piece, their anchor.
     """
 
@@ -86,7 +86,9 @@ FURNITURE_KINDS: dict[str, FurnitureKind] = {
         (2.0, 0.9), lambda r, s: furniture.sofa(r, s, seats=int(r.integers(2, 4))).merge_instances("pillow"), "sofa"
     ),
     "armchair": FurnitureKind((0.85, 0.85), lambda r, s: furniture.sofa(r, s, seats=1).merge_instances("pillow")),
-    "low_table": FurnitureKind((1.1, 0.6), lambda r, s: furniture.coffee_table(r, s).merge_instances("book"), "table"),
+    "coffee_table": FurnitureKind(
+        (1.1, 0.6), lambda r, s: furniture.coffee_table(r, s).merge_instances("book"), "table"
+    ),
     "hall_table": FurnitureKind((1.1, 0.6), lambda r, s: furniture.table(r, s, width=1.1, depth=0.6), "table"),
     "table": FurnitureKind((1.5, 0.9), lambda r, s: furniture.table(r, s, width=1.5, depth=0.9), "table"),
     "tv_stand": FurnitureKind((1.4, 0.45), lambda r, s: furniture.tv_stand(r, s, width=1.4, has_television=False)),
@@ -124,14 +126,14 @@ ROOM_RULES: dict[str, tuple[FurnitureRule, ...]] = {
         replace(_DESK, probability=0.11),
         FurnitureRule("television", 0.55),
         FurnitureRule("bookshelf", 0.44),
-        FurnitureRule("low_table", 0.60),
+        FurnitureRule("coffee_table", 0.60),
         FurnitureRule("lamp", 0.12),
         FurnitureRule("bed", 0.20),
     ),
     "living_room": (
-        FurnitureRule("sofa", where="sofa", companions=(FurnitureRule("low_table", where="before"),)),
+        FurnitureRule("sofa", where="sofa", companions=(FurnitureRule("coffee_table", where="in_front"),)),
         FurnitureRule("sofa", 0.65),
-        FurnitureRule("low_table", 0.50),
+        FurnitureRule("coffee_table", 0.50),
         FurnitureRule("armchair", 0.15, (2, 2)),
         FurnitureRule("television"),
         FurnitureRule("bookshelf", 0.21),

@@ -14,8 +14,8 @@ import numpy as np
 
 from memenvs.houses.procedural.floor_plan import (
     DOOR_HEIGHT,
-    FRAME,
-    GRID,
+    FRAME_WIDTH,
+    GRID_STEP,
     PASSAGE_HEIGHT,
     FloorPlan,
     Opening,
@@ -122,17 +122,19 @@ def _lay_out_rooms(rng: np.random.Generator, types: list[str], area: float) -> l
     num_hallways = types.count("hallway")
     others = [name for name in types if name != "hallway"]
     areas = np.array([TYPICAL_AREA[name] * rng.uniform(0.8, 1.25) for name in others])
-    corridor = rng.uniform(1.35, 1.65)  # m; width
-    areas *= max(area - corridor * (5.0 + 1.2 * num_hallways), 0.5 * area) / areas.sum()
+    corridor_width = rng.uniform(1.35, 1.65)  # m
+    # The rooms share what the corridors leave; the length of the corridors is a rough guess, in m. The exact area comes
+    # from `_align_to_grid`, which scales the plan.
+    areas *= max(area - corridor_width * (5.0 + 1.2 * num_hallways), 0.5 * area) / areas.sum()
     sizes = [_RoomSize(name, float(room_area)) for name, room_area in zip(others, areas, strict=True)]
     if num_hallways == 0:
         depth = np.sqrt(area * rng.uniform(0.6, 1.6))
         floor = Rectangle((0.0, 0.0), (area / depth, depth))
         rooms = _retry_until_wide(lambda: _split_floor(rng, sizes, floor))
     else:
-        rooms = _add_wings(rng, sizes, corridor, num_hallways)
+        rooms = _add_wings(rng, sizes, corridor_width, num_hallways)
     rooms = _align_to_grid(rng, rooms, area)
-    return rooms if _are_wide(rooms, slack=GRID) else None
+    return rooms if _are_wide(rooms, slack=GRID_STEP) else None
 
 
 def _split_floor(rng: np.random.Generator, sizes: list[_RoomSize], floor: Rectangle) -> list[PlanRoom]:
@@ -150,7 +152,9 @@ def _split_floor(rng: np.random.Generator, sizes: list[_RoomSize], floor: Rectan
     return _split_floor(rng, first, first_part) + _split_floor(rng, second, second_part)
 
 
-def _add_wings(rng: np.random.Generator, sizes: list[_RoomSize], corridor: float, num_wings: int) -> list[PlanRoom]:
+def _add_wings(
+    rng: np.random.Generator, sizes: list[_RoomSize], corridor_width: float, num_wings: int
+) -> list[PlanRoom]:
     """A public part (living room, kitchen, dining room) and one or two wings with a corridor each."""
     public = [size for size in sizes if size.type in _PUBLIC]
     private = [size for size in sizes if size.type not in _PUBLIC]
@@ -161,15 +165,15 @@ def _add_wings(rng: np.random.Generator, sizes: list[_RoomSize], corridor: float
     floor = Rectangle((0.0, 0.0), (width, depth))
     rooms = _retry_until_wide(lambda: _split_floor(rng, public, floor))
     for side, wing in zip((1, -1), wings, strict=False):
-        rooms += _retry_until_wide(partial(_draw_wing, rng, wing, side, floor, corridor))
+        rooms += _retry_until_wide(partial(_draw_wing, rng, wing, side, floor, corridor_width))
     return rooms
 
 
 def _draw_wing(
-    rng: np.random.Generator, sizes: list[_RoomSize], side: int, public: Rectangle, corridor: float
+    rng: np.random.Generator, sizes: list[_RoomSize], side: int, public: Rectangle, corridor_width: float
 ) -> list[PlanRoom]:
     """Two rows of rooms with a corridor between them, to the right (side 1) or left (-1) of the public part."""
-    # Fill the two rows in turn with the largest rooms, so that both come out about as deep.
+    # Each room, the largest first, goes to the row with the smaller area so far, so that both rows get equally deep.
     rows: list[list[_RoomSize]] = [[], []]
     noise = rng.uniform(0.7, 1.4, len(sizes))
     for k in np.argsort([-size.area * factor for size, factor in zip(sizes, noise, strict=True)]):
@@ -177,15 +181,16 @@ def _draw_wing(
     if rng.random() < 0.5:
         rows.reverse()
     public_width, public_depth = public.high
-    length = sum(size.area for size in sizes) / np.clip(public_depth * rng.uniform(0.75, 1.1) - corridor, 4.0, 8.5)
+    room_depth = np.clip(public_depth * rng.uniform(0.75, 1.1) - corridor_width, 4.0, 8.5)  # of both rows together
+    length = sum(size.area for size in sizes) / room_depth
     depths = [sum(size.area for size in row) / length for row in rows]
-    bottom = rng.uniform(-0.3, 0.3) + 0.5 * (public_depth - sum(depths) - corridor)
+    bottom = rng.uniform(-0.3, 0.3) + 0.5 * (public_depth - sum(depths) - corridor_width)
     if abs(bottom) < 0.6:
         bottom = 0.0
     start = public_width if side == 1 else -length
     low_corridor = bottom + depths[0]
-    rooms = [PlanRoom((start, low_corridor), (start + length, low_corridor + corridor), "hallway")]
-    for row, low, depth in zip(rows, (bottom, low_corridor + corridor), depths, strict=True):
+    rooms = [PlanRoom((start, low_corridor), (start + length, low_corridor + corridor_width), "hallway")]
+    for row, low, depth in zip(rows, (bottom, low_corridor + corridor_width), depths, strict=True):
         x = start
         for i in rng.permutation(len(row)):
             width = row[i].area / depth
@@ -222,7 +227,7 @@ def _align_to_grid(rng: np.random.Generator, rooms: list[PlanRoom], area: float)
         if rng.random() < 0.5:
             corners[:, :, axis] = -corners[:, ::-1, axis]
     scale = np.sqrt(area / sum(room.area for room in rooms))
-    corners = np.round((corners - corners.min((0, 1))) * scale / GRID) * GRID
+    corners = np.round((corners - corners.min((0, 1))) * scale / GRID_STEP) * GRID_STEP
     return [
         PlanRoom((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), room.type)
         for room, (low, high) in zip(rooms, corners, strict=True)
@@ -272,7 +277,7 @@ def _draw_doorway(rng: np.random.Generator, wall: WallSegment, types: tuple[str,
         width = min(rng.uniform(1.4, 2.4), wall.length - 0.7)
         centre = rng.uniform(wall.low + 0.3 + width / 2, wall.high - 0.3 - width / 2)
         return Opening("passage", wall.rooms, wall.axis, wall.line, centre, width, 0.0, PASSAGE_HEIGHT)
-    width = min(rng.uniform(0.92, 1.0) + 2 * FRAME, wall.length - 0.24)
+    width = min(rng.uniform(0.92, 1.0) + 2 * FRAME_WIDTH, wall.length - 0.24)
     low = wall.low + 0.12 + width / 2
     high = wall.high - 0.12 - width / 2
     draw = rng.random()
@@ -282,4 +287,4 @@ def _draw_doorway(rng: np.random.Generator, wall: WallSegment, types: tuple[str,
         centre = high
     else:
         centre = low + (high - low) * rng.random()
-    return Opening("door", wall.rooms, wall.axis, wall.line, centre, width, 0.0, DOOR_HEIGHT + FRAME)
+    return Opening("door", wall.rooms, wall.axis, wall.line, centre, width, 0.0, DOOR_HEIGHT + FRAME_WIDTH)

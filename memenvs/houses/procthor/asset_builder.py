@@ -22,7 +22,7 @@ TERRACOTTA: Colour = (176, 98, 66)
 class AssetBuilder:
     """The bounding box of one asset and the solids put into it so far.
 
-    Frame: metres, x to the asset's right, y to its front, z up; the origin is the middle of the box's bottom face.
+    Frame: metres, x to the asset's right, y to its front, z up. The origin is the middle of the box's bottom face.
 
     Attributes:
         centre: (x, y, z) of the box in the house, m.
@@ -51,44 +51,44 @@ class AssetBuilder:
     surfaces: list[SupportSurface] = field(default_factory=list)
 
     @property
-    def x(self) -> float:
+    def half_width(self) -> float:
         """Half the width, m."""
         return self.size[0] / 2
 
     @property
-    def y(self) -> float:
+    def half_depth(self) -> float:
         """Half the depth, m."""
         return self.size[1] / 2
 
     @property
-    def z(self) -> float:
+    def height(self) -> float:
         """Height, m."""
         return self.size[2]
 
     @property
     def x_span(self) -> Span:
         """Extents of the whole width, m."""
-        return -self.x, self.x
+        return -self.half_width, self.half_width
 
     @property
     def y_span(self) -> Span:
         """Extents of the whole depth, m."""
-        return -self.y, self.y
+        return -self.half_depth, self.half_depth
 
     def x_part(self, fraction: float) -> Span:
-        """Extents of the middle part of the width, m."""
-        return -fraction * self.x, fraction * self.x
+        """Extents of a fraction of the width, in its middle, m."""
+        return -fraction * self.half_width, fraction * self.half_width
 
     def y_part(self, fraction: float) -> Span:
-        """Extents of the middle part of the depth, m."""
-        return -fraction * self.y, fraction * self.y
+        """Extents of a fraction of the depth, in its middle, m."""
+        return -fraction * self.half_depth, fraction * self.half_depth
 
     def support_height(self, low: float, high: float, default: float) -> float:
         """The lowest height between `low` and `high` at which an object stands, else `default`, m."""
         return next((height for height in self.support_heights if low <= height <= high), default)
 
     def shade(self, factor: float) -> Colour:
-        """The asset's colour, lighter (> 1) or darker."""
+        """The asset's colour times a factor: darker below 1, lighter above."""
         red, green, blue = (min(255, round(channel * factor)) for channel in self.colour)
         return red, green, blue
 
@@ -131,8 +131,8 @@ class AssetBuilder:
             colour: None for the asset's own.
             at: (x, y) of its axis, m.
         """
-        x = self.x * share
-        y = self.y * share
+        x = self.half_width * share
+        y = self.half_depth * share
         if max(x, y) < 1.15 * min(x, y):
             radius = min(x, y)
             self.pole(at, radius, z, material, colour)
@@ -153,7 +153,7 @@ class AssetBuilder:
 
     def fill(self, material: str | None = None, colour: Colour | None = None) -> None:
         """Fill all of the box."""
-        self.box(self.x_span, self.y_span, (0, self.z), material, colour)
+        self.box(self.x_span, self.y_span, (0, self.height), material, colour)
 
     def legs(
         self, x: float, y: float, height: float, width: float, material: str | None = None, colour: Colour | None = None
@@ -186,7 +186,7 @@ class AssetBuilder:
             (
                 self.centre[0] + cos * mid_x - sin * mid_y,
                 self.centre[1] + sin * mid_x + cos * mid_y,
-                self.centre[2] - self.z / 2 + mid_z,
+                self.centre[2] - self.height / 2 + mid_z,
             ),
             ((x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2),
             yaw=self.yaw,

@@ -28,14 +28,14 @@ class AssetType:
 
     Attributes:
         semantic: One of `memenvs.houses.classes.CLASSES`.
-        form: Function that fills the asset's bounding box.
+        fill: Function that fills the asset's bounding box.
         material: One of `memenvs.houses.classes.MATERIALS`.
         colours: The asset's id chooses one of them.
         is_receptacle: Whether small objects may be put on it.
     """
 
     semantic: str
-    form: Callable[[AssetBuilder], None]
+    fill: Callable[[AssetBuilder], None]
     material: str
     colours: tuple[Colour, ...]
     is_receptacle: bool = False
@@ -199,15 +199,15 @@ _COLOUR_PATTERNS = (
 _UNKNOWN_COLOUR: Colour = (216, 212, 204)
 
 
-def surface_finish(name: str, colour: Colour | None, plain: str) -> Finish:
+def surface_finish(name: str, colour: Colour | None, default_material: str) -> Finish:
     """Material and colour of a floor or wall.
 
     Args:
         name: Material name in the house file, such as "RedBricks".
         colour: The file's own colour, if it has one.
-        plain: Material of names that no pattern matches.
+        default_material: Material of names that no pattern matches.
     """
     # The first match counts.
     materials = [material for pattern, material in _MATERIAL_PATTERNS if re.search(pattern, name, re.IGNORECASE)]
     colours = [named for pattern, named in _COLOUR_PATTERNS if re.search(pattern, name, re.IGNORECASE)]
-    return Finish([*materials, plain][0], colour or [*colours, _UNKNOWN_COLOUR][0])
+    return Finish([*materials, default_material][0], colour or [*colours, _UNKNOWN_COLOUR][0])

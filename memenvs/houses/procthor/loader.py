@@ -29,7 +29,7 @@ DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
 WINDOW_FRAME = 0.04  # m
 FRAME_DEPTH = 0.1  # m; of both, through the wall
 
-_FLOOR = 0.01  # m; corners of walls below this stand on the floor
+_TOLERANCE = 0.01  # m; of the coordinates in a file: corners of walls below this stand on the floor, for example
 _MIN_AREA = 0.01  # square metres; a smaller room is an error
 _DOOR_COLOURS = ((226, 222, 212), (148, 104, 66), (110, 76, 52))
 
@@ -66,11 +66,12 @@ def max_rooms(path: str | Path) -> int:
 def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | None = None) -> House:
     """Load one house of a file.
 
-    Walls are 0.04 m thick, in the colours of the room on either side. Doors between rooms stand open, those to the
-    outside are closed. A stretch between rooms without a wall counts as a door as high as the room. An object fills its
-    bounding box with the shape of its type; one that leans is drawn as the upright box around it; one that hovers up to
-    7 cm above another is set down on it, as physics would. Each object, door and window is an instance. Receptacles are
-    the parts of tops between 0.4 and 1.5 m high on which the house has nothing yet, cut into rectangles.
+    Walls are 0.04 m thick; each side has the colour of its room. Doors between rooms stand open, those to the outside
+    are closed. A stretch between rooms without a wall counts as a door as high as the room.
+
+    The shapes of an object fill its bounding box. An object that leans is drawn as the upright box around it. An object
+    that hovers up to 7 cm above another is set down on it, as physics would do. Each object, door and window is an
+    instance. Receptacles are the free rectangles of level surfaces between 0.4 and 1.5 m high.
 
     Args:
         path: See `count_procthor`.
@@ -91,20 +92,20 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
     house = read_record(path, operator.index(index))
     sizes = read_json(path.parent / "asset_sizes.json.gz" if asset_sizes is None else Path(asset_sizes))
     room_fields = house["rooms"].items(at_least=1)
-    rooms = [_room(field) for field in room_fields]
+    rooms = [_read_room(field) for field in room_fields]
     room_index = {field["id"].text(): i for i, field in enumerate(room_fields)}
-    walls = {field["id"].text(): _wall_side(field, room_index, rooms) for field in house["walls"].items()}
+    walls = {field["id"].text(): _read_wall_side(field, room_index, rooms) for field in house["walls"].items()}
     height = max((wall.height for wall in walls.values()), default=2.7)
     builder, instances = ShapeBuilder(), ["building"]
     doors: list[Door] = []
     holes: list[Hole] = []
     for field in house.children("doors"):
-        hole = _hole(field, walls)
+        hole = _read_hole(field, walls)
         holes.append(hole)
-        doors.append(_door(field, hole, room_index))
+        doors.append(_read_door(field, hole, room_index))
         _fill_door(_new_instance(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
     for field in house.children("windows"):
-        holes.append(_hole(field, walls))
+        holes.append(_read_hole(field, walls))
         _fill_window(_new_instance(builder, holes[-1], "window", instances))
     boxes, gaps = build_walls(list(walls.values()), holes)
     for box in boxes:
@@ -124,7 +125,7 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
     return House(name, builder.build(), tuple(rooms), tuple(doors), tuple(receptacles), tuple(instances), height)
 
 
-def _room(field: Field) -> Room:
+def _read_room(field: Field) -> Room:
     """Read a room; its polygon runs counter-clockwise, without redundant corners."""
     corners = np.array([corner.numbers("xz") for corner in field["floorPolygon"].items(at_least=3)])
     corners = _needed_corners(corners)
@@ -134,7 +135,7 @@ def _room(field: Field) -> Room:
         )
     if polygon_area(corners) < 0:
         corners = corners[::-1].copy()
-    floor = _finish(field["floorMaterial"], "planks")
+    floor = _read_finish(field["floorMaterial"], "planks")
     room_type = ROOM_TYPES.get(field["roomType"].text(), "other")
     return Room(room_type, corners, MATERIAL_INDEX[floor.material], floor.colour)
 
@@ -161,22 +162,22 @@ def _crosses_itself(corners: np.ndarray) -> bool:
     return False
 
 
-def _finish(field: Field, plain: str) -> Finish:
-    """Read material and colour of a floor or wall; `plain` is the material of unknown names."""
+def _read_finish(field: Field, default_material: str) -> Finish:
+    """Read material and colour of a floor or wall; unknown names get the default material."""
     rgb = field.get("color")
     colour: Colour | None = None
     if rgb is not None:
         red, green, blue = (round(255 * min(1.0, max(0.0, channel))) for channel in rgb.numbers("rgb"))
         colour = red, green, blue
-    return surface_finish(field["name"].text(), colour, plain)
+    return surface_finish(field["name"].text(), colour, default_material)
 
 
-def _wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
+def _read_wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
     """Read one wall of the file."""
     corners = [corner.numbers("xyz") for corner in field["polygon"].items(at_least=4)]
-    ground = [(x, z) for x, y, z in corners if abs(y) < _FLOOR]
+    ground = [(x, z) for x, y, z in corners if abs(y) < _TOLERANCE]
     height = max(y for _, y, _ in corners)
-    if len(ground) != 2 or height < _FLOOR or math.dist(*ground) < _FLOOR:
+    if len(ground) != 2 or height < _TOLERANCE or math.dist(*ground) < _TOLERANCE:
         raise field["polygon"].error("two different corners at y = 0 and two above them")
     room = -1
     if "exterior" not in field["id"].text():
@@ -190,16 +191,16 @@ def _wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) 
         end=end,
         height=height,
         room=room,
-        left=False,
-        finish=_finish(field["material"], "plaster"),
+        is_room_on_left=False,
+        finish=_read_finish(field["material"], "plaster"),
         empty=empty is not None and empty.value,
     )
     if room < 0:
         return side
     # The room lies to the left if a point 2 cm to the left of the wall's middle is inside it.
-    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * _FLOOR
+    step = np.array([start[1] - end[1], end[0] - start[0]]) / side.length * 2 * _TOLERANCE
     is_left = points_in_polygon((np.add(start, end) / 2 + step)[None], rooms[room].polygon)[0]
-    return replace(side, left=bool(is_left))
+    return replace(side, is_room_on_left=bool(is_left))
 
 
 def _lookup(field: Field, table: dict[str, int], name: str) -> int:
@@ -209,7 +210,7 @@ def _lookup(field: Field, table: dict[str, int], name: str) -> int:
     return table[field.text()]
 
 
-def _hole(field: Field, walls: dict[str, WallSide]) -> Hole:
+def _read_hole(field: Field, walls: dict[str, WallSide]) -> Hole:
     """Read the hole of a door or window; positions count from the first corner of `wall0`."""
     if field["wall0"].text() not in walls:
         raise field["wall0"].error("the id of one of the walls")
@@ -218,14 +219,14 @@ def _hole(field: Field, walls: dict[str, WallSide]) -> Hole:
     (a, low), (b, high) = corners[0].numbers("xy"), corners[1].numbers("xy")
     a, b = min(a, b), max(a, b)
     low, high = min(low, high), max(low, high)
-    if a < -_FLOOR or b > wall.length + _FLOOR or low < -_FLOOR or high > wall.height + _FLOOR:
+    if a < -_TOLERANCE or b > wall.length + _TOLERANCE or low < -_TOLERANCE or high > wall.height + _TOLERANCE:
         raise field["holePolygon"].error(f"within its wall of {wall.length:.3f} by {wall.height:.3f} m")
     if b - a < 3 * DOOR_FRAME or high - low < 3 * DOOR_FRAME:
         raise field["holePolygon"].error(f"at least {3 * DOOR_FRAME:.2f} m wide and high")
     return Hole(wall.point(a), wall.point(b), max(0.0, low), min(high, wall.height))
 
 
-def _door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
+def _read_door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
     """The door of a hole: the clear opening inside its frame."""
     first, second = (_lookup(field[key], room_index, "rooms") for key in ("room0", "room1"))
     if first == second or any("exterior" in field[key].text() for key in ("wall0", "wall1")):
@@ -263,43 +264,43 @@ def _new_instance(builder: ShapeBuilder, hole: Hole, semantic: str, instances: l
     )
 
 
-def _frame(asset: AssetBuilder, width: float, *, with_sill: bool) -> None:
+def _add_frame(asset: AssetBuilder, width: float, *, with_sill: bool) -> None:
     """Add a frame along the edges of a hole."""
     low = width if with_sill else 0.0
-    for x in ((-asset.x, -asset.x + width), (asset.x - width, asset.x)):
-        asset.box(x, asset.y_span, (low, asset.z - width))
-    asset.box(asset.x_span, asset.y_span, (asset.z - width, asset.z))
+    for x in ((-asset.half_width, -asset.half_width + width), (asset.half_width - width, asset.half_width)):
+        asset.box(x, asset.y_span, (low, asset.height - width))
+    asset.box(asset.x_span, asset.y_span, (asset.height - width, asset.height))
     if with_sill:
         asset.box(asset.x_span, asset.y_span, (0, width))
 
 
 def _fill_door(asset: AssetBuilder, *, is_closed: bool) -> None:
     """Add a door's frame, and its panel with a handle if it is closed."""
-    _frame(asset, DOOR_FRAME, with_sill=False)
+    _add_frame(asset, DOOR_FRAME, with_sill=False)
     if is_closed:
-        half = asset.x - DOOR_FRAME
-        asset.box((-half, half), (-0.025, 0.025), (0, asset.z - DOOR_FRAME), "wood", asset.shade(0.95))
+        half = asset.half_width - DOOR_FRAME
+        asset.box((-half, half), (-0.025, 0.025), (0, asset.height - DOOR_FRAME), "wood", asset.shade(0.95))
         asset.box((half - 0.16, half - 0.05), (-0.045, 0.045), (1.0, 1.03), "metal", DARK)
 
 
 def _fill_window(asset: AssetBuilder) -> None:
     """Add a pane of glass in a frame."""
-    _frame(asset, WINDOW_FRAME, with_sill=True)
-    half = asset.x - WINDOW_FRAME
-    asset.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, asset.z - WINDOW_FRAME), "glass", (206, 224, 232))
+    _add_frame(asset, WINDOW_FRAME, with_sill=True)
+    half = asset.half_width - WINDOW_FRAME
+    asset.box((-half, half), (-0.005, 0.005), (WINDOW_FRAME, asset.height - WINDOW_FRAME), "glass", (206, 224, 232))
 
 
 def _check_joined(house: Field, rooms: int, doors: Sequence[Door]) -> None:
-    """Raise a ValueError if doors do not join all rooms to the first one."""
+    """Raise a ValueError if some room cannot be reached through doors from the first one."""
     reached = {0}
-    waiting = [0]
-    while waiting:
-        room = waiting.pop()
+    stack = [0]
+    while stack:
+        room = stack.pop()
         for door in doors:
             if room in door.rooms:
                 for other in set(door.rooms) - reached - {-1}:
                     reached.add(other)
-                    waiting.append(other)
+                    stack.append(other)
     if len(reached) < rooms:
         cut_off = next(room for room in range(rooms) if room not in reached)
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Objects of a ProcTHOR house: bounding boxes become solids, free parts of tops receptacles."""
+"""Objects of a ProcTHOR house: shapes that fill bounding boxes, receptacles on furniture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOVER = 0.07  # m; an object less than this above a surface stands on it
 _TILTED = math.radians(5)  # an object that leans more is drawn as its bounding box
 _MIN_CLEARANCE = 0.3  # m that must be free above a surface: the tallest object to be put there
 _MIN_SIDE = 0.15  # m; a smaller free place is no use
-_GAP = 0.01  # m kept from what stands there already
+_GAP = 0.01  # m; distance kept from objects that stand there already
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_objects(objects: Sequence[Field], sizes: Field) -> list[ProcthorObject]
     Raises:
         ValueError: A value is missing or wrong, or an asset has no size.
     """
-    return [item for field in objects for item in _read_nested(field, sizes)]
+    return [item for field in objects for item in _read_subtree(field, sizes)]
 
 
 def add_objects(
@@ -117,7 +117,7 @@ def add_objects(
             material=item.type.material,
             colour=item.type.colour(item.asset_id),
         )
-        fill = block if item.is_tilted else item.type.form
+        fill = block if item.is_tilted else item.type.fill
         fill(asset)
         instances.append(f"{item.type.semantic}|{len(instances)}")
         if item.type.is_receptacle and not item.is_tilted:
@@ -128,7 +128,7 @@ def add_objects(
     return receptacles
 
 
-def _read_nested(field: Field, sizes: Field) -> Iterator[ProcthorObject]:
+def _read_subtree(field: Field, sizes: Field) -> Iterator[ProcthorObject]:
     """Read one object and everything on it."""
     asset_id = field["assetId"].text()
     size = sizes.get(asset_id)
@@ -143,9 +143,9 @@ def _read_nested(field: Field, sizes: Field) -> Iterator[ProcthorObject]:
     x, up, y = field["position"].numbers("xyz")  # Unity's frame has y up
     pitch, turn, roll = (math.radians(angle) for angle in field["rotation"].numbers("xyz"))
     box = _tilted_size((width, depth, height), pitch, roll)
-    families = [list(_read_nested(child, sizes)) for child in field.children("children")]
-    _set_down(families, up + box[2] / 2)
-    heights = {round(family[0].bottom - up + box[2] / 2, 3) for family in families}
+    subtrees = [list(_read_subtree(child, sizes)) for child in field.children("children")]
+    _set_down(subtrees, up + box[2] / 2)
+    heights = {round(subtree[0].bottom - up + box[2] / 2, 3) for subtree in subtrees}
     is_tilted = max(abs(math.remainder(angle, math.tau)) for angle in (pitch, roll)) > _TILTED
     yield ProcthorObject(
         asset_id=asset_id,
@@ -156,27 +156,29 @@ def _read_nested(field: Field, sizes: Field) -> Iterator[ProcthorObject]:
         is_tilted=is_tilted,
         support_heights=tuple(sorted(heights)),
     )
-    for family in families:
-        yield from family
+    for subtree in subtrees:
+        yield from subtree
 
 
-def _set_down(families: list[list[ProcthorObject]], top: float) -> None:
-    """Lower children, in place, to the top that they hover above, or to the lowest of those beside them.
+def _set_down(subtrees: list[list[ProcthorObject]], top: float) -> None:
+    """Lower children, in place, onto the surface that they hover above.
 
-    ProcTHOR leaves fragile objects 5 cm above what they stand on, to let physics settle them.
+    ProcTHOR leaves fragile objects 5 cm above what they stand on, to let physics settle them. The surface is the
+    object's top or a board inside it. The height of a board is not in the file, so it is taken from the lowest child
+    there.
 
     Args:
-        families: Each child of one object, followed by everything on it.
+        subtrees: Each child of one object, followed by everything on it.
         top: Height of the object's top, m.
     """
-    level = -math.inf
-    for k in sorted(range(len(families)), key=lambda k: families[k][0].bottom):
-        bottom = families[k][0].bottom
-        if bottom - level > _HOVER:  # the first of another level: a board of a shelf, for example
-            level = top if 0 <= bottom - top <= _HOVER else bottom
-        fall = bottom - level
+    surface = -math.inf  # height, m
+    for k in sorted(range(len(subtrees)), key=lambda k: subtrees[k][0].bottom):
+        bottom = subtrees[k][0].bottom
+        if bottom - surface > _HOVER:  # the lowest child on another surface
+            surface = top if 0 <= bottom - top <= _HOVER else bottom
+        fall = bottom - surface
         if fall:
-            families[k] = [replace(item, centre=(*item.centre[:2], item.centre[2] - fall)) for item in families[k]]
+            subtrees[k] = [replace(item, centre=(*item.centre[:2], item.centre[2] - fall)) for item in subtrees[k]]
 
 
 def _tilted_size(size: tuple[float, float, float], pitch: float, roll: float) -> tuple[float, float, float]:

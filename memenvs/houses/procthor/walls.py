@@ -14,12 +14,14 @@ import numpy as np
 
 from memenvs.houses.house import Finish
 
-#: Half of a wall's thickness, m. ProcTHOR leaves 0.025 m between the line of a wall and furniture; and pictures, which
-#: begin 0.005 m from the line and are at least 0.016 m deep, must stand out of the wall.
+#: Half of a wall's thickness, m. Furniture stays clear of it: ProcTHOR leaves 0.025 m between the line of a wall and
+#: furniture. Pictures stand out of it: they begin 0.005 m from the line and are at least 0.016 m deep.
 WALL_HALF = 0.02
 
 _SAME_LINE = 0.01  # m; walls whose lines are nearer than this are one wall
-_OVERLAP = WALL_HALF - 0.0005  # m beyond a wall's end, to close corners; less than WALL_HALF, lest faces coincide
+#: m; walls are longer by this at both ends, which closes corners. It is less than WALL_HALF, so that no two faces
+#: coincide (z-fighting).
+_CORNER_OVERLAP = WALL_HALF - 0.0005
 
 #: Rectangle in a plane: smallest and largest first coordinate, smallest and largest second coordinate, m.
 Extents = tuple[float, float, float, float]
@@ -34,7 +36,7 @@ class WallSide:
         end: (x, y) of its second corner, m.
         height: m.
         room: Index of the room on this side; -1 for the outside.
-        left: Whether that room lies to the left of start -> end.
+        is_room_on_left: Whether that room lies to the left of start -> end.
         finish: Material and colour.
         empty: Whether the two rooms are joined here, without a wall.
     """
@@ -43,7 +45,7 @@ class WallSide:
     end: tuple[float, float]
     height: float
     room: int
-    left: bool
+    is_room_on_left: bool
     finish: Finish
     empty: bool
 
@@ -204,8 +206,8 @@ def build_walls(sides: Sequence[WallSide], holes: Sequence[Hole]) -> tuple[list[
             goes_on_before = before is not None and before.left is not None and before.end == stretch.start
             goes_on_after = after is not None and after.left is not None and after.start == stretch.end
             extents = (
-                stretch.start - (0 if goes_on_before else _OVERLAP),
-                stretch.end + (0 if goes_on_after else _OVERLAP),
+                stretch.start - (0 if goes_on_before else _CORNER_OVERLAP),
+                stretch.end + (0 if goes_on_after else _CORNER_OVERLAP),
                 0.0,
                 stretch.height,
             )
@@ -256,10 +258,10 @@ def _find_stretches(line: _WallLine) -> list[_Stretch]:
     stretches: list[_Stretch] = []
     for start, end in itertools.pairwise(ends):
         middle = (start + end) / 2
-        here = [side for low, high, side in spans if low < middle < high]
-        if end - start < _SAME_LINE or not here:
+        present = [side for low, high, side in spans if low < middle < high]
+        if end - start < _SAME_LINE or not present:
             continue
-        stretch = _make_stretch(line, start, end, here)
+        stretch = _make_stretch(line, start, end, present)
         if stretches and _are_joinable(stretches[-1], stretch):
             stretches[-1] = replace(stretch, start=stretches[-1].start)
         else:
@@ -276,23 +278,23 @@ def _are_joinable(first: _Stretch, second: _Stretch) -> bool:
     return second.left is not None or first.rooms == second.rooms
 
 
-def _make_stretch(line: _WallLine, start: float, end: float, here: Sequence[WallSide]) -> _Stretch:
-    """The stretch along which the sides `here` stand."""
+def _make_stretch(line: _WallLine, start: float, end: float, present: Sequence[WallSide]) -> _Stretch:
+    """The stretch along which the sides `present` stand."""
     left = right = None
-    for side in here:
+    for side in present:
         if side.room < 0:
             continue
         is_forward = (np.subtract(side.end, side.start) @ line.direction) > 0
-        if side.left == is_forward:
+        if side.is_room_on_left == is_forward:
             left = side
         else:
             right = side
     rooms = (-1 if left is None else left.room, -1 if right is None else right.room)
-    height = max(side.height for side in here)
-    if any(side.empty for side in here):
+    height = max(side.height for side in present)
+    if any(side.empty for side in present):
         return _Stretch(start, end, height, None, None, rooms)
-    only = left or right or here[0]  # the outside of a wall is never seen: it gets the finish of the inside
-    return _Stretch(start, end, height, (left or only).finish, (right or only).finish, rooms)
+    known = left or right or present[0]  # the outside of a wall is never seen: it gets the finish of the inside
+    return _Stretch(start, end, height, (left or known).finish, (right or known).finish, rooms)
 
 
 def _make_boxes(

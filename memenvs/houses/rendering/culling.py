@@ -4,7 +4,7 @@ A home has some hundred shapes, and most of them lie beside the image or behind 
 those that may appear. It may list too many (they are drawn and lose the depth test) but never too few.
 
 Frame: forward and right on the floor plan, turned with the camera's heading, and up. It is not turned with the pitch,
-so walls stay vertical and hiding becomes a question of two dimensions. The pixel (column i, row j) of an image shows
+so walls stay vertical and occlusion can be found on the floor plan alone. The pixel (column i, row j) of an image shows
 the ray `forward + (i - centre_i) / focal * right - (j - centre_j) / focal * up` of the pitched camera.
 
 Occlusion (`find_occlusion`, `is_occluded`): the field of view is cut into upright wedges by slope = right / forward.
@@ -35,7 +35,7 @@ _FLOOR_LOG2 = np.array([max(count.bit_length() - 1, 0) for count in range(WEDGES
 
 
 class View(NamedTuple):
-    """Pose and lens of the camera for one image: m, cosines and sines, and pixels."""
+    """Camera of one image: position (m), direction, focal length, principal point (pixels)."""
 
     eye_x: float
     eye_y: float
@@ -67,10 +67,11 @@ def view_from(pose: np.ndarray, focal: float, centre_i: float, centre_j: float) 
 @compiled
 def max_ray_slope(view: View, height: int, width: int) -> float:
     """Largest |right / forward| of an image's rays; 0 if the pitch is too steep for a bound."""
-    across = max(view.centre_i, width - 1 - view.centre_i) / view.focal
-    tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal
-    forward = view.cos_pitch - tall * abs(view.sin_pitch)
-    return across / forward * 1.0001 + 1e-4 if forward > 0.15 else 0.0
+    right_slope = max(view.centre_i, width - 1 - view.centre_i) / view.focal
+    up_slope = max(view.centre_j, height - 1 - view.centre_j) / view.focal
+    forward = view.cos_pitch - up_slope * abs(view.sin_pitch)
+    # A little larger than exact, so that rounding errors never cull a visible shape.
+    return right_slope / forward * 1.0001 + 1e-4 if forward > 0.15 else 0.0
 
 
 @compiled
@@ -99,7 +100,8 @@ def find_occlusion(view: View, max_slope: float, occluders: np.ndarray, occlusio
 def _hide_behind(view: View, max_slope: float, occluder: np.ndarray, occlusion: np.ndarray) -> None:
     """Raise `occlusion` (WEDGES,) in the wedges that one occluder (5,) spans completely.
 
-    Suffixes: a and b are the ends of the centre line; f is forward of the eye and r to its right.
+    Names: a and b are the ends of the centre line; f is forward of the eye and r to its right; ch and sh are cosine and
+    sine of the heading.
     """
     ch, sh = view.cos_heading, view.sin_heading
     ax, ay = occluder[0] - view.eye_x, occluder[1] - view.eye_y
@@ -127,13 +129,13 @@ def _hide_behind(view: View, max_slope: float, occluder: np.ndarray, occlusion: 
     a_wedge, b_wedge = (ar * a_inverse + max_slope) * scale, (br * b_inverse + max_slope) * scale
     if a_wedge > b_wedge:
         a_wedge, b_wedge, a_inverse, b_inverse = b_wedge, a_wedge, b_inverse, a_inverse
-    first, last = math.ceil(max(a_wedge, 0.0)), math.floor(min(b_wedge, float(WEDGES)))
-    if first >= last:
+    first, end = math.ceil(max(a_wedge, 0.0)), math.floor(min(b_wedge, float(WEDGES)))
+    if first >= end:
         return
     slope = (b_inverse - a_inverse) / (b_wedge - a_wedge)
     start = a_inverse + slope * (first - a_wedge)
     lower = min(0.0, slope)
-    for wedge in range(first, last):
+    for wedge in range(first, end):
         farthest = start + slope * (wedge - first) + lower  # at the wedge's side where the wall is farther away
         if farthest > occlusion[wedge]:
             occlusion[wedge] = farthest
@@ -191,19 +193,19 @@ def list_visible_shapes(
     highest = ceiling + 1e-3
     count = 0
     for row in range(num_shapes):
-        form = geometry[row]
-        dx, dy = form[X] - view.eye_x, form[Y] - view.eye_y
+        shape = geometry[row]
+        dx, dy = shape[X] - view.eye_x, shape[Y] - view.eye_y
         cf, cr = dx * ch + dy * sh, dx * sh - dy * ch  # the centre: forward, right
-        radius = form[RADIUS]
+        radius = shape[RADIUS]
         if cf < -radius or abs(cr) - max_slope * cf > radius * slant:
             continue  # its circle is behind the eye or beside the image
         listed[count] = row
         count += 1
-        if form[Z0] < -1e-3 or form[Z1] > highest:  # walls hide only what lies between floor and ceiling
+        if shape[Z0] < -1e-3 or shape[Z1] > highest:  # walls hide only what lies between floor and ceiling
             continue
         # Half axes a and b of its rectangle, then the slopes of the four corners.
-        ax, ay = form[HALF_X] * form[COS], form[HALF_X] * form[SIN]
-        bx, by = -form[HALF_Y] * form[SIN], form[HALF_Y] * form[COS]
+        ax, ay = shape[HALF_X] * shape[COS], shape[HALF_X] * shape[SIN]
+        bx, by = -shape[HALF_Y] * shape[SIN], shape[HALF_Y] * shape[COS]
         af, ar, bf, br = ax * ch + ay * sh, ax * sh - ay * ch, bx * ch + by * sh, bx * sh - by * ch
         nearest = cf - abs(af) - abs(bf)
         if nearest > NEAR:
@@ -222,19 +224,21 @@ def list_shapes_in_frustum(
 
     Tests a ball around each shape against the four sides of the image; walls hide nothing here.
     """
-    across = max(view.centre_i, width - 1 - view.centre_i) / view.focal * 1.0001 + 1e-4
-    tall = max(view.centre_j, height - 1 - view.centre_j) / view.focal * 1.0001 + 1e-4
-    slant_across, slant_tall = math.sqrt(1.0 + across * across), math.sqrt(1.0 + tall * tall)
+    right_slope = max(view.centre_i, width - 1 - view.centre_i) / view.focal * 1.0001 + 1e-4
+    up_slope = max(view.centre_j, height - 1 - view.centre_j) / view.focal * 1.0001 + 1e-4
+    right_slant, up_slant = math.sqrt(1.0 + right_slope * right_slope), math.sqrt(1.0 + up_slope * up_slope)
     ch, sh, cp, sp = view.cos_heading, view.sin_heading, view.cos_pitch, view.sin_pitch
     count = 0
     for row in range(num_shapes):
-        form = geometry[row]
-        dx, dy, dz = form[X] - view.eye_x, form[Y] - view.eye_y, 0.5 * (form[Z0] + form[Z1]) - view.eye_z
-        half = 0.5 * (form[Z1] - form[Z0])
-        radius = math.sqrt(form[RADIUS] * form[RADIUS] + half * half) + 1e-4
+        shape = geometry[row]
+        dx, dy, dz = shape[X] - view.eye_x, shape[Y] - view.eye_y, 0.5 * (shape[Z0] + shape[Z1]) - view.eye_z
+        half = 0.5 * (shape[Z1] - shape[Z0])
+        radius = math.sqrt(shape[RADIUS] * shape[RADIUS] + half * half) + 1e-4
         forward, right = dx * ch + dy * sh, dx * sh - dy * ch
         depth, up = forward * cp + dz * sp, dz * cp - forward * sp
-        is_beside = abs(right) - across * depth > radius * slant_across or abs(up) - tall * depth > radius * slant_tall
+        is_beside = (
+            abs(right) - right_slope * depth > radius * right_slant or abs(up) - up_slope * depth > radius * up_slant
+        )
         if depth > -radius and not is_beside:
             listed[count] = row
             count += 1

@@ -18,10 +18,10 @@ import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIALS, PAINTING_MATERIALS
 from memenvs.houses.rendering import textures
-from memenvs.houses.rendering.textures import TILE
+from memenvs.houses.rendering.textures import TEXTURE_SIZE
 
 #: Width in the atlas of a texture with its mipmaps beside it, texels.
-ATLAS_WIDTH = 2 * TILE
+ATLAS_WIDTH = 2 * TEXTURE_SIZE
 #: Mipmap levels: 128, 64, ..., 1 texels wide.
 MIP_LEVELS = 8
 
@@ -150,17 +150,17 @@ def atlas() -> np.ndarray:
     Returns:
         int32, (textures * 128 * 256,); a texel is red + 256 green + 65536 blue.
     """
-    table = np.zeros((len(TEXTURES), TILE, ATLAS_WIDTH), np.int32)
+    table = np.zeros((len(TEXTURES), TEXTURE_SIZE, ATLAS_WIDTH), np.int32)
     for row, texture in enumerate(TEXTURES.values()):
         image = np.asarray(texture.draw(), np.float64)
         image = np.repeat(image[:, :, None], 3, 2) if image.ndim == 2 else image
         if texture.base_colour_share == 1.0:
             image = image / image.mean((0, 1))  # from afar an object has its base colour
         for level in range(MIP_LEVELS):
-            size = TILE >> level
+            size = TEXTURE_SIZE >> level
             values = np.clip(np.rint(image * 128.0), 0, 255).astype(np.int32)
             start = ATLAS_WIDTH - (ATLAS_WIDTH >> level)
             table[row, :size, start : start + size] = values[..., 0] | values[..., 1] << 8 | values[..., 2] << 16
             image = image.reshape(size // 2, 2, size // 2, 2, 3).mean((1, 3)) if size > 1 else image
-    squares = table.reshape(len(TEXTURES), TILE // 4, 4, ATLAS_WIDTH // 4, 4).transpose(0, 1, 3, 2, 4)
+    squares = table.reshape(len(TEXTURES), TEXTURE_SIZE // 4, 4, ATLAS_WIDTH // 4, 4).transpose(0, 1, 3, 2, 4)
     return np.ascontiguousarray(squares).reshape(-1)

@@ -172,10 +172,10 @@ def _render_one(
         scratch.shading.coefficients[primitive_id, IS_READY] = 0.0
     # The width of the id within a key depends on this home only, so that images do not depend on other environments.
     max_id = 3 * scene.num_shapes + 2 * len(scene.floor_corners)
-    bits = 15
-    while bits < max_id:
-        bits = 2 * bits + 1
-    id_mask = np.uint32(bits)
+    mask = 15  # all ones, as many as the largest id needs
+    while mask < max_id:
+        mask = 2 * mask + 1
+    id_mask = np.uint32(mask)
     keys = scratch.keys
     rasterise(primitives, last_id, size, keys, id_mask, scratch.spans)
     if wanted.rgb:

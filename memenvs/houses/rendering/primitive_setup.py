@@ -39,11 +39,11 @@ from memenvs.houses.rendering.kernels.zbuffer import EDGES
 from memenvs.houses.rendering.primitives import (
     BOTTOM,
     CURVED,
+    END_ROW,
     FACE,
     FIRST_ROW,
     FRONT_X,
     FRONT_Y,
-    LAST_ROW,
     MAX_PIXEL,
     SCENE_ROW,
     TOP,
@@ -55,7 +55,7 @@ from memenvs.houses.rendering.primitives import (
 )
 from memenvs.houses.rendering.scene import COS, HALF_X, HALF_Y, KIND, SIN, Z0, Z1, SceneArrays, X, Y
 
-_BEHIND_FACE = 1e-6  # m; the eye must be this far in front of a face to see it
+_MIN_FACE_DISTANCE = 1e-6  # m; a face is visible only if the eye is farther than this in front of its plane
 
 
 class SetupScratch(NamedTuple):
@@ -136,14 +136,14 @@ def _add_shape(
     Returns:
         The largest id now.
     """
-    form, kind = scene.geometry[row], scene.attributes[row, KIND]
+    shape, kind = scene.geometry[row], scene.attributes[row, KIND]
     ch, sh = view.cos_heading, view.sin_heading
-    dx, dy = form[X] - view.eye_x, form[Y] - view.eye_y
+    dx, dy = shape[X] - view.eye_x, shape[Y] - view.eye_y
     centre = (dx * ch + dy * sh, dx * sh - dy * ch)  # forward, right
     # The shape's x axis, forward and right; its y axis is (right, -forward).
-    axis = (form[COS] * ch + form[SIN] * sh, form[COS] * sh - form[SIN] * ch)
-    half_x, half_y = float(form[HALF_X]), float(form[HALF_Y])
-    low, high = form[Z0] - view.eye_z, form[Z1] - view.eye_z
+    axis = (shape[COS] * ch + shape[SIN] * sh, shape[COS] * sh - shape[SIN] * ch)
+    half_x, half_y = float(shape[HALF_X]), float(shape[HALF_Y])
+    low, high = shape[Z0] - view.eye_z, shape[Z1] - view.eye_z
     extent = (half_x, half_y, low, high)
     lens = (view.cos_pitch, view.sin_pitch, view.focal, view.centre_i, view.centre_j)
     bounds = project_box(centre, axis, extent, lens, corners)
@@ -166,13 +166,13 @@ def _add_shape(
         float_fields[curved],
     )
     int_fields[curved, SCENE_ROW], int_fields[curved, FACE] = row, CURVED
-    int_fields[curved, FIRST_ROW], int_fields[curved, LAST_ROW] = window[0], window[1]
+    int_fields[curved, FIRST_ROW], int_fields[curved, END_ROW] = window[0], window[1]
     if kind != CYLINDER:
         return curved
     # The flat end of a cylinder that faces the eye has the next id and no rows: it is drawn with the curved part.
     end = curved + 1
     int_fields[end, SCENE_ROW], int_fields[end, FACE] = row, TOP if high < 0 else BOTTOM
-    int_fields[end, FIRST_ROW], int_fields[end, LAST_ROW] = 0, 0
+    int_fields[end, FIRST_ROW], int_fields[end, END_ROW] = 0, 0
     set_plane((0.0, 0.0, 1.0), high if high < 0 else low, view, float_fields, end)
     return end
 
@@ -216,32 +216,32 @@ def _add_box(
             normal, front_distance, back_distance = (axis[0], axis[1], 0.0), eye[0] - half_x, -eye[0] - half_x
         elif front == FRONT_Y:
             normal, front_distance, back_distance = (axis[1], -axis[0], 0.0), eye[1] - half_y, -eye[1] - half_y
-        is_back = front_distance <= _BEHIND_FACE
+        is_back = front_distance <= _MIN_FACE_DISTANCE
         face, sign, distance = (front + 1, -1.0, back_distance) if is_back else (front, 1.0, front_distance)
-        if distance <= _BEHIND_FACE:
+        if distance <= _MIN_FACE_DISTANCE:
             continue
-        first, last = window[0], window[1]
+        first, end = window[0], window[1]
         if is_in_front:
-            first, last = _face_rows(corners, face, first, last, window[3])
-        if first < last:
+            first, end = _face_rows(corners, face, first, end, window[3])
+        if first < end:
             last_id += 1
             int_fields[last_id, SCENE_ROW], int_fields[last_id, FACE] = row, face
             outward = (sign * normal[0], sign * normal[1], sign * normal[2])
             set_plane(outward, -distance, view, float_fields, last_id)
-            set_polygon(corners, face, 1, first, last, last_id, primitives)
+            set_polygon(corners, face, 1, first, end, last_id, primitives)
     return last_id
 
 
 @compiled
-def _face_rows(corners: np.ndarray, face: int, first: int, last: int, last_column: int) -> tuple[int, int]:
+def _face_rows(corners: np.ndarray, face: int, first: int, end: int, end_column: int) -> tuple[int, int]:
     """Narrow the image rows of a box to those of one of its faces.
 
     Args:
         corners: float64, (5, 8); filled by `project_box`.
         face: Row of `EDGE_ENDS`.
         first: First image row of the box.
-        last: Image row to stop before.
-        last_column: Image column to stop before.
+        end: Image row to stop before, at first that of the box.
+        end_column: Image column to stop before.
 
     Returns:
         First image row and row to stop before; an empty range if the face lies between two columns of pixels.
@@ -249,12 +249,12 @@ def _face_rows(corners: np.ndarray, face: int, first: int, last: int, last_colum
     p, q, r, s = EDGE_ENDS[face, 0], EDGE_ENDS[face, 1], EDGE_ENDS[face, 2], EDGE_ENDS[face, 3]
     a, b, c, d = corners[IMAGE_ROW, p], corners[IMAGE_ROW, q], corners[IMAGE_ROW, r], corners[IMAGE_ROW, s]
     first = max(first, math.ceil(min(min(a, b), min(c, d), MAX_PIXEL) - EDGE_TOLERANCE))
-    last = min(last, math.floor(max(max(a, b), max(c, d), -2.0) + EDGE_TOLERANCE) + 1)
+    end = min(end, math.floor(max(max(a, b), max(c, d), -2.0) + EDGE_TOLERANCE) + 1)
     a, b, c, d = corners[IMAGE_COLUMN, p], corners[IMAGE_COLUMN, q], corners[IMAGE_COLUMN, r], corners[IMAGE_COLUMN, s]
     left, right = max(min(min(a, b), min(c, d)), -0.5), min(max(max(a, b), max(c, d)), MAX_PIXEL)
-    if math.ceil(left - EDGE_TOLERANCE) > min(math.floor(right + EDGE_TOLERANCE), last_column - 1):
+    if math.ceil(left - EDGE_TOLERANCE) > min(math.floor(right + EDGE_TOLERANCE), end_column - 1):
         return 0, 0
-    return first, last
+    return first, end
 
 
 @compiled
@@ -311,16 +311,16 @@ def _add_floor(
         is_behind = farthest <= 0
         if is_behind or (nearest > NEAR and is_occluded(low_slope, high_slope, nearest, max_slope, occlusion)):
             return last_id
-    first, last = 0, size.height
+    first, end = 0, size.height
     if least_depth > NEAR:
-        first, last, _, _ = _clip_to_image((top, bottom, 0.0, 0.0), size)
-    if first >= last:
+        first, end, _, _ = _clip_to_image((top, bottom, 0.0, 0.0), size)
+    if first >= end:
         return last_id
     last_id += 1
     int_fields = primitives.int_fields
     int_fields[last_id, SCENE_ROW], int_fields[last_id, FACE] = row, BOTTOM if up > 0 else TOP
     set_plane((0.0, 0.0, 1.0), up, view, primitives.float_fields, last_id)
-    set_polygon(corners, POLYGON_EDGES[count], -(-count // EDGES), first, last, last_id, primitives)
+    set_polygon(corners, POLYGON_EDGES[count], -(-count // EDGES), first, end, last_id, primitives)
     return last_id
 
 

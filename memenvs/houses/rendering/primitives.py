@@ -4,7 +4,7 @@
   an affine function of the pixel, and the polygon is a set of lines of the image. So its pixels cost one addition and
   one comparison each.
 - A round primitive (the curved part of a cylinder, an ellipsoid) is drawn ray by ray, in axes in which it is the unit
-  cylinder or the unit ball.
+  cylinder or the unit ball. Its fields are those of the rays.
 
 Ids count from 1; id 0 means "nothing". For the frame (forward, right, up) and for views see
 `memenvs.houses.rendering.culling`. The functions are compiled.
@@ -36,7 +36,7 @@ FRONT_X, BACK_X, FRONT_Y, BACK_Y, TOP, BOTTOM, CURVED = range(7)
 
 #: Columns of `Primitives.int_fields`: row in the scene, face, first image row, image row to stop before, groups of
 #: edges.
-SCENE_ROW, FACE, FIRST_ROW, LAST_ROW, EDGE_GROUPS = range(5)
+SCENE_ROW, FACE, FIRST_ROW, END_ROW, EDGE_GROUPS = range(5)
 INT_FIELDS = 5
 #: Columns of `Primitives.float_fields` of flat primitives. One over the depth at pixel (i, j) is
 #: PLANE_0 + PLANE_I * i + PLANE_J * j. Groups of edges follow from FIRST_EDGE on, see
@@ -47,7 +47,7 @@ FLOAT_FIELDS = FIRST_EDGE + EDGE_GROUP_FIELDS * -(-MAX_FLOOR_CORNERS // EDGES)
 #: or ball: the eye; the direction of the ray at pixel (0, 0); its change along i and along j. Then the image columns
 #: that the solid spans, and 1 for an ellipsoid or 0 for a cylinder.
 EYE_U, EYE_V, EYE_W, RAY_U, RAY_V, RAY_W, RAY_U_I, RAY_V_I, RAY_U_J, RAY_V_J, RAY_W_J = range(11)
-FIRST_COLUMN, LAST_COLUMN, IS_BALL = range(11, 14)
+FIRST_COLUMN, END_COLUMN, IS_ELLIPSOID = range(11, 14)
 
 #: Pixels; positions beyond the image are clamped to this before they become integers.
 MAX_PIXEL = 1e6
@@ -105,7 +105,7 @@ def set_plane(
 
 @compiled
 def set_polygon(
-    corners: np.ndarray, first_group: int, groups: int, first: int, last: int, primitive_id: int, primitives: Primitives
+    corners: np.ndarray, first_group: int, groups: int, first: int, end: int, primitive_id: int, primitives: Primitives
 ) -> None:
     """Describe a convex polygon by its edges in the image.
 
@@ -114,7 +114,7 @@ def set_polygon(
         first_group: Row of `EDGE_ENDS` of the polygon's first group of edges.
         groups: How many groups it has.
         first: First image row that it can reach.
-        last: Image row to stop before.
+        end: Image row to stop before.
         primitive_id: Its id.
         primitives: Filled at that id.
     """
@@ -133,14 +133,14 @@ def set_polygon(
                 if edge_j > 0:
                     first = max(first, math.ceil(min(max(-edge_1 / edge_j - EDGE_TOLERANCE, -1.0), MAX_PIXEL)))
                 else:
-                    last = min(last, math.floor(min(max(-edge_1 / edge_j + EDGE_TOLERANCE, -1.0), MAX_PIXEL)) + 1)
-    int_fields[primitive_id, FIRST_ROW], int_fields[primitive_id, LAST_ROW] = first, last
+                    end = min(end, math.floor(min(max(-edge_1 / edge_j + EDGE_TOLERANCE, -1.0), MAX_PIXEL)) + 1)
+    int_fields[primitive_id, FIRST_ROW], int_fields[primitive_id, END_ROW] = first, end
     int_fields[primitive_id, EDGE_GROUPS] = groups
 
 
 @compiled
 def set_round(
-    is_ball: bool,
+    is_ellipsoid: bool,
     centre: tuple[float, float, float],
     axis: tuple[float, float],
     half: tuple[float, float, float],
@@ -151,7 +151,7 @@ def set_round(
     """Describe a cylinder or an ellipsoid by rays in its own axes, scaled to unit size.
 
     Args:
-        is_ball: True for an ellipsoid.
+        is_ellipsoid: True for an ellipsoid.
         centre: Forward, right and up of the eye, m.
         axis: Its x axis (forward, right).
         half: Half sizes, m.
@@ -173,4 +173,8 @@ def set_round(
     fields[RAY_U] = view.cos_pitch * xf / half[0] - fields[RAY_U_I] * i - fields[RAY_U_J] * j
     fields[RAY_V] = view.cos_pitch * xr / half[1] - fields[RAY_V_I] * i - fields[RAY_V_J] * j
     fields[RAY_W] = view.sin_pitch / half[2] - fields[RAY_W_J] * j
-    fields[FIRST_COLUMN], fields[LAST_COLUMN], fields[IS_BALL] = columns[0], columns[1], 1.0 if is_ball else 0.0
+    fields[FIRST_COLUMN], fields[END_COLUMN], fields[IS_ELLIPSOID] = (
+        columns[0],
+        columns[1],
+        1.0 if is_ellipsoid else 0.0,
+    )

@@ -35,6 +35,8 @@ from memenvs.houses.rendering.kernels.zbuffer import (
 from memenvs.houses.rendering.primitives import (
     CURVED,
     EDGE_GROUPS,
+    END_COLUMN,
+    END_ROW,
     EYE_U,
     EYE_V,
     EYE_W,
@@ -43,9 +45,7 @@ from memenvs.houses.rendering.primitives import (
     FIRST_EDGE,
     FIRST_ROW,
     FLOAT_FIELDS,
-    IS_BALL,
-    LAST_COLUMN,
-    LAST_ROW,
+    IS_ELLIPSOID,
     PLANE_0,
     PLANE_I,
     PLANE_J,
@@ -112,12 +112,12 @@ def _find_polygon_spans(
     )
     edges_at = np.uint64(primitive_id * FLOAT_FIELDS + FIRST_EDGE)
     edge_groups = np.uint64(int_fields[primitive_id, EDGE_GROUPS])
-    last = int_fields[primitive_id, LAST_ROW]
-    for row in range(int_fields[primitive_id, FIRST_ROW], last, ROWS):
+    end = int_fields[primitive_id, END_ROW]
+    for row in range(int_fields[primitive_id, FIRST_ROW], end, ROWS):
         if count == MAX_SPAN_GROUPS:
             _draw_spans(spans, count, float_fields, size, keys, id_mask)
             count = 0
-        rows = min(ROWS, last - row)
+        rows = min(ROWS, end - row)
         group = spans[count]
         group[SPAN_ID], group[SPAN_ROW], group[SPAN_COUNT] = primitive_id, row, rows
         find_spans(float_fields, edges_at, edge_groups, float(row), np.int32(rows), np.int32(size.width), plane, group)
@@ -151,22 +151,24 @@ def _draw_round(
     """Draw a cylinder or an ellipsoid ray by ray; the flat end of a cylinder has the next id."""
     int_fields, float_fields = primitives
     fields = float_fields[primitive_id]
-    ex, ey, ez = np.float32(fields[EYE_U]), np.float32(fields[EYE_V]), np.float32(fields[EYE_W])
+    eye_u, eye_v, eye_w = np.float32(fields[EYE_U]), np.float32(fields[EYE_V]), np.float32(fields[EYE_W])
     u_step, v_step = np.float32(fields[RAY_U_I]), np.float32(fields[RAY_V_I])
     zero, one, tiny, infinite = np.float32(0), np.float32(1), np.float32(1e-12), np.float32(1e30)
-    ball = np.float32(fields[IS_BALL])
-    constant = ex * ex + ey * ey - one + ball * ez * ez  # c of the quadratic equation, see `draw_round_block`
-    first, last = int(fields[FIRST_COLUMN]), int(fields[LAST_COLUMN])
-    for row in range(int_fields[primitive_id, FIRST_ROW], int_fields[primitive_id, LAST_ROW]):
-        dz = np.float32(fields[RAY_W] + fields[RAY_W_J] * row)
-        dz = dz if abs(dz) > tiny else tiny
-        lower, upper = (-ez - one) / dz, (one - ez) / dz  # depths of the planes of a cylinder's ends
-        slab = (-infinite, infinite) if ball > zero else (min(lower, upper), max(lower, upper))
-        eye = (ex, ey, ball * dz * dz, ball * ez * dz, constant)
-        for column in range(first, last, BLOCK):
-            dx = np.float32(fields[RAY_U] + fields[RAY_U_I] * column + fields[RAY_U_J] * row)
-            dy = np.float32(fields[RAY_V] + fields[RAY_V_I] * column + fields[RAY_V_J] * row)
+    w_weight = np.float32(fields[IS_ELLIPSOID])  # 0 leaves the third axis of a cylinder out
+    constant = (
+        eye_u * eye_u + eye_v * eye_v - one + w_weight * eye_w * eye_w
+    )  # c of the quadratic equation, see `draw_round_block`
+    first, end = int(fields[FIRST_COLUMN]), int(fields[END_COLUMN])
+    for row in range(int_fields[primitive_id, FIRST_ROW], int_fields[primitive_id, END_ROW]):
+        ray_w = np.float32(fields[RAY_W] + fields[RAY_W_J] * row)
+        ray_w = ray_w if abs(ray_w) > tiny else tiny
+        lower, upper = (-eye_w - one) / ray_w, (one - eye_w) / ray_w  # depths of the planes of a cylinder's ends
+        slab = (-infinite, infinite) if w_weight > zero else (min(lower, upper), max(lower, upper))
+        eye = (eye_u, eye_v, w_weight * ray_w * ray_w, w_weight * eye_w * ray_w, constant)
+        for column in range(first, end, BLOCK):
+            ray_u = np.float32(fields[RAY_U] + fields[RAY_U_I] * column + fields[RAY_U_J] * row)
+            ray_v = np.float32(fields[RAY_V] + fields[RAY_V_I] * column + fields[RAY_V_J] * row)
             at = np.uint64(row * size.stride + column)
-            count = np.int32(last - column)
-            ray = (dx, u_step, dy, v_step)
+            count = np.int32(end - column)
+            ray = (ray_u, u_step, ray_v, v_step)
             draw_round_block(keys, at, ray, eye, slab, count, np.uint32(primitive_id), id_mask)

@@ -108,7 +108,7 @@ class Scene:
 
 
 def _check(house: House) -> None:
-    """Raises ValueError if a home cannot be drawn."""
+    """Raise a ValueError if a house cannot be drawn."""
     shapes = house.shapes
     for name, limit in (("kind", SHAPE_KINDS), ("material", MATERIALS), ("semantic", CLASSES)):
         worst = int(getattr(shapes, name).max(initial=0))
@@ -210,9 +210,11 @@ def _occluders(house: House) -> np.ndarray:
     shapes = shapes.take((shapes.kind == BOX) & is_full_height & is_long)
     is_along_x = shapes.half[:, 0] >= shapes.half[:, 1]
     angle = shapes.yaw.astype(np.float64) + np.where(is_along_x, 0.0, np.pi / 2)
-    reach = shapes.half[:, :2].max(1, initial=0)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+    half_axis = shapes.half[:, :2].max(1, initial=0)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
     centre = shapes.centre[:, :2].astype(np.float64)
-    return np.concatenate([centre - reach, centre + reach, shapes.half[:, :2].min(1, initial=np.inf)[:, None]], 1)
+    return np.concatenate(
+        [centre - half_axis, centre + half_axis, shapes.half[:, :2].min(1, initial=np.inf)[:, None]], 1
+    )
 
 
 def floor_pieces(rooms: tuple[Room, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -264,23 +266,23 @@ def _merge_one_pair(pieces: list[list[int]], points: list[np.ndarray]) -> bool:
 
 def _ear_clip(points: list[np.ndarray]) -> list[tuple[int, int, int]]:
     """Triangulate a simple counter-clockwise polygon; triangles are indices of its corners."""
-    left = list(range(len(points)))
+    remaining = list(range(len(points)))
     triangles = []
-    while len(left) > 3:
-        for at in range(len(left)):
-            a, b, c = left[at - 1], left[at], left[(at + 1) % len(left)]
+    while len(remaining) > 3:
+        for k in range(len(remaining)):
+            a, b, c = remaining[k - 1], remaining[k], remaining[(k + 1) % len(remaining)]
             area = _doubled_area(points[a], points[b], points[c])
             if abs(area) < 1e-12:  # b lies on the line from a to c
-                del left[at]
+                del remaining[k]
                 break
-            others = (points[index] for index in left if index not in (a, b, c))
+            others = (points[index] for index in remaining if index not in (a, b, c))
             if area > 0 and not any(_in_triangle(point, points[a], points[b], points[c]) for point in others):
                 triangles.append((a, b, c))
-                del left[at]
+                del remaining[k]
                 break
         else:
             raise ValueError(f"a room's polygon crosses itself: {[tuple(map(float, point)) for point in points]}")
-    triangles.append((left[0], left[1], left[2]))
+    triangles.append((remaining[0], remaining[1], remaining[2]))
     return triangles
 
 
@@ -297,13 +299,13 @@ def _in_triangle(point: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray)
 
 def _convex_union(first: list[int], second: list[int], points: list[np.ndarray]) -> list[int] | None:
     """Join two polygons that share an edge, if the union is convex and small enough; otherwise None."""
-    for at, start in enumerate(first):
-        end = first[(at + 1) % len(first)]
+    for position, start in enumerate(first):
+        end = first[(position + 1) % len(first)]
         if end not in second or second[(second.index(end) + 1) % len(second)] != start:
             continue  # the second polygon has no edge from end to start
         back = second.index(start)
         around = [second[(back + step) % len(second)] for step in range(1, len(second) - 1)]
-        union = first[: at + 1] + around + first[at + 1 :]
+        union = first[: position + 1] + around + first[position + 1 :]
         corners = [points[index] for index in union]
         turns = [_doubled_area(corners[i - 2], corners[i - 1], corners[i]) for i in range(len(corners))]
         return union if min(turns) >= -1e-12 and len(union) <= MAX_FLOOR_CORNERS else None

@@ -39,7 +39,7 @@ from memenvs.houses.rendering.kernels.texels import (
     vertical_block,
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, run_length
-from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TILE
+from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
 from memenvs.houses.rendering.primitives import (
     CURVED,
     FACE,
@@ -226,7 +226,7 @@ def _shade_horizontal_run(
     bits = int(np.float32(fields[FOOTPRINT] * z * z * z).view(np.int32))
     level = min(max(((bits >> 23) - 126) >> 1, 0), MIP_LEVELS - 1)
     scale = np.float32(1.0 / (1 << level))
-    size = np.int32(TILE >> level)
+    size = np.int32(TEXTURE_SIZE >> level)
     # Texture coordinates of the first pixel, in texels of that level, and their change from pixel to pixel.
     u = (fields[U_EYE] + z * (fields[U_I] * first_f32 + fields[U_J] * row_f32 + fields[U_0])) * scale
     v = (fields[V_EYE] + z * (fields[V_I] * first_f32 + fields[V_J] * row_f32 + fields[V_0])) * scale

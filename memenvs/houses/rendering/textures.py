@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 #: Side of a texture, texels.
-TILE = 128
+TEXTURE_SIZE = 128
 
 
 def _grid() -> tuple[np.ndarray, np.ndarray]:
-    """U (across) and v (down) of the texels' middles, each float (128, 128), in 0..1."""
-    line = (np.arange(TILE) + 0.5) / TILE
+    """Coordinates u (across) and v (down) of the texels' middles, each float (128, 128), in 0..1."""
+    line = (np.arange(TEXTURE_SIZE) + 0.5) / TEXTURE_SIZE
     return np.meshgrid(line, line)
 
 
@@ -26,8 +26,8 @@ def _blur(image: np.ndarray, across: int, down: int) -> np.ndarray:
 
 
 def _noise(seed: int, across: int, down: int) -> np.ndarray:
-    """Tiling noise, (128, 128), mean 0 and deviation 1; grains of about `across` x `down` texels."""
-    image = np.random.default_rng(seed).standard_normal((TILE, TILE))
+    """Tiling noise, (128, 128), mean 0 and standard deviation 1; grains of about `across` x `down` texels."""
+    image = np.random.default_rng(seed).standard_normal((TEXTURE_SIZE, TEXTURE_SIZE))
     image = _blur(_blur(image, across, down), across, down)
     return (image - image.mean()) / image.std()
 
@@ -40,12 +40,12 @@ def _clouds(seed: int) -> np.ndarray:
 def _cells(count: int, seed: int) -> np.ndarray:
     """A random number in 0..1 for each of count x count squares, (128, 128)."""
     numbers = np.random.default_rng(seed).random((count, count))
-    return np.kron(numbers, np.ones((TILE // count, TILE // count)))
+    return np.kron(numbers, np.ones((TEXTURE_SIZE // count, TEXTURE_SIZE // count)))
 
 
 def _rgb(*channels: np.ndarray | float) -> np.ndarray:
     """Three channels as one image (128, 128, 3)."""
-    return np.stack([np.broadcast_to(channel, (TILE, TILE)) for channel in channels], 2).astype(float)
+    return np.stack([np.broadcast_to(channel, (TEXTURE_SIZE, TEXTURE_SIZE)) for channel in channels], 2).astype(float)
 
 
 def plain() -> np.ndarray:
@@ -62,7 +62,7 @@ def wallpaper() -> np.ndarray:
     """Stripes with flowers."""
     u, v = _grid()
     stripe = np.where((u * 8) % 2 < 1, 1.03, 0.95)
-    flower = np.zeros((TILE, TILE))
+    flower = np.zeros((TEXTURE_SIZE, TEXTURE_SIZE))
     for row in range(4):
         for column in range(4):
             du = (u - (column + 0.5 * (row % 2)) / 4 + 0.625) % 1 - 0.5
@@ -75,15 +75,15 @@ def wallpaper() -> np.ndarray:
 def _boards(count: int, seed: int, *, groove: float) -> np.ndarray:
     """Long boards running across, each with a tone of its own and two staggered joints."""
     rng = np.random.default_rng(seed)
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
-    width = TILE // count
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
+    width = TEXTURE_SIZE // count
     board = rows // width
-    joints = (np.arange(count) * 5 % count) * TILE // count
-    piece = ((columns - joints[board]) % TILE) // (TILE // 2)
+    joints = (np.arange(count) * 5 % count) * TEXTURE_SIZE // count
+    piece = ((columns - joints[board]) % TEXTURE_SIZE) // (TEXTURE_SIZE // 2)
     tone = (1 + 0.2 * (rng.random((count, 2)) - 0.5))[board, piece]
     grain = 0.05 * _noise(seed + 1, 12, 0) + 0.03 * _noise(seed + 2, 4, 0)
     image = tone + grain
-    image[(rows % width == 0) | ((columns - joints[board]) % (TILE // 2) == 0)] *= groove
+    image[(rows % width == 0) | ((columns - joints[board]) % (TEXTURE_SIZE // 2) == 0)] *= groove
     return image
 
 
@@ -94,7 +94,7 @@ def planks() -> np.ndarray:
 
 def parquet() -> np.ndarray:
     """Squares of short staves, alternately running across and down."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     turned = ((rows // 32) + (columns // 32)) % 2 == 0
     along = np.where(turned, rows, columns)
     image = 1 + 0.16 * (_cells(16, 20) - 0.5) + np.where(turned, 0.05, -0.05)
@@ -106,7 +106,7 @@ def parquet() -> np.ndarray:
 
 def tiles() -> np.ndarray:
     """Four by four tiles with grout."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     image = 1.02 + 0.06 * (_cells(4, 30) - 0.5) + 0.015 * _clouds(31)
     image[(rows % 32 < 1) | (columns % 32 < 1)] = 0.72
     image[(rows % 32 == 1) | (columns % 32 == 1)] *= 1.06
@@ -115,7 +115,7 @@ def tiles() -> np.ndarray:
 
 def checker() -> np.ndarray:
     """Light and dark squares."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     light = ((rows // 32) + (columns // 32)) % 2 == 0
     return np.where(light, 1.2, 0.55) * (1 + 0.02 * _clouds(40))
 
@@ -134,9 +134,9 @@ def carpet() -> np.ndarray:
 
 def brick() -> np.ndarray:
     """Courses of bricks with mortar."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     course = rows // 16
-    shifted = (columns + 16 * (course % 2)) % TILE
+    shifted = (columns + 16 * (course % 2)) % TEXTURE_SIZE
     tone = np.random.default_rng(70).random((8, 4))[course, shifted // 32]
     image = 0.86 + 0.34 * tone + 0.05 * _noise(71, 1, 1)
     image[(rows % 16 < 2) | (shifted % 32 < 2)] = 1.25
@@ -156,7 +156,7 @@ def wood_upright() -> np.ndarray:
 
 def fabric() -> np.ndarray:
     """Woven threads."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     weave = np.where((rows // 2 + columns // 2) % 2 == 0, 1.05, 0.95)
     return weave + 0.04 * _noise(90, 3, 0) + 0.04 * _noise(91, 0, 3) + 0.03 * _clouds(92)
 
@@ -184,7 +184,7 @@ def glass() -> np.ndarray:
 
 def paper() -> np.ndarray:
     """Lines of text."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     words = np.random.default_rng(120).random((16, 16))[rows // 8, columns // 8] > 0.25
     text = words & (rows % 8 >= 3) & (rows % 8 < 5) & (columns > 12) & (columns < 116) & (rows > 12) & (rows < 116)
     return 1.02 - 0.4 * text + 0.01 * _noise(121, 1, 1)
@@ -192,13 +192,13 @@ def paper() -> np.ndarray:
 
 def stripes() -> np.ndarray:
     """Vertical stripes."""
-    columns = np.mgrid[0:TILE, 0:TILE][1]
+    columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE][1]
     return np.where(columns // 16 % 2 == 0, 1.15, 0.72) + 0.03 * _noise(130, 1, 1)
 
 
 def label() -> np.ndarray:
     """A label of a tin or a box."""
-    rows, columns = np.mgrid[0:TILE, 0:TILE]
+    rows, columns = np.mgrid[0:TEXTURE_SIZE, 0:TEXTURE_SIZE]
     image = _rgb(1.0, 1.0, 1.0)
     image[(rows < 9) | (rows >= 119)] = 0.72
     band = (rows >= 34) & (rows < 84)
@@ -215,18 +215,18 @@ def books() -> np.ndarray:
     """Spines of books on a shelf."""
     rng = np.random.default_rng(140)
     image = _rgb(0.16, 0.12, 0.1)
-    rows = np.arange(TILE)
+    rows = np.arange(TEXTURE_SIZE)
     left = 0
-    while left < TILE - 5:
-        wide = min(int(rng.integers(7, 17)), TILE - left)
+    while left < TEXTURE_SIZE - 5:
+        width = min(int(rng.integers(7, 17)), TEXTURE_SIZE - left)
         top = int(rng.integers(8, 40))
         colour = np.array([(0.75, 0.2, 0.17), (0.17, 0.3, 0.6), (0.2, 0.48, 0.28), (0.85, 0.72, 0.4), (0.5, 0.3, 0.45),
                            (0.9, 0.87, 0.8), (0.2, 0.22, 0.28), (0.85, 0.45, 0.16)][rng.integers(8)])  # fmt: skip
-        round_spine = 1 - 0.35 * np.abs(np.linspace(-1, 1, wide)) ** 2
-        image[top:120, left : left + wide] = colour * round_spine[:, None]
+        round_spine = 1 - 0.35 * np.abs(np.linspace(-1, 1, width)) ** 2
+        image[top:120, left : left + width] = colour * round_spine[:, None]
         bands = (np.abs(rows - top - 14) < 3) | (np.abs(rows - 104) < 2)
-        image[np.flatnonzero(bands & (rows > top))[:, None], np.arange(left + 1, left + wide - 1)] *= 1.5
-        left += wide + int(rng.integers(0, 2))
+        image[np.flatnonzero(bands & (rows > top))[:, None], np.arange(left + 1, left + width - 1)] *= 1.5
+        left += width + int(rng.integers(0, 2))
     image[120:] = (0.62, 0.46, 0.3)
     return np.minimum(image, 1.0)
 

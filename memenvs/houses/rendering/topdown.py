@@ -39,7 +39,7 @@ _FURNITURE: Colour = (202, 202, 208)
 _FREE: Colour = (60, 170, 90)
 _FREE_TINT = 90  # of 255
 #: Colours along a trajectory, from its first to its last step.
-_TIME: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
+_TIME_COLOURS: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
 #: Signs of a legend that are patches of a colour.
 _PATCHES = {"wall": _WALL, "window": _GLASS, "door": _DOOR, "furniture": _FURNITURE, "free": _FREE}
 #: Signs of a legend and how wide they are, m; height of its text, m.
@@ -182,7 +182,7 @@ def draw_topdown(
 
     Raises:
         ValueError: `pixels_per_metre` is not positive, `margin` is negative, or a trajectory, `squares` or `crosses`
-        has the wrong shape.
+            has the wrong shape.
     """
     if not pixels_per_metre > 0:
         raise ValueError(f"pixels_per_metre must be > 0, got {pixels_per_metre}")
@@ -375,7 +375,7 @@ def _draw_scale(canvas: _Canvas, low: np.ndarray, margin: float) -> None:
 
 
 def _label_position(room: Room) -> np.ndarray:
-    """A point well inside a room, float64 (2,): of a raster, the one farthest from the walls."""
+    """A point well inside a room, float64 (2,): on a grid, the one farthest from the walls, rather in the middle."""
     polygon = room.polygon
     low, high = polygon.min(0), polygon.max(0)
     steps = (np.arange(15) + 0.5) / 15
@@ -389,15 +389,15 @@ def _label_position(room: Room) -> np.ndarray:
     along = ((inside[:, None] - start) * edge).sum(-1) / np.maximum((edge**2).sum(-1), 1e-12)
     nearest = start + np.clip(along, 0.0, 1.0)[..., None] * edge
     distance = np.linalg.norm(inside[:, None] - nearest, axis=-1).min(1)
-    centrality = np.linalg.norm(inside - inside.mean(0), axis=1)
-    return inside[np.argmax(distance - 0.05 * centrality)]
+    off_centre = np.linalg.norm(inside - inside.mean(0), axis=1)
+    return inside[np.argmax(distance - 0.05 * off_centre)]
 
 
 def _time_colour(share: float) -> Colour:
     """Colour at a share (0 to 1) of a trajectory."""
-    at = share * (len(_TIME) - 1)
-    k = min(int(at), len(_TIME) - 2)
-    return _mix(_TIME[k + 1], _TIME[k], at - k)
+    position = share * (len(_TIME_COLOURS) - 1)
+    k = min(int(position), len(_TIME_COLOURS) - 2)
+    return _mix(_TIME_COLOURS[k + 1], _TIME_COLOURS[k], position - k)
 
 
 def _mix(first: Sequence[int], second: Sequence[int], share: float) -> Colour:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import scipy.ndimage
 
-from memenvs.houses.navigation.geodesic import SEED_REACH, fast_march, interpolate_field, interpolate_fields
+from memenvs.houses.navigation.geodesic import SEED_RADIUS, fast_march, interpolate_field, interpolate_fields
 
 
 def random_grid(seed: int, blocked: float = 0.2) -> np.ndarray:
@@ -22,7 +22,7 @@ def plain_march(free: np.ndarray, goal: tuple[int, int]) -> np.ndarray:
     for i, j in np.ndindex(free.shape):
         straight = math.dist((i, j), goal)
         line = np.linspace(goal, (i, j), 2 * max(abs(i - goal[0]), abs(j - goal[1])) + 1)
-        if straight <= SEED_REACH and free[tuple(np.floor(line + 0.5).astype(int).T)].all():
+        if straight <= SEED_RADIUS and free[tuple(np.floor(line + 0.5).astype(int).T)].all():
             tentative[i, j] = straight
     heap = [(value, at) for at, value in np.ndenumerate(tentative) if value < np.inf]
     heapq.heapify(heap)

@@ -40,7 +40,7 @@ def test_moves_slide_along_obstacles():
 
 def test_steering_tries_all_turns():
     navmap, rng = NavigationMap(cluttered(2)), np.random.default_rng(2)
-    field = navmap.field(navmap.cells(navmap.random_points(rng, 1)))
+    field = navmap.distance_field(navmap.cells(navmap.random_points(rng, 1)))
     turn = math.radians(30)
     for position in navmap.random_points(rng, 30):
         heading = rng.uniform(0, 6)

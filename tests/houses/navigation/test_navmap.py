@@ -112,11 +112,11 @@ def test_open_space_is_within_two_percent_of_straight():
     goal = navmap.cells(np.array([[3.0, 4.0]]))
     points = navmap.random_points(np.random.default_rng(0), 5000)
     straight = np.hypot(*(points - navmap.points(goal)).T)
-    error = np.abs(navmap.distances(navmap.field(goal), points) - straight)
+    error = np.abs(navmap.distances(navmap.distance_field(goal), points) - straight)
     assert (error[straight > 0.5] / straight[straight > 0.5]).max() < 0.025
     assert (error[straight > 2.0] / straight[straight > 2.0]).max() < 0.011
     assert error.max() < 0.04
-    assert navmap.distances(navmap.field(goal), navmap.points(goal))[0] == pytest.approx(0, abs=1e-9)
+    assert navmap.distances(navmap.distance_field(goal), navmap.points(goal))[0] == pytest.approx(0, abs=1e-9)
 
 
 def test_around_a_wall_is_the_taut_string():
@@ -133,7 +133,7 @@ def test_around_a_wall_is_the_taut_string():
 
     exact = half(5.9 - 3.025) + 0.2 + half(9.025 - 6.1)
     for start, end in (ends, ends[::-1]):
-        measured = navmap.distances(navmap.field(navmap.cells(start[None])), end[None])[0]
+        measured = navmap.distances(navmap.distance_field(navmap.cells(start[None])), end[None])[0]
         assert measured == pytest.approx(exact, rel=0.015)
 
 
@@ -159,7 +159,7 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
         navmap = NavigationMap(cluttered(seed))
         goal = navmap.cells(navmap.random_points(np.random.default_rng(seed), 1))
         dijkstra = eight_neighbour_dijkstra(navmap.free, navmap.cell, goal[0])
-        field = navmap.field(goal)
+        field = navmap.distance_field(goal)
         reachable = np.isfinite(dijkstra)
         assert np.array_equal(np.isfinite(field), reachable)
         assert np.array_equal(reachable, navmap.island.ravel() == 0)
@@ -171,8 +171,8 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
 def test_field_of_several_goals_is_the_smallest_of_each():
     navmap = NavigationMap(cluttered(1))
     goals = navmap.cells(navmap.random_points(np.random.default_rng(3), 5))
-    each = np.min([navmap.field(goal[None]) for goal in goals], axis=0)
-    together = navmap.field(goals)
+    each = np.min([navmap.distance_field(goal[None]) for goal in goals], axis=0)
+    together = navmap.distance_field(goals)
     known = np.isfinite(each)
     assert np.abs(together[known] - each[known]).max() < 0.03
 
@@ -180,7 +180,7 @@ def test_field_of_several_goals_is_the_smallest_of_each():
 def test_field_refuses_blocked_goals():
     navmap = NavigationMap(make_house())
     with pytest.raises(ValueError, match="goals must be"):
-        navmap.field(np.array([0]))
+        navmap.distance_field(np.array([0]))
 
 
 def test_snap_keeps_navigable_points_and_moves_others_to_the_nearest_cell():
@@ -239,7 +239,7 @@ def test_steering_reaches_the_goal_along_nearly_the_shortest_path():
         turn = math.radians(turn_deg)
         for _ in range(10):
             position, goal = navmap.random_points(rng, 2)
-            field = navmap.field(navmap.cells(goal[None]))
+            field = navmap.distance_field(navmap.cells(goal[None]))
             heading, walked, shortest = rng.uniform(0, 6), 0.0, navmap.distances(field, position[None])[0]
             for _ in range(200):
                 turns, gain = navmap.steer(field, position, heading, turn, 0.25)

@@ -304,7 +304,7 @@ def test_paintings_show_different_pictures():
         parts = AssetBuilder(
             (0, 0, 1.5), (0.6, 0.02, 0.4), 0.0, asset, (), builder, painting, 1, "label", (200, 60, 60)
         )
-        ASSET_TYPES["Painting"].form(parts)
+        ASSET_TYPES["Painting"].fill(parts)
         return MATERIALS[builder.build().material[0]]
 
     assert {material(f"Wall_Decor_Painting_{k}") for k in range(1, 30)} == set(PAINTING_MATERIALS)

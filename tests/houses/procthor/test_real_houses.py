@@ -102,7 +102,7 @@ def test_every_asset_fills_its_box(folder):
             material=kind.material,
             colour=kind.colour(asset_id),
         )
-        kind.form(asset)
+        kind.fill(asset)
         shapes = builder.build()
         low, high = (shapes.centre - shapes.half).min(0), (shapes.centre + shapes.half).max(0)
         size = np.array(asset.size)

@@ -8,7 +8,15 @@ import numpy as np
 
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from memenvs.houses.house import BOX, SPHERE, House
-from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURES, TILE, Texture, atlas, texture_rows
+from memenvs.houses.rendering.materials import (
+    ATLAS_WIDTH,
+    MIP_LEVELS,
+    TEXTURE_SIZE,
+    TEXTURES,
+    Texture,
+    atlas,
+    texture_rows,
+)
 from tests.houses.rendering.ray_caster import own_axes
 
 TO_LIGHT = np.array([0.36, 0.21, 0.91])
@@ -25,7 +33,7 @@ def texel(name: str, u: float, v: float, footprint: float) -> np.ndarray:
         footprint: Texels that the pixel covers.
     """
     level = min(math.floor(math.log2(math.sqrt(max(footprint, 1.0))) + 0.5), MIP_LEVELS - 1)
-    size = TILE >> level
+    size = TEXTURE_SIZE >> level
     column = math.floor(u / 2**level) % size + ATLAS_WIDTH - 2 * size
     row = math.floor(v / 2**level) % size
     index = 256 * (row - row % 4) + 4 * (column - column % 4) + 4 * (row % 4) + column % 4
@@ -89,7 +97,7 @@ def _shade_floor(
     material = room.floor_material if is_floor else MATERIAL_INDEX["plaster"]
     semantic = CLASS_INDEX["floor" if is_floor else "ceiling"]
     name, texture = texture_of(material, semantic, is_tall=False, is_vertical=False)
-    scale = TILE / np.array(texture.size)  # texels per metre
+    scale = TEXTURE_SIZE / np.array(texture.size)  # texels per metre
     footprint = scale.prod() * depth**3 / focal**2 / abs(point[2] - eye[2])
     found = texel(name, point[0] * scale[0], -point[1] * scale[1], footprint)
     light = directional(np.array([0.0, 0.0, 1.0])) if is_floor else 0.95
@@ -104,8 +112,8 @@ def _shade_vertical(
     half = abs(own_axes(float(shapes.yaw[k])) @ right) @ shapes.half[k]
     wide, tall = 2 * half, 2 * float(shapes.half[k, 2])
     name, texture = texture_of(int(shapes.material[k]), int(shapes.semantic[k]), is_tall=tall > wide, is_vertical=True)
-    scale_u = TILE * times(wide, texture.size[0], texture.is_fitted) / wide
-    scale_v = TILE * times(tall, texture.size[1], texture.is_fitted) / tall
+    scale_u = TEXTURE_SIZE * times(wide, texture.size[0], texture.is_fitted) / wide
+    scale_v = TEXTURE_SIZE * times(tall, texture.size[1], texture.is_fitted) / tall
     is_wall = shapes.semantic[k] == CLASS_INDEX["wall"]  # its texture starts at the world's origin
     left = 0.0 if is_wall else right @ shapes.centre[k] - half
     top = house.height if is_wall else shapes.centre[k, 2] + shapes.half[k, 2]
@@ -121,8 +129,8 @@ def _shade_horizontal(
     shapes = house.shapes
     wide, deep = 2 * float(shapes.half[k, 0]), 2 * float(shapes.half[k, 1])
     name, texture = texture_of(int(shapes.material[k]), int(shapes.semantic[k]), is_tall=deep > wide, is_vertical=False)
-    scale_u = TILE * times(wide, texture.size[0], texture.is_fitted) / wide
-    scale_v = TILE * times(deep, texture.size[1], texture.is_fitted) / deep
+    scale_u = TEXTURE_SIZE * times(wide, texture.size[0], texture.is_fitted) / wide
+    scale_v = TEXTURE_SIZE * times(deep, texture.size[1], texture.is_fitted) / deep
     start = 0.0 if shapes.semantic[k] == CLASS_INDEX["wall"] else shapes.centre[k]
     x, y, _ = own_axes(float(shapes.yaw[k])) @ (point - start)
     corner = (0.0, 0.0) if shapes.semantic[k] == CLASS_INDEX["wall"] else (wide / 2, deep / 2)
@@ -146,7 +154,7 @@ def _shade_curved(
     around, tall = math.pi * (half[0] + half[1]), 2 * half[2]
     repeat_u = times(around, texture.size[0], is_fitted=True)
     repeat_v = times(tall, texture.size[1], texture.is_fitted)
-    footprint = 2 * (max(repeat_u / around, repeat_v / tall) * TILE * depth / focal) ** 2
+    footprint = 2 * (max(repeat_u / around, repeat_v / tall) * TEXTURE_SIZE * depth / focal) ** 2
     turns = math.atan2(own[1], own[0]) / (2 * math.pi) + 0.5
-    found = texel(name, turns * repeat_u * TILE, (0.5 - own[2] / 2) * repeat_v * TILE, footprint)
+    found = texel(name, turns * repeat_u * TEXTURE_SIZE, (0.5 - own[2] / 2) * repeat_v * TEXTURE_SIZE, footprint)
     return apply(texture, shapes.colour[k], found, light)

@@ -8,8 +8,8 @@ from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX, MATERIALS
 from memenvs.houses.rendering.materials import (
     ATLAS_WIDTH,
     MIP_LEVELS,
+    TEXTURE_SIZE,
     TEXTURES,
-    TILE,
     atlas,
     texture_rows,
     texture_table,
@@ -18,7 +18,7 @@ from memenvs.houses.rendering.materials import (
 
 def channels(texture: str) -> np.ndarray:
     """One texture with its mipmaps, out of the atlas; int, (128, 256, 3)."""
-    i, j = np.mgrid[0:TILE, 0:ATLAS_WIDTH]
+    i, j = np.mgrid[0:TEXTURE_SIZE, 0:ATLAS_WIDTH]
     indices = 256 * (i - i % 4) + 4 * (j - j % 4) + 4 * (i % 4) + j % 4
     rows = atlas().reshape(len(TEXTURES), -1)[list(TEXTURES).index(texture)][indices]
     return np.stack([rows & 255, rows >> 8 & 255, rows >> 16], 2)
@@ -45,23 +45,23 @@ def test_a_coarser_texel_is_the_mean_of_finer_ones() -> None:
     for name in TEXTURES:
         image = channels(name)
         for level in range(1, MIP_LEVELS):
-            size = TILE >> level
+            size = TEXTURE_SIZE >> level
             coarse = image[:size, ATLAS_WIDTH - 2 * size :][:, :size]
-            fine = image[: 2 * size, ATLAS_WIDTH - 4 * size :][:, : 2 * size] if level > 1 else image[:, :TILE]
+            fine = image[: 2 * size, ATLAS_WIDTH - 4 * size :][:, : 2 * size] if level > 1 else image[:, :TEXTURE_SIZE]
             mean = fine.reshape(size, 2, size, 2, 3).mean((1, 3))
             assert abs(coarse - mean).max() <= 4, (name, level)  # values are rounded, the brightest cut off
 
 
 def test_textures_keep_the_base_colour_on_average_and_differ() -> None:
     for name, texture in TEXTURES.items():
-        image = channels(name)[:, :TILE]
+        image = channels(name)[:, :TEXTURE_SIZE]
         if texture.base_colour_share == 1.0:
             np.testing.assert_allclose(image.mean((0, 1)), 128, atol=3)
-    seen = {channels(name)[:, :TILE].tobytes() for name in TEXTURES}
+    seen = {channels(name)[:, :TEXTURE_SIZE].tobytes() for name in TEXTURES}
     assert len(seen) == len(TEXTURES)
 
 
 def test_plain_colours_are_nearly_even_and_patterns_are_not() -> None:
-    assert channels("plain")[:, :TILE].std() < 3
+    assert channels("plain")[:, :TEXTURE_SIZE].std() < 3
     for name in ("planks", "tiles", "checker", "brick", "stripes", "books", "label", "screen", "leaves"):
-        assert channels(name)[:, :TILE].std() > 8, name
+        assert channels(name)[:, :TEXTURE_SIZE].std() > 8, name

@@ -34,9 +34,9 @@ from memenvs.houses.rendering.kernels.simd import (
     intrinsic,
 )
 from memenvs.houses.rendering.kernels.zbuffer import BLOCK, decode_depths
-from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TILE
+from memenvs.houses.rendering.materials import ATLAS_WIDTH, MIP_LEVELS, TEXTURE_SIZE
 
-#: Pixels per step in step 1: most runs of one primitive are short.
+#: Pixels that step 1 handles at once. Most runs of one primitive are short, so it is less than `BLOCK`.
 RUN = 8
 
 _TINT_BITS = 13
@@ -46,8 +46,8 @@ TINT_ONE = 1 << _TINT_BITS
 # Fields of a primitive's shading coefficients. Texture coordinates in texels at pixel (column i, row j) and depth z:
 # u = U_EYE + z * (U_I * i + U_J * j + U_0), v likewise.
 U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0 = range(8)
-# FOOTPRINT: times a power of the depth, the square of the finest texels that a pixel covers (cubed depth for flat
-# faces, squared depth for curved ones). ATLAS_START: index of the texture in the atlas. The light falls off towards
+# FOOTPRINT: a pixel at depth z covers FOOTPRINT * z**3 texels of a flat face and FOOTPRINT * z**2 texels of a curved
+# one, counted in the finest mipmap level. ATLAS_START: index of the texture in the atlas. The light falls off towards
 # floor and ceiling: it is the lesser of FLOOR_0 + FLOOR_V * v and CEILING_0 + CEILING_V * v. IS_READY: 1 once the
 # fields are filled.
 FOOTPRINT, ATLAS_START, FLOOR_0, FLOOR_V, CEILING_0, CEILING_V, IS_READY = range(8, 15)
@@ -65,12 +65,12 @@ def _texel_index(u: SimdVector, v: SimdVector, footprint: SimdVector) -> SimdVec
     Args:
         u: float32; texels to the right, of any repetition of the texture, >= 0.
         v: float32; texels down.
-        footprint: float32; the square of the finest texels that a pixel covers; decides on the mipmap level.
+        footprint: float32; number of texels that a pixel covers, of the finest mipmap level; decides on the level.
     """
     builder = u.builder
     # The mipmap level is log2(sqrt(footprint)) rounded: half the exponent of the float, plus one half.
     level = ((footprint.maximum(1.0).bitcast(I32) - (126 << 23)) >> 24).minimum(MIP_LEVELS - 1)
-    size = SimdVector.constant(builder, I32, [TILE] * len(u)) >> level  # texels of a side at that level
+    size = SimdVector.constant(builder, I32, [TEXTURE_SIZE] * len(u)) >> level  # texels of a side at that level
     exponent_of_one = SimdVector.constant(builder, I32, [127 << 23] * len(u))
     scale = (exponent_of_one - (level << 23)).bitcast(F32)  # 1 / 2**level
     column, row = ((coordinate * scale).cast(I32) & (size - 1) for coordinate in (u, v))
@@ -170,7 +170,7 @@ def vertical_block(
 
 @intrinsic
 def horizontal_block(
-    typingctx: Any, u: Any, v: Any, size: Any, start: Any, tint: Any, texels: Any, factors: Any, at: Any
+    typingctx: Any, u: Any, v: Any, size: Any, atlas_start: Any, tint: Any, texels: Any, factors: Any, at: Any
 ) -> Any:
     """As `vertical_block`, for a horizontal face: floors, tops of tables.
 
@@ -183,7 +183,7 @@ def horizontal_block(
             from pixel to pixel.
         v: Two float32; the same for the row of the texel.
         size: int32; texels of a side at that mipmap level.
-        start: int32; index of the texture in the atlas.
+        atlas_start: int32; index of the texture in the atlas.
         tint: As in `vertical_block`.
         texels: As in `vertical_block`.
         factors: As in `vertical_block`.
@@ -194,7 +194,7 @@ def horizontal_block(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         """Emit the vector code."""
-        u, v, size, start, tint, *line = arguments
+        u, v, size, atlas_start, tint, *line = arguments
         pixels = arange(builder, F32, RUN)
         wrap = builder.sub(size, ir.Constant(I32, 1))  # sizes are powers of two
         (u_start, u_step), (v_start, v_step) = (cgutils.unpack_tuple(builder, each) for each in (u, v))
@@ -202,19 +202,19 @@ def horizontal_block(
             (pixels * step + first).cast(I32) & wrap for first, step in ((u_start, u_step), (v_start, v_step))
         )
         level_column = builder.sub(ir.Constant(I32, ATLAS_WIDTH), builder.add(size, size))
-        index = _tiled_index(row, column + level_column) + start
+        index = _tiled_index(row, column + level_column) + atlas_start
         factor = SimdVector.broadcast(builder, tint, RUN)
         return _store_pixels(context, builder, signature.args[5:], line, index, factor)
 
     return signature, generate
 
 
-def _turns(y: SimdVector, x: SimdVector) -> SimdVector:
+def _angle_in_turns(y: SimdVector, x: SimdVector) -> SimdVector:
     """Angle of (x, y) as a fraction of a full turn, -0.5 to 0.5; a polynomial with an error below 1e-3."""
-    tall, wide = y.call("fabs"), x.call("fabs")
-    q = tall.minimum(wide) / (tall.maximum(wide) + 1e-12)
+    abs_y, abs_x = y.call("fabs"), x.call("fabs")
+    q = abs_y.minimum(abs_x) / (abs_y.maximum(abs_x) + 1e-12)
     angle = q * (q * q * (q * q * 0.0185 - 0.0517) + 0.15915)
-    angle = (tall > wide).select(angle * -1.0 + 0.25, angle)
+    angle = (abs_y > abs_x).select(angle * -1.0 + 0.25, angle)
     angle = (x < 0.0).select(angle * -1.0 + 0.5, angle)
     return (y < 0.0).select(angle * -1.0, angle)
 
@@ -272,7 +272,7 @@ def curved_block(
         light = (x * field(LIGHT_X) + y * field(LIGHT_Y) + w * field(LIGHT_Z)) / norm + field(LIGHT_0)
         light = (light * (w * field(FLOOR_V) + field(FLOOR_0)).minimum(1.0).maximum(0.5)).minimum(1.0)
         # The texture goes around the solid and from its top to its bottom.
-        u, v = (_turns(y, x) + 0.5) * field(REPEAT_U), (w * -0.5 + 0.5) * field(REPEAT_V)
+        u, v = (_angle_in_turns(y, x) + 0.5) * field(REPEAT_U), (w * -0.5 + 0.5) * field(REPEAT_V)
         index = _texel_index(u, v, z * z * field(FOOTPRINT)) + builder.fptosi(field(ATLAS_START), I32)
         return _store_pixels(context, builder, signature.args[7:], line, index, _light_factors(light, tint))
 

@@ -48,8 +48,8 @@ def random_poses(home: House, count: int, seed: int) -> np.ndarray:
     rows, columns = np.nonzero(navmap.free)
     chosen = rng.integers(len(rows), size=count)
     poses = np.zeros((count, 5))
-    poses[:, 0] = navmap.origin[0] + (columns[chosen] + 0.5) * navmap.cell
-    poses[:, 1] = navmap.origin[1] + (rows[chosen] + 0.5) * navmap.cell
+    poses[:, 0] = navmap.origin[0] + (columns[chosen] + 0.5) * navmap.cell_size
+    poses[:, 1] = navmap.origin[1] + (rows[chosen] + 0.5) * navmap.cell_size
     poses[:, 2], poses[:, 3] = 1.2, rng.uniform(0, 2 * np.pi, count)
     return poses
 

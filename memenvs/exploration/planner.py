@@ -151,12 +151,12 @@ def best_action(navmap: NavigationMap, pose: np.ndarray, costs: np.ndarray | Non
         `FORWARD`, `LEFT` or `RIGHT`.
     """
     costs = np.zeros(0, np.int32) if costs is None else costs
-    return _best_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell, pose, costs)
+    return _best_action(navmap.free.ravel(), navmap.shape[1], navmap.origin, navmap.cell_size, pose, costs)
 
 
 @njit(nogil=True, cache=True)
 def _best_action(
-    free: np.ndarray, width: int, origin: np.ndarray, cell: float, pose: np.ndarray, costs: np.ndarray
+    free: np.ndarray, width: int, origin: np.ndarray, cell_size: float, pose: np.ndarray, costs: np.ndarray
 ) -> int:
     """See `best_action`; `costs` is empty where the gain is the number of steps forward."""
     best = -np.inf
@@ -169,20 +169,22 @@ def _best_action(
             x, y = pose[0], pose[1]  # end of the plan so far
             for step in range(1, _HORIZON + 1):
                 arc_start = (x, y, heading)
-                if not is_arc_free(free, width, origin, cell, arc_start, FORWARD_DISTANCE, 0.0):
+                if not is_arc_free(free, width, origin, cell_size, arc_start, FORWARD_DISTANCE, 0.0):
                     break
                 if is_careful and not (
-                    is_arc_free(free, width, origin, cell, arc_start, FORWARD_DISTANCE + _LENGTH_MARGIN, _TURN_MARGIN)
+                    is_arc_free(
+                        free, width, origin, cell_size, arc_start, FORWARD_DISTANCE + _LENGTH_MARGIN, _TURN_MARGIN
+                    )
                     and is_arc_free(
-                        free, width, origin, cell, arc_start, FORWARD_DISTANCE + _LENGTH_MARGIN, -_TURN_MARGIN
+                        free, width, origin, cell_size, arc_start, FORWARD_DISTANCE + _LENGTH_MARGIN, -_TURN_MARGIN
                     )
                 ):
                     break
                 x, y, _ = arc_end(x, y, heading, FORWARD_DISTANCE, 0.0)
                 gain = float(step)
                 if len(costs) > 0:
-                    gain = float(_cost_at(costs, width, origin, cell, pose[0], pose[1])) - _cost_at(
-                        costs, width, origin, cell, x, y
+                    gain = float(_cost_at(costs, width, origin, cell_size, pose[0], pose[1])) - _cost_at(
+                        costs, width, origin, cell_size, x, y
                     )
                 if gain / (abs(turns) + step) > best:
                     best = gain / (abs(turns) + step)
@@ -195,8 +197,8 @@ def _best_action(
 
 
 @njit(nogil=True, cache=True)
-def _cost_at(costs: np.ndarray, width: int, origin: np.ndarray, cell: float, x: float, y: float) -> int:
-    return costs[int((y - origin[1]) / cell) * width + int((x - origin[0]) / cell)]
+def _cost_at(costs: np.ndarray, width: int, origin: np.ndarray, cell_size: float, x: float, y: float) -> int:
+    return costs[int((y - origin[1]) / cell_size) * width + int((x - origin[0]) / cell_size)]
 
 
 def turns_to_heading(heading: float, target: float) -> int:

@@ -14,7 +14,7 @@ from memenvs.houses.simulator import Simulator
 MAP_SCALE = 40.0
 _BORDER_GREY = 250
 
-#: Sign and meaning of each entry of a legend; see `memenvs.houses.rendering.topdown.draw_legend`.
+#: Symbol and meaning of each entry of a legend; see `memenvs.houses.rendering.topdown.draw_legend`.
 Legend = list[tuple[str | Marker, str]]
 LEGEND: Legend = [("trajectory", "first to last step"), ("cross", "collision")]
 LEGEND_OF_CELLS: Legend = [("square", "cell entered")]

@@ -59,7 +59,7 @@ class ObjectModel:
         return max(part.centre[2] + part.half[2] for part in self.parts)
 
     def begin_instance(self, name: str) -> None:
-        """Start another instance, such as a pillow on a bed; later shapes belong to it."""
+        """Start another instance, such as a pillow on a bed; shapes added from now on belong to it."""
         self.classes.append(name)
 
     def box(self, x: Span, y: Span, z: Span, finish: Finish) -> None:

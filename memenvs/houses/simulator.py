@@ -77,7 +77,7 @@ class Simulator:
         self._sizes = np.full(num_robots, len(_NO_FIELD))
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
-        self._cell = 0.05
+        self._cell_size = 0.05
         self._instances: np.ndarray | None = None  # images of `count_pixels`, allocated when first needed
 
     def load(self, i: int, navmap: NavigationMap, scene: Scene) -> None:
@@ -86,10 +86,12 @@ class Simulator:
         Raises:
             ValueError: The cell size of the map differs from that of the other robots' maps.
         """
-        if navmap.cell != self._cell:
+        if navmap.cell_size != self._cell_size:
             if any(other is not None for k, other in enumerate(self._maps) if k != i):
-                raise ValueError(f"cell must be {self._cell} m as in the other robots' maps, got {navmap.cell} m")
-            self._cell = navmap.cell
+                raise ValueError(
+                    f"cell_size must be {self._cell_size} m as in the other robots' maps, got {navmap.cell_size} m"
+                )
+            self._cell_size = navmap.cell_size
         missing = navmap.free.size - self._free.shape[1]
         if missing > 0:
             self._free = np.pad(self._free, ((0, 0), (0, missing)))
@@ -116,7 +118,7 @@ class Simulator:
     @property
     def rooms(self) -> np.ndarray:
         """int64, (N,); room that each robot is in; a doorway belongs to the first of its rooms."""
-        column, row = ((self.position - self._origin) / self._cell).astype(np.int64).T
+        column, row = ((self.position - self._origin) / self._cell_size).astype(np.int64).T
         return self._room[np.arange(self.num_robots), row * self._width + column].astype(np.int64)
 
     def forward(self, robot_mask: np.ndarray, distance: float) -> np.ndarray:
@@ -132,7 +134,7 @@ class Simulator:
         lengths = robot_mask * distance
         steps = np.stack([lengths * np.cos(self.heading), lengths * np.sin(self.heading)], axis=1)
         collided = np.empty(self.num_robots, bool)
-        slide_many(self._free, self._width, self._origin, self._cell, self.position, steps, collided)
+        slide_many(self._free, self._width, self._origin, self._cell_size, self.position, steps, collided)
         return collided
 
     def turn(self, angles: np.ndarray) -> None:
@@ -152,7 +154,7 @@ class Simulator:
             bool, (N,); True for robots that collided.
         """
         collided = np.empty(self.num_robots, bool)
-        grids = (self._free, self._width, self._origin, self._cell)
+        grids = (self._free, self._width, self._origin, self._cell_size)
         drive_many(*grids, self.position, self.heading, motions, robot_mask, turns_freely, collided)
         return collided
 
@@ -174,14 +176,14 @@ class Simulator:
                 f"field must be {self._map(i).free.size} float32, C-contiguous, got {field.shape} of {field.dtype}"
             )
         self._set_field(i, field)
-        x, y = ((self.position[i] - self._origin[i]) / self._cell).tolist()
+        x, y = ((self.position[i] - self._origin[i]) / self._cell_size).tolist()
         return interpolate_field(field, int(self._width[i]), x, y)
 
     def geodesic_distances(self) -> np.ndarray:
         """Compute each robot's walking distance to its nearest goal; float64, (N,), m; or inf."""
         distances = np.empty(self.num_robots)
         interpolate_fields(
-            self._addresses, self._sizes, self._width, self._origin, self._cell, self.position, distances
+            self._addresses, self._sizes, self._width, self._origin, self._cell_size, self.position, distances
         )
         return distances
 

@@ -64,7 +64,7 @@ class HouseWorld(ABC):
 
     @property
     def max_rooms(self) -> int | None:
-        """Rooms of the house that has most; None if unknown."""
+        """Number of rooms of the largest house; None if unknown."""
         return None
 
     def place_objects(
@@ -122,7 +122,7 @@ class ProceduralHouseWorld(HouseWorld):
 
     @property
     def max_rooms(self) -> int:
-        """Most rooms that the generator's settings allow."""
+        """Largest number of rooms that the generator's config allows."""
         return self._config.rooms[1]
 
     def make_house(self, index: int) -> House:

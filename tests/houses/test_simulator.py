@@ -118,8 +118,8 @@ def test_a_robot_of_a_batch_equals_a_single_one():
 def test_maps_must_agree_on_their_cells():
     simulator = make_simulator()
     house = two_rooms()
-    with pytest.raises(ValueError, match="cell must be"):
-        simulator.load(0, NavigationMap(house, cell=0.1), Scene.from_house(house))
+    with pytest.raises(ValueError, match="cell_size must be"):
+        simulator.load(0, NavigationMap(house, cell_size=0.1), Scene.from_house(house))
 
 
 def test_the_camera_is_ahead_of_the_robot():

@@ -43,7 +43,7 @@ def is_arc_free(
     free: np.ndarray,
     width: int,
     origin: np.ndarray,
-    cell: float,
+    cell_size: float,
     pose: tuple[float, float, float],
     distance: float,
     turn: float,
@@ -57,17 +57,17 @@ def is_arc_free(
         free: bool, (H * W,); with a rim of blocked cells wider than `ARC_STEP`.
         width: W.
         origin: float64, (2,); corner of cell [0, 0], m.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
         pose: x, y (m) and heading (rad) at the start.
         distance: Length of the arc, m.
         turn: Change of the heading along it, rad.
     """
     parts = math.ceil(abs(distance) / ARC_STEP)
-    row, column = int((pose[1] - origin[1]) / cell), int((pose[0] - origin[0]) / cell)
+    row, column = int((pose[1] - origin[1]) / cell_size), int((pose[0] - origin[0]) / cell_size)
     for k in range(1, parts + 1):
         share = k / parts
         x, y, _ = arc_end(pose[0], pose[1], pose[2], distance * share, turn * share)
-        i, j = int((y - origin[1]) / cell), int((x - origin[0]) / cell)
+        i, j = int((y - origin[1]) / cell_size), int((x - origin[0]) / cell_size)
         if not free[i * width + j]:
             return False
         is_diagonal = i != row and j != column
@@ -82,7 +82,7 @@ def drive_many(
     free: np.ndarray,
     widths: np.ndarray,
     origins: np.ndarray,
-    cell: float,
+    cell_size: float,
     positions: np.ndarray,
     headings: np.ndarray,
     motions: np.ndarray,
@@ -96,7 +96,7 @@ def drive_many(
         free: bool, (N, cells); row i is the flat grid of robot i.
         widths: int64, (N,); W of each robot's grid.
         origins: float64, (N, 2); m.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
         positions: float64, (N, 2); m; changed in place.
         headings: float64, (N,); rad, in [0, 2 pi); changed in place.
         motions: float64, (N, 2); length of the arc (m) and turn (rad).
@@ -110,7 +110,7 @@ def drive_many(
             continue
         distance, turn = motions[i, 0], motions[i, 1]
         start = (positions[i, 0], positions[i, 1], headings[i])
-        if not is_arc_free(free[i], widths[i], origins[i], cell, start, distance, turn):
+        if not is_arc_free(free[i], widths[i], origins[i], cell_size, start, distance, turn):
             if not turns_freely[i]:
                 collided[i] = True
                 continue

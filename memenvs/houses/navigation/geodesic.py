@@ -30,14 +30,14 @@ _compiled: Any = njit(  # type: ignore[call-overload]
 )
 
 
-def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> np.ndarray:
+def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell_size: float) -> np.ndarray:
     """Walking distance from every free cell to the nearest goal.
 
     Args:
         free: bool, (H * W,); the two outermost rows and columns must be blocked.
         width: W.
         goals: int64, (Q,); flat indices of free cells.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
 
     Returns:
         float32, (H * W,); m; 0 at goals, inf where no path leads.
@@ -52,7 +52,7 @@ def fast_march(free: np.ndarray, width: int, goals: np.ndarray, cell: float) -> 
     next_node = np.empty(5 * len(free), np.int32)
     bucket_head = np.full(BUCKETS, -1, np.int32)
     _march(free, width, goals, accepted, tentative, next_node, bucket_head)
-    accepted *= np.float32(cell)
+    accepted *= np.float32(cell_size)
     return accepted
 
 
@@ -223,7 +223,7 @@ def interpolate_fields(
     sizes: np.ndarray,
     widths: np.ndarray,
     origins: np.ndarray,
-    cell: float,
+    cell_size: float,
     positions: np.ndarray,
     out: np.ndarray,
 ) -> None:
@@ -238,12 +238,12 @@ def interpolate_fields(
         sizes: int64, (N,); numbers in each field.
         widths: int64, (N,); W of each field.
         origins: float64, (N, 2); of the fields' grids, m.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
         positions: float64, (N, 2); m.
         out: float64, (N,); filled, m.
     """
     for i in range(len(positions)):
         # numba hides the first argument of an intrinsic
         field = carray(_float32_pointer(addresses[i]), sizes[i])  # type: ignore[call-arg]
-        x, y = (positions[i, 0] - origins[i, 0]) / cell, (positions[i, 1] - origins[i, 1]) / cell
+        x, y = (positions[i, 0] - origins[i, 0]) / cell_size, (positions[i, 1] - origins[i, 1]) / cell_size
         out[i] = interpolate_field(field, widths[i], x, y)

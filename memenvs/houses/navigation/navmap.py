@@ -40,12 +40,12 @@ class NavigationMap:
         house: The home. Later changes of it do not change the map.
         radius: Radius of the robot, m; > 0.
         height: Height of the robot, m; shapes that are entirely above do not block.
-        cell: Side of a cell, m; > 0.
+        cell_size: Side of a cell, m; > 0.
         climb: Height of obstacles that the robot can roll over, m; shapes that are entirely lower do not block.
 
     Attributes:
         origin: float64, (2,); (x, y) of the corner of cell [0, 0], m.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
         free: bool, (H, W); navigable cells; row 0 has the smallest y.
         room: int16, (H, W); index of the room; a doorway belongs to the first of its rooms; -1 outside.
         island: int32, (H, W); number of the connected part, 0 for the largest, -1 where not navigable.
@@ -64,33 +64,35 @@ class NavigationMap:
         *,
         radius: float = ROBOT_RADIUS,
         height: float = ROBOT_HEIGHT,
-        cell: float = 0.05,
+        cell_size: float = 0.05,
         climb: float = CLIMB,
     ) -> None:
-        for name, value in (("radius", radius), ("cell", cell)):
+        for name, value in (("radius", radius), ("cell_size", cell_size)):
             if not value > 0:
                 raise ValueError(f"{name} must be > 0 m, got {value}")
         if not 0 <= climb < height:
             raise ValueError(f"climb must be in 0 ... height m, got climb {climb} and height {height}")
-        self.cell = cell
+        self.cell_size = cell_size
         low, high = house.bounds
-        self.origin = (np.floor(low / cell) - MARGIN) * cell
-        columns, rows = (np.ceil((high - self.origin) / cell).astype(int) + MARGIN).tolist()
+        self.origin = (np.floor(low / cell_size) - MARGIN) * cell_size
+        columns, rows = (np.ceil((high - self.origin) / cell_size).astype(int) + MARGIN).tolist()
         blocked = np.zeros((rows, columns), bool)
         self.room = self._rooms(house, rows, columns)
-        reduced_radius = radius - RADIUS_REDUCTION * cell
-        block_outside(blocked, self.room >= 0, cell, reduced_radius)
+        reduced_radius = radius - RADIUS_REDUCTION * cell_size
+        block_outside(blocked, self.room >= 0, cell_size, reduced_radius)
         shapes = house.shapes
         bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
         solid = shapes.take((top > climb) & (bottom < height))
-        block_footprints(blocked, self.origin, cell, reduced_radius, solid.kind, solid.centre, solid.half, solid.yaw)
+        block_footprints(
+            blocked, self.origin, cell_size, reduced_radius, solid.kind, solid.centre, solid.half, solid.yaw
+        )
         for rim in (blocked[:MARGIN], blocked[-MARGIN:], blocked[:, :MARGIN], blocked[:, -MARGIN:]):
             rim[:] = True
         self.free = ~blocked
         self.island, counts = label_islands(self.free)
         if len(counts) == 0:
             raise ValueError(f"house {house.name!r} has no navigable cell for a robot of radius {radius} m")
-        self.island_areas = counts * cell * cell
+        self.island_areas = counts * cell_size * cell_size
         self._largest = np.flatnonzero(self.island == 0)
 
     @property
@@ -106,14 +108,14 @@ class NavigationMap:
     def cells(self, points: np.ndarray) -> np.ndarray:
         """Find the cell of each point (Q, 2), m; flat indices, int64, (Q,), -1 off the grid."""
         rows, columns = self.shape
-        j, i = np.floor((np.asarray(points, np.float64) - self.origin) / self.cell).astype(np.int64).T
+        j, i = np.floor((np.asarray(points, np.float64) - self.origin) / self.cell_size).astype(np.int64).T
         on_grid = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
         return np.where(on_grid, i * columns + j, -1)
 
     def points(self, cells: np.ndarray) -> np.ndarray:
         """Compute the middles of cells, given by flat indices, int, (Q,); float64, (Q, 2), m."""
         i, j = np.divmod(cells, self.shape[1])
-        return self.origin + (np.stack([j, i], axis=-1) + 0.5) * self.cell
+        return self.origin + (np.stack([j, i], axis=-1) + 0.5) * self.cell_size
 
     def islands(self, points: np.ndarray) -> np.ndarray:
         """Find the island of each point (Q, 2), m; int32, (Q,), -1 where not navigable."""
@@ -143,7 +145,7 @@ class NavigationMap:
         """Draw a point uniformly from the largest island; (x, y), m."""
         i, j = divmod(int(self._largest[rng.integers(len(self._largest))]), self.shape[1])
         right, up = (0.001 + 0.998 * rng.random(2)).tolist()  # off the edges, where rounding might leave the cell
-        return float(self.origin[0]) + (j + right) * self.cell, float(self.origin[1]) + (i + up) * self.cell
+        return float(self.origin[0]) + (j + right) * self.cell_size, float(self.origin[1]) + (i + up) * self.cell_size
 
     def random_points(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw points as `random_point` does; float64, (count, 2), m."""
@@ -166,7 +168,7 @@ class NavigationMap:
             raise ValueError(
                 f"goals must be at least one navigable cell, got {len(goals)} of which some may be blocked"
             )
-        return fast_march(self.free.ravel(), self.shape[1], goals, self.cell)
+        return fast_march(self.free.ravel(), self.shape[1], goals, self.cell_size)
 
     def distances(self, field: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Interpolate a distance field at points, bilinearly between cells.
@@ -178,7 +180,7 @@ class NavigationMap:
         Returns:
             float64, (Q,), m; inf where no path leads.
         """
-        in_cells = (np.asarray(points, np.float64) - self.origin) / self.cell
+        in_cells = (np.asarray(points, np.float64) - self.origin) / self.cell_size
         return np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
 
     def move(self, positions: np.ndarray, headings: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +199,7 @@ class NavigationMap:
         collided = np.zeros(len(moved), bool)
         steps = np.stack([np.cos(headings), np.sin(headings)], axis=1) * distance
         widths = np.full(len(moved), self.shape[1])
-        slide_many(self.free.reshape(1, -1), widths, self.origin[None], self.cell, moved, steps, collided)
+        slide_many(self.free.reshape(1, -1), widths, self.origin[None], self.cell_size, moved, steps, collided)
         return moved, collided
 
     def steer(
@@ -220,7 +222,7 @@ class NavigationMap:
         free = self.free.ravel()
         width = self.shape[1]
         position = np.asarray(position)
-        return choose_turns(free, field, width, self.origin, self.cell, position, heading, turn, count, distance)
+        return choose_turns(free, field, width, self.origin, self.cell_size, position, heading, turn, count, distance)
 
     def _rooms(self, house: House, rows: int, columns: int) -> np.ndarray:
         """Find the room of each cell.
@@ -239,11 +241,11 @@ class NavigationMap:
             areas.append((door.rooms[0], np.array(door.centre) + corners))
         rooms = np.full((rows, columns), -1, np.int16)
         for number, polygon in areas:
-            j0, i0 = np.maximum(np.floor((polygon.min(0) - self.origin) / self.cell).astype(int), 0)
-            j1, i1 = np.ceil((polygon.max(0) - self.origin) / self.cell).astype(int)
+            j0, i0 = np.maximum(np.floor((polygon.min(0) - self.origin) / self.cell_size).astype(int), 0)
+            j1, i1 = np.ceil((polygon.max(0) - self.origin) / self.cell_size).astype(int)
             window = rooms[i0:i1, j0:j1]
             i, j = np.indices(window.shape).reshape(2, -1)
-            middles = self.origin + (np.stack([j + j0, i + i0], axis=1) + 0.5) * self.cell
+            middles = self.origin + (np.stack([j + j0, i + i0], axis=1) + 0.5) * self.cell_size
             inside = points_in_polygon(middles, polygon).reshape(window.shape)
             window[inside & (window < 0)] = number
         return rooms

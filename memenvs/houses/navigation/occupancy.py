@@ -3,7 +3,8 @@
 In: outlines of shapes and the floor. Out: blocked cells, and the connected parts ("islands") of the free ones.
 Distances are exact: from the middle of each cell to the outline of a shape. So rotated furniture has no jagged edges.
 
-Grids are (H, W), row 0 at the smallest y; the middle of cell [i, j] is `origin + ((j + 0.5), (i + 0.5)) * cell`.
+Grids are (H, W), row 0 at the smallest y; the middle of cell [i, j] is
+`origin + ((j + 0.5), (i + 0.5)) * cell_size`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TOUCH = 1e-5
 def block_footprints(
     blocked: np.ndarray,
     origin: np.ndarray,
-    cell: float,
+    cell_size: float,
     radius: float,
     kind: np.ndarray,
     centre: np.ndarray,
@@ -35,7 +36,7 @@ def block_footprints(
     Args:
         blocked: bool, (H, W); changed in place.
         origin: float64, (2,); corner of cell [0, 0], m.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
         radius: Radius of the robot, m.
         kind: uint8, (S,); as in `Shapes`. Cylinders and spheres with equal half sizes are discs, all others rectangles.
         centre: float32, (S, 3); m.
@@ -51,11 +52,13 @@ def block_footprints(
         extent_x = half_x if is_round else abs(cos) * half_x + abs(sin) * half_y
         extent_y = half_y if is_round else abs(sin) * half_x + abs(cos) * half_y
         x, y = centre[s, 0] - origin[0], centre[s, 1] - origin[1]
-        for i in range(max(0, int((y - extent_y - radius) / cell)), min(rows, int((y + extent_y + radius) / cell) + 1)):
-            dy = (i + 0.5) * cell - y
-            first = max(0, int((x - extent_x - radius) / cell))
-            for j in range(first, min(columns, int((x + extent_x + radius) / cell) + 1)):
-                dx = (j + 0.5) * cell - x
+        for i in range(
+            max(0, int((y - extent_y - radius) / cell_size)), min(rows, int((y + extent_y + radius) / cell_size) + 1)
+        ):
+            dy = (i + 0.5) * cell_size - y
+            first = max(0, int((x - extent_x - radius) / cell_size))
+            for j in range(first, min(columns, int((x + extent_x + radius) / cell_size) + 1)):
+                dx = (j + 0.5) * cell_size - x
                 if is_round:
                     near = dx * dx + dy * dy < (half_x + reach) ** 2
                 else:
@@ -67,17 +70,17 @@ def block_footprints(
 
 
 @njit(nogil=True, cache=True)
-def block_outside(blocked: np.ndarray, inside: np.ndarray, cell: float, radius: float) -> None:
+def block_outside(blocked: np.ndarray, inside: np.ndarray, cell_size: float, radius: float) -> None:
     """Block, in place, the cells outside and those whose middle is within `radius` of one.
 
     Args:
         blocked: bool, (H, W); changed in place.
         inside: bool, (H, W); the floor of the home.
-        cell: Side of a cell, m.
+        cell_size: Side of a cell, m.
         radius: Radius of the robot, m.
     """
     rows, columns = blocked.shape
-    reach = math.ceil(radius / cell)
+    reach = math.ceil(radius / cell_size)
     for i in range(rows):
         for j in range(columns):
             if inside[i, j]:
@@ -94,7 +97,7 @@ def block_outside(blocked: np.ndarray, inside: np.ndarray, cell: float, radius: 
             for k in range(max(0, i - reach), min(rows, i + reach + 1)):
                 for m in range(max(0, j - reach), min(columns, j + reach + 1)):
                     # Half a cell less: the edge of the floor is that far from the middle of the cell outside.
-                    distance = math.sqrt(float((k - i) ** 2 + (m - j) ** 2)) * cell - 0.5 * cell
+                    distance = math.sqrt(float((k - i) ** 2 + (m - j) ** 2)) * cell_size - 0.5 * cell_size
                     if distance < radius - TOUCH:
                         blocked[k, m] = True
 

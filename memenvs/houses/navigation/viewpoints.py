@@ -62,11 +62,11 @@ def find_viewpoints(navmap: NavigationMap, shapes: Shapes, target: np.ndarray, i
 
 def _candidates(navmap: NavigationMap, target: np.ndarray) -> np.ndarray:
     """Cells of the largest island, as flat indices, on the grid of candidates around a target."""
-    stride = max(1, round(GRID_STEP / navmap.cell))
+    stride = max(1, round(GRID_STEP / navmap.cell_size))
     reach = math.sqrt(MAX_OFFSET_SQUARED)
     rows, columns = navmap.shape
-    low = np.floor((target[:2] - reach - navmap.origin) / navmap.cell).astype(int)
-    high = np.ceil((target[:2] + reach - navmap.origin) / navmap.cell).astype(int)
+    low = np.floor((target[:2] - reach - navmap.origin) / navmap.cell_size).astype(int)
+    high = np.ceil((target[:2] + reach - navmap.origin) / navmap.cell_size).astype(int)
     j0, i0 = (max(0, value + -value % stride) for value in low.tolist())
     window = (slice(i0, min(rows, int(high[1])), stride), slice(j0, min(columns, int(high[0])), stride))
     i, j = np.nonzero(navmap.island[window] == 0)

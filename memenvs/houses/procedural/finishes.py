@@ -74,16 +74,16 @@ class FurnitureStyle:
         second_wood: Another wood.
         fabric: Sofas, chairs and blankets.
         accent: Pillows, vases and the like.
-        counter: Fronts of kitchen and bathroom cabinets.
-        top: Worktops.
+        cabinet_front: Fronts of kitchen and bathroom cabinets.
+        worktop: Worktops.
     """
 
     wood: Finish
     second_wood: Finish
     fabric: Finish
     accent: Finish
-    counter: Finish
-    top: Finish
+    cabinet_front: Finish
+    worktop: Finish
 
 
 def draw_style(rng: np.random.Generator) -> FurnitureStyle:
@@ -98,8 +98,8 @@ def draw_style(rng: np.random.Generator) -> FurnitureStyle:
         second_wood=Finish("wood", pick(WOODS)),
         fabric=LEATHER if has_leather else Finish("fabric", pick(FABRICS)),
         accent=Finish("fabric", pick(ACCENTS)),
-        counter=Finish("plain", pick(CABINET_FRONTS)),
-        top=Finish("marble", pick(WORKTOPS)),
+        cabinet_front=Finish("plain", pick(CABINET_FRONTS)),
+        worktop=Finish("marble", pick(WORKTOPS)),
     )
 
 

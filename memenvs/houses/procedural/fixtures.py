@@ -35,18 +35,18 @@ def counter(
     w, d, h = width, 0.62, 0.9
     model = ObjectModel("counter", w, d)
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.07), (0.0, 0.1), Finish("plain", BLACK))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.045), (0.1, 0.7 if has_sink else h - 0.04), style.counter)
-    model.drawers((-w / 2, w / 2), (0.11, h - 0.06), max(1, round(w / 0.5)), 1, shade(style.counter, 1.06), METAL)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.045), (0.1, 0.7 if has_sink else h - 0.04), style.cabinet_front)
+    model.drawers((-w / 2, w / 2), (0.11, h - 0.06), max(1, round(w / 0.5)), 1, shade(style.cabinet_front, 1.06), METAL)
     left = -w / 2  # the worktop is free from here to `right`
     right = w / 2
     if has_sink:
         basin = -w / 2 + 0.08, -w / 2 + 0.58
         y = -d / 2 + 0.12, d / 2 - 0.1
-        model.box((basin[1], w / 2), (-d / 2, d / 2), (h - 0.04, h), style.top)
-        model.box((-w / 2, basin[0]), (-d / 2, d / 2), (h - 0.04, h), style.top)
-        model.box(basin, (-d / 2, y[0]), (h - 0.04, h), style.top)
-        model.box(basin, (y[1], d / 2), (h - 0.04, h), style.top)
-        model.box((-w / 2, w / 2), (d / 2 - 0.06, d / 2 - 0.045), (0.7, h - 0.04), style.counter)
+        model.box((basin[1], w / 2), (-d / 2, d / 2), (h - 0.04, h), style.worktop)
+        model.box((-w / 2, basin[0]), (-d / 2, d / 2), (h - 0.04, h), style.worktop)
+        model.box(basin, (-d / 2, y[0]), (h - 0.04, h), style.worktop)
+        model.box(basin, (y[1], d / 2), (h - 0.04, h), style.worktop)
+        model.box((-w / 2, w / 2), (d / 2 - 0.06, d / 2 - 0.045), (0.7, h - 0.04), style.cabinet_front)
         model.begin_instance("sink")
         model.box(basin, y, (0.7, 0.72), Finish("metal", STEEL))
         for x in basin:
@@ -57,7 +57,7 @@ def counter(
         model.box((middle - 0.012, middle + 0.012), (-d / 2 + 0.06, -d / 2 + 0.24), (h + 0.24, h + 0.264), CHROME)
         left = basin[1] + 0.02
     else:
-        model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.top)
+        model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.04, h), style.worktop)
     if has_microwave:
         model.begin_instance("microwave")
         model.box((w / 2 - 0.52, w / 2 - 0.04), (-d / 2 + 0.02, -d / 2 + 0.38), (h, h + 0.28), Finish("metal", STEEL))
@@ -99,7 +99,7 @@ def stove(style: FurnitureStyle) -> ObjectModel:
         for y, r in ((-0.15, 0.085), (0.13, 0.1)):
             model.cylinder(x, y, (h, h + 0.008), r, Finish("plain", (70, 66, 66)))
     model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.15), (1.62, 1.72), body)
-    model.box((-0.14, 0.14), (-d / 2, -d / 2 + 0.26), (1.72, 2.3), shade(style.counter, 0.98))
+    model.box((-0.14, 0.14), (-d / 2, -d / 2 + 0.26), (1.72, 2.3), shade(style.cabinet_front, 0.98))
     return model
 
 
@@ -121,8 +121,8 @@ def wall_cabinet(style: FurnitureStyle, *, width: float) -> ObjectModel:
     """A cabinet that hangs above a counter; its z = 0 is at the floor."""
     w, d = width, 0.34
     model = ObjectModel("cabinet", w, d)
-    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (1.5, 2.15), style.counter)
-    model.drawers((-w / 2, w / 2), (1.5, 2.15), max(1, round(w / 0.45)), 1, shade(style.counter, 1.06), METAL)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2 - 0.025), (1.5, 2.15), style.cabinet_front)
+    model.drawers((-w / 2, w / 2), (1.5, 2.15), max(1, round(w / 0.45)), 1, shade(style.cabinet_front, 1.06), METAL)
     return model
 
 
@@ -173,10 +173,10 @@ def vanity(rng: np.random.Generator, style: FurnitureStyle) -> ObjectModel:
     """A bathroom sink in a cabinet, with a mirror above it."""
     w, d, h = rng.uniform(0.8, 1.15), 0.5, 0.84
     model = ObjectModel("sink", w, d)
-    model.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2, d / 2 - 0.04), (0.12, h - 0.05), style.counter)
-    model.drawers((-w / 2 + 0.02, w / 2 - 0.02), (0.14, h - 0.06), 2, 1, shade(style.counter, 1.06), METAL)
+    model.box((-w / 2 + 0.02, w / 2 - 0.02), (-d / 2, d / 2 - 0.04), (0.12, h - 0.05), style.cabinet_front)
+    model.drawers((-w / 2 + 0.02, w / 2 - 0.02), (0.14, h - 0.06), 2, 1, shade(style.cabinet_front, 1.06), METAL)
     model.box((-w / 2 + 0.06, w / 2 - 0.06), (-d / 2, d / 2 - 0.1), (0.0, 0.12), Finish("plain", BLACK))
-    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.05, h), style.top)
+    model.box((-w / 2, w / 2), (-d / 2, d / 2), (h - 0.05, h), style.worktop)
     x = -w / 2 + 0.28
     model.cylinder(x, 0.02, (h, h + 0.1), 0.19, CERAMIC)
     model.cylinder(x, 0.02, (h + 0.1, h + 0.105), 0.16, Finish("plain", (150, 170, 178)))

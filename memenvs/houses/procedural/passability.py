@@ -10,7 +10,7 @@ from numba import njit
 from memenvs.houses.procedural.floor_plan import FRAME_WIDTH, Opening, PlanRoom
 from memenvs.houses.procedural.furniture_groups import Footprint, Placement
 
-CELL = 0.05  # m; side of a cell
+CELL_SIZE = 0.05  # m; side of a cell
 BODY_RADIUS = 0.35  # m; the robot's 0.30 m and one cell, so that maps with other grids agree that it passes
 _PAD = 3  # cells beyond the room's sides, so that the middle of each doorway is on the grid
 _MIN_REACHABLE = 0.3  # of the empty room's free cells must stay reachable
@@ -26,10 +26,10 @@ class PassabilityGrid:
     """
 
     def __init__(self, room: PlanRoom, inside: Footprint, openings: Sequence[Opening]) -> None:
-        self._origin = room.low[0] - _PAD * CELL, room.low[1] - _PAD * CELL
-        shape = round(room.size[0] / CELL) + 2 * _PAD, round(room.size[1] / CELL) + 2 * _PAD
-        x = self._origin[0] + (np.arange(shape[0]) + 0.5)[:, None] * CELL  # (X, 1)
-        y = self._origin[1] + (np.arange(shape[1]) + 0.5)[None, :] * CELL  # (1, Y)
+        self._origin = room.low[0] - _PAD * CELL_SIZE, room.low[1] - _PAD * CELL_SIZE
+        shape = round(room.size[0] / CELL_SIZE) + 2 * _PAD, round(room.size[1] / CELL_SIZE) + 2 * _PAD
+        x = self._origin[0] + (np.arange(shape[0]) + 0.5)[:, None] * CELL_SIZE  # (X, 1)
+        y = self._origin[1] + (np.arange(shape[1]) + 0.5)[None, :] * CELL_SIZE  # (1, Y)
         radius = BODY_RADIUS
         is_free = (x > inside.x0 + radius) & (x < inside.x1 - radius)
         is_free = is_free & (y > inside.y0 + radius) & (y < inside.y1 - radius)
@@ -43,7 +43,7 @@ class PassabilityGrid:
                 )
                 is_free = is_free | in_doorway
                 point = (opening.centre, opening.line) if opening.axis == 0 else (opening.line, opening.centre)
-                cell = int((point[0] - self._origin[0]) / CELL), int((point[1] - self._origin[1]) / CELL)
+                cell = int((point[0] - self._origin[0]) / CELL_SIZE), int((point[1] - self._origin[1]) / CELL_SIZE)
                 self._door_cells.append(cell)
         # (X, Y); number of objects that block a cell. Walls count as 100, which removing objects never brings to 0.
         self._blockers = np.where(is_free, 0, 100).astype(np.int16)
@@ -61,7 +61,7 @@ class PassabilityGrid:
 
     def _mark_rectangle(self, x: float, y: float, half_x: float, half_y: float, yaw: float, change: int) -> None:
         position = x - self._origin[0], y - self._origin[1]
-        _mark_cells(self._blockers, *position, half_x, half_y, np.cos(yaw), np.sin(yaw), BODY_RADIUS, CELL, change)
+        _mark_cells(self._blockers, *position, half_x, half_y, np.cos(yaw), np.sin(yaw), BODY_RADIUS, CELL_SIZE, change)
 
     def is_passable(self) -> bool:
         """True if a robot gets from each door to each other and to enough of the room."""
@@ -81,15 +81,15 @@ def _mark_cells(
     cos: float,
     sin: float,
     radius: float,
-    cell: float,
+    cell_size: float,
     change: int,
 ) -> None:
     """Add `change` to all cells nearer than `radius` to a turned rectangle; (x, y) from the grid's corner."""
     reach = np.hypot(half_x, half_y) + radius
-    for i in range(max(0, int((x - reach) / cell)), min(blockers.shape[0], int((x + reach) / cell) + 1)):
-        for j in range(max(0, int((y - reach) / cell)), min(blockers.shape[1], int((y + reach) / cell) + 1)):
-            dx = (i + 0.5) * cell - x
-            dy = (j + 0.5) * cell - y
+    for i in range(max(0, int((x - reach) / cell_size)), min(blockers.shape[0], int((x + reach) / cell_size) + 1)):
+        for j in range(max(0, int((y - reach) / cell_size)), min(blockers.shape[1], int((y + reach) / cell_size) + 1)):
+            dx = (i + 0.5) * cell_size - x
+            dy = (j + 0.5) * cell_size - y
             # Distance from the rectangle in its own frame
             across = max(abs(cos * dx + sin * dy) - half_x, 0.0)
             along = max(abs(-sin * dx + cos * dy) - half_y, 0.0)

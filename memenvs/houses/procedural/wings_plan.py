@@ -71,7 +71,7 @@ _DEAD_END_COST = 20.0  # of a dead end with more than one door
 
 
 class _RoomSize(NamedTuple):
-    """A room before it has a place."""
+    """Type and area of a room that is not laid out yet."""
 
     type: str
     area: float  # square metres

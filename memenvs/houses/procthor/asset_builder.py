@@ -1,4 +1,4 @@
-"""The bounding box of one ProcTHOR asset, to be filled with a few solids that resemble it."""
+"""Builder of one ProcTHOR asset: fills its bounding box with a few solids that resemble it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class Camera:
         width: W, columns of an image; 1 to 4096.
         hfov_deg: Horizontal field of view: the angle between the left and the right edge of the image, degrees; 1 to
             170.
-        sample_of: None, or (k * H, k * W), the size of a larger image of the same field of view with a whole k. The
+        sample_of: None, or (k * H, k * W) for an integer k: the size of a larger image of the same field of view. The
             image then shows the rays through every k-th pixel of the larger one: depth, class and instance equal
             `large[::k, ::k]`. In colour, textures are filtered for the size of the small image's pixels.
         principal_point: (column, row) of the optical axis in the image, where the pixel of index i is at i. None is the
@@ -39,7 +39,7 @@ class Camera:
             k = self.sample_of[1] // self.width
             if k < 1 or tuple(self.sample_of) != (k * self.height, k * self.width):
                 raise ValueError(
-                    f"sample_of must be (k * {self.height}, k * {self.width}) with a whole k >= 1, got {self.sample_of}"
+                    f"sample_of must be (k * {self.height}, k * {self.width}) for integer k >= 1, got {self.sample_of}"
                 )
         if self.principal_point is not None:
             if self.sample_of is not None:

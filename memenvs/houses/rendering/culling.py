@@ -84,7 +84,7 @@ def find_occlusion(view: View, max_slope: float, occluders: np.ndarray, occlusio
         occluders: float64, (B, 5); see `memenvs.houses.rendering.scene.Scene`.
         occlusion: float64, (WEDGE_LEVELS, WEDGES); filled. Row 0 holds one over that forward distance, 0 if all is
             seen. Row l holds the minimum over the 2**l wedges from each one on, so that the minimum over any range of
-            wedges is the lesser of two entries.
+            wedges is the smaller of two entries.
     """
     occlusion[0] = 0.0
     for row in range(occluders.shape[0]):

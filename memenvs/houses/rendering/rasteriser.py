@@ -155,9 +155,8 @@ def _draw_round(
     u_step, v_step = np.float32(fields[RAY_U_I]), np.float32(fields[RAY_V_I])
     zero, one, tiny, infinite = np.float32(0), np.float32(1), np.float32(1e-12), np.float32(1e30)
     w_weight = np.float32(fields[IS_ELLIPSOID])  # 0 leaves the third axis of a cylinder out
-    constant = (
-        eye_u * eye_u + eye_v * eye_v - one + w_weight * eye_w * eye_w
-    )  # c of the quadratic equation, see `draw_round_block`
+    # c of the quadratic equation, see `draw_round_block`
+    constant = eye_u * eye_u + eye_v * eye_v - one + w_weight * eye_w * eye_w
     first, end = int(fields[FIRST_COLUMN]), int(fields[END_COLUMN])
     for row in range(int_fields[primitive_id, FIRST_ROW], int_fields[primitive_id, END_ROW]):
         ray_w = np.float32(fields[RAY_W] + fields[RAY_W_J] * row)

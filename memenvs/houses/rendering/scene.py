@@ -157,9 +157,9 @@ def _floor_rows(
 
     Args:
         house: The house.
-        polygons: As `floor_pieces` returns them, as the next two.
-        corners: See there.
-        room_of_polygon: See there.
+        polygons: First result of `floor_pieces`.
+        corners: Its second result.
+        room_of_polygon: Its third result.
     """
     count = len(polygons)
     geometry = np.zeros((2 * count, 12), np.float32)

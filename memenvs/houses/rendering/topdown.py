@@ -31,19 +31,19 @@ _START: Colour = (34, 160, 84)
 _END: Colour = (214, 48, 49)
 _SQUARE: Colour = (92, 84, 232)
 _CROSS: Colour = (196, 0, 120)
-_CUT = 1.2  # m; the walls are cut at this height
-_HANGING = 1.45  # m; what is entirely above is not drawn
-_FLAT = 0.03  # m; rugs and the like, which a robot drives over
+_CUT_HEIGHT = 1.2  # m; the walls are cut at this height
+_HANGING_HEIGHT = 1.45  # m; what is entirely above is not drawn
+_FLAT_HEIGHT = 0.03  # m; rugs and the like, which a robot drives over
 _SUPERSAMPLE = 3
 _FURNITURE: Colour = (202, 202, 208)
 _FREE: Colour = (60, 170, 90)
 _FREE_TINT = 90  # of 255
 #: Colours along a trajectory, from its first to its last step.
 _TIME_COLOURS: tuple[Colour, ...] = ((48, 70, 200), (0, 160, 190), (60, 180, 75), (240, 180, 20), (220, 50, 40))
-#: Signs of a legend that are patches of a colour.
+#: Symbols of a legend that are patches of a colour.
 _PATCHES = {"wall": _WALL, "window": _GLASS, "door": _DOOR, "furniture": _FURNITURE, "free": _FREE}
-#: Signs of a legend and how wide they are, m; height of its text, m.
-_SIGNS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
+#: Width of each symbol of a legend, m, and height of its text, m.
+_SYMBOL_WIDTHS = {"trajectory": 1.3, "square": 0.4, "cross": 0.3, **dict.fromkeys(_PATCHES, 0.4)}
 _LEGEND_TEXT = 0.35
 #: Entries of `draw_legend` for a home itself; the last applies to maps with `navigation`.
 HOUSE_LEGEND = (
@@ -192,7 +192,7 @@ def draw_topdown(
     canvas = _Canvas(low - margin, high + margin, pixels_per_metre)
     for room in house.rooms:
         canvas.polygon(room.polygon, _mix(room.floor_colour, _PAPER, 0.55))
-    lies_flat = house.shapes.centre[:, 2] + house.shapes.half[:, 2] < _FLAT
+    lies_flat = house.shapes.centre[:, 2] + house.shapes.half[:, 2] < _FLAT_HEIGHT
     _draw_shapes(canvas, house.shapes.take(lies_flat))
     if navigation is not None:
         _draw_navigable(canvas, navigation)
@@ -219,54 +219,54 @@ def draw_topdown(
 
 
 def draw_legend(entries: Sequence[tuple[str | Marker, str]], width: int) -> np.ndarray:
-    """Draw a legend: the signs on a map and their meanings, in as many lines as needed.
+    """Draw a legend: the symbols on a map and their meanings, in as many lines as needed.
 
     Args:
-        entries: Pairs of a sign and its meaning. A sign is "trajectory", "square", "cross", a key of `HOUSE_LEGEND` or
-            a `Marker` of any position.
+        entries: Pairs of a symbol and its meaning. A symbol is "trajectory", "square", "cross", a key of `HOUSE_LEGEND`
+            or a `Marker` of any position.
         width: Of the image, pixels.
 
     Returns:
         uint8, (H, `width`, 3).
 
     Raises:
-        ValueError: An unknown sign.
+        ValueError: An unknown symbol.
     """
     scale = 40.0  # pixels per metre
     line_height, gap = 0.6, 0.35  # m
     font = ImageFont.load_default(_LEGEND_TEXT * scale)
     x, line = gap, 0
-    placed = []  # sign, meaning, left end of the sign (m), width of the sign (m), line
-    for sign, text in entries:
-        if not isinstance(sign, Marker) and sign not in _SIGNS:
-            raise ValueError(f"a sign must be a Marker or one of {list(_SIGNS)}, got {sign!r}")
-        sign_width = _SIGNS["square"] if isinstance(sign, Marker) else _SIGNS[sign]
-        needed = sign_width + 0.1 + font.getlength(text) / scale
+    placed = []  # symbol, meaning, left end of the symbol (m), width of the symbol (m), line
+    for symbol, text in entries:
+        if not isinstance(symbol, Marker) and symbol not in _SYMBOL_WIDTHS:
+            raise ValueError(f"a symbol must be a Marker or one of {list(_SYMBOL_WIDTHS)}, got {symbol!r}")
+        symbol_width = _SYMBOL_WIDTHS["square"] if isinstance(symbol, Marker) else _SYMBOL_WIDTHS[symbol]
+        needed = symbol_width + 0.1 + font.getlength(text) / scale
         if x > gap and (x + needed + gap) * scale > width:
             x, line = gap, line + 1
-        placed.append((sign, text, x, sign_width, line))
+        placed.append((symbol, text, x, symbol_width, line))
         x += needed + 1.5 * gap
     height = (line + 1) * line_height
     canvas = _Canvas(np.zeros(2), np.array([width / scale, height]), scale)
-    for sign, text, x, sign_width, line in placed:
+    for symbol, text, x, symbol_width, line in placed:
         y = height - (line + 0.5) * line_height
-        _draw_sign(canvas, sign, x, sign_width, y)
-        canvas.text((x + sign_width + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
+        _draw_symbol(canvas, symbol, x, symbol_width, y)
+        canvas.text((x + symbol_width + 0.1, y), text, _LEGEND_TEXT, _INK, "lm")
     return canvas.finish()
 
 
-def _draw_sign(canvas: _Canvas, sign: str | Marker, x: float, width: float, y: float) -> None:
-    """Draw one sign of a legend; x is its left end and y its middle, m."""
+def _draw_symbol(canvas: _Canvas, symbol: str | Marker, x: float, width: float, y: float) -> None:
+    """Draw one symbol of a legend; x is its left end and y its middle, m."""
     middle = np.array([x + width / 2, y])
-    if isinstance(sign, Marker):
-        _draw_marker(canvas, replace(sign, position=(x + width / 2, y)))
-    elif sign == "trajectory":
+    if isinstance(symbol, Marker):
+        _draw_marker(canvas, replace(symbol, position=(x + width / 2, y)))
+    elif symbol == "trajectory":
         _draw_trajectory(canvas, np.stack([np.linspace(x + 0.15, x + width - 0.15, 30), np.full(30, y)], 1))
-    elif sign == "square":
+    elif symbol == "square":
         canvas.square(middle, 0.36, _SQUARE)
-    elif sign in _PATCHES:
+    elif symbol in _PATCHES:
         corners = middle + 0.18 * np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
-        colour = _PATCHES[sign] if sign != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
+        colour = _PATCHES[symbol] if symbol != "free" else _mix(_FREE, _PAPER, _FREE_TINT / 255)
         canvas.polygon(corners, colour, _mix(colour, _INK, 0.6), 0.02)
     else:
         canvas.cross(middle, 0.1, _CROSS)
@@ -290,14 +290,14 @@ def _draw_shapes(canvas: _Canvas, shapes: Shapes) -> None:
     bottom, top = shapes.centre[:, 2] - shapes.half[:, 2], shapes.centre[:, 2] + shapes.half[:, 2]
     structure = shapes.semantic < CLASS_INDEX["bed"]
     is_object = (shapes.semantic >= FIRST_YCB_CLASS) & (shapes.semantic < FIRST_YCB_CLASS + len(YCB_CLASSES))
-    furniture = np.flatnonzero(~structure & ~is_object & (bottom < _HANGING))
+    furniture = np.flatnonzero(~structure & ~is_object & (bottom < _HANGING_HEIGHT))
     for row in furniture[np.argsort(top[furniture], kind="stable")]:
         colour = _mix(tuple(shapes.colour[row]), _PAPER, 0.85)
         canvas.polygon(_footprint(shapes, row), colour, _mix(colour, _INK, 0.6), 0.012)
-    is_building = structure & (bottom < _CUT)
+    is_building = structure & (bottom < _CUT_HEIGHT)
     for name, colour in (("wall", _WALL), ("window", _GLASS), ("door", _DOOR)):
         for row in np.flatnonzero((shapes.semantic == CLASS_INDEX[name]) & (is_building | (name == "window"))):
-            is_sill = name == "wall" and top[row] < _CUT
+            is_sill = name == "wall" and top[row] < _CUT_HEIGHT
             canvas.polygon(_footprint(shapes, row), _mix(_WALL, _PAPER, 0.5) if is_sill else colour)
     instances = shapes.instance[is_object]
     for instance in np.unique(instances):
@@ -325,7 +325,7 @@ def _draw_navigable(canvas: _Canvas, navigation: NavigationMap) -> None:
     mask = Image.fromarray(np.where(navigation.free[::-1], _FREE_TINT, 0).astype(np.uint8))
     rows, columns = navigation.free.shape
     low = np.asarray(navigation.origin)
-    high = low + np.array([columns, rows]) * navigation.cell
+    high = low + np.array([columns, rows]) * navigation.cell_size
     (left, upper), (right, lower) = canvas.pixels(np.array([(low[0], high[1]), (high[0], low[1])]))
     scale_x, scale_y = columns / (right - left), rows / (lower - upper)
     coefficients = (scale_x, 0.0, -left * scale_x, 0.0, scale_y, -upper * scale_y)

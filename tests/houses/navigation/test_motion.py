@@ -12,7 +12,7 @@ from tests.houses.navigation.test_navmap import cluttered
 
 def plain_slide(navmap: NavigationMap, start: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, bool]:
     """Small parts of a move, each along x and then along y where the robot still fits."""
-    parts = math.ceil(math.hypot(*step) / (SUBSTEP * navmap.cell))
+    parts = math.ceil(math.hypot(*step) / (SUBSTEP * navmap.cell_size))
     position, is_blocked = start.copy(), False
     for _ in range(parts):
         for axis in np.eye(2) * step / parts:
@@ -79,7 +79,7 @@ def test_robots_drive_arcs_that_are_free():
         np.repeat(free[None], count, 0),
         np.full(count, width),
         np.repeat(navmap.origin[None], count, 0),
-        navmap.cell,
+        navmap.cell_size,
         positions,
         after,
         motions,
@@ -91,7 +91,7 @@ def test_robots_drive_arcs_that_are_free():
     for k in range(count):
         pose, (distance, turn) = (*starts[k], headings[k]), motions[k]
         is_free = plain_arc_is_free(navmap, pose, distance, turn)
-        assert is_arc_free(free, width, navmap.origin, navmap.cell, pose, distance, turn) == is_free
+        assert is_arc_free(free, width, navmap.origin, navmap.cell_size, pose, distance, turn) == is_free
         blocked += not is_free
         if not robot_mask[k] or not (is_free or turns_freely[k]):
             expected = pose

@@ -71,7 +71,7 @@ def test_outside_is_eroded_like_a_distance_transform():
     middles = navmap.points(np.arange(navmap.free.size)).reshape(*navmap.shape, 2)
     x, y = middles[..., 0], middles[..., 1]
     inside = (x > 0) & (y > 0) & (x < 4) & (y < 4) & ~((x > 2) & (y > 2))
-    distance = scipy.ndimage.distance_transform_edt(inside) * navmap.cell - navmap.cell / 2
+    distance = scipy.ndimage.distance_transform_edt(inside) * navmap.cell_size - navmap.cell_size / 2
     assert np.array_equal(navmap.free, distance > REACH - 1e-5)
 
 
@@ -102,7 +102,7 @@ def test_house_without_room_for_the_robot_is_named():
 
 
 def test_sizes_are_checked():
-    for name, value in (("radius", 0), ("cell", -1), ("climb", 2)):
+    for name, value in (("radius", 0), ("cell_size", -1), ("climb", 2)):
         with pytest.raises(ValueError, match=name):
             NavigationMap(make_house(), **{name: value})
 
@@ -158,7 +158,7 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
     for seed in range(4):
         navmap = NavigationMap(cluttered(seed))
         goal = navmap.cells(navmap.random_points(np.random.default_rng(seed), 1))
-        dijkstra = eight_neighbour_dijkstra(navmap.free, navmap.cell, goal[0])
+        dijkstra = eight_neighbour_dijkstra(navmap.free, navmap.cell_size, goal[0])
         field = navmap.distance_field(goal)
         reachable = np.isfinite(dijkstra)
         assert np.array_equal(np.isfinite(field), reachable)

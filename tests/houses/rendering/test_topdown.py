@@ -172,7 +172,7 @@ def test_a_legend_takes_the_lines_that_it_needs():
         assert (np.abs(image.astype(int) - (0, 0, 255)).max(-1) < 10).any()
         assert (np.abs(image.astype(int) - (196, 0, 120)).max(-1) < 10).any()
         assert image[:, -1].min() > 240  # nothing is cut off
-    with pytest.raises(ValueError, match=r"a sign must be a Marker or one of .* got 'circle'"):
+    with pytest.raises(ValueError, match=r"a symbol must be a Marker or one of .* got 'circle'"):
         draw_legend([("circle", "x")], 100)
 
 

@@ -48,7 +48,7 @@ TINT_ONE = 1 << _TINT_BITS
 U_EYE, U_I, U_J, U_0, V_EYE, V_I, V_J, V_0 = range(8)
 # FOOTPRINT: a pixel at depth z covers FOOTPRINT * z**3 texels of a flat face and FOOTPRINT * z**2 texels of a curved
 # one, counted in the finest mipmap level. ATLAS_START: index of the texture in the atlas. The light falls off towards
-# floor and ceiling: it is the lesser of FLOOR_0 + FLOOR_V * v and CEILING_0 + CEILING_V * v. IS_READY: 1 once the
+# floor and ceiling: it is the smaller of FLOOR_0 + FLOOR_V * v and CEILING_0 + CEILING_V * v. IS_READY: 1 once the
 # fields are filled.
 FOOTPRINT, ATLAS_START, FLOOR_0, FLOOR_V, CEILING_0, CEILING_V, IS_READY = range(8, 15)
 # Curved surfaces: u, v, w are coordinates in which the solid is the unit cylinder or ball. LIGHT_*: light as an affine

@@ -50,9 +50,9 @@ class FourBoxes(BatchTask):
     """Find the rewarded one of four boxes, then go straight to it in later episodes.
 
     Observation (`Dict`): `rgb` uint8 (25, 25, 3), the view of the robot, rendered with 60 x 80 pixels and downsampled
-    as in the paper; `heading` float32 (2,), cosine and sine of the heading (the paper's pair is Miniworld's (x, z), in
-    which the sine has the other sign); `reward` float32 (1,), reward of the previous step (0 at reset). Encoders
-    normalise the image.
+    as in the paper; `heading` float32 (2,), cosine and sine of the heading; `reward` float32 (1,), reward of the
+    previous step (0 at reset). Encoders normalise the image. The paper's `heading` is Miniworld's (x, z), in which the
+    sine has the other sign.
     Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box
     does nothing. Robots pass through the other boxes.
     Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees

@@ -44,8 +44,8 @@ class FurnitureRule:
         kind: Key of `FURNITURE_KINDS`.
         probability: Probability of each piece.
         count: Fewest and most pieces that are drawn, each with this probability.
-        where: "wall" (back to any wall), "sofa" (6 of 10 at a wall, the rest in the middle) or "centre" (middle of the
-            room); for companions "beside" (at the back end of their anchor), "in_front" (a little in front of it,
+        where: "wall" (back to any wall), "centre" (middle of the room) or "sofa" (6 of 10 at a wall, the rest in the
+            middle). For companions: "beside" (beside their anchor, backs in line), "in_front" (a little in front of it,
             turned like it), "facing" (at its front, turned to it) or "around" (at any side, turned to it).
         companions: Rules for pieces that go with each placed piece, their anchor.
     """

@@ -21,7 +21,7 @@ SURFACE_HEIGHTS = (0.4, 1.5)  # m; where a robot of 1.5 m sees what stands there
 _HOVER = 0.07  # m; an object less than this above a surface stands on it
 _TILTED = math.radians(5)  # an object that leans more is drawn as its bounding box
 _MIN_CLEARANCE = 0.3  # m that must be free above a surface: the tallest object to be put there
-_MIN_SIDE = 0.15  # m; a smaller free place is no use
+_MIN_SIDE = 0.15  # m; smaller free rectangles are left out
 _GAP = 0.01  # m; distance kept from objects that stand there already
 
 

@@ -20,8 +20,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic as numba_intrinsic
 
 #: Compiles a function of the renderer.
-#: - No `fastmath` and no contraction of a * b + c: which operations LLVM then fuses depends on what it inlines, so two
-#:   machines (or a process that compiles and one that loads the cache) would draw some pixels differently.
+#: - No `fastmath` and no contraction of a * b + c. With them LLVM chooses the operations to fuse by what it inlines, so
+#:   two machines would draw some pixels differently; so would a process that compiles and one that loads the cache.
 #: - `error_model="numpy"`: a division by zero gives infinity instead of an exception.
 #: - `_nrt=False` (no reference counts: nothing is allocated in here) and `forceinline` make frames a third faster
 #:   together.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
@@ -26,6 +27,16 @@ def atomic_replace(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete the temporary files of `atomic_replace` that killed processes have left in a folder.
+
+    Call this only where no other process writes.
+    """
+    for file in folder.iterdir():
+        if re.fullmatch(r"\..+\.\d+(\.\w+)?", file.name) and file.is_file():
+            file.unlink()
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecEnv
 
 from memenvs.agents.algorithms.base import MemoryAlgorithm
@@ -15,7 +15,14 @@ from memenvs.agents.algorithms.off_policy import OffPolicyMemoryAlgorithm
 from memenvs.agents.algorithms.on_policy import episode_horizon
 from memenvs.agents.experiments.callback import RunCallback
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, best_checkpoint
+from memenvs.agents.experiments.directory import (
+    CHECKPOINT,
+    METRICS,
+    MetricsWriter,
+    RunDirectory,
+    TensorBoardWriter,
+    best_checkpoint,
+)
 from memenvs.agents.experiments.evaluate import (
     evaluate_and_compare,
     evaluate_demonstrated,
@@ -106,7 +113,8 @@ class AgentExperiment(Experiment):
         writers: list[KVWriter] = []
         if processes.is_first:
             run.drop_metrics_after(model.num_timesteps)  # logged after the checkpoint from which the run resumes
-            writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
+            tensorboard = TensorBoardWriter(run.path / "tensorboard", model.num_timesteps)
+            writers = [MetricsWriter(run.path / METRICS), tensorboard]
         model.set_logger(Logger(str(run.path), writers))
         remaining = config.total_steps - model.num_timesteps
         unit = config.kind.unit.split()[-1]  # "steps" of "environment steps"

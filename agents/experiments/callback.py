@@ -53,11 +53,12 @@ class RunCallback(BaseCallback):
         self._advance()
         if model.num_timesteps > 0 and model.is_between_rollouts and self._can_save():
             self._rollouts += 1
-            if self._rollouts > 0 and self._rollouts % self._run.config.checkpoint_rollouts == 0:
-                self.write(model)
+            # the milestone first: a run that is killed in between writes it again
             if self._milestones_passed() > self._passed:
                 self._passed = self._milestones_passed()
                 model.save(self._run.path / f"checkpoint_{model.num_timesteps}.zip")
+            if self._rollouts > 0 and self._rollouts % self._run.config.checkpoint_rollouts == 0:
+                self.write(model)
 
     def _can_save(self) -> bool:
         """Return False in all processes where one of them must wait for a point from which a run resumes exactly."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import filelock
-from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.logger import KVWriter, TensorBoardOutputFormat
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
 import memenvs
 from memenvs.agents.algorithms.distributed import Processes
@@ -24,7 +25,7 @@ from memenvs.agents.experiments.config import (
     has_checkpoint,
     read_config,
 )
-from memenvs.files import write_file
+from memenvs.files import remove_leftovers, write_file
 
 BEST = "best.zip"
 METRICS = "metrics.csv"
@@ -86,6 +87,7 @@ class RunDirectory:
         except filelock.Timeout:
             raise RuntimeError(f"{self.path} is in use by another process") from None
         self._lock = lock
+        remove_leftovers(self.path)
         if config is not None:
             write_file(self.path / VERSIONS, json.dumps(versions(), indent=1).encode())
             write_file(file, json.dumps(config.to_json(), indent=1).encode())  # last: with it the folder holds a run
@@ -191,6 +193,20 @@ def find_conflict(runs: Mapping[Path, RunConfig]) -> str | None:
 def has_files(path: Path, *names: str) -> bool:
     """True if a folder has all files of these names."""
     return all((path / name).is_file() for name in names)
+
+
+class TensorBoardWriter(TensorBoardOutputFormat):
+    """Log for TensorBoard; what a killed run has logged after its checkpoint is shown no more.
+
+    Args:
+        folder: The folder of event files.
+        step: Step from which training goes on.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        super().__init__(str(folder))
+        restart = Event(step=step + 1, session_log=SessionLog(status=SessionLog.START))
+        self.writer.file_writer.add_event(restart)
 
 
 class MetricsWriter(KVWriter):

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.utils import get_device
 
 from memenvs.agents.algorithms.distributed import Processes
 from memenvs.agents.algorithms.supervised import PredictionModel, SupervisedLearner, evaluate_model, load_model
 from memenvs.agents.experiments.config import RunConfig
-from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory
+from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, TensorBoardWriter
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
 from memenvs.agents.experiments.report import Report, add_predictions
@@ -69,7 +69,8 @@ class PredictionExperiment(Experiment):
         writers: list[KVWriter] = []
         if processes.is_first:
             run.drop_metrics_after(learner.num_timesteps)
-            writers = [MetricsWriter(run.path / METRICS), TensorBoardOutputFormat(str(run.path / "tensorboard"))]
+            tensorboard = TensorBoardWriter(run.path / "tensorboard", learner.num_timesteps)
+            writers = [MetricsWriter(run.path / METRICS), tensorboard]
         logger = Logger(str(run.path), writers)
         bar = training_bar("batches", "accuracy") if processes.is_first and not quiet else None
         try:

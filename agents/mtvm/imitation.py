@@ -12,6 +12,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import Tensor
 
 from memenvs.agents.algorithms import checkpoint
+from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.mtvm.imitation_rollouts import ImitationRolloutAlgorithm
 from memenvs.agents.mtvm.prevalent import load_prevalent
 from memenvs.agents.mtvm.rollout import Rollout, discounted_returns
@@ -66,6 +67,7 @@ class ImitationA2C(ImitationRolloutAlgorithm):
     def _setup_model(self) -> None:
         super()._setup_model()
         self.decisions = 0
+        self._log_means: dict[str, tuple[float, int]] = {}
         if self.config.drops_words and not self.policy.network.config.language:
             raise ValueError(
                 "text_consistency and cross_consistency must be 0 where network.language is False: no word is read "
@@ -166,7 +168,9 @@ class ImitationA2C(ImitationRolloutAlgorithm):
         self._n_updates += 1
         self.num_timesteps += 1
         for name, value in stats.items():
-            self.logger.record_mean(f"train/{name}", value)
+            # kept here and not in the logger, so that a checkpoint between two logs holds them
+            mean, count = self._log_means.get(name, (0.0, 0))
+            self._log_means[name] = (mean * count / (count + 1) + value / (count + 1), count + 1)
         self.logger.record_mean("time/seconds_per_update", time.perf_counter() - start)
 
     def _backward(self, rollout: Rollout, *, teacher_forcing: bool) -> dict[str, float]:
@@ -225,5 +229,19 @@ class ImitationA2C(ImitationRolloutAlgorithm):
     def dump_logs(self) -> None:
         """Log the latest episodes and the number of decisions, and write the log."""
         self._record_episodes()
+        for name, (mean, _) in self._log_means.items():
+            self.logger.record(f"train/{name}", mean)
+        self._log_means = {}
         self.logger.record("rollout/decisions", self.decisions)
         self.logger.dump(step=self.num_timesteps)
+
+    def _process_state(self) -> dict[str, Any]:
+        return {**super()._process_state(), "log_means": self._log_means}
+
+    def _restore(self, saved: Checkpoint, rank: int) -> None:
+        super()._restore(saved, rank)
+        means = saved.states[rank].get("log_means", {})  # not in earlier files
+        try:
+            self._log_means = {str(name): (float(mean), int(count)) for name, (mean, count) in means.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(f"state.json: log_means must be name -> [mean, count], got {means!r}") from None

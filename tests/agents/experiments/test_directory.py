@@ -102,3 +102,17 @@ def test_a_line_of_the_log_cut_by_a_kill_is_dropped(tmp_path: Path) -> None:
         assert run.metrics() == {"a": [(1, 2.0), (2, 3.0)]}
         run.drop_metrics_after(1)
         assert (tmp_path / METRICS).read_bytes() == b"step,name,value\n1,a,2.0\n"
+
+
+def test_files_that_a_kill_left_half_written_are_removed(tmp_path: Path) -> None:
+    RunDirectory(tmp_path, SMALL).close()
+    left = [".checkpoint.123.zip", ".replay_64.7.safetensors", ".checkpoint_2048.99.zip"]
+    kept = [".gitignore", ".notes.txt", "replay_64.safetensors", "checkpoint.123.zip"]
+    for name in (*left, *kept):
+        (tmp_path / name).touch()
+    with RunDirectory(tmp_path), pytest.raises(RuntimeError, match="in use"):
+        (tmp_path / ".config.5.json").touch()  # of the process that works there
+        RunDirectory(tmp_path)
+    assert (tmp_path / ".config.5.json").exists()
+    assert not any((tmp_path / name).exists() for name in left)
+    assert all((tmp_path / name).exists() for name in kept)

@@ -90,6 +90,12 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, toy_data: Path, mo
             train_run(run, quiet=True)
         monkeypatch.setattr(ImitationA2C, "train", train)
         resumed = train_run(run, quiet=True)
+        metrics = run.metrics()
+    with RunDirectory(tmp_path / "whole") as run:  # one log at the end, of means over all updates
+        expected = run.metrics()
+    assert len(expected["train/imitation_error"]) == 1
+    for name in expected:
+        assert metrics[name] == expected[name] or name.startswith("time/"), name
     assert resumed.num_timesteps == whole.num_timesteps == 6 and resumed.decisions == whole.decisions
     files = [(tmp_path / name / "checkpoint.zip").read_bytes() for name in ("whole", "killed")]
     assert files[0] == files[1]

@@ -232,8 +232,8 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
     def at_rollout_boundary(self) -> bool:
         """True if a learner that is saved now resumes exactly.
 
-        See `MemoryAlgorithm.at_rollout_boundary`. A checkpoint has no memory. One that is carried on to the next rollout can be left out only where every
-        environment starts a trial.
+        See `MemoryAlgorithm.at_rollout_boundary`. A checkpoint has no memory. A memory that the next rollout carries on
+        can be left out only where every environment starts a trial.
         """
         return super().at_rollout_boundary and (not self._carries_memory or self._all_at_trial_start())
 

@@ -29,7 +29,7 @@ def test_only_the_decision_after_the_repeated_actions_counts(monkeypatch: pytest
     monkeypatch.setattr(repeated_actions.ImitationA2C, "load", lambda *_: Model())
     world = load_tours("val_unseen", 3)
     config = with_overrides(find_preset("vln-laptop:tours3"), [("n_envs", 2), ("encoder_from", None)])
-    run = SimpleNamespace(config=config, agent=lambda: None)
+    run = SimpleNamespace(config=config, checkpoint_path=lambda: None)
     right = repeated_actions.agrees_after_repeats(run, world, range(world.num_episodes))  # type: ignore[arg-type]
     assert 0.05 < right.mean() < 0.5
     assert right.tolist() == [world.repeated_moves(episode)[1] == 12 for episode in range(world.num_episodes)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-#: Most elements of a `Box` that is read from a file, a thousand times those of the largest image here.
+#: Largest number of elements of a `Box` that is read from a file, a thousand times those of the largest image here.
 MAX_ELEMENTS = 2**28
 
 

@@ -26,12 +26,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0, 2 after a one-line error, or 130 after Ctrl-C (training up to the last checkpoint is kept).
     """
     parser = make_parser()
-    options, rest = parser.parse_known_args(arguments)
-    if rest and options.command not in ("train", "evaluate"):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options, extra_arguments = parser.parse_known_args(arguments)
+    if extra_arguments and options.command not in ("train", "evaluate"):
+        parser.error(f"unrecognized arguments: {' '.join(extra_arguments)}")
 
     def command() -> None:
-        result = getattr(import_module(f"memenvs.agents.cli.{options.module}"), options.command)(options, rest)
+        result = getattr(import_module(f"memenvs.agents.cli.{options.module}"), options.command)(
+            options, extra_arguments
+        )
         if options.json and result is not None:
             print(json.dumps(result))
 

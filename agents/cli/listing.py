@@ -11,7 +11,7 @@ from memenvs.agents.presets import FAMILIES, PRESETS, find_preset, run_names
 from memenvs.agents.presets.preset import SEPARATOR
 
 
-def presets(options: argparse.Namespace, rest: list[str]) -> Any:
+def presets(options: argparse.Namespace, extra_arguments: list[str]) -> Any:
     """List the presets by family, those that match a pattern, or show one with its variants."""
     if options.name is None:
         return _list_families(options.json)

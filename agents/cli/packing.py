@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 
-def pack(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def pack(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Write finished runs into a table that examples show without checkpoints."""
     from memenvs.agents.studies.study_results import pack_runs
 

@@ -9,7 +9,7 @@ from typing import Any
 from memenvs.agents.experiments.config import read_config
 
 
-def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def probe(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Record and draw the attention of a run's ReLIC memory."""
     read_config(options.folder)
 
@@ -35,7 +35,7 @@ def probe(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     return result
 
 
-def paths(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def paths(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Draw the paths of runs' agents, random and oracle."""
     for folder in options.folders:
         read_config(folder)
@@ -62,7 +62,7 @@ def paths(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
     return result
 
 
-def trajectories(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def trajectories(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Write the trajectories of a run's agent as a result file."""
     config = read_config(options.folder)
 
@@ -77,7 +77,7 @@ def trajectories(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]
     return {"trajectories": str(path)}
 
 
-def report(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+def report(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Write the report of one or more runs."""
     for folder in options.folders:
         read_config(folder)

@@ -23,13 +23,13 @@ OWN_EVALUATION = "evaluation"
 """Name of the evaluation with the run's own settings."""
 
 
-def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None:
-    """Train a preset with the settings in `rest` changed, evaluate it and write its report.
+def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any] | None:
+    """Train a preset with the settings in `extra_arguments` changed, evaluate it and write its report.
 
     Returns:
         The result; None in all processes but the first.
     """
-    config = with_overrides(find_preset(options.preset), _parse_settings(rest))
+    config = with_overrides(find_preset(options.preset), _parse_settings(extra_arguments))
     folder = options.out or Path("runs") / folder_name(options.preset, config.seed)
     check_registered(config.env)
     if not options.resume:
@@ -65,14 +65,18 @@ def train(options: argparse.Namespace, rest: list[str]) -> dict[str, Any] | None
     return result
 
 
-def evaluate(options: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
-    """Evaluate a run, in other environments if `rest` changes `eval_kwargs`."""
+def evaluate(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
+    """Evaluate a run, in other environments if `extra_arguments` changes `eval_kwargs`."""
     config = read_config(options.folder)
     if not config.kind.acts:
         for option in ("steps", "checkpoint", "demonstrations"):
             if getattr(options, option):
                 raise ValueError(f"--{option} is for agents that act; {options.folder} learns to predict")
-    eval_kwargs = with_overrides(config, _parse_settings(rest, "eval_kwargs.")).eval_kwargs if rest else None
+    eval_kwargs = (
+        with_overrides(config, _parse_settings(extra_arguments, "eval_kwargs.")).eval_kwargs
+        if extra_arguments
+        else None
+    )
     given = {"eval_steps": options.steps, "eval_trials": options.trials, "eval_kwargs": eval_kwargs}
     changes = {key: value for key, value in given.items() if value is not None}
     name = options.name or (f"demonstrations_{options.demonstrations}" if options.demonstrations else OWN_EVALUATION)
@@ -109,21 +113,21 @@ def _check_own_settings(config: RunConfig, changes: dict[str, Any]) -> None:
         )
 
 
-def _parse_settings(rest: list[str], prefix: str = "") -> list[tuple[str, Any]]:
+def _parse_settings(extra_arguments: list[str], prefix: str = "") -> list[tuple[str, Any]]:
     """("name", value) of each `--name value`; a value that is not JSON is text.
 
     Raises:
         ValueError: The arguments have another form, or a name does not begin with the prefix.
     """
     pairs = []
-    for i in range(0, len(rest), 2):
-        if not rest[i].startswith(f"--{prefix}") or i + 1 == len(rest):
-            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(rest[i:])!r}")
+    for i in range(0, len(extra_arguments), 2):
+        if not extra_arguments[i].startswith(f"--{prefix}") or i + 1 == len(extra_arguments):
+            raise ValueError(f"settings must come as --{prefix}name value, got {' '.join(extra_arguments[i:])!r}")
         try:
-            value = json.loads(rest[i + 1])
+            value = json.loads(extra_arguments[i + 1])
         except (ValueError, RecursionError):
-            value = rest[i + 1]
-        pairs.append((rest[i][2:], value))
+            value = extra_arguments[i + 1]
+        pairs.append((extra_arguments[i][2:], value))
     return pairs
 
 

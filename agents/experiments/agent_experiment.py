@@ -236,7 +236,7 @@ def _make_single_env(config: RunConfig, field: str) -> VecEnv:
 
 
 def _check_evaluation(config: RunConfig, field: str) -> None:
-    """Raise a ValueError if trials of an evaluation, or of a validation, cannot be played or scored as set."""
+    """Raise a ValueError if the settings do not allow an evaluation, or a validation, to be played and scored."""
     env = _make_single_env(config, field)
     try:
         steps = episode_horizon(env)

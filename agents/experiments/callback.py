@@ -61,9 +61,10 @@ class RunCallback(BaseCallback):
                 self.write(model)
 
     def _can_save(self) -> bool:
-        """Return False in all processes where one of them must wait for a point from which a run resumes exactly."""
+        """Return True in all processes if each of them can be saved now; False if one must wait."""
         model = self.model
-        # Where there is no such point, because a checkpoint cannot name the trials, any one between rollouts will do.
+        # A process waits for a point from which the run resumes exactly. If no checkpoint can name its trials, there is no
+        # such point, and any one between rollouts will do.
         return all(model.processes.gather(model.at_rollout_boundary or not model.has_resumable_trials))
 
     def write(self, model: MemoryAlgorithm, *, is_last: bool = False) -> None:

@@ -190,7 +190,9 @@ class ActingPolicy(BasePolicy):
         if trial_start is None:
             trial_start = episode if self.episode_is_trial else is_new
             sees_trials = self.resets_with_episode or self.episode_is_trial or is_new.all()
-            if not sees_trials and episode.any() and len(state) > 1:  # else there is a previous action and no memory
+            if (
+                not sees_trials and episode.any() and len(state) > 1
+            ):  # with one entry, the state is the previous action alone
                 warnings.warn(
                     "an episode starts, and predict cannot see whether a trial starts with it: the memory is kept; "
                     "evaluate with memenvs.agents.TrialEvalCallback or TrialEvaluator, which start each trial with an "

@@ -24,7 +24,7 @@ OWN_EVALUATION = "evaluation"
 
 
 def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any] | None:
-    """Train a preset with the settings in `extra_arguments` changed, evaluate it and write its report.
+    """Train a preset with the settings in `extra_arguments`, evaluate it and write its report.
 
     Returns:
         The result; None in all processes but the first.

@@ -1,4 +1,4 @@
-"""What ends `learn`: the next call goes on as if nothing had, or warns about what it drops."""
+"""All that ends `learn`: the next call goes on as if nothing had, or warns about what it drops."""
 
 from __future__ import annotations
 

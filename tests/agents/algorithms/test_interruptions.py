@@ -1,4 +1,4 @@
-"""All that ends `learn`: the next call goes on as if nothing had, or warns about what it drops."""
+"""Ends of `learn`: the next call goes on as if nothing had, or warns of what it drops."""
 
 from __future__ import annotations
 

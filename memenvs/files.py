@@ -30,7 +30,7 @@ def atomic_replace(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files of `atomic_replace` that killed processes have left in a folder.
+    """Delete temporary files of `atomic_replace` that killed processes left in a folder.
 
     Call this only where no other process writes.
     """

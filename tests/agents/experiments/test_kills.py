@@ -1,4 +1,4 @@
-"""Runs that `kill -9` ends while they write: what stays behind, and what the same command makes of it."""
+"""Runs that `kill -9` ends while they write: what stays, and what resuming makes of it."""
 
 from __future__ import annotations
 

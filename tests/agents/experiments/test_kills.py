@@ -46,7 +46,7 @@ def tensorboard_points(folder: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def check_kill(config: RunConfig, whole: Path, folder: Path, name: str, count: int, moment: str) -> None:
-    """Kill a run before or after the count-th time that a file gets its name, resume it, compare it."""
+    """Kill a run around the count-th time that a file gets its name; resume and compare it."""
     RunDirectory(folder, config).close()
     done = run_python("-c", KILLED, str(folder), name, str(count), moment)
     assert done.returncode == -9, done.stderr

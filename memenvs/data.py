@@ -16,6 +16,17 @@ DATA_VARIABLE = "MEMENVS_DATA"
 PROCTHOR_FILE = "procthor/four_room.jsonl.gz"
 VLN_FOLDER = "vln"
 
+#: File with the sizes of the assets beside a house file, and how to make it; ends the message about a missing one.
+ASSET_SIZES_FILE = "asset_sizes.json.gz"
+ASSET_SIZES_HELP = (
+    f"A house file has no sizes of its furniture: they are in {ASSET_SIZES_FILE} beside it, or in asset_sizes=FILE. "
+    f"Make it with `memenvs assets DATABASE --out {ASSET_SIZES_FILE}`, where DATABASE is ProcTHOR's "
+    "procthor/databases/asset-database.json (github.com/allenai/procthor), what ai2thor's action GetAssetDatabase "
+    "returns, or, for houses of Holodeck, Objathor's annotations.json.gz; several are put together."
+)
+#: What may be done about assets without a size: take the size of their class, leave them out, or refuse the house.
+UNKNOWN_ASSETS = ("class", "drop", "error")
+
 #: Files of world "mp3d", where to get them and where to put them; the end of every message about a missing one.
 MP3D_HELP = (
     f"World 'mp3d' needs, in a folder {VLN_FOLDER} of the folder that ${DATA_VARIABLE} names or in data_dir=FOLDER: "
@@ -54,6 +65,25 @@ def find_procthor_file(houses: str | os.PathLike[str] | None = None) -> Path:
     path = Path(houses)
     if not path.is_file():
         raise FileNotFoundError(f"no file of ProcTHOR houses at {path}")
+    return path
+
+
+def find_asset_sizes(houses: Path, asset_sizes: str | os.PathLike[str] | None = None) -> Path:
+    """File of the sizes of a house file's assets: the given one, or the one beside it.
+
+    Args:
+        houses: The house file.
+        asset_sizes: Path of a file; None for the one beside it.
+
+    Raises:
+        ValueError: `asset_sizes` is no path.
+        FileNotFoundError: There is no such file; the message says what it is and how to make it.
+    """
+    if asset_sizes is not None and not isinstance(asset_sizes, (str, os.PathLike)):
+        raise ValueError(f"asset_sizes must be the path of a file or None, got {asset_sizes!r}")
+    path = houses.with_name(ASSET_SIZES_FILE) if asset_sizes is None else Path(asset_sizes)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file of asset sizes at {path}. {ASSET_SIZES_HELP}")
     return path
 
 

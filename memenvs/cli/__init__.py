@@ -14,6 +14,7 @@ import memenvs
 from memenvs.cli.common import Parser, UserError, non_negative_int, positive_int, run_command
 from memenvs.cli.extensions import load_extensions
 from memenvs.cli.policies import POLICIES
+from memenvs.data import UNKNOWN_ASSETS
 from memenvs.registry import ENVIRONMENTS
 
 
@@ -54,6 +55,16 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     _add_bench_arguments(add("bench", "bench", "speed of the vector form under random actions, compile time apart"))
     _add_house_arguments(add("house", "house", "one home: statistics, a map, an export for other simulators"))
+    assets = add("assets", "assets", "sizes of assets, which files of ProcTHOR houses need, from a database of assets")
+    assets.add_argument(
+        "databases",
+        nargs="+",
+        metavar="DATABASE",
+        help="ProcTHOR's asset-database.json, what ai2thor's GetAssetDatabase returns, or Objathor's annotations.json",
+    )
+    assets.add_argument(
+        "--out", required=True, metavar="FILE", help="file to write, asset_sizes.json.gz beside the house file"
+    )
     play = add("play", "play", "drive an environment by keyboard (needs memenvs[play])")
     _add_environment(play)
     play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
@@ -103,6 +114,14 @@ def _add_house_arguments(house: argparse.ArgumentParser) -> None:
     which.add_argument("--file", metavar="F", help="a file of ProcTHOR houses (.jsonl, .json, either with .gz)")
     house.add_argument(
         "--index", type=non_negative_int, metavar="I", help="which house of the file, from 0 (default: 0)"
+    )
+    house.add_argument(
+        "--asset-sizes", metavar="F", help="sizes of the file's assets (default: asset_sizes.json.gz beside it)"
+    )
+    house.add_argument(
+        "--unknown-assets",
+        choices=UNKNOWN_ASSETS,
+        help="assets without a size get that of their class, are left out, or are an error (default: class)",
     )
     house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
     house.add_argument(

@@ -80,7 +80,14 @@ def _load_house(arguments: argparse.Namespace) -> House:
         if index >= count > 0:
             raise UserError(f"argument --index: {arguments.file} has the houses 0 to {count - 1}, got {index}")
         with as_user_error("--file", ValueError, OSError):
-            return load_procthor(arguments.file, index)
-    if arguments.index is not None:
-        raise UserError(f"argument --index: goes with --file and not with --seed, got {arguments.index}")
+            return load_procthor(
+                arguments.file,
+                index,
+                asset_sizes=arguments.asset_sizes,
+                unknown_assets=arguments.unknown_assets or "class",
+            )
+    for name in ("index", "asset_sizes", "unknown_assets"):
+        value = getattr(arguments, name)
+        if value is not None:
+            raise UserError(f"argument --{name.replace('_', '-')}: goes with --file and not with --seed, got {value}")
     return procedural_house(arguments.seed, SUNCG_STYLE if arguments.world == "suncg_style" else HouseConfig())

@@ -24,19 +24,24 @@ class HomesConfig:
         split: Part of the world; None for "train". None with a `HouseWorld`.
         houses: File of ProcTHOR houses, for "procthor" only; None for `procthor/four_room.jsonl.gz` in the folder
             `$MEMENVS_DATA`.
+        asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
+        unknown_assets: What to do about assets without a size, for "procthor" only: "class" gives them the median size
+            of their class, "drop" leaves them out, "error" refuses the house; None for "class".
         rooms: Fewest and most rooms of a house of world "procedural", 2 to 14; None for 6 to 14. None in other worlds.
     """
 
     world: str | HouseWorld = "procedural"
     split: str | None = None
     houses: str | Path | None = None
+    asset_sizes: str | Path | None = None
+    unknown_assets: str | None = None
     rooms: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, (str, HouseWorld)):
             raise ValueError(f"world must be one of {list(WORLDS)} or a HouseWorld, got {self.world!r}")
         if isinstance(self.world, HouseWorld):
-            for name in ("split", "houses", "rooms"):
+            for name in ("split", "houses", "asset_sizes", "unknown_assets", "rooms"):
                 value = getattr(self, name)
                 if value is not None:
                     raise ValueError(f"{name} must be None with a HouseWorld, which has its own, got {value!r}")
@@ -52,11 +57,19 @@ class HomesConfig:
 
         Raises:
             ValueError: Unknown world or split, or a setting does not suit the world.
-            FileNotFoundError: The file of homes is not there.
+            FileNotFoundError: The file of homes or that of their asset sizes is not there.
         """
         if not isinstance(self.world, str):
             return self.world
-        return make_house_world(self.world, split=self.split, houses=self.houses, rooms=self.rooms, **robot)
+        return make_house_world(
+            self.world,
+            split=self.split,
+            houses=self.houses,
+            asset_sizes=self.asset_sizes,
+            unknown_assets=self.unknown_assets,
+            rooms=self.rooms,
+            **robot,
+        )
 
 
 def check_range(name: str, value: object) -> tuple[int, int]:

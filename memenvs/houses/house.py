@@ -17,6 +17,7 @@ Colour = tuple[int, int, int]  # sRGB, 0 to 255 each
 Span = tuple[float, float]  # smallest and largest coordinate, m
 
 BOX, CYLINDER, SPHERE = 0, 1, 2
+_CHUNK = 2**22  # points times corners that `points_in_polygon` tests at once
 SHAPE_KINDS = ("box", "cylinder", "sphere")
 
 
@@ -256,6 +257,10 @@ def polygon_area(polygon: np.ndarray) -> float:
 
 def points_in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     """Test points (Q, 2) for lying inside a polygon (P, 2), by the crossing rule; bool, (Q,)."""
+    chunk = max(1, _CHUNK // len(polygon))
+    if len(points) > chunk:  # the arrays below are Q x P
+        parts = [points_in_polygon(points[i : i + chunk], polygon) for i in range(0, len(points), chunk)]
+        return np.concatenate(parts)
     x, y = points[:, 0, None], points[:, 1, None]  # (Q, 1)
     x0, y0 = polygon[:, 0], polygon[:, 1]  # (P,); an edge goes from (x0, y0) to (x1, y1)
     x1, y1 = np.roll(x0, -1), np.roll(y0, -1)

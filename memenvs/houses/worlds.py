@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from memenvs.checks import choices_for
-from memenvs.data import find_procthor_file
+from memenvs.data import find_asset_sizes, find_procthor_file
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
-from memenvs.houses.procthor.loader import count_procthor, load_procthor, max_rooms
+from memenvs.houses.procthor.asset_sizes import AssetSizes, check_unknown_assets
+from memenvs.houses.procthor.loader import count_procthor, max_rooms, read_house
 from memenvs.houses.splits import PROCEDURAL_SPLITS, SUNCG_SPLITS, check_split, split_file
 from memenvs.houses.ycb import PlacedObject, place_objects
 
@@ -136,13 +138,16 @@ class ProcthorHouseWorld(HouseWorld):
     Args:
         split: "train" (the first three quarters of the file, rounded up), "validation" (the rest) or "all".
         houses: The file; None for `procthor/four_room.jsonl.gz` in the folder that `$MEMENVS_DATA` names.
+        asset_sizes: File of the sizes of its assets; None for `asset_sizes.json.gz` beside it.
+        unknown_assets: What to do about assets that have no size there, "class", "drop" or "error"; see
+            `memenvs.houses.procthor.loader.load_procthor`. The first house that has such assets gives one warning.
         robot_radius: See `HouseWorld`.
         robot_height: See `HouseWorld`.
 
     Raises:
-        ValueError: Unknown split, no file is given, the split has no house of the file, or a size of the robot is out
-            of range.
-        FileNotFoundError: There is no such file.
+        ValueError: Unknown split, no file is given, the split has no house of the file, the asset sizes cannot be read,
+            `unknown_assets` is none of the choices, or a size of the robot is out of range.
+        FileNotFoundError: There is no such file, or no file of asset sizes.
     """
 
     def __init__(
@@ -150,12 +155,18 @@ class ProcthorHouseWorld(HouseWorld):
         split: str,
         *,
         houses: str | Path | None = None,
+        asset_sizes: str | Path | None = None,
+        unknown_assets: str = "class",
         robot_radius: float = ROBOT_RADIUS,
         robot_height: float = ROBOT_HEIGHT,
     ) -> None:
         super().__init__(robot_radius=robot_radius, robot_height=robot_height)
         split_file(split, 0)  # an unknown split is reported before a missing file
         self._path = find_procthor_file(houses)
+        check_unknown_assets(unknown_assets)
+        self._unknown_assets = unknown_assets
+        self._sizes = AssetSizes.read(find_asset_sizes(self._path, asset_sizes))
+        self._has_warned = False
         count = count_procthor(self._path)
         if count == 0:
             raise ValueError(f"{self._path}: holds no house")
@@ -177,7 +188,11 @@ class ProcthorHouseWorld(HouseWorld):
 
     def make_house(self, index: int) -> House:
         """House number `index` of the split."""
-        return load_procthor(self._path, self._rows[index])
+        house, report = read_house(self._path, self._rows[index], self._sizes, self._unknown_assets)
+        if report is not None and not self._has_warned:
+            warnings.warn(f"{report}; other houses may have such assets too", stacklevel=2)
+            self._has_warned = True
+        return house
 
 
 def make_house_world(
@@ -185,6 +200,8 @@ def make_house_world(
     *,
     split: str | None = None,
     houses: str | Path | None = None,
+    asset_sizes: str | Path | None = None,
+    unknown_assets: str | None = None,
     rooms: tuple[int, int] | None = None,
     robot_radius: float = ROBOT_RADIUS,
     robot_height: float = ROBOT_HEIGHT,
@@ -197,6 +214,9 @@ def make_house_world(
             (156), "validation" (39), "test" (46) or "all". "procthor": "train" (three quarters of the file),
             "validation" or "all".
         houses: File of houses, for "procthor" only.
+        asset_sizes: File of the sizes of its assets, for "procthor" only; None for `asset_sizes.json.gz` beside it.
+        unknown_assets: What to do about assets without a size, for "procthor" only: "class", "drop" or "error"; None
+            for "class".
         rooms: Fewest and most rooms of a house, for "procedural" only; None for 6 to 14. Each room adds 12 to 17
             square metres.
         robot_radius: Radius of the robot that `Home.navmap` is for, m; > 0. ExtObjNav's is 0.30, the Scene Memory
@@ -213,10 +233,19 @@ def make_house_world(
     split = "train" if split is None else split
     if world in ("suncg_style", "procthor") and rooms is not None:
         raise ValueError(f"rooms must be None in world {world!r}, whose homes have the rooms they have, got {rooms!r}")
-    if world in ("procedural", "suncg_style") and houses is not None:
-        raise ValueError(f"houses must be None in world {world!r}, got {str(houses)!r}")
+    if world in ("procedural", "suncg_style"):
+        for name, value in (("houses", houses), ("asset_sizes", asset_sizes), ("unknown_assets", unknown_assets)):
+            if value is not None:
+                raise ValueError(f"{name} must be None in world {world!r}, got {str(value)!r}")
     if world == "procthor":
-        return ProcthorHouseWorld(split, houses=houses, robot_radius=robot_radius, robot_height=robot_height)
+        return ProcthorHouseWorld(
+            split,
+            houses=houses,
+            asset_sizes=asset_sizes,
+            unknown_assets="class" if unknown_assets is None else unknown_assets,
+            robot_radius=robot_radius,
+            robot_height=robot_height,
+        )
     if world == "suncg_style":
         return ProceduralHouseWorld(
             split, config=SUNCG_STYLE, splits=SUNCG_SPLITS, robot_radius=robot_radius, robot_height=robot_height

@@ -58,7 +58,9 @@ def test_wrong_house_files_are_named_by_the_environment(tmp_path):
         file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
         before = sorted(tmp_path.iterdir())
         with pytest.raises(ValueError, match=message):
-            gym.make("memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(file)).reset(seed=0)
+            gym.make(
+                "memenvs/ExtObjNav-v0", world="procthor", split="all", houses=str(file), unknown_assets="error"
+            ).reset(seed=0)
         assert sorted(tmp_path.iterdir()) == before
 
 

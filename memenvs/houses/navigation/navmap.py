@@ -19,6 +19,8 @@ from memenvs.houses.navigation.sliding import choose_turns, slide_many
 ROBOT_RADIUS, ROBOT_HEIGHT, CLIMB = 0.30, 1.5, 0.2
 #: Cells around the home that are always blocked, so that stencils need no bounds checks.
 MARGIN = 3
+#: Most cells of a map, beyond which distance fields take gigabytes.
+MAX_CELLS = 2**24
 #: Half depth of the rectangle that is added to the floor in a doorway, m. It bridges the wall between two rooms.
 DOORWAY_HALF_DEPTH = 0.3
 #: The robot's radius is reduced by this share of a cell; otherwise the grid closes passages that the robot fits
@@ -52,7 +54,7 @@ class NavigationMap:
         island_areas: float64, (I,); square metres, in descending order.
 
     Raises:
-        ValueError: No cell is navigable, or a size is out of range.
+        ValueError: No cell is navigable, there are more than `MAX_CELLS`, or a size is out of range.
 
     Source:
         Robot and limits: Habitat's Fetch (radius 0.3, height 1.5, climb 0.2); cell 0.05 m as in ReLIC's setting.
@@ -76,6 +78,12 @@ class NavigationMap:
         low, high = house.bounds
         self.origin = (np.floor(low / cell_size) - MARGIN) * cell_size
         columns, rows = (np.ceil((high - self.origin) / cell_size).astype(int) + MARGIN).tolist()
+        if rows * columns > MAX_CELLS:
+            width, depth = (high - low).tolist()
+            raise ValueError(
+                f"house {house.name!r} must have at most {MAX_CELLS} cells of {cell_size} m, got {rows} x {columns}: "
+                f"it is {width:g} by {depth:g} m"
+            )
         blocked = np.zeros((rows, columns), bool)
         self.room = self._rooms(house, rows, columns)
         reduced_radius = radius - RADIUS_REDUCTION * cell_size

@@ -161,7 +161,8 @@ ASSET_TYPES: dict[str, AssetType] = {
 #: Row of a type that the table does not have.
 UNKNOWN_TYPE = AssetType("other", item_shapes.block, "plain", ((160, 156, 150),))
 
-ROOM_TYPES = {"LivingRoom": "living_room", "Kitchen": "kitchen", "Bedroom": "bedroom", "Bathroom": "bathroom"}
+#: Letters of a room type of ProcTHOR ("LivingRoom") or Holodeck ("living room-1") in lower case -> room type.
+ROOM_TYPES = {"livingroom": "living_room", "kitchen": "kitchen", "bedroom": "bedroom", "bathroom": "bathroom"}
 
 #: Pattern of a surface's name in the files -> material. The first match counts; case does not.
 _MATERIAL_PATTERNS = (

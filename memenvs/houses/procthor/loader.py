@@ -11,23 +11,33 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from memenvs.data import find_asset_sizes
 from memenvs.houses.classes import CLASS_INDEX, MATERIAL_INDEX
 from memenvs.houses.house import BOX, Colour, Door, Finish, House, Room, ShapeBuilder, points_in_polygon, polygon_area
 from memenvs.houses.procthor.asset_builder import DARK, WHITE, AssetBuilder
+from memenvs.houses.procthor.asset_sizes import AssetFinder, AssetSizes, check_unknown_assets
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
-from memenvs.houses.procthor.objects import add_objects, read_objects
+from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects
 from memenvs.houses.procthor.walls import Hole, WallGap, WallSide, build_walls
-from memenvs.json_records import Field, count_records, read_json, read_record, read_records
+from memenvs.json_records import Field, count_records, read_record, read_records
 
 DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
 WINDOW_FRAME = 0.04  # m
 FRAME_DEPTH = 0.1  # m; of both, through the wall
+
+#: Largest width and depth of a house and largest height and length of a wall, m. A house of this size has four million
+#: cells of 5 cm; a plan in centimetres would have ten thousand times as many.
+MAX_EXTENT = 100.0
+#: Most rooms, corners of a room, walls, and doors and windows each.
+MAX_ROOMS, MAX_CORNERS, MAX_WALLS, MAX_HOLES = 100, 200, 1000, 500
 
 _TOLERANCE = 0.01  # m; of the coordinates in a file: corners of walls below this stand on the floor, for example
 _MIN_AREA = 0.01  # square metres; a smaller room is an error
@@ -63,7 +73,9 @@ def max_rooms(path: str | Path) -> int:
     return max((len(house["rooms"].items()) for house in read_records(Path(path))), default=0)
 
 
-def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | None = None) -> House:
+def load_procthor(
+    path: str | Path, index: int, *, asset_sizes: str | Path | None = None, unknown_assets: str = "class"
+) -> House:
     """Load one house of a file.
 
     Walls are 0.04 m thick; each side has the colour of its room. Doors between rooms stand open, those to the outside
@@ -76,38 +88,60 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
     Args:
         path: See `count_procthor`.
         index: Number of the house in the file, from 0.
-        asset_sizes: JSON file, gzip or not: asset id -> {"type": name, "size": [x, y, z] in m}; `asset_sizes.json.gz`
-            beside the house file by default.
+        asset_sizes: JSON file, gzip or not: asset id -> {"type": name, "size": [x, y, z] in m}, as `memenvs assets`
+            makes it; None for `asset_sizes.json.gz` beside the house file.
+        unknown_assets: What to do about objects whose assets have no size there. "class": they get the median size of
+            the assets of their class, known from the object's name or the asset's id; where it is not they are left
+            out. "drop": they are left out, with what stands on them. "error": the house is refused.
 
     Returns:
         The house; its name is the file's, without endings, and the index, such as "four_room-7".
+
+    Warns:
+        UserWarning: Some assets have no size; the message counts them.
 
     Raises:
         FileNotFoundError: There is no such file, or no file of asset sizes.
         TypeError: `index` is no integer.
         ValueError: The file cannot be read or has no house `index`; or in that house a key is missing or wrong, a room
-            has no area, an asset no size, or rooms are not joined. The message names file, line and key.
+            has no area, rooms are not joined, or something is too large or there is too much of it (`MAX_EXTENT` and
+            the constants beside it). The message names file, line and key.
     """
+    check_unknown_assets(unknown_assets)
     path = Path(path)
+    house, report = read_house(path, index, AssetSizes.read(find_asset_sizes(path, asset_sizes)), unknown_assets)
+    if report is not None:
+        warnings.warn(report, stacklevel=2)
+    return house
+
+
+def read_house(path: Path, index: int, sizes: AssetSizes, unknown_assets: str) -> tuple[House, str | None]:
+    """Load one house of a file with sizes that were read before; see `load_procthor`.
+
+    Returns:
+        The house, and a sentence about assets without a size; None if all have one.
+    """
     house = read_record(path, operator.index(index))
-    sizes = read_json(path.parent / "asset_sizes.json.gz" if asset_sizes is None else Path(asset_sizes))
-    room_fields = house["rooms"].items(at_least=1)
+    finder = AssetFinder(sizes, unknown_assets)
+    room_fields = house["rooms"].items(at_least=1, at_most=MAX_ROOMS)
     rooms = [_read_room(field) for field in room_fields]
+    _check_extent(house["rooms"], rooms)
     room_index = {field["id"].text(): i for i, field in enumerate(room_fields)}
-    walls = {field["id"].text(): _read_wall_side(field, room_index, rooms) for field in house["walls"].items()}
+    wall_fields = house["walls"].items(at_most=MAX_WALLS)
+    walls = {field["id"].text(): _read_wall_side(field, room_index, rooms) for field in wall_fields}
     height = max((wall.height for wall in walls.values()), default=2.7)
     builder, instances = ShapeBuilder(), ["building"]
     doors: list[Door] = []
     holes: list[Hole] = []
-    for field in house.children("doors"):
+    for field in house.children("doors", MAX_HOLES):
         hole = _read_hole(field, walls)
         holes.append(hole)
         doors.append(_read_door(field, hole, room_index))
         _fill_door(_new_instance(builder, hole, "door", instances), is_closed=-1 in doors[-1].rooms)
-    for field in house.children("windows"):
+    for field in house.children("windows", MAX_HOLES):
         holes.append(_read_hole(field, walls))
         _fill_window(_new_instance(builder, holes[-1], "window", instances))
-    boxes, gaps = build_walls(list(walls.values()), holes)
+    boxes, gaps = build_walls([*walls.values(), *_open_sides(house, rooms, height)], holes)
     for box in boxes:
         builder.add(
             BOX,
@@ -120,14 +154,16 @@ def load_procthor(path: str | Path, index: int, *, asset_sizes: str | Path | Non
         )
     doors += [_gap_as_door(gap) for gap in gaps]
     _check_joined(house, len(rooms), doors)
-    receptacles = add_objects(builder, read_objects(house.children("objects"), sizes), instances, height)
+    receptacles = add_objects(builder, read_objects(house, finder), instances, height)
     name = f"{path.name.split('.')[0]}-{index}"
-    return House(name, builder.build(), tuple(rooms), tuple(doors), tuple(receptacles), tuple(instances), height)
+    loaded = House(name, builder.build(), tuple(rooms), tuple(doors), tuple(receptacles), tuple(instances), height)
+    return loaded, finder.report(house.source)
 
 
 def _read_room(field: Field) -> Room:
     """Read a room; its polygon runs counter-clockwise, without redundant corners."""
-    corners = np.array([corner.numbers("xz") for corner in field["floorPolygon"].items(at_least=3)])
+    listed = field["floorPolygon"].items(at_least=3, at_most=MAX_CORNERS)
+    corners = np.array([corner.numbers("xz", MAX_COORDINATE) for corner in listed])
     corners = _needed_corners(corners)
     if len(corners) < 3 or abs(polygon_area(corners)) < _MIN_AREA or _crosses_itself(corners):
         raise field["floorPolygon"].error(
@@ -136,8 +172,39 @@ def _read_room(field: Field) -> Room:
     if polygon_area(corners) < 0:
         corners = corners[::-1].copy()
     floor = _read_finish(field["floorMaterial"], "planks")
-    room_type = ROOM_TYPES.get(field["roomType"].text(), "other")
+    room_type = ROOM_TYPES.get(re.sub(r"[^a-z]", "", field["roomType"].text().lower()), "other")
     return Room(room_type, corners, MATERIAL_INDEX[floor.material], floor.colour)
+
+
+def _check_extent(field: Field, rooms: Sequence[Room]) -> None:
+    """Raise a ValueError if the rooms are too far from each other for a grid of them."""
+    corners = np.concatenate([room.polygon for room in rooms])
+    width, depth = (corners.max(0) - corners.min(0)).tolist()
+    if max(width, depth) > MAX_EXTENT:
+        raise ValueError(
+            f"{field.source}: rooms must lie within {MAX_EXTENT:g} by {MAX_EXTENT:g} m, got {width:g} by {depth:g}; "
+            "lengths are in metres"
+        )
+
+
+def _open_sides(house: Field, rooms: Sequence[Room], height: float) -> Iterator[WallSide]:
+    """Sides where Holodeck leaves a wall out between two rooms; ProcTHOR marks such walls as empty instead."""
+    found = house.get("open_walls")
+    if found is None or not isinstance(found.value, dict):  # Holodeck writes an empty list where there are none
+        return
+    for segment in found.children("segments", MAX_WALLS):
+        ends = [[each.number(MAX_COORDINATE) for each in corner.items(2, 2)] for corner in segment.items(2, 2)]
+        (x0, y0), (x1, y1) = ends
+        length = math.dist(*ends)
+        if length < _TOLERANCE:
+            raise segment.error("two different corners")
+        for is_left in (True, False):
+            step = np.array([y0 - y1, x1 - x0]) / length * 2 * _TOLERANCE * (1 if is_left else -1)
+            middle = (np.array([(x0 + x1) / 2, (y0 + y1) / 2]) + step)[None]
+            for number, room in enumerate(rooms):
+                if points_in_polygon(middle, room.polygon)[0]:
+                    finish = Finish("plaster", WHITE)
+                    yield WallSide((x0, y0), (x1, y1), height, number, is_left, finish, empty=True)
 
 
 def _needed_corners(corners: np.ndarray) -> np.ndarray:
@@ -174,11 +241,14 @@ def _read_finish(field: Field, default_material: str) -> Finish:
 
 def _read_wall_side(field: Field, room_index: dict[str, int], rooms: Sequence[Room]) -> WallSide:
     """Read one wall of the file."""
-    corners = [corner.numbers("xyz") for corner in field["polygon"].items(at_least=4)]
+    listed = field["polygon"].items(at_least=4, at_most=MAX_CORNERS)
+    corners = [corner.numbers("xyz", MAX_COORDINATE) for corner in listed]
     ground = [(x, z) for x, y, z in corners if abs(y) < _TOLERANCE]
     height = max(y for _, y, _ in corners)
     if len(ground) != 2 or height < _TOLERANCE or math.dist(*ground) < _TOLERANCE:
         raise field["polygon"].error("two different corners at y = 0 and two above them")
+    if height > MAX_EXTENT or math.dist(*ground) > MAX_EXTENT:
+        raise field["polygon"].error(f"at most {MAX_EXTENT:g} m long and high")
     room = -1
     if "exterior" not in field["id"].text():
         room = _lookup(field["roomId"], room_index, "rooms")
@@ -228,8 +298,13 @@ def _read_hole(field: Field, walls: dict[str, WallSide]) -> Hole:
 
 def _read_door(field: Field, hole: Hole, room_index: dict[str, int]) -> Door:
     """The door of a hole: the clear opening inside its frame."""
-    first, second = (_lookup(field[key], room_index, "rooms") for key in ("room0", "room1"))
-    if first == second or any("exterior" in field[key].text() for key in ("wall0", "wall1")):
+    # ProcTHOR names the one room of a front door twice; Holodeck calls the other "exterior", on either side.
+    fields = [room for key in ("room0", "room1") if (room := field.get(key)) is not None and room.value != "exterior"]
+    if not fields:
+        raise ValueError(f"{field.source}: {field.path} must have a room0 or room1 that is a room")
+    first, second = (_lookup(room, room_index, "rooms") for room in (fields[0], fields[-1]))
+    walls = [wall.text() for key in ("wall0", "wall1") if (wall := field.get(key)) is not None]
+    if first == second or any("exterior" in wall for wall in walls):
         second = -1
     (x0, y0), (x1, y1) = hole.start, hole.end
     width = math.dist(hole.start, hole.end) - 2 * DOOR_FRAME

@@ -11,11 +11,14 @@ import numpy as np
 from memenvs.houses.classes import CLASS_INDEX
 from memenvs.houses.house import Receptacle, ShapeBuilder, SupportSurface
 from memenvs.houses.procthor.asset_builder import AssetBuilder
+from memenvs.houses.procthor.asset_sizes import AssetFinder
 from memenvs.houses.procthor.assets import ASSET_TYPES, UNKNOWN_TYPE, AssetType
 from memenvs.houses.procthor.item_shapes import block
 from memenvs.houses.procthor.walls import Extents, cut_rectangle
 from memenvs.json_records import Field
 
+#: Most objects of a house, and the largest coordinate of anything in it, m.
+MAX_OBJECTS, MAX_COORDINATE = 5000, 10_000.0
 SURFACE_HEIGHTS = (0.4, 1.5)  # m; where a robot of 1.5 m sees what stands there
 
 _HOVER = 0.07  # m; an object less than this above a surface stands on it
@@ -73,17 +76,21 @@ class _Obstacles:
     top: np.ndarray
 
 
-def read_objects(objects: Sequence[Field], sizes: Field) -> list[ProcthorObject]:
-    """Read all objects and their children, parents first.
+def read_objects(house: Field, finder: AssetFinder) -> list[ProcthorObject]:
+    """Read all objects of a house and their children, parents first.
 
     Args:
-        objects: The list `objects` of a house.
-        sizes: Asset id -> type and size.
+        house: The house.
+        finder: Finds the assets. An object that it leaves out is left out with what stands on it.
 
     Raises:
-        ValueError: A value is missing or wrong, or an asset has no size.
+        ValueError: A value is missing or wrong, there are more than `MAX_OBJECTS`, or an asset is refused.
     """
-    return [item for field in objects for item in _read_subtree(field, sizes)]
+    objects = house.children("objects", at_most=MAX_OBJECTS)
+    read = [item for field in objects for item in _read_subtree(field, finder)]
+    if len(read) > MAX_OBJECTS:
+        raise ValueError(f"{house.source}: objects must be at most {MAX_OBJECTS} with all children, got {len(read)}")
+    return read
 
 
 def add_objects(
@@ -128,28 +135,26 @@ def add_objects(
     return receptacles
 
 
-def _read_subtree(field: Field, sizes: Field) -> Iterator[ProcthorObject]:
+def _read_subtree(field: Field, finder: AssetFinder) -> Iterator[ProcthorObject]:
     """Read one object and everything on it."""
     asset_id = field["assetId"].text()
-    size = sizes.get(asset_id)
-    if size is None:
-        raise field["assetId"].error(f"one of the {len(sizes.value)} assets of {sizes.source}")
-    lengths = size["size"].items()
-    if len(lengths) != 3:
-        raise size["size"].error("three lengths")
-    width, height, depth = (length.number() for length in lengths)
-    if min(width, height, depth) <= 0:
-        raise size["size"].error("three lengths > 0 m")
-    x, up, y = field["position"].numbers("xyz")  # Unity's frame has y up
+    asset = finder.find(field)
+    if asset is None:
+        return
+    width, height, depth = asset.size
+    x, up, y = field["position"].numbers("xyz", MAX_COORDINATE)  # Unity's frame has y up
     pitch, turn, roll = (math.radians(angle) for angle in field["rotation"].numbers("xyz"))
     box = _tilted_size((width, depth, height), pitch, roll)
-    subtrees = [list(_read_subtree(child, sizes)) for child in field.children("children")]
+    if asset.is_estimated:
+        up = max(up, box[2] / 2)  # an asset larger than its true size does not sink into the floor
+    children = [list(_read_subtree(child, finder)) for child in field.children("children", MAX_OBJECTS)]
+    subtrees = [child for child in children if child]
     _set_down(subtrees, up + box[2] / 2)
     heights = {round(subtree[0].bottom - up + box[2] / 2, 3) for subtree in subtrees}
     is_tilted = max(abs(math.remainder(angle, math.tau)) for angle in (pitch, roll)) > _TILTED
     yield ProcthorObject(
         asset_id=asset_id,
-        type=ASSET_TYPES.get(size["type"].text(), UNKNOWN_TYPE),
+        type=ASSET_TYPES.get(asset.type, UNKNOWN_TYPE),
         centre=(x, y, up),
         size=box,
         yaw=-turn,

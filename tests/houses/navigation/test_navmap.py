@@ -11,7 +11,7 @@ import scipy.sparse.csgraph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder
+from memenvs.houses.house import BOX, CYLINDER, Door, House, Room, ShapeBuilder, points_in_polygon
 from memenvs.houses.navigation.navmap import NavigationMap
 
 #: Radius of the disc that must fit around the middle of a cell: 0.30 m less a quarter of a cell.
@@ -99,6 +99,21 @@ def test_islands_are_ordered_by_area_and_doors_bridge_gaps():
 def test_house_without_room_for_the_robot_is_named():
     with pytest.raises(ValueError, match="'toy' has no navigable cell"):
         NavigationMap(make_house(rooms=(rectangle(0, 0, 0.5, 4),)))
+
+
+def test_houses_too_large_for_a_map_are_refused_at_once():
+    with pytest.raises(
+        ValueError, match=r"must have at most 16777216 cells of 0.05 m, got \d+ x \d+: it is 700 by 300"
+    ):
+        NavigationMap(make_house(rooms=(rectangle(0, 0, 700, 300),)))
+
+
+def test_points_are_tested_in_parts_alike(monkeypatch):
+    points = np.random.default_rng(0).uniform(-1, 7, (1000, 2))
+    polygon = np.array([(0, 0), (6, 0), (6, 5), (3, 2), (0, 5)], float)
+    whole = points_in_polygon(points, polygon)
+    monkeypatch.setattr("memenvs.houses.house._CHUNK", 333)
+    assert np.array_equal(points_in_polygon(points, polygon), whole) and 0 < whole.sum() < 1000
 
 
 def test_sizes_are_checked():

@@ -222,14 +222,22 @@ WRONG_HOUSES = (
     ),
     (_set("windows", 0, "holePolygon", 1, "x", 0.5), r"windows\[0\].holePolygon must be at least 0.15 m wide"),
     (_set("windows", 0, "holePolygon", []), r"windows\[0\].holePolygon must be a list of at least 2"),
-    (
-        _set("objects", 0, "assetId", "Sofa_99"),
-        r"objects\[0\].assetId must be one of the 4 assets of .*, got 'Sofa_99'",
-    ),
     (_set("objects", 0, "children", 0, "position", KeyError), r"objects\[0\].children\[0\].position is missing"),
     (_set("objects", 0, "rotation", "y", None), r"objects\[0\].rotation.y is missing"),
     (_set("objects", 0, "position", "y", True), r"objects\[0\].position.y must be a finite number, got True"),
     (_set("objects", "none"), "objects must be a list, got 'none'"),
+    (_set("rooms", 0, "floorPolygon", 2, "z", 1e308), r"floorPolygon\[2\].z must be a number from -10000 to 10000"),
+    (_set("walls", 3, "polygon", 2, "y", 1e30), r"walls\[3\].polygon\[2\].y must be a number from -10000 to 10000"),
+    (_set("walls", 3, "polygon", 2, "y", 250), r"walls\[3\].polygon must be at most 100 m long and high"),
+    (_set("objects", 0, "position", "x", 1e39), r"objects\[0\].position.x must be a number from -10000 to 10000"),
+    (_set("rooms", [two_rooms()["rooms"][0]] * 101), "rooms must have at most 100 entries, got 101"),
+    (_set("rooms", 0, "floorPolygon", FLAT * 70), r"rooms\[0\].floorPolygon must have at most 200 entries, got 210"),
+    (_set("walls", two_rooms()["walls"] * 100), "walls must have at most 1000 entries, got"),
+    (_set("doors", two_rooms()["doors"] * 300), "doors must have at most 500 entries, got 600"),
+    (_set("windows", two_rooms()["windows"] * 501), "windows must have at most 500 entries, got 501"),
+    (_set("objects", two_rooms()["objects"] * 3000), "objects must have at most 5000 entries, got 6000"),
+    (_set("objects", two_rooms()["objects"] * 1700), "objects must be at most 5000 with all children, got 5100"),
+    (_set("open_walls", {"segments": [[[1, 1], [1, 1]]]}), r"open_walls.segments\[0\] must be two different corners"),
 )
 
 
@@ -242,6 +250,52 @@ def test_wrong_houses(tmp_path):
         with pytest.raises(ValueError, match=message) as caught:
             load_procthor(path, 1)
         assert str(caught.value).startswith(f"{path}, line 2: ")
+
+
+def test_plans_in_centimetres(tmp_path):
+    """The map of this house would have 84 million cells; with one in millimetres, ten thousand times as many."""
+    for scale, message in (
+        (100, "rooms must lie within 100 by 100 m, got 700 by 300"),
+        (10**4, r"floorPolygon\[\d\]\.[xz] must be a number"),
+    ):
+        house = two_rooms()
+        for room in house["rooms"]:
+            for corner in room["floorPolygon"]:
+                corner |= {axis: corner[axis] * scale for axis in "xz"}
+        with pytest.raises(ValueError, match=rf"made\.jsonl, line 1: .*{message}"):
+            load_procthor(write_houses(tmp_path, house), 0)
+
+
+def test_one_room_of_a_front_door(tmp_path):
+    """Holodeck calls the outside "exterior", first or second; others leave the second room out."""
+    for rooms in ({"room0": "exterior"}, {"room1": "exterior"}, {"room1": None}):
+        house = two_rooms()
+        house["doors"][1] |= rooms
+        house["windows"][0] |= rooms
+        loaded = load_procthor(write_houses(tmp_path, house), 0)
+        assert [door.rooms for door in loaded.doors] == [(1, 0), (0, -1)]
+        assert is_blocked(loaded, (3, 0), 0.01)
+        assert "window|3" in loaded.instances
+    house["doors"][1] |= {"room0": "exterior", "room1": "exterior"}
+    with pytest.raises(ValueError, match=r"line 1: doors\[1\] must have a room0 or room1 that is a room"):
+        load_procthor(write_houses(tmp_path, house), 0)
+
+
+def test_walls_that_holodeck_leaves_out(tmp_path):
+    house = two_rooms()
+    house["doors"] = house["doors"][1:]
+    house["walls"] = [side for side in house["walls"] if side["id"] not in ("wall|A2", "wall|B0")]
+    house["rooms"][0]["roomType"] = "living room-1"
+    for segment in ([[4, 0], [4, 3]], [[4, 3], [4, 0]]):
+        house["open_walls"] = {"segments": [segment], "openWallBoxes": []}
+        loaded = load_procthor(write_houses(tmp_path, house), 0)
+        assert sorted(loaded.doors[-1].rooms) == [0, 1]
+        assert (loaded.doors[-1].width, loaded.doors[-1].height) == (3.0, 2.5)
+        assert not is_blocked(loaded, (4, 1.5), 1.4)
+        assert loaded.rooms[0].type == "living_room"
+    house["open_walls"] = []
+    with pytest.raises(ValueError, match="doors must join all 2 rooms"):
+        load_procthor(write_houses(tmp_path, house), 0)
 
 
 def test_wrong_asset_sizes(tmp_path):

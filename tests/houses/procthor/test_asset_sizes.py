@@ -115,7 +115,7 @@ def test_a_house_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def house_with_unknown_assets() -> dict:
-    """A house with a table and another object of Objaverse, and a sofa, of which no size is known."""
+    """A house with a table, another object and a sofa of unknown sizes."""
     house = two_rooms()
     table = make_object(OBJAVERSE, (5.5, 0.2, 2), children=[make_object("Mug_1", (5.5, 0.8, 2))])
     table["id"] = "dining table-0 (bed room)"

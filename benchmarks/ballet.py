@@ -178,7 +178,7 @@ def hierarchical_read(batch_size: int, queries: int, turns: int) -> dict[str, ob
         return layer.read_chunks(layer.read_norm(query), tokens, ChunkedTokens.of(tokens, chunks), 4)[0]
 
     def gather() -> Tensor:
-        values = tokens.built().values
+        values = tokens.as_vectors().values
         assert values is not None
         return gathered_read(layer, query, values, chunks, 4)
 
@@ -206,7 +206,7 @@ def questions(size: int, batch_size: int, turns: int) -> dict[str, object]:
         torch.manual_seed(0)
         model = BalletModel(task, memory=memory)
         query, tokens, chunks = model.reader_inputs(batch)
-        for kind, each in ((name, tokens.built()), (f"{name}, of tables", tokens)):
+        for kind, each in ((name, tokens.as_vectors()), (f"{name}, of tables", tokens)):
             runs[kind] = functools.partial(model.reader, query, each, chunks)
     seconds = in_turn(runs, dict.fromkeys(runs, turns))
     return {

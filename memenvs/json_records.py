@@ -7,8 +7,9 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -129,9 +130,9 @@ def read_record(path: Path, index: int) -> Field:
     raise ValueError(f"{path}: index must be from 0 to {count - 1}, got {index}")
 
 
-def read_records(path: Path) -> Iterator[Field]:
-    """Read all records of a file; see `read_record`."""
-    return (_field(path, line, text) for line, text in _records(path))
+def each_record(path: Path) -> Iterator[Callable[[], Field]]:
+    """Read a file once; yield a function for each record that parses it, see `read_record`."""
+    return (partial(_field, path, line, text) for line, text in _records(path))
 
 
 def count_records(path: Path) -> int:

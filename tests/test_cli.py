@@ -18,6 +18,7 @@ from memenvs.cli.record import Film, _write_gif
 from memenvs.core import TrialEnv
 from memenvs.files import atomic_replace
 from memenvs.registry import ENVIRONMENTS
+from tests.houses.procthor.made_houses import two_rooms, write_houses
 
 SMALL = '{"image_size": [12, 16], "max_episode_steps": 20}'
 
@@ -143,6 +144,26 @@ def test_house_of_a_file(capsys):
     err = refuse(capsys, "house", "--file", str(file), "--index", "999")
     assert "argument --index" in err
     assert "has the houses 0 to 13, got 999" in err
+
+
+def test_homes_of_a_file_that_cannot_be_played(capsys, tmp_path):
+    file = str(write_houses(tmp_path, two_rooms(), {**two_rooms(), "objects": []}, {**two_rooms(), "doors": []}))
+    found = document(capsys, "house", "--file", file, "--check", "ExtObjNav-v0")
+    assert (found["id"], found["homes"]) == ("memenvs/ExtObjNav-v0", 3)
+    assert "home 'made-1' has none" in found["unplayable"]["1"] and "line 3: doors" in found["unplayable"]["2"]
+    out = call(capsys, "house", "--file", file, "--check", "memenvs/Search-v0").splitlines()
+    assert out[0] == "1 of 3 homes cannot be played in memenvs/Search-v0" and out[1].startswith("     2  ")
+    for wrong, message in (
+        (("--check", "Darkroom-v0"), "argument --check: must be a task in homes, got Darkroom-v0"),
+        (("--check", "Darkroom-v1"), "argument --check: unknown id 'Darkroom-v1'"),
+        (("--check", "Search-v0", "--index", "1"), "argument --index: must not be given with --check, got 1"),
+        (("--check", "Search-v0", "--out", "map.png"), "argument --out: must not be given with --check, got map.png"),
+    ):
+        assert message in refuse(capsys, "house", "--file", file, *wrong)
+    assert "argument --check: goes with --file" in refuse(capsys, "house", "--seed", "1", "--check", "Search-v0")
+    assert "no file of ProcTHOR houses at none" in refuse(
+        capsys, "house", "--file", "none.jsonl", "--check", "Search-v0"
+    )
 
 
 def test_bad_house_files(capsys, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memenvs.cli.common import UserError, parse_settings
-from memenvs.json_records import MAX_DEPTH, MAX_DIGITS, count_records, parse_json, read_json, read_record, read_records
+from memenvs.json_records import MAX_DEPTH, MAX_DIGITS, count_records, each_record, parse_json, read_json, read_record
 from memenvs.room_ballet.descriptions import load_descriptions
 
 #: Text -> what the message says of it.
@@ -56,7 +56,7 @@ def test_byte_order_marks(tmp_path: Path) -> None:
     for name in ("a.json", "a.json.gz", "a.jsonl", "a.jsonl.gz"):
         content = b'\xef\xbb\xbf{"a": 1}\n'
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-        assert [field.value for field in read_records(tmp_path / name)] == [{"a": 1}]
+        assert [read().value for read in each_record(tmp_path / name)] == [{"a": 1}]
 
 
 def test_a_pretty_printed_jsonl_is_no_list_of_its_lines(tmp_path: Path) -> None:

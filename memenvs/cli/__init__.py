@@ -54,7 +54,9 @@ def _make_parser() -> argparse.ArgumentParser:
         add("rollout", "rollout", "play episodes; mean and standard error of every metric in the final info")
     )
     _add_bench_arguments(add("bench", "bench", "speed of the vector form under random actions, compile time apart"))
-    _add_house_arguments(add("house", "house", "one home: statistics, a map, an export for other simulators"))
+    _add_house_arguments(
+        add("house", "house", "one home: statistics, a map, an export for other simulators; or a check of a file")
+    )
     assets = add("assets", "assets", "sizes of assets, which files of ProcTHOR houses need, from a database of assets")
     assets.add_argument(
         "databases",
@@ -122,6 +124,9 @@ def _add_house_arguments(house: argparse.ArgumentParser) -> None:
         "--unknown-assets",
         choices=UNKNOWN_ASSETS,
         help="assets without a size get that of their class, are left out, or are an error (default: class)",
+    )
+    house.add_argument(
+        "--check", metavar="ID", help="list the homes of --file that this task in homes cannot play, and why"
     )
     house.add_argument("--out", metavar="MAP.png", help="draw the map seen from above into this file")
     house.add_argument(

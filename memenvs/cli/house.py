@@ -7,14 +7,21 @@ import argparse
 import numpy as np
 
 from memenvs.cli.common import UserError, as_user_error, check_output, print_json
+from memenvs.houses.homes_config import HomesConfig
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.playable import find_unplayable
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, count_furniture, procedural_house
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
+from memenvs.registry import find_environment
+from memenvs.task import load_task
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Print statistics of a home; draw and export it on request."""
+    """Print statistics of a home, or the homes of a file that a task cannot play."""
+    if arguments.check is not None:
+        _check_homes(arguments)
+        return
     out = None if arguments.out is None else check_output("--out", arguments.out, ".png")
     glb = None if arguments.glb is None else check_output("--glb", arguments.glb, ".glb")
     if glb is not None:  # refuse before anything is written
@@ -67,6 +74,36 @@ def describe(house: House, navigation: NavigationMap) -> dict[str, float]:
         "area_m2": round(house.area, 2),
         "navigable_m2": round(navigation.area, 2),
     }
+
+
+def _check_homes(arguments: argparse.Namespace) -> None:
+    """Print the homes of --file that the task --check cannot play, and why."""
+    if arguments.file is None:
+        raise UserError(f"argument --check: goes with --file and not with --seed, got {arguments.check}")
+    for name in ("world", "index", "out", "glb"):
+        if getattr(arguments, name) is not None:
+            raise UserError(f"argument --{name}: must not be given with --check, got {getattr(arguments, name)}")
+    with as_user_error("--check", ValueError):
+        spec = find_environment(arguments.check)
+    config_type = load_task(spec.task).config_type
+    if config_type is None or not issubclass(config_type, HomesConfig):
+        raise UserError(f"argument --check: must be a task in homes, got {arguments.check}")
+    with as_user_error("--file", ValueError, OSError):
+        config = config_type(
+            world="procthor",
+            split="all",
+            houses=arguments.file,
+            asset_sizes=arguments.asset_sizes,
+            unknown_assets=arguments.unknown_assets,
+        )
+        world = config.make_world()
+        unplayable = find_unplayable(world, config.home_check(), len(world))
+    if arguments.json:
+        print_json({"id": spec.id, "homes": len(world), "unplayable": dict(unplayable)})
+        return
+    print(f"{len(unplayable)} of {len(world)} homes cannot be played in {spec.id}")
+    for number, reason in unplayable.items():
+        print(f"{number:6}  {reason}")
 
 
 def _load_house(arguments: argparse.Namespace) -> House:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from memenvs.checks import as_names, check_fields, check_int, check_pair, choices_for
 from memenvs.exploration.carmine import IMAGE_SIZE, frame_camera
+from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.exploration.nyu40 import NYU40
+from memenvs.exploration.task_home import check_home
 from memenvs.houses.homes_config import HomesConfig
+from memenvs.houses.playable import HomeCheck
 from memenvs.houses.worlds import HouseWorld
 
 #: Keys that can be observed, for each `obs_mode`.
@@ -41,6 +44,9 @@ class ExplorationConfig(HomesConfig):
         TypeError: A setting has the wrong type.
         ValueError: A setting is out of range or unknown.
     """
+
+    robot_radius: ClassVar[float] = ROBOT_RADIUS
+    robot_height: ClassVar[float] = ROBOT_HEIGHT
 
     world: str | HouseWorld = "suncg_style"
     obs_mode: Literal["frames", "scan"] = "frames"
@@ -81,6 +87,10 @@ class ExplorationConfig(HomesConfig):
             )
         for name in ("max_episode_steps", "threads"):
             check_int(name, getattr(self, name))
+
+    def home_check(self) -> HomeCheck:
+        """Return the check of whether a home can be drawn and has floor for the robot."""
+        return check_home
 
     def _check_modalities(self) -> None:
         known = MODALITIES[self.obs_mode]

@@ -14,7 +14,8 @@ class Coverage(Exploration):
     the cell of the start is visited from the beginning.
     Termination: the 51st collision terminates; 500 steps truncate. There is no success: few homes can be covered in 500
     steps.
-    Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
+    Layout: number of the home among those of its world that can be played. Options: `start` (x, y, heading) on the
+    largest navigable island.
     Info: as `Roaming`.
 
     Source:

@@ -18,8 +18,6 @@ from memenvs.exploration.drive import (
     COMMANDS,
     FORWARD,
     FORWARD_DISTANCE,
-    ROBOT_HEIGHT,
-    ROBOT_RADIUS,
     WHEEL_RADIUS,
     collision_points,
     dead_reckon,
@@ -101,9 +99,9 @@ class Exploration(BatchTask):
         self.num_envs = num_envs
         self.max_episode_steps = config.max_episode_steps
         self.action_space = gym.spaces.Discrete(len(ACTION_NAMES))
-        self._world = config.make_world(robot_radius=ROBOT_RADIUS, robot_height=ROBOT_HEIGHT)
-        self.num_layouts = len(self._world)
-        self._homes: OrderedDict[int, TaskHome] = OrderedDict()  # cache, least recently used first
+        self._homes = config.playable_homes(type(self).__name__)
+        self.num_layouts = len(self._homes)
+        self._task_homes: OrderedDict[int, TaskHome] = OrderedDict()  # layout -> home, least recently used first
         self._home: list[TaskHome | None] = [None] * num_envs  # home of each environment; None before its first reset
         is_scan = config.obs_mode == "scan"
         self._camera = carmine.scan_camera() if is_scan else carmine.frame_camera(config.image_size)
@@ -129,6 +127,7 @@ class Exploration(BatchTask):
         self._estimate = np.zeros((num_envs, 3))
         self._start = np.zeros((num_envs, 3))
         # Coverage cells of the home: the position of their corner (m), those that count, and those visited so far.
+        # A longer home makes the grid larger.
         self._corner = np.zeros((num_envs, 2))
         self._counted_cells = np.zeros((num_envs, GRID_SIZE, GRID_SIZE), bool)
         self._visited = np.zeros((num_envs, GRID_SIZE, GRID_SIZE), bool)
@@ -151,7 +150,13 @@ class Exploration(BatchTask):
         self._home[i] = home = self._load_home(layout)
         self._sim.load(i, home.navmap, home.scene)
         self._corner[i] = home.corner
-        self._counted_cells[i] = home.counted_cells
+        size = len(home.counted_cells)
+        growth = size - self._visited.shape[1]
+        if growth > 0:
+            margins = ((0, 0), (0, growth), (0, growth))
+            self._counted_cells, self._visited = np.pad(self._counted_cells, margins), np.pad(self._visited, margins)
+        self._counted_cells[i] = False
+        self._counted_cells[i, :size, :size] = home.counted_cells
         self._scene_id[i] = home.house.name
 
     def begin_episode(self, i: int, rng: np.random.Generator, options: Options) -> None:
@@ -282,15 +287,14 @@ class Exploration(BatchTask):
         self._sim.close()
 
     def __getstate__(self) -> dict[str, object]:
-        in_use = OrderedDict((home.number, home) for home in self._home if home is not None)
-        return {**self.__dict__, "_homes": in_use}  # the other homes are loaded again when needed
+        return {**self.__dict__, "_task_homes": OrderedDict()}  # homes that are not in use are loaded again when needed
 
     # ------------------------------------------------------------------ beyond BatchTask
 
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""
-        return self._world.max_rooms
+        return self._homes.world.max_rooms
 
     def home(self, i: int) -> TaskHome:
         """Return the home of environment `i`.
@@ -379,10 +383,11 @@ class Exploration(BatchTask):
             self._sim.render(env_mask, self._images)
         self._is_stale &= ~env_mask
 
-    def _load_home(self, number: int) -> TaskHome:
-        if number not in self._homes:
-            self._homes[number] = TaskHome.of(number, self._world.home(number))
-            if len(self._homes) > max(HOME_CACHE_SIZE, self.num_envs):
-                self._homes.popitem(last=False)
-        self._homes.move_to_end(number)
-        return self._homes[number]
+    def _load_home(self, layout: int) -> TaskHome:
+        homes = self._task_homes
+        if layout not in homes:
+            homes[layout] = self._homes.load(layout, lambda number: TaskHome.of(number, self._homes.world.home(number)))
+            if len(homes) > max(HOME_CACHE_SIZE, self.num_envs):
+                homes.popitem(last=False)
+        homes.move_to_end(layout)
+        return homes[layout]

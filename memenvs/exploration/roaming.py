@@ -20,13 +20,15 @@ class Roaming(Exploration):
     touch something during a step forward stays in place; turns never collide.
     Reward: 1 for forward without a collision, -1 for a collision.
     Termination: the 51st collision terminates; 500 steps truncate. Success: not terminated.
-    Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
+    Layout: number of the home among those of its world that can be played. Options: `start` (x, y, heading) on the
+    largest navigable island.
     Info: `pose` (x m, y m, heading rad), `place` (room), `scene_id`, `start` (as the option), `command` (length m and
-    turn rad that the last action commanded), `collision` (of the last action), `visited` bool (64, 64): cells of 0.5 m
-    that the robot has been in, row 0 at the smallest y, column 0 at the smallest x of the home; `reward_terms` (4,):
-    forward without a collision, cells newly entered, classes newly found (0 outside Search), collisions in the last
-    step. Metrics: `return`, `forwards_ok`, `distance` (0.25 m each), `collisions`, `cells` (entered, without the
-    start's; only cells whose middle can be reached count), `coverage` (share of these).
+    turn rad that the last action commanded), `collision` (of the last action), `visited` bool (64, 64), larger from the
+    first home on that is longer than 32 m: cells of 0.5 m that the robot has been in, row 0 at the smallest y, column 0
+    at the smallest x of the home; `reward_terms` (4,): forward without a collision, cells newly entered, classes newly
+    found (0 outside Search), collisions in the last step. Metrics: `return`, `forwards_ok`, `distance` (0.25 m each),
+    `collisions`, `cells` (entered, without the start's; only cells whose middle can be reached count), `coverage`
+    (share of these).
 
     Source:
         Scene Memory Transformer (Fang et al., 2019), section 4.

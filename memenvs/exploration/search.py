@@ -36,7 +36,8 @@ class Search(Exploration):
     Reward: 100 for each class found, 1 for entering a cell of 0.5 m for the first time, -1 for a collision.
     Termination: the 51st collision terminates; 500 steps truncate. Success: all classes that are in the home have been
     found.
-    Layout: number of the home in its world. Options: `start` (x, y, heading) on the largest navigable island.
+    Layout: number of the home among those of its world that can be played. Options: `start` (x, y, heading) on the
+    largest navigable island.
     Info: as `Roaming`, and `found` and `present`, bool (K,), for the K `targets` in order; `classes`, the number of
     classes found; `ratio`, their share of those present (1 where none is).
 

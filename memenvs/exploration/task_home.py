@@ -14,11 +14,11 @@ from memenvs.exploration.planner import cell_costs
 from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.rendering.scene import Scene
-from memenvs.houses.worlds import Home
+from memenvs.houses.worlds import Home, HouseWorld
 
 #: Side of a coverage cell, m. Coverage cells are coarser than the cells of the navigation map.
 COVERAGE_CELL_SIZE = 0.5
-#: A home has at most this number of coverage cells along each axis.
+#: Coverage cells along each axis of the grid over a home; longer homes have more.
 GRID_SIZE = 64
 #: The oracle enters a cell by at least this distance, m.
 _ENTRY_MARGIN = 0.05
@@ -34,8 +34,8 @@ class TaskHome:
         navmap: Map for navigation.
         scene: The home prepared for rendering, with labels of NYU40.
         corner: float64, (2,); (x, y) of the corner of cell [0, 0], m.
-        counted_cells: bool, (64, 64); True for coverage cells that count: those whose middle can be reached. Row 0 has
-            the smallest y.
+        counted_cells: bool, (S, S), S >= 64; True for coverage cells that count: those whose middle can be reached. Row
+            0 has the smallest y.
         has_label: bool, (41,); True for labels of NYU40 that the home contains.
     """
 
@@ -56,19 +56,14 @@ class TaskHome:
             home: The home.
 
         Raises:
-            ValueError: It is longer than 32 m.
+            ValueError: It cannot be drawn.
 
         Source:
             SMT: cells of 0.5 m on the floor plan, of which the unoccupied ones count.
         """
         low, high = home.house.bounds
-        count = np.ceil((high - low) / COVERAGE_CELL_SIZE - 1e-9).astype(int)
-        if count.max() > GRID_SIZE:
-            raise ValueError(
-                f"house {home.house.name!r} must be at most {GRID_SIZE * COVERAGE_CELL_SIZE} m long to be covered, "
-                f"got {high - low} m"
-            )
-        i, j = np.indices((GRID_SIZE, GRID_SIZE)).reshape(2, -1)
+        size = max(GRID_SIZE, math.ceil((high - low).max() / COVERAGE_CELL_SIZE - 1e-9))
+        i, j = np.indices((size, size)).reshape(2, -1)
         middles = low + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
         has_label = np.zeros(len(NYU40), bool)
         has_label[LABELS[home.house.shapes.semantic]] = True
@@ -78,7 +73,7 @@ class TaskHome:
             navmap=home.navmap,
             scene=with_nyu40_labels(Scene.from_house(home.house)),
             corner=low,
-            counted_cells=(home.navmap.islands(middles) == 0).reshape(GRID_SIZE, GRID_SIZE),
+            counted_cells=(home.navmap.islands(middles) == 0).reshape(size, size),
             has_label=has_label,
         )
 
@@ -95,8 +90,9 @@ class TaskHome:
         """
         in_cells = (self.navmap.points(np.arange(self.navmap.free.size)) - self.corner) / COVERAGE_CELL_SIZE
         column, row = np.floor(in_cells).astype(np.int64).T
-        on_grid = (row >= 0) & (row < GRID_SIZE) & (column >= 0) & (column < GRID_SIZE)
-        index = np.where(on_grid, row * GRID_SIZE + column, 0)
+        size = len(self.counted_cells)
+        on_grid = (row >= 0) & (row < size) & (column >= 0) & (column < size)
+        index = np.where(on_grid, row * size + column, 0)
         is_within = (np.abs(in_cells % 1.0 - 0.5) < 0.5 - _ENTRY_MARGIN / COVERAGE_CELL_SIZE).all(1)
         is_open = (self.navmap.island.ravel() == 0) & self.counted_cells.ravel()[index]
         return np.where(on_grid & is_within & is_open, index, -1).astype(np.int32)
@@ -105,12 +101,13 @@ class TaskHome:
         """Find the cells of the map that lie in coverage cells not visited so far.
 
         Args:
-            visited: bool, (64, 64); coverage cells visited so far.
+            visited: bool, (S, S) or larger; coverage cells visited so far.
 
         Returns:
             bool, (H * W,); True for these cells of the map.
         """
-        return _unvisited(self.coverage_cell, visited.ravel())
+        size = len(self.counted_cells)
+        return _unvisited(self.coverage_cell, visited[:size, :size].ravel())
 
     def entered_cells(self, path: np.ndarray) -> np.ndarray:
         """Find the coverage cells on a path, of those that count.
@@ -127,6 +124,15 @@ class TaskHome:
         i, j = np.nonzero(entered & self.counted_cells)
         middles = self.corner + (np.stack([j, i], 1) + 0.5) * COVERAGE_CELL_SIZE
         return np.column_stack([middles, np.full(len(middles), COVERAGE_CELL_SIZE)])
+
+
+def check_home(world: HouseWorld, index: int) -> None:
+    """Check that home `index` of a world can be drawn and has floor for the robot.
+
+    Raises:
+        ValueError: It has not.
+    """
+    TaskHome.of(index, world.home(index))
 
 
 @njit(nogil=True, cache=True)
@@ -151,9 +157,9 @@ def enter_cells(
     Args:
         positions: float64, (N, 2); m.
         corners: float64, (N, 2); corner of each robot's cell [0, 0], m.
-        counted_cells: bool, (N, 64, 64); True for cells that count.
+        counted_cells: bool, (N, S, S); True for cells that count.
         env_mask: bool, (N,); robots to consider.
-        visited: bool, (N, 64, 64); changed in place.
+        visited: bool, (N, S, S); changed in place.
         is_new: bool, (N,); written: True where the cell counts and was not visited before.
     """
     for i in range(len(positions)):

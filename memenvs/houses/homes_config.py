@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from memenvs.checks import check_pair, check_start
-from memenvs.houses.navigation.navmap import NavigationMap
+from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
+from memenvs.houses.playable import HomeCheck, PlayableHomes
 from memenvs.houses.worlds import WORLDS, HouseWorld, make_house_world
 
 #: x (m), y (m) and heading (rad) of a robot.
@@ -28,7 +30,14 @@ class HomesConfig:
         unknown_assets: What to do about assets without a size, for "procthor" only: "class" gives them the median size
             of their class, "drop" leaves them out, "error" refuses the house; None for "class".
         rooms: Fewest and most rooms of a house of world "procedural", 2 to 14; None for 6 to 14. None in other worlds.
+        strict: True refuses a world with a home that the task cannot play; False leaves such homes out with a warning,
+            see `memenvs.houses.playable`.
+        robot_radius: Radius of the task's robot, m; no setting.
+        robot_height: Its height, m; no setting.
     """
+
+    robot_radius: ClassVar[float] = ROBOT_RADIUS
+    robot_height: ClassVar[float] = ROBOT_HEIGHT
 
     world: str | HouseWorld = "procedural"
     split: str | None = None
@@ -36,6 +45,7 @@ class HomesConfig:
     asset_sizes: str | Path | None = None
     unknown_assets: str | None = None
     rooms: tuple[int, int] | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, (str, HouseWorld)):
@@ -47,13 +57,30 @@ class HomesConfig:
                     raise ValueError(f"{name} must be None with a HouseWorld, which has its own, got {value!r}")
         if self.rooms is not None:
             object.__setattr__(self, "rooms", check_range("rooms", self.rooms))
+        if not isinstance(self.strict, bool):
+            raise ValueError(f"strict must be True or False, got {self.strict!r}")
 
-    def make_world(self, **robot: float) -> HouseWorld:
-        """Make the world that these settings name.
+    def home_check(self) -> HomeCheck:
+        """Return the check of whether the task can play a home."""
+        raise NotImplementedError(f"{type(self).__name__} does not define home_check")
+
+    def playable_homes(self, task: str) -> PlayableHomes:
+        """Make the world and find the homes in it that the task can play.
 
         Args:
-            robot: `robot_radius` and `robot_height`, m, of the robot that the navigation maps are for; by default
-                those of ExtObjNav. A `HouseWorld` has its own.
+            task: Name of the task, for messages.
+
+        Raises:
+            ValueError: Unknown world or split, a setting does not suit the world, or a home cannot be played and
+                `strict` is True.
+            FileNotFoundError: The file of homes is not there.
+        """
+        return PlayableHomes(self.make_world(), self.home_check(), task=task, strict=self.strict)
+
+    def make_world(self) -> HouseWorld:
+        """Make the world that these settings name.
+
+        Its maps are for the task's robot; a `HouseWorld` has its own.
 
         Raises:
             ValueError: Unknown world or split, or a setting does not suit the world.
@@ -68,7 +95,8 @@ class HomesConfig:
             asset_sizes=self.asset_sizes,
             unknown_assets=self.unknown_assets,
             rooms=self.rooms,
-            **robot,
+            robot_radius=self.robot_radius,
+            robot_height=self.robot_height,
         )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,13 +20,16 @@ from memenvs.houses.house import House
 from memenvs.houses.navigation.navmap import CLIMB, ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.procedural.generator import SUNCG_STYLE, HouseConfig, procedural_house
 from memenvs.houses.procthor.asset_sizes import AssetSizes, check_unknown_assets
-from memenvs.houses.procthor.loader import count_procthor, max_rooms, read_house
+from memenvs.houses.procthor.loader import count_procthor, make_house, max_rooms
 from memenvs.houses.splits import PROCEDURAL_SPLITS, SUNCG_SPLITS, check_split, split_file
 from memenvs.houses.ycb import PlacedObject, place_objects
+from memenvs.json_records import Field, each_record, read_record
 
 WORLDS = ("procedural", "suncg_style", "procthor")
 #: Homes that each world keeps in memory; a home with its map takes 1 to 2 MB.
 CACHED_HOMES = 64
+#: `HouseWorld.unplayable` of files, by their state, split and robot: a process checks the same file once.
+_FOUND_IN_FILES: dict[Hashable, dict[Hashable, Mapping[int, str]]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +48,15 @@ class HouseWorld(ABC):
         robot_height: Its height, m; what hangs higher does not block it. Larger than
             `memenvs.houses.navigation.navmap.CLIMB`.
 
+    Attributes:
+        always_playable: True if every task can play every home, so that none is checked when an environment is made.
+        unplayable: What was found about the homes, for `memenvs.houses.playable`: check -> its findings.
+
     Raises:
         ValueError: A size is out of range.
     """
+
+    always_playable: ClassVar[bool] = False
 
     def __init__(self, *, robot_radius: float = ROBOT_RADIUS, robot_height: float = ROBOT_HEIGHT) -> None:
         if not robot_radius > 0:
@@ -54,6 +65,7 @@ class HouseWorld(ABC):
             raise ValueError(f"robot_height must be > {CLIMB} m, got {robot_height!r}")
         self.robot_radius = robot_radius
         self.robot_height = robot_height
+        self.unplayable: dict[Hashable, Mapping[int, str]] = {}
         self._homes: OrderedDict[int, Home] = OrderedDict()  # least recently used first
 
     @abstractmethod
@@ -83,8 +95,22 @@ class HouseWorld(ABC):
         """
         if not 0 <= index < len(self):
             raise IndexError(f"home must be 0 ... {len(self) - 1}, got {index}")
+        return self._home(index, partial(self.make_house, index))
+
+    def each_home(self) -> Iterator[Callable[[], Home]]:
+        """Yield for each number, from 0 on, a function that does what `home` does.
+
+        A file is read once for all homes, and not once for each.
+        """
+        return (partial(self._home, index, make_house) for index, make_house in enumerate(self._each_house()))
+
+    def _each_house(self) -> Iterator[Callable[[], House]]:
+        """Yield for each number, from 0 on, a function that does what `make_house` does."""
+        return (partial(self.make_house, index) for index in range(len(self)))
+
+    def _home(self, index: int, make_house: Callable[[], House]) -> Home:
         if index not in self._homes:
-            house = self.make_house(index)
+            house = make_house()
             self._homes[index] = Home(house, NavigationMap(house, radius=self.robot_radius, height=self.robot_height))
             if len(self._homes) > CACHED_HOMES:
                 self._homes.popitem(last=False)
@@ -105,6 +131,8 @@ class ProceduralHouseWorld(HouseWorld):
     Raises:
         ValueError: Unknown split, or a size of the robot is out of range.
     """
+
+    always_playable = True
 
     def __init__(
         self,
@@ -165,7 +193,8 @@ class ProcthorHouseWorld(HouseWorld):
         self._path = find_procthor_file(houses)
         check_unknown_assets(unknown_assets)
         self._unknown_assets = unknown_assets
-        self._sizes = AssetSizes.read(find_asset_sizes(self._path, asset_sizes))
+        sizes_path = find_asset_sizes(self._path, asset_sizes)
+        self._sizes = AssetSizes.read(sizes_path)
         self._has_warned = False
         count = count_procthor(self._path)
         if count == 0:
@@ -173,6 +202,11 @@ class ProcthorHouseWorld(HouseWorld):
         self._rows = split_file(split, count)
         if len(self._rows) == 0:
             raise ValueError(f"split {split!r} of {self._path.name} is empty: it has {count} houses; use split='all'")
+        states = tuple(
+            (str(file.resolve()), file.stat().st_mtime_ns, file.stat().st_size) for file in (self._path, sizes_path)
+        )
+        key = states, unknown_assets, split, robot_radius, robot_height
+        self.unplayable = _FOUND_IN_FILES.setdefault(key, {})
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -188,7 +222,16 @@ class ProcthorHouseWorld(HouseWorld):
 
     def make_house(self, index: int) -> House:
         """House number `index` of the split."""
-        house, report = read_house(self._path, self._rows[index], self._sizes, self._unknown_assets)
+        row = self._rows[index]
+        return self._make_house(partial(read_record, self._path, row), row)
+
+    def _each_house(self) -> Iterator[Callable[[], House]]:
+        rows = islice(enumerate(each_record(self._path)), self._rows.start, self._rows.stop)
+        return (partial(self._make_house, read, row) for row, read in rows)
+
+    def _make_house(self, read: Callable[[], Field], row: int) -> House:
+        """Make the house of a row of the file."""
+        house, report = make_house(read(), self._path, row, self._sizes, self._unknown_assets)
         if report is not None and not self._has_warned:
             warnings.warn(f"{report}; other houses may have such assets too", stacklevel=2)
             self._has_warned = True

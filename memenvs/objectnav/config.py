@@ -10,7 +10,9 @@ import numpy as np
 from memenvs.checks import check_int, check_pair
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.homes_config import HomesConfig, check_range
+from memenvs.houses.playable import HomeCheck
 from memenvs.houses.rendering.camera import Camera
+from memenvs.objectnav.layout import LayoutCheck
 from memenvs.objectnav.robot import TILT_MODES
 
 OBS_MODES = ("rgb", "symbolic")
@@ -96,6 +98,10 @@ class ExtObjNavConfig(HomesConfig):
             check_int(name, getattr(self, name))
         for name in ("max_start_poses", "layout_pool"):
             check_int(name, getattr(self, name), or_none=True)
+
+    def home_check(self) -> HomeCheck:
+        """Return the check of whether a layout can be made in a home."""
+        return LayoutCheck(self.num_objects, self.categories, self.tilt_mode)  # type: ignore[arg-type]
 
 
 def category_number(value: object) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -83,7 +84,7 @@ class ExtObjNav(BatchTask):
         self.goal_names = {goal: YCB_CLASSES[goal] for goal in goals}
         self.num_layouts = NUM_LAYOUTS if config.layout_pool is None else config.layout_pool
         self.action_space = gym.spaces.Discrete(6)
-        self._world = config.make_world()
+        self._homes = config.playable_homes(type(self).__name__)
         camera = SYMBOLIC_CAMERA
         if config.image_size is not None:
             camera = Camera(height=config.image_size[0], width=config.image_size[1])
@@ -295,7 +296,7 @@ class ExtObjNav(BatchTask):
     @property
     def num_places(self) -> int | None:
         """Largest number of rooms in a home of this world; None if the world does not bound it."""
-        return self._world.max_rooms
+        return self._homes.world.max_rooms
 
     def layout(self, i: int) -> Layout:
         """Return the layout of environment `i`.
@@ -345,18 +346,23 @@ class ExtObjNav(BatchTask):
     def _make_layout(self, number: int) -> Layout:
         """Make a layout, or return it from the cache."""
         if number not in self._layouts:
-            self._layouts[number] = make_layout(
-                self._world,
-                number,
-                count_range=self.config.num_objects,
-                categories=self.config.categories,  # type: ignore[arg-type]
-                tilt_mode=self.config.tilt_mode,
-                counter=self._counter,
-            )
+            self._layouts[number] = self._homes.load(number, partial(self._make_layout_in, number))
             if len(self._layouts) > self.num_envs + SPARE_LAYOUTS:
                 self._layouts.popitem(last=False)
         self._layouts.move_to_end(number)
         return self._layouts[number]
+
+    def _make_layout_in(self, number: int, home_index: int) -> Layout:
+        """Make a layout in a home; see `make_layout`."""
+        return make_layout(
+            self._homes.world,
+            number,
+            count_range=self.config.num_objects,
+            categories=self.config.categories,  # type: ignore[arg-type]
+            tilt_mode=self.config.tilt_mode,
+            counter=self._counter,
+            home_index=home_index,
+        )
 
     @staticmethod
     def _check_goal(layout: Layout, value: object) -> int:

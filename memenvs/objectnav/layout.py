@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -145,35 +146,35 @@ def make_layout(
     categories: tuple[int, ...],
     tilt_mode: str,
     counter: PixelCounter,
+    home_index: int | None = None,
 ) -> Layout:
     """Place objects in a home, and keep those that are visible.
 
-    Placement is repeated until at least one category can be a goal. Home and objects depend on `number` alone.
+    Placement is repeated until at least one category can be a goal.
 
     Args:
-        world: The homes; layout n is in home n modulo their number.
-        number: Number of the layout, >= 0.
+        world: The homes.
+        number: Number of the layout, >= 0; seeds the placement.
         count_range: Fewest and most objects before invisible ones are removed.
         categories: Categories to place, indices into `YCB_CLASSES`.
         tilt_mode: One of `memenvs.objectnav.robot.TILT_MODES`.
         counter: Counts the pixels of objects, for the success test.
+        home_index: Number of the home in its world; None for `number` modulo the number of homes.
 
     Raises:
-        RuntimeError: No visible object could be placed in the home in `MAX_ATTEMPTS` attempts.
+        ValueError: The home cannot be made or has no receptacles, or no visible object could be placed in it.
 
     Source:
         ReLIC, building a layout: 30 to 40 objects on random surfaces; an object stays if a robot in front of it passes
         the success test.
     """
-    home_index = number % len(world)
+    home_index = number % len(world) if home_index is None else home_index
     home = world.home(home_index)
-    rng = np.random.default_rng(number)
-    for _ in range(MAX_ATTEMPTS):
-        house, placed = world.place_objects(home.house, rng, count_range, categories)
+    for house, placed in _placements(world, home, number, count_range, categories):
         viewpoints = [
             find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance) for each in placed
         ]
-        view_cells = _find_view_cells(home, house, placed, viewpoints, tilt_mode, counter)
+        view_cells = _find_view_cells(home, Scene.from_house(house), placed, viewpoints, tilt_mode, counter)
         visible = np.flatnonzero(view_cells >= 0)
         objects = tuple(placed[k] for k in visible)
         if len(goal_categories(np.array([each.category for each in objects], np.int64))):
@@ -181,12 +182,57 @@ def make_layout(
             house = replace(house, shapes=house.shapes.take(~np.isin(house.shapes.instance, removed)))
             visible_from = tuple(viewpoints[k] for k in visible)
             return Layout(number, home_index, home, house, objects, visible_from, view_cells[visible])
-    raise RuntimeError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
+    raise _nothing_visible(home)
+
+
+@dataclass(frozen=True)
+class LayoutCheck:
+    """Check of a home: the first layout in it has an object that is visible.
+
+    It ends at the first such object, so that it takes less time than a layout.
+
+    Attributes:
+        count_range: As in `make_layout`.
+        categories: As in `make_layout`.
+        tilt_mode: As in `make_layout`.
+    """
+
+    count_range: tuple[int, int]
+    categories: tuple[int, ...]
+    tilt_mode: str
+
+    def __call__(self, world: HouseWorld, index: int) -> None:
+        """Check home `index` of a world.
+
+        Raises:
+            ValueError: It has no receptacles, or no visible object could be placed in it.
+        """
+        home, counter = world.home(index), PixelCounter()
+        for house, placed in _placements(world, home, index, self.count_range, self.categories):
+            scene = Scene.from_house(house)
+            for each in placed:
+                cells = find_viewpoints(home.navmap, house.shapes, np.array(each.position), each.instance)
+                if _find_view_cells(home, scene, (each,), [cells], self.tilt_mode, counter)[0] >= 0:
+                    return
+        raise _nothing_visible(home)
+
+
+def _placements(
+    world: HouseWorld, home: Home, number: int, count_range: tuple[int, int], categories: tuple[int, ...]
+) -> Iterator[tuple[House, tuple[PlacedObject, ...]]]:
+    """Yield the attempts to place the objects of layout `number` in a home."""
+    rng = np.random.default_rng(number)
+    for _ in range(MAX_ATTEMPTS):
+        yield world.place_objects(home.house, rng, count_range, categories)
+
+
+def _nothing_visible(home: Home) -> ValueError:
+    return ValueError(f"no visible object could be placed in house {home.house.name!r} in {MAX_ATTEMPTS} attempts")
 
 
 def _find_view_cells(
     home: Home,
-    house: House,
+    scene: Scene,
     placed: tuple[PlacedObject, ...],
     viewpoints: list[np.ndarray],
     tilt_mode: str,
@@ -197,7 +243,6 @@ def _find_view_cells(
     candidates = [
         _candidate_cells(home, np.array(each.position), cells) for each, cells in zip(placed, viewpoints, strict=True)
     ]
-    scene = Scene.from_house(house)
     pitches = pitch_of(tilt_mode, _tilt_states(tilt_mode))
     # Each attempt tries the next candidate of all objects that have no view cell yet.
     for attempt in range(NUM_DIRECTIONS):

@@ -18,6 +18,7 @@ from memenvs.exploration.drive import FORWARD, LEFT, RIGHT
 from memenvs.exploration.env import REWARD_TERMS
 from memenvs.exploration.roaming import Roaming
 from memenvs.exploration.search import Search
+from memenvs.houses.house import House
 from tests.exploration.toy_world import ToyWorld
 
 TASKS = (Roaming, Coverage, Search)
@@ -400,6 +401,41 @@ def test_bad_starts():
             env.reset(seed=0, options={"start": start})
 
 
-def test_homes_that_are_too_long():
-    with pytest.raises(ValueError, match=r"house 'toy' must be at most 32.0 m long to be covered"):
-        make_toy(world=ToyWorld((33.0, 3.0))).reset(seed=0)
+class ShortAndLong(ToyWorld):
+    """A home of 8 m and one of 40 m."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def make_house(self, index: int) -> House:
+        return ToyWorld(((8.0, 4.0), (40.0, 3.0))[index]).make_house(0)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_homes_longer_than_32_metres(task):
+    """Cells beyond 32 m count as all others; robots in shorter homes do not notice."""
+    env = make_toy(task, ToyWorld((40.0, 3.0)), modalities=["pose"])
+    _, info = env.reset(seed=0, options={"start": (36.0, 1.25, 0.0)})
+    assert info["visited"].shape == (80, 80) and np.argwhere(info["visited"]).tolist() == [[2, 72]]
+    _, reward, *_, info = take_actions(env, FORWARD, FORWARD)
+    assert reward == {Roaming: 1.0, Coverage: 5.0, Search: 1.0}[task]
+    assert info["cells"] == 1 and np.argwhere(info["visited"]).tolist() == [[2, 72], [2, 73]]
+    for _ in range(30):
+        info = env.step(env.oracle_action())[4]
+    assert info["cells"] > 3 and info["collisions"] == 0
+    assert env.task.draw_map(0, info["pose"][None]).ndim == 3
+
+    env = TrialVectorEnv(task, 2, world=ShortAndLong(), modalities=["pose"], obs_mode="scan", autoreset_mode="Disabled")
+    alone = make_toy(task, modalities=["pose"], wheel_noise=0.5)
+    env.reset(seed=[5, 0], options={"layout": 0})
+    alone.reset(seed=5)
+    for step, action in enumerate(np.random.default_rng(0).integers(3, size=60).tolist()):
+        if step == 20:
+            mask = np.array([False, True])
+            env.reset(options={"reset_mask": mask, "layout": 1})
+        info, expected = env.step(np.array([action, action]))[4], alone.step(action)[4]
+        assert (info["cells"][0], info["return"][0], info["coverage"][0]) == tuple(
+            expected[name] for name in ("cells", "return", "coverage")
+        )
+        np.testing.assert_array_equal(info["visited"][0, :64, :64], expected["visited"])
+    assert info["visited"].shape == (2, 80, 80)

@@ -27,7 +27,7 @@ from memenvs.houses.procthor.asset_sizes import AssetFinder, AssetSizes, check_u
 from memenvs.houses.procthor.assets import ROOM_TYPES, surface_finish
 from memenvs.houses.procthor.objects import MAX_COORDINATE, add_objects, read_objects
 from memenvs.houses.procthor.walls import Hole, WallGap, WallSide, build_walls
-from memenvs.json_records import Field, count_records, read_record, read_records
+from memenvs.json_records import Field, count_records, each_record, read_record
 
 DOOR_FRAME = 0.05  # m; width of a door's frame inside its hole
 WINDOW_FRAME = 0.04  # m
@@ -70,7 +70,7 @@ def max_rooms(path: str | Path) -> int:
         FileNotFoundError: There is no such file.
         ValueError: The file cannot be read, or a house has no list of rooms.
     """
-    return max((len(house["rooms"].items()) for house in read_records(Path(path))), default=0)
+    return max((len(read()["rooms"].items()) for read in each_record(Path(path))), default=0)
 
 
 def load_procthor(
@@ -109,19 +109,28 @@ def load_procthor(
     """
     check_unknown_assets(unknown_assets)
     path = Path(path)
-    house, report = read_house(path, index, AssetSizes.read(find_asset_sizes(path, asset_sizes)), unknown_assets)
+    sizes = AssetSizes.read(find_asset_sizes(path, asset_sizes))
+    house, report = make_house(read_record(path, operator.index(index)), path, index, sizes, unknown_assets)
     if report is not None:
         warnings.warn(report, stacklevel=2)
     return house
 
 
-def read_house(path: Path, index: int, sizes: AssetSizes, unknown_assets: str) -> tuple[House, str | None]:
-    """Load one house of a file with sizes that were read before; see `load_procthor`.
+def make_house(
+    house: Field, path: Path, index: int, sizes: AssetSizes, unknown_assets: str
+) -> tuple[House, str | None]:
+    """Make the house of a record that was read before; see `load_procthor`.
+
+    Args:
+        house: The record.
+        path: Its file.
+        index: Its number there.
+        sizes: Sizes of assets.
+        unknown_assets: See `load_procthor`.
 
     Returns:
         The house, and a sentence about assets without a size; None if all have one.
     """
-    house = read_record(path, operator.index(index))
     finder = AssetFinder(sizes, unknown_assets)
     room_fields = house["rooms"].items(at_least=1, at_most=MAX_ROOMS)
     rooms = [_read_room(field) for field in room_fields]

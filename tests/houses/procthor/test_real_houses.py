@@ -17,7 +17,7 @@ from memenvs.houses.procthor import loader
 from memenvs.houses.procthor.asset_builder import AssetBuilder
 from memenvs.houses.procthor.assets import ASSET_TYPES
 from memenvs.houses.procthor.loader import count_procthor, load_procthor
-from memenvs.json_records import read_json, read_records
+from memenvs.json_records import each_record, read_json
 from tests.houses.solids import occupancy_grid, span
 
 
@@ -38,7 +38,7 @@ def real(folder) -> list[tuple[dict, House]]:
     sizes = read_json(folder / "asset_sizes.json.gz")
     for name in ("four_room", "one_room_train", "one_room_val"):
         path = folder / f"{name}.jsonl.gz"
-        records = list(read_records(path))
+        records = [read() for read in each_record(path)]
         with gzip.open(path, "rt") as file, pytest.MonkeyPatch.context() as patch:
             patch.setattr(loader, "read_record", lambda _, index, records=records: records[index])
             patch.setattr(loader, "read_json", lambda _: sizes)

@@ -1,0 +1,147 @@
+"""Homes that a task cannot play: left out, refused, or found when a layout needs them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from memenvs.core import TrialEnv, TrialVectorEnv
+from memenvs.exploration.coverage import Coverage
+from memenvs.exploration.search import Search
+from memenvs.houses import playable
+from memenvs.houses.worlds import ProcthorHouseWorld, make_house_world
+from memenvs.objectnav.env import ExtObjNav
+from tests.houses.procthor.made_houses import make_object, two_rooms, write_houses
+
+DATA = os.environ.get("MEMENVS_DATA")
+SYMBOLIC = {"obs_mode": "symbolic"}
+
+
+def bare() -> dict:
+    """A home without furniture: the robot has floor, objects have no place."""
+    return {**two_rooms(), "objects": []}
+
+
+def blocked() -> dict:
+    """A home where every place on the floor is within 0.2 m of a block."""
+    blocks = [make_object("Strange_1", (0.45 + 0.7 * i, 0.25, 0.45 + 0.7 * j)) for i in range(10) for j in range(4)]
+    return {**two_rooms(), "objects": blocks}
+
+
+def unjoined() -> dict:
+    return {**two_rooms(), "doors": []}
+
+
+def settings(file: Path, **more) -> dict:
+    return {"world": "procthor", "split": "all", "houses": str(file), **more}
+
+
+def scenes(env: TrialEnv, layouts: range) -> list[str]:
+    return [env.reset(seed=0, options={"layout": layout})[1]["scene_id"] for layout in layouts]
+
+
+def test_homes_that_cannot_be_played_are_left_out_with_one_warning(tmp_path):
+    file = write_houses(tmp_path, two_rooms(), bare(), two_rooms(), blocked(), unjoined(), two_rooms())
+    with pytest.warns(UserWarning) as raised:
+        env = TrialEnv(ExtObjNav, **settings(file, **SYMBOLIC))
+    (warning,) = raised
+    text = str(warning.message)
+    assert text.startswith("3 of 6 homes cannot be played in ExtObjNav and are left out: ")
+    for name in ("'made-1' has none", "'made-3' has no navigable cell", "line 5: doors must join all 2 rooms"):
+        assert name in text
+    assert scenes(env, range(7)) == [f"made-{k}" for k in (0, 2, 5, 0, 2, 5, 0)]
+    for _ in range(30):
+        assert env.reset(options={"new_trial": True})[1]["scene_id"] in ("made-0", "made-2", "made-5")
+    with pytest.warns(UserWarning, match="2 of 6 homes cannot be played in Search"):
+        env = TrialEnv(Search, **settings(file, modalities=["pose"]))
+    assert env.task.num_layouts == 4  # a robot that only drives needs no furniture
+    assert scenes(env, range(4)) == [f"made-{k}" for k in (0, 1, 2, 5)]
+
+
+def test_strict_refuses_them(tmp_path):
+    file = write_houses(tmp_path, two_rooms(), bare(), blocked())
+    with pytest.raises(ValueError, match=r"^2 of 3 homes cannot be played in ExtObjNav: .*'made-1'.*'made-2'"):
+        TrialEnv(ExtObjNav, **settings(file, strict=True, **SYMBOLIC))
+    with pytest.raises(ValueError, match=r"1 of 3 homes cannot be played in Coverage: .*'made-2'"):
+        TrialEnv(Coverage, **settings(file, strict=True))
+    with pytest.raises(ValueError, match="strict must be True or False, got 1"):
+        TrialEnv(Coverage, **settings(file, strict=1))
+    TrialEnv(ExtObjNav, **settings(write_houses(tmp_path, two_rooms()), strict=True, **SYMBOLIC))
+
+
+def test_a_world_without_a_home_to_play_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="2 of 2 homes cannot be played in ExtObjNav"):
+        TrialEnv(ExtObjNav, **settings(write_houses(tmp_path, bare(), bare()), **SYMBOLIC))
+
+
+def test_a_home_found_out_later_is_replaced_by_the_next_one(tmp_path, monkeypatch):
+    """A layout is the same home in whatever order layouts are played."""
+    monkeypatch.setattr(playable, "CHECKED_HOMES", 1)
+    file = write_houses(tmp_path, two_rooms(), bare(), bare(), two_rooms())
+    for order in (range(5), range(4, -1, -1)):
+        env = TrialEnv(ExtObjNav, **settings(file, **SYMBOLIC))
+        with pytest.warns(
+            UserWarning, match="home . cannot be played in layout .*, where the next one takes its pl"
+        ) as w:
+            found = scenes(env, order)
+        assert sorted(str(each.message)[:6] for each in w) == ["home 1", "home 2"]
+        assert dict(zip(order, found, strict=True)) == {0: "made-0", 1: "made-3", 2: "made-3", 3: "made-3", 4: "made-0"}
+    with pytest.raises(ValueError, match="2 of 4 homes"):  # which checks all homes
+        TrialEnv(ExtObjNav, **settings(file, strict=True, **SYMBOLIC))
+    monkeypatch.setattr(playable, "CHECKED_HOMES", 0)
+    env = TrialEnv(ExtObjNav, **settings(write_houses(tmp_path, bare(), bare()), **SYMBOLIC))
+    with (
+        pytest.warns(UserWarning, match="cannot be played"),
+        pytest.raises(ValueError, match=r"no home can be played in layout 1 of ExtObjNav: .*'made-1' has none"),
+    ):
+        env.reset(seed=0, options={"layout": 1})
+
+
+def test_worlds_that_can_be_played_are_as_they_were(tmp_path, monkeypatch):
+    """No warning, the same numbers; a file is checked once, and generated homes are not made before they are used."""
+    checked = []
+    each_home = ProcthorHouseWorld.each_home
+    monkeypatch.setattr(ProcthorHouseWorld, "each_home", lambda self: checked.append(1) or each_home(self))
+    file = write_houses(tmp_path, two_rooms(), two_rooms(), two_rooms())
+    for _ in range(2):
+        env = TrialEnv(ExtObjNav, **settings(file, **SYMBOLIC))
+        assert len(checked) == 1
+        assert scenes(env, range(4)) == ["made-0", "made-1", "made-2", "made-0"]
+    write_houses(tmp_path, two_rooms(), bare())
+    with pytest.warns(UserWarning, match="1 of 2"):
+        TrialEnv(ExtObjNav, **settings(file, **SYMBOLIC))
+    assert len(checked) == 2
+    for world in ("procedural", "suncg_style"):
+        made = make_house_world(world)
+        monkeypatch.setattr(made, "make_house", lambda index: pytest.fail("a home was made"))
+        for task, more in ((ExtObjNav, SYMBOLIC), (Coverage, {})):
+            TrialEnv(task, world=made, **more)
+
+
+def test_homes_of_a_file_are_read_once_and_are_those_of_their_numbers(tmp_path):
+    houses = [{**two_rooms(), "windows": []} for _ in range(7)]
+    houses[6] = two_rooms()
+    world = make_house_world("procthor", split="validation", houses=write_houses(tmp_path, *houses))
+    homes = [home() for home in world.each_home()]
+    assert [home.house.name for home in homes] == ["made-6"]
+    for number, home in enumerate(homes):
+        assert home is world.home(number)
+        assert home.house.instances == world.make_house(number).instances
+
+
+@pytest.mark.skipif(not DATA, reason="MEMENVS_DATA is not set")
+def test_real_homes_without_a_place_for_objects():
+    file = Path(str(DATA)) / "procthor" / "one_room_val.jsonl.gz"
+    with pytest.warns(UserWarning, match="5 of 100 homes cannot be played in ExtObjNav"):
+        env = gym.make("memenvs/ExtObjNav-v0", **settings(file, **SYMBOLIC)).unwrapped
+    left_out = set(range(100)) - set(env.task._homes.numbers)
+    assert left_out == {14, 26, 57, 59, 82}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for home in (13, 14, 56, 80):  # the next ones in the list are played, without a word
+            env.reset(options={"layout": home})
+        TrialVectorEnv(Search, 2, **settings(file, modalities=["pose"])).reset(seed=0)

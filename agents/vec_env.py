@@ -117,12 +117,14 @@ class TrialVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call `new_trial` for some environments, or any other method once for the whole batch.
+        """Call `new_trial` or `action_masks` for some environments, or any other method once for the whole batch.
 
         Raises:
-            ValueError: `indices` is given for a method other than `new_trial`.
+            ValueError: `indices` is given for any other method.
         """
         rows = list(self._get_indices(indices))
+        if method_name == "action_masks":  # of sb3-contrib
+            return list(self.env.action_masks()[rows])
         if method_name == "new_trial":
             mask = np.zeros(self.num_envs, bool)
             mask[rows] = True

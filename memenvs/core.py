@@ -6,8 +6,10 @@ seeds, step limits, trials, autoreset and the common keys of `info`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from copy import copy as copy_of
+from types import FrameType
 from typing import Any
 
 import gymnasium as gym
@@ -142,8 +144,9 @@ class TrialVectorEnv(VectorEnv):
         """Start an episode in all environments, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: An integer s gives environment i the seed s + i; a sequence gives each its own. A new seed starts
-                trial 0. None keeps the seed and continues with the next episode.
+            seed: An integer s >= 0 gives environment i the seed s + i; a sequence gives each its own. A new seed starts
+                trial 0. None keeps the seed and continues with the next episode. A seed of 2^62 or more stands for one
+                below, which is in `info["seed"]`.
             options: See the class.
 
         Returns:
@@ -211,7 +214,7 @@ class TrialVectorEnv(VectorEnv):
         self._needs_reset = done.copy()  # a copy: `_begin_episode` changes it, and the caller keeps `done`
         if self.autoreset_mode is not AutoresetMode.SAME_STEP or not done.any():
             return self._observe(self._all_envs), rewards, terminated, truncated, self._info()
-        final_info = self._info()
+        final_info = self._info(done)
         final_obs = self._final_observations(done)
         for i in np.flatnonzero(done).tolist():
             self._begin_episode(i, {})
@@ -252,6 +255,17 @@ class TrialVectorEnv(VectorEnv):
             env_mask: bool, (N,); True for the environments that start a new trial. None for all.
         """
         self._new_trial_due |= self._all_envs if env_mask is None else env_mask
+
+    def action_masks(self) -> np.ndarray:
+        """Return which actions are possible, bool, (N, A).
+
+        Raises:
+            RuntimeError: Before the first reset.
+        """
+        if not self._is_reset:
+            raise RuntimeError("action_masks was called before reset")
+        mask = self.task.possible_actions()
+        return np.ones((self.num_envs, int(self.task.action_space.n)), bool) if mask is None else mask.astype(bool)
 
     def oracle_actions(self) -> np.ndarray:
         """Return the actions of the oracle, a policy that knows the ground truth; int64, (N,).
@@ -321,7 +335,8 @@ class TrialVectorEnv(VectorEnv):
             final[i] = {key: copy_of(value[i]) for key, value in out.items()}
         return final
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self, env_mask: np.ndarray | None = None) -> dict[str, Any]:
+        """Info of all environments, said to be that of those in `env_mask`, bool (N,); None for all."""
         task_info = self.task.info()
         values = {
             "seed": self._seed,
@@ -337,7 +352,8 @@ class TrialVectorEnv(VectorEnv):
         info: dict[str, Any] = {}
         for key, value in values.items():
             info[key] = value.copy()
-            info["_" + key] = self._all_envs  # Gymnasium's mask of environments that have the key
+            # Gymnasium's mask of environments that have the key
+            info["_" + key] = self._all_envs if env_mask is None else env_mask
         return info
 
     def _check_step(self, actions: np.ndarray) -> np.ndarray:
@@ -369,14 +385,15 @@ class TrialEnv(gym.Env):
 
     Args:
         task: Task class, or "module:Class".
-        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`. `gym.make` turns
-            `max_episode_steps` into a `TimeLimit` wrapper, which can make episodes shorter but not longer. For longer
-            ones put it into the `kwargs` of `gym.spec(id)` and pass that spec to `gym.make`.
+        **kwargs: As `TrialVectorEnv`, except `num_envs`, `autoreset_mode` and `copy`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  (as in Gymnasium)
 
     def __init__(self, task: str | type[BatchTask], **kwargs: Any) -> None:
+        limit = _limit_of_make(sys._getframe(1))
+        if limit is not None:
+            kwargs["max_episode_steps"] = limit
         self._batch = TrialVectorEnv(task, 1, autoreset_mode=AutoresetMode.DISABLED, **kwargs)
         self.observation_space = self._batch.single_observation_space
         self.action_space = self._batch.single_action_space
@@ -403,6 +420,11 @@ class TrialEnv(gym.Env):
         return self._batch.trial_steps
 
     @property
+    def max_episode_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return self._batch.max_episode_steps
+
+    @property
     def trial_over(self) -> bool:
         """True if the next reset starts a new trial."""
         return bool(self._batch.trial_over[0])
@@ -412,8 +434,9 @@ class TrialEnv(gym.Env):
 
         Args and errors are those of `TrialVectorEnv.reset`.
         """
-        super().reset(seed=seed)
-        observation, info = self._batch.reset(seed=seed, options=options)
+        own_seed = split_seed(seed, 1)[0]
+        super().reset(seed=own_seed)
+        observation, info = self._batch.reset(seed=own_seed, options=options)
         return {key: value[0] for key, value in observation.items()}, self._first(info)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -447,6 +470,10 @@ class TrialEnv(gym.Env):
         """Make the next reset start a new trial."""
         self._batch.new_trial()
 
+    def action_masks(self) -> np.ndarray:
+        """Return which actions are possible, bool, (A,); the method that sb3-contrib's `MaskablePPO` calls."""
+        return self._batch.action_masks()[0]
+
     def oracle_action(self) -> int:
         """Return the action of the oracle, a policy that knows the ground truth."""
         return int(self._batch.oracle_actions()[0])
@@ -459,3 +486,17 @@ class TrialEnv(gym.Env):
             for key, value in info.items()
             if not key.startswith("_")
         }
+
+
+def _limit_of_make(caller: FrameType) -> int | None:
+    """The steps of an episode that `gym.make` was called with, where it is the caller; None for none.
+
+    It keeps `max_episode_steps` for its wrapper `TimeLimit`, which can make episodes shorter but not longer, and tells
+    the environment nothing of it.
+    """
+    if caller.f_code is not gym.make.__code__:
+        return None
+    limit = caller.f_locals["max_episode_steps"]
+    if limit is None:
+        limit = caller.f_locals["env_spec"].max_episode_steps
+    return None if limit == -1 else limit  # -1: no wrapper

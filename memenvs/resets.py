@@ -7,23 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from memenvs.checks import is_int
+from memenvs.checks import choices_for, is_int
 from memenvs.task import TRIAL_OPTIONS, BatchTask, Options
+
+#: Options that other libraries pass on through their wrappers; they are left out.
+FOREIGN_OPTIONS = ("minari_autoseed",)
+#: Seeds from here on stand for one below it, so that `info` holds every seed as int64.
+SEED_LIMIT = 2**62
 
 
 def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
     """Split the argument `seed` into one for each environment.
 
     Args:
-        seed: A number s, for s + i in environment i; or a sequence of N numbers and None; or None.
+        seed: A number s >= 0, for s + i in environment i; or a sequence of N numbers and None; or None.
         num_envs: N.
 
     Returns:
-        N seeds; None where an environment is not seeded.
+        N seeds below `SEED_LIMIT`; None where an environment is not seeded.
 
     Raises:
         TypeError: Neither a number nor a sequence of numbers and None.
-        ValueError: A seed is out of range, or there are not as many as environments.
+        ValueError: A seed is negative, or there are not as many as environments.
     """
     if seed is None:
         return [None] * num_envs
@@ -35,9 +40,14 @@ def split_seed(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
         raise TypeError(f"seed must be an int, a sequence of {num_envs} of them or None, got {seed!r}")
     if len(seeds) != num_envs:
         raise ValueError(f"seed must be an int or {num_envs} of them, got {len(seeds)}")
-    if any(value is not None and not 0 <= value < 2**62 for value in seeds):
-        raise ValueError(f"seed must be at least 0 and below 2^62, got {seed}")
-    return seeds
+    if any(value is not None and value < 0 for value in seeds):
+        raise ValueError(f"seed must be at least 0, got {seed}")
+    return [None if value is None else _below_limit(value) for value in seeds]
+
+
+def _below_limit(seed: int) -> int:
+    """The seed below `SEED_LIMIT` that a seed stands for: itself, or a hash of it."""
+    return seed if seed < SEED_LIMIT else int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]) % SEED_LIMIT
 
 
 def split_options(
@@ -50,7 +60,7 @@ def split_options(
         task: Decides N and the options that are allowed.
 
     Returns:
-        N dicts, and the mask of environments to reset, bool (N,).
+        N dicts without those of `FOREIGN_OPTIONS`, and the mask of environments to reset, bool (N,).
 
     Raises:
         TypeError: Neither options nor a sequence of them.
@@ -61,30 +71,30 @@ def split_options(
     if options is None or isinstance(options, Mapping):
         shared = dict(options or {})
         mask = shared.pop("reset_mask", None)
-        _check_options(shared, task)
-        per_env = [shared] * num_envs
+        per_env = [_own_options(shared, task)] * num_envs
     else:
         if not isinstance(options, (list, tuple)) or not all(isinstance(each, Mapping) for each in options):
             raise TypeError(f"options must be a dict, a sequence of {num_envs} of them or None, got {options!r}")
-        per_env = [dict(each) for each in options]
-        if len(per_env) != num_envs:
-            raise ValueError(f"options must be one dict or {num_envs} of them, got {len(per_env)}")
-        for each in per_env:
-            _check_options(each, task)
+        if len(options) != num_envs:
+            raise ValueError(f"options must be one dict or {num_envs} of them, got {len(options)}")
+        per_env = [_own_options(each, task) for each in options]
     mask = np.ones(num_envs, bool) if mask is None else np.asarray(mask)
     if mask.shape != (num_envs,) or mask.dtype != bool or not mask.any():
         raise ValueError(f"reset_mask must be a bool array of shape ({num_envs},) with a True in it, got {mask!r}")
     return per_env, mask
 
 
-def _check_options(options: dict[str, Any], task: BatchTask) -> None:
-    allowed = (*TRIAL_OPTIONS, *task.option_names)
-    for key, value in options.items():
+def _own_options(options: Options, task: BatchTask) -> dict[str, Any]:
+    """The options without foreign ones, checked."""
+    own = {key: value for key, value in options.items() if key not in FOREIGN_OPTIONS}
+    allowed = (*task.option_names, *TRIAL_OPTIONS)
+    for key, value in own.items():
         if key not in allowed:
-            raise ValueError(f"unknown reset option {key!r}; choose from {list(allowed)}")
+            raise ValueError(f"unknown reset option {key!r}; {choices_for(key, allowed)}")
         if key == "new_trial" and not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"option 'new_trial' must be True or False, got {value!r}")
         if key in ("trial", "episode_index", "layout"):
             top = task.num_layouts if key == "layout" else 2**62
             if not is_int(value) or not 0 <= value < top:
                 raise ValueError(f"option {key!r} must be an integer in 0 ... {top - 1}, got {value!r}")
+    return own

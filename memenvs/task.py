@@ -232,7 +232,8 @@ def make_task(
         names = setting_names(task_class)
         for name in settings:
             if name not in names:
-                raise TypeError(
-                    f"unknown setting {name!r} of {task_class.__name__}; {choices_for(name, sorted({*names, *known}))}"
+                raise TypeError(  # Python's own words, which other libraries look for
+                    f"{task_class.__name__} got an unexpected keyword argument {name!r}; "
+                    f"{choices_for(name, sorted({*names, *known}))}"
                 )
     return task_class(num_envs, **settings)

@@ -372,7 +372,8 @@ def test_oracle_reaches_its_score_in_1000_episodes(spec):
 
 def test_bad_input(spec, make):
     with pytest.raises(
-        TypeError, match=r"unknown setting 'flavour' of .*; choose from .*'max_episode_steps'.*'trial_steps'"
+        TypeError,
+        match=r"got an unexpected keyword argument 'flavour'; choose from .*'max_episode_steps'.*'trial_steps'",
     ):
         make(flavour="sweet")
     env = make().unwrapped

@@ -58,7 +58,9 @@ class ImitationRolloutAlgorithm(MemoryAlgorithm):
         network = self.policy.network
         n_envs = env.num_envs
         stop_action = int(self.action_space.n) - 1
-        chosen: list[dict[str, int]] = [{}] * n_envs if episodes is None else [{"episode": each} for each in episodes]
+        chosen: list[dict[str, int]] = [{}] * n_envs
+        if episodes is not None:
+            chosen = [{"episode_number": each} for each in episodes]
         env.set_options([{"trial": number, **options} for options in chosen])
         latest: Any = env.reset()
         rows = np.arange(n_envs)  # (B,); environments whose episode goes on

@@ -89,7 +89,7 @@ def record_word_attention(policy: MTVMPolicy, env: TrialVecEnv, episode: int) ->
     if env.num_envs != 1:
         raise ValueError(f"env must be one environment, got {env.num_envs}")
     policy.set_training_mode(False)
-    env.set_options([{"episode": episode}])
+    env.set_options([{"episode_number": episode}])
     observation = env.reset()
     assert isinstance(observation, dict)
     token_ids = observation["instruction"][0].tolist()

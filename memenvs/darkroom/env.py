@@ -16,8 +16,8 @@ MOVES = np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]], np.int64)
 class Darkroom(BatchTask):
     """Find a hidden goal cell once, then go straight to it in later episodes of the trial.
 
-    Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `reward` float32 (1,), reward of the
-    previous step (0 at reset).
+    Observation (`Dict`): `position` float32 (2,), the cell (x, y), 0 ... size - 1; `previous_reward` float32 (1,),
+    reward of the previous step (0 at reset).
     Action (`Discrete(5)`): +x, -x, +y, -y, stay; moves are clipped to the grid.
     Reward: 1 on every step whose resulting cell is the goal, else 0.
     Termination: 100 steps truncate; nothing terminates. Start: (0, 0).
@@ -41,7 +41,7 @@ class Darkroom(BatchTask):
         self.observation_space = gym.spaces.Dict(
             {
                 "position": gym.spaces.Box(0.0, size - 1.0, (2,), np.float32),
-                "reward": gym.spaces.Box(0.0, 1.0, (1,), np.float32),
+                "previous_reward": gym.spaces.Box(0.0, 1.0, (1,), np.float32),
             }
         )
         self.action_space = gym.spaces.Discrete(len(MOVES))
@@ -80,7 +80,7 @@ class Darkroom(BatchTask):
     def observe(self, out: Observation, env_mask: np.ndarray) -> None:
         """Write cell and previous reward."""
         out["position"][env_mask] = self._position[env_mask]
-        out["reward"][env_mask, 0] = self._reward[env_mask]
+        out["previous_reward"][env_mask, 0] = self._reward[env_mask]
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""

@@ -50,9 +50,9 @@ class FourBoxes(BatchTask):
     """Find the rewarded one of four boxes, then go straight to it in later episodes.
 
     Observation (`Dict`): `rgb` uint8 (25, 25, 3), the view of the robot, rendered with 60 x 80 pixels and downsampled
-    as in the paper; `heading` float32 (2,), cosine and sine of the heading; `reward` float32 (1,), reward of the
-    previous step (0 at reset). Encoders normalise the image. The paper's `heading` is Miniworld's (x, z), in which the
-    sine has the other sign.
+    as in the paper; `heading` float32 (2,), cosine and sine of the heading; `previous_reward` float32 (1,), reward of
+    the previous step (0 at reset). Encoders normalise the image. The paper's `heading` is Miniworld's (x, z), in which
+    the sine has the other sign.
     Action (`Discrete(4)`): left and right by 15 degrees, forward 0.7 m, stay. A step into a wall or into the goal box
     does nothing. Robots pass through the other boxes.
     Reward: 1 on every step that ends within 2.016 m of the middle of the goal box, with its direction within 30 degrees
@@ -82,7 +82,7 @@ class FourBoxes(BatchTask):
             {
                 "rgb": gym.spaces.Box(0, 255, (*config.image_size, 3), np.uint8),
                 "heading": gym.spaces.Box(-1.0, 1.0, (2,), np.float32),
-                "reward": gym.spaces.Box(0.0, 1.0, (1,), np.float32),
+                "previous_reward": gym.spaces.Box(0.0, 1.0, (1,), np.float32),
             }
         )
         self._room = _make_room(config, num_envs)
@@ -127,7 +127,7 @@ class FourBoxes(BatchTask):
         self._resize(self._views, env_mask, out["rgb"])
         heading = self._room.pose[env_mask, 2]
         out["heading"][env_mask] = np.column_stack([np.cos(heading), np.sin(heading)])
-        out["reward"][env_mask, 0] = self._reward[env_mask]
+        out["previous_reward"][env_mask, 0] = self._reward[env_mask]
 
     def info(self) -> dict[str, np.ndarray]:
         """Return the truth; see the class."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import gymnasium as gym
@@ -32,6 +31,7 @@ from memenvs.objectnav.robot import (
     tilt,
 )
 from memenvs.objectnav.symbolic import SYMBOLIC_CAMERA, SYMBOLIC_SIZE, encode_symbolic
+from memenvs.threads import ThreadPool
 
 __all__ = ["ExtObjNav", "ExtObjNavConfig", "category_number"]
 
@@ -91,7 +91,7 @@ class ExtObjNav(BatchTask):
         self._sim = Simulator(num_envs, camera, threads=config.threads)
         self._counter = PixelCounter()
         self._layouts: OrderedDict[int, Layout] = OrderedDict()
-        self._background: ThreadPoolExecutor | None = None
+        self._background = ThreadPool(1, "fields")
         self._layout: list[Layout | None] = [None] * num_envs
         turn = math.radians(config.turn_deg)
         self._turn_by_action = np.zeros(WAIT + 1)  # rad
@@ -284,12 +284,7 @@ class ExtObjNav(BatchTask):
     def close(self) -> None:
         """Stop the threads that render and compute distances."""
         self._sim.close()
-        if self._background is not None:
-            self._background.shutdown(cancel_futures=True)
-            self._background = None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_background": None}
+        self._background.close()
 
     # ------------------------------------------------------------------ beyond BatchTask
 
@@ -337,8 +332,6 @@ class ExtObjNav(BatchTask):
         """
         field = layout.distance_field(goal)
         if layout.should_prefetch():
-            if self._background is None:
-                self._background = ThreadPoolExecutor(1, thread_name_prefix="fields")
             # An error there is raised again when the field is needed.
             self._background.submit(layout.compute_fields)
         return field

@@ -411,5 +411,7 @@ def make_ballet(name: str, **settings: object) -> BalletTask:
     known = list(inspect.signature(_MAKERS[name]).parameters)
     for setting in settings:
         if setting not in known:
-            raise TypeError(f"unknown setting {setting!r} of ballet {name!r}; {choices_for(setting, known)}")
+            raise TypeError(
+                f"ballet {name!r} got an unexpected keyword argument {setting!r}; {choices_for(setting, known)}"
+            )
     return _MAKERS[name](**settings)

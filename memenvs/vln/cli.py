@@ -82,7 +82,9 @@ def evaluate_exactly(env: TrialEnv, policy: str) -> tuple[MetricTable, int]:
     if policy == "r2r-random":
         return exact_expectation(task), task.num_layouts
     # Nothing is drawn in these environments, so one pass is exact.
-    values = play_episodes(env, OracleEnvPolicy(env), 0, [{"episode": number} for number in range(task.num_layouts)])
+    values = play_episodes(
+        env, OracleEnvPolicy(env), 0, [{"episode_number": number} for number in range(task.num_layouts)]
+    )
     return {name: {"mean": float(np.mean(each)), "stderr": 0.0} for name, each in values.items()}, task.num_layouts
 
 

@@ -18,8 +18,8 @@ class CVDN(GraphNavigation):
     Action (`Discrete(17)`): as `R2R`.
     Reward: as `R2R`, with the path of the supervision as reference and its end as goal.
     Ends: terminates at stop; truncated after 20 decisions (supervision "oracle") or 40.
-    Layout: number of the instance in its split, in the order of the file. Options: `episode` (the same number) and
-    `instr_id` (its `inst_idx` as text).
+    Layout: number of the instance in its split, in the order of the file. Options: `episode_number` (the same
+    number) and `instr_id` (its `inst_idx` as text).
     Info: as `R2R`, and the score `gp`, goal progress: metres nearer to the region of the object than at the start,
     whatever the supervision. `success` and R2R's metrics refer to the goal of the supervision.
 

@@ -54,7 +54,7 @@ class GraphNavigation(BatchTask):
         stop: Number of the action that ends the episode.
     """
 
-    option_names = ("episode", "instr_id")
+    option_names = ("episode_number", "instr_id")
     config: VLNConfig
 
     def __init__(self, num_envs: int, **kwargs: Any) -> None:
@@ -186,7 +186,7 @@ class GraphNavigation(BatchTask):
             "viewpoint": self.graphs.viewpoints[paths.node],
             "heading": heading,
             "elevation": elevation,
-            "episode": self._episode_number,
+            "episode_number": self._episode_number,
             "layout_id": self._episode_number,  # not that of the trial if an option chose another episode
             "instr_id": self._id,
             "text": self._text,
@@ -293,12 +293,14 @@ class GraphNavigation(BatchTask):
         Raises:
             ValueError: An option has a wrong value, or two options choose different episodes.
         """
-        number, id = options.get("episode"), options.get("instr_id")
+        number, id = options.get("episode_number"), options.get("instr_id")
         if number is not None and (not is_int(number) or not 0 <= number < self.num_layouts):
-            raise ValueError(f"option 'episode' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}")
+            raise ValueError(
+                f"option 'episode_number' must be an integer in 0 ... {self.num_layouts - 1}, got {number!r}"
+            )
         if id is not None and not isinstance(id, str):
             raise ValueError(f"option 'instr_id' must be a string, got {id!r}")
-        chosen = {name: int(options[name]) for name in ("layout", "episode") if options.get(name) is not None}
+        chosen = {name: int(options[name]) for name in ("layout", "episode_number") if options.get(name) is not None}
         if id is not None:
             try:
                 chosen["instr_id"] = self.world.number(id)

@@ -24,12 +24,12 @@ class R2R(GraphNavigation):
     Reward: stopping pays 2 + 2 nDTW for a success, else -2. A move pays 1 if it decreases the distance to the goal, -1
     if it increases it, plus the increase of nDTW. Moving away from d <= 1 m costs 2 (1 - d) more.
     Ends: terminates at stop; truncated after 15 decisions, in tours after 15 per leg.
-    Layout: number of the instruction in its split, in the order of the file. Options: `episode` (the same number) and
-    `instr_id`, such as "6939_2" or, in procedural houses, "1003-12_2".
+    Layout: number of the instruction in its split, in the order of the file. Options: `episode_number` (the same
+    number) and `instr_id`, such as "6939_2" or, in procedural houses, "1003-12_2".
     Info: `ne` (distance to the goal, m), `sr`, `osr`, `spl`, `tl` (m), `ndtw`, `sdtw`, `cls` and `success` if the agent
     stopped now; `pose` (x m, y m, heading rad, counter-clockwise from +x), `place` (number of the viewpoint in the
-    split), `scan`, `viewpoint`, `heading` (rad, clockwise from +y), `elevation` (rad), `episode`, `instr_id`, `text`,
-    `teacher_action`, `action_mask`.
+    split), `scan`, `viewpoint`, `heading` (rad, clockwise from +y), `elevation` (rad), `episode_number`, `instr_id`,
+    `text`, `teacher_action`, `action_mask`.
 
     Source:
         Anderson et al. 2018, with the panoramic actions of Fried et al. 2018; rewards, limits and feature layout of

@@ -63,13 +63,13 @@ def test_board_by_hand():
     env = TrialEnv(Darkroom, size=3)
     observation, info = env.reset(seed=0, options={"goal": (1, 2)})
     assert observation["position"].tolist() == [0, 0]
-    assert observation["reward"].tolist() == [0]
+    assert observation["previous_reward"].tolist() == [0]
     assert info["goal"].tolist() == [1, 2]
     rows = []
     for action in (1, 3, 0, 2, 2, 2, 4, 1):  # the edges clip; every step that ends on the goal is rewarded
         observation, reward, *_, info = env.step(action)
         rows.append((*observation["position"].tolist(), reward, info["place"], info["success"], info["return"]))
-        assert observation["reward"].tolist() == [reward]
+        assert observation["previous_reward"].tolist() == [reward]
         assert info["pose"].tolist() == [*observation["position"], 0]
     assert rows == [
         (0, 0, 0.0, 0, False, 0.0),

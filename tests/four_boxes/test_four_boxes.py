@@ -81,7 +81,7 @@ def test_episode_by_hand():
         observation, reward, terminated, truncated, info = env.step(action)
         distances.append(round(math.dist(info["pose"][:2], BOX_POSITIONS[1]), 2))
         rewards.append(reward)
-        assert observation["reward"].tolist() == [reward]
+        assert observation["previous_reward"].tolist() == [reward]
         assert not terminated
         assert not truncated
     assert distances == [3.44] * 3 + [2.74, 2.04] + [1.34] * 8

@@ -84,7 +84,9 @@ def test_wrong_settings_are_named_by_the_environment():
             gym.make("memenvs/ExtObjNav-v0", **settings)
     with pytest.raises(FileNotFoundError, match=r"x\.jsonl"):
         gym.make("memenvs/ExtObjNav-v0", **procthor, houses="x.jsonl")
-    with pytest.raises(TypeError, match=r"unknown setting 'hauses' of ExtObjNav; choose from .*'houses'"):
+    with pytest.raises(
+        TypeError, match=r"ExtObjNav got an unexpected keyword argument 'hauses'; choose from .*'houses'"
+    ):
         gym.make("memenvs/ExtObjNav-v0", hauses="x.jsonl")
 
 

@@ -289,7 +289,7 @@ def test_invalid_queries():
 
 def test_invalid_settings():
     no_schedule = r"unknown schedule 'walk'; choose from \['histogram', 'grid_walk'\]"
-    no_setting = r"unknown setting 'rooms' of ballet 'FIFO'; choose from \['schedule'\]"
+    no_setting = r"ballet 'FIFO' got an unexpected keyword argument 'rooms'; choose from \['schedule'\]"
     for name, kwargs, error, message in (
         ("Polka", {}, ValueError, r"unknown ballet 'Polka'; choose from \['Next', 'ShortStay'"),
         ("FIFO", {"schedule": "walk"}, ValueError, no_schedule),

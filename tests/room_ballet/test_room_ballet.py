@@ -222,7 +222,7 @@ def test_invalid_settings_of_environments():
     for name, settings, error, message in (
         ("FIFO", {"obs": "words"}, ValueError, r"unknown obs 'words'; choose from \['pixels', 'symbols'\]"),
         ("FIFO", {"schedule": "walk"}, ValueError, no_schedule),
-        ("FIFO", {"rooms": 6}, TypeError, "unknown setting 'rooms' of FifoBallet"),
+        ("FIFO", {"rooms": 6}, TypeError, "FifoBallet got an unexpected keyword argument 'rooms'"),
         ("MVFO", {"rooms": 13}, ValueError, "rooms must be an integer of 4 to 12, got 13"),
         ("ShortStay", {"size": 2}, ValueError, r"size must be one of \(3, 4, 5\), got 2"),
         ("MultiTask", {"task_as": "song"}, ValueError, "unknown task_as 'song'"),

@@ -49,26 +49,26 @@ def follow(env: gym.Env, path: str) -> list[float]:
 def reference_ndtw(env: gym.Env, path: str) -> float:
     """nDTW of a path in the current episode, from its definition."""
     task = env.unwrapped.task
-    episode = task.world.episode(int(task.info()["episode"][0]))
+    episode = task.world.episode(int(task.info()["episode_number"][0]))
     return reference_metrics(task.world.graphs[0], episode, [task.world.graphs[0].node[name] for name in path])["ndtw"]
 
 
 def test_rewards_along_a_path(make):
     """The annotated path is a-b-c-d. d is 4.5, 2.5, 0.5 m away from a, b, c, and 4.5 m from e."""
     env = make()
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     ndtw = [reference_ndtw(env, "aebcb"[: k + 1]) for k in range(5)]
     gain = [after - before for before, after in pairwise(ndtw)]
     expected = [gain[0], 1 + gain[1], 1 + gain[2], -1 + gain[3] - 2 * (1 - 0.5), 2 + 2 * ndtw[-1]]
     assert follow(env, "ebcb.") == pytest.approx(expected)
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     assert follow(env, ".") == [-2.0]
 
 
 def test_ndtw_reward_in_hops(make):
     """In hops, neighbours of the annotated path are 1 apart, not 2 m or 0.5 m."""
     env = make(reward_ndtw="hops")
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     before = math.exp(-(0 + 1 + 2 + 3) / 12)
     after = math.exp(-(0 + 0 + 1 + 2) / 12)
     assert follow(env, "b") == pytest.approx([1 + after - before])
@@ -99,10 +99,10 @@ def test_camera_faces_the_view_of_the_chosen_candidate(make):
 
 def test_episodes_end(make):
     env = make()
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     flags = [env.step(candidates(env)[name])[2:4] for name in "baba" * 3 + "bab"]
     assert flags == [(False, False)] * 14 + [(False, True)]
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     assert env.step(STOP)[2:4] == (True, False)
     limits = {supervision: CVDN.config_type(supervision=supervision).step_limit for supervision in ("oracle", "mixed")}
     assert limits == {"oracle": 20, "mixed": 40}
@@ -112,7 +112,7 @@ def test_metrics_equal_the_reference(make):
     for task, extra in (("R2R", ()), ("CVDN", ("gp",))):
         env = make(task)
         for number, path in ((0, "aebcbc"), (1, "cbab" if task == "CVDN" else "abab")):
-            _, info = env.reset(options={"episode": number})
+            _, info = env.reset(options={"episode_number": number})
             graph = env.unwrapped.task.world.graphs[0]
             for name in path[1:]:
                 info = env.step(candidates(env)[name])[4]
@@ -128,7 +128,7 @@ def test_metrics_equal_the_reference(make):
 def test_oracle_follows_the_shortest_path_and_stops(make):
     for task, number, path in (("R2R", 0, "abcd"), ("R2R", 2, "eb"), ("CVDN", 0, "abcd"), ("CVDN", 1, "cbe")):
         env = make(task)
-        _, info = env.reset(options={"episode": number})
+        _, info = env.reset(options={"episode_number": number})
         is_over = False
         while not is_over:
             action = env.unwrapped.oracle_action()
@@ -165,11 +165,11 @@ def test_supervisions(make):
 
 def test_one_pass_by_number_visits_every_instruction(make):
     env = make()
-    ids = [env.reset(options={"episode": k})[1]["instr_id"] for k in range(env.unwrapped.task.num_layouts)]
+    ids = [env.reset(options={"episode_number": k})[1]["instr_id"] for k in range(env.unwrapped.task.num_layouts)]
     assert ids == ["7_0", "7_1", "8_0"]
     assert [env.reset(options={"layout": k})[1]["instr_id"] for k in range(3)] == ids
     for option in (
-        {"episode": 1},
+        {"episode_number": 1},
         {"instr_id": "7_1"},
         {"layout": 1},
     ):  # the episode that is played, not the one that was drawn
@@ -181,7 +181,7 @@ def test_texts_that_are_too_long(make):
     """R2R cuts the end of a text, CVDN the beginning of a dialogue."""
     for task, cuts_end in (("R2R", True), ("CVDN", False)):
         env = make(task, max_tokens=3)
-        tokens = env.reset(options={"episode": 0})[0]["instruction"]
+        tokens = env.reset(options={"episode_number": 0})[0]["instruction"]
         text = env.unwrapped.task.tokenizer.decode(tokens)
         assert len(text.split()) == 3
         assert text.startswith("[UNK] [UNK]") if cuts_end else text == "[TAR] [UNK] [SEP]"
@@ -191,7 +191,7 @@ def test_texts_that_are_too_long(make):
         r"a larger max_tokens holds it, too_long='cut'"
     )
     with pytest.raises(ValueError, match=message):
-        env.reset(options={"episode": 0})
+        env.reset(options={"episode_number": 0})
 
 
 def test_word_pieces(make, toy_data):
@@ -205,13 +205,13 @@ def test_word_pieces(make, toy_data):
     ):
         R2R(1, tokenizer="wordpiece", data_dir="nowhere")
     (toy_data / "vocab.txt").write_text("[PAD]\n[UNK]\n[SEP]\ngo\no\n##n\n.\n")
-    tokens = make(tokenizer="wordpiece", max_tokens=7).reset(options={"episode": 0})[0]["instruction"]
+    tokens = make(tokenizer="wordpiece", max_tokens=7).reset(options={"episode_number": 0})[0]["instruction"]
     assert tokens.tolist() == [3, 4, 5, 6, 2, 0, 0]
 
 
 def test_masked_actions(make):
     env = make()
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     with pytest.raises(
         ValueError,
         match=r"action 5 of environment 0 is masked: a has candidates 0 \.\.\. 1, and 16 stops; invalid='stop'",
@@ -219,24 +219,27 @@ def test_masked_actions(make):
         env.step(5)
     assert env.unwrapped.task.info()["viewpoint"][0] == "a"
     env = make(invalid="stop")
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     assert env.step(5)[1:4] == (-2.0, True, False)
 
 
 def test_wrong_options(make):
     env = make()
     cases: tuple[tuple[dict[str, object], str], ...] = (
-        ({"episode": 3}, r"option 'episode' must be an integer in 0 \.\.\. 2, got 3"),
-        ({"episode": "7_0"}, "option 'episode' must be an integer"),
+        ({"episode_number": 3}, r"option 'episode_number' must be an integer in 0 \.\.\. 2, got 3"),
+        ({"episode_number": "7_0"}, "option 'episode_number' must be an integer"),
         ({"instr_id": "9_0"}, r"option 'instr_id': no episode '9_0' in this split; ids have the form '7_0'"),
         ({"instr_id": ["7_0"]}, r"option 'instr_id' must be a string, got \['7_0'\]"),
         ({"instr_id": 3}, "option 'instr_id' must be a string, got 3"),
         (
-            {"instr_id": "7_1", "episode": 0},
-            r"options 'episode' 0 \(episode 0\), 'instr_id' '7_1' \(episode 1\) do not agree",
+            {"instr_id": "7_1", "episode_number": 0},
+            r"options 'episode_number' 0 \(episode 0\), 'instr_id' '7_1' \(episode 1\) do not agree",
         ),
         ({"instr_id": "7_1", "layout": 2}, r"options 'layout' 2 \(episode 2\), 'instr_id' '7_1' \(episode 1\) do not"),
-        ({"episode": 1, "layout": 2}, r"options 'layout' 2 \(episode 2\), 'episode' 1 \(episode 1\) do not agree"),
+        (
+            {"episode_number": 1, "layout": 2},
+            r"options 'layout' 2 \(episode 2\), 'episode_number' 1 \(episode 1\) do not agree",
+        ),
     )
     for options, message in cases:
         with pytest.raises(ValueError, match=message):
@@ -270,7 +273,7 @@ def test_wrong_settings(toy_data):
 
 def test_pictures_show_annotated_and_own_path(make):
     env = make(render_mode="rgb_array")
-    env.reset(options={"episode": 0})
+    env.reset(options={"episode_number": 0})
     follow(env, "e")
     task = env.unwrapped.task
     picture = env.render()
@@ -296,7 +299,7 @@ def test_some_of_a_batch_stop_and_others_move(toy_data):
     env = TrialVectorEnv(
         R2R, 3, trial_episodes=1, world="mp3d", features="none", data_dir=str(toy_data), autoreset_mode="SameStep"
     )
-    _, info = env.reset(options=[{"episode": 0}, {"episode": 2}, {"episode": 1}])
+    _, info = env.reset(options=[{"episode_number": 0}, {"episode_number": 2}, {"episode_number": 1}])
     assert info["viewpoint"].tolist() == ["a", "e", "a"]
     _, rewards, terminated, _, info = env.step(np.array([0, STOP, STOP]))
     assert terminated.tolist() == [False, True, True]

@@ -206,7 +206,7 @@ def test_the_command_plays_and_computes_expectations(toy_data, capsys):
     assert main([*base, "--policy", "oracle", "--episodes", "5"]) == 0
     oracle = json.loads(capsys.readouterr().out)["metrics"]
     assert (oracle["ne"]["mean"], oracle["sr"]["mean"], oracle["spl"]["mean"]) == (0, 1, 1)
-    assert not {"heading", "elevation", "teacher_action", "episode"} & set(oracle)
+    assert not {"heading", "elevation", "teacher_action", "episode_number"} & set(oracle)
     assert main([*base, "--policy", "oracle", "--exact"]) == 0
     document = json.loads(capsys.readouterr().out)
     task = R2R(1, world="mp3d", data_dir=str(toy_data))

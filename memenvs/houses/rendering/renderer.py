@@ -8,7 +8,6 @@ runs on one CPU core or several, and its images are the same bits on every machi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,7 @@ from memenvs.houses.rendering.primitives import FLOAT_FIELDS, INT_FIELDS, Primit
 from memenvs.houses.rendering.rasteriser import MAX_SPAN_GROUPS
 from memenvs.houses.rendering.scene import MAX_FLOOR_CORNERS, Scene
 from memenvs.houses.rendering.shading import ROW_BUFFER, ShadingScratch
+from memenvs.threads import ThreadPool
 
 __all__ = ["Camera", "Frame", "Renderer", "Scene", "render_frame"]
 
@@ -81,7 +81,7 @@ class Renderer:
             counts=np.full((num_envs, 3), -1, np.int64),  # -1: no scene yet
             ceilings=np.zeros(num_envs),
         )
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool = ThreadPool(max(1, threads - 1), "render")  # beside the calling thread
         self._scratch: dict[tuple[Camera, int], tuple] = {}
 
     def set_scene(self, env: int, scene: Scene) -> None:
@@ -158,9 +158,7 @@ class Renderer:
             (chunk, poses, lens, self.cull, scenes, textures, wanted, images, self._scratch_of(camera, thread))
             for thread, chunk in enumerate(chunks)
         ]
-        if len(jobs) > 1 and self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="render")
-        others = [self._pool.submit(render_envs, *job) for job in jobs[1:]] if self._pool is not None else []
+        others = [self._pool.submit(render_envs, *job) for job in jobs[1:]]
         if jobs:
             render_envs(*jobs[0])  # in this thread, which has nothing else to do
         for other in others:
@@ -197,12 +195,10 @@ class Renderer:
 
     def close(self) -> None:
         """Stop the threads; a later `render` starts them again."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._pool.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None, "_scratch": {}}
+        return {**self.__dict__, "_scratch": {}}
 
 
 def _checked(name: str, array: np.ndarray | None, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:

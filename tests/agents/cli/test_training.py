@@ -111,7 +111,7 @@ def test_mistakes_are_one_line_and_leave_nothing(
     train = {
         "--env memenvs/Lightroom-v0": "unknown id 'memenvs/Lightroom-v0'; did you mean 'memenvs/Darkroom-v0'",
         "--env_kwargs.split val": "unknown split 'val'",
-        "--env_kwargs.colour 1": "unknown setting 'colour'",
+        "--env_kwargs.colour 1": "unexpected keyword argument 'colour'",
         "--eval_kwargs.split val": "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'",
         "--policy.memory lstmm": "unknown memory 'lstmm'",
         "--policy.memry lstm": "unknown setting 'memry' of MemoryPolicy; choose from ['memory',",

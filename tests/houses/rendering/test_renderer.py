@@ -279,7 +279,6 @@ def test_bits_depend_on_neither_threads_nor_neighbours_nor_what_else_is_drawn() 
             renderer.render(poses, **{name: alone})
             np.testing.assert_array_equal(alone, image)
         renderer.close()
-    assert pickle.loads(pickle.dumps(renderer))._pool is None
 
 
 def test_only_masked_environments_are_drawn() -> None:

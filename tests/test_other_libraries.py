@@ -1,0 +1,235 @@
+"""Every id under the wrappers and vector environments of Gymnasium, Stable-Baselines3 and sb3-contrib."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics, RecordVideo, TimeLimit
+from gymnasium.wrappers.vector import DictInfoToList
+from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordVectorStatistics
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.env_util import make_vec_env as make_sb3_vec_env
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecMonitor, VecNormalize
+
+from memenvs.agents.vec_env import make_vec_env
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from memenvs.resets import FOREIGN_OPTIONS
+from tests.rollouts import any_action, info_of, observation_of, random_actions, same
+
+SHORT = {"max_episode_steps": 4, "trial_episodes": 2}
+
+
+@pytest.fixture(params=ENVIRONMENTS, ids=lambda spec: spec.name)
+def spec(request: pytest.FixtureRequest) -> EnvironmentSpec:
+    return request.param
+
+
+@pytest.fixture
+def make(spec: EnvironmentSpec) -> Callable[..., gym.Env]:
+    """Makes one environment with short episodes."""
+    return partial(gym.make, spec.id, **SHORT, **any_action(spec))
+
+
+def play_episode(env: gym.Env) -> tuple[float, dict]:
+    """Return and last info of an episode of random actions."""
+    env.reset(seed=0)
+    total = 0.0
+    for action in random_actions(env, 4, 1)[:, 0]:
+        _, reward, terminated, truncated, info = env.step(action)
+        total += reward
+        if terminated or truncated:
+            break
+    assert terminated or truncated
+    return total, info
+
+
+def test_wrappers_of_one_environment(make, tmp_path, monkeypatch):
+    for wrap in (RecordEpisodeStatistics, Monitor):
+        env = wrap(make())
+        total, info = play_episode(env)
+        assert (info["episode"]["r"], info["episode"]["l"]) == (pytest.approx(total, abs=1e-5), info["num_steps"])
+        env.close()
+    assert play_episode(TimeLimit(make(max_episode_steps=9), 2))[1]["num_steps"] <= 2
+    frames = []
+    clip = types.ModuleType("moviepy.video.io.ImageSequenceClip")  # the package that writes the film
+    clip.ImageSequenceClip = lambda images, fps: types.SimpleNamespace(
+        write_videofile=lambda path, logger: frames.extend(images)
+    )
+    for name in ("moviepy", "moviepy.video", "moviepy.video.io"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, clip.__name__, clip)
+    env = RecordVideo(make(render_mode="rgb_array"), str(tmp_path / "film"))
+    info = play_episode(env)[1]
+    env.close()
+    assert len(frames) == 1 + info["num_steps"]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_vector_form_equals_gymnasiums(spec, make, mode):
+    """Observations, rewards, flags, info and the masks of info, in each autoreset mode."""
+    ours = gym.make_vec(spec.id, 3, autoreset_mode=mode, **SHORT, **any_action(spec))
+    theirs = SyncVectorEnv([make] * 3, autoreset_mode=mode)
+    pairs = [(ours.reset(seed=4), theirs.reset(seed=4))]
+    num_ends = 0
+    for actions in random_actions(ours, 14, 3):
+        pairs.append((ours.step(actions), theirs.step(actions)))
+        done = pairs[-1][0][2] | pairs[-1][0][3]
+        num_ends += done.sum()
+        if mode is AutoresetMode.DISABLED and done.any():
+            observations = [env.reset(options={"reset_mask": done})[0] for env in (ours, theirs)]
+            assert same(*observations)
+    assert num_ends >= 6
+    for own, other in pairs:
+        for one, reference in zip(own[:-1], other[:-1], strict=True):
+            assert same(one, reference)
+        assert_info_equal(own[-1], other[-1])
+    ours.close()
+    theirs.close()
+
+
+def assert_info_equal(own: dict, reference: dict) -> None:
+    """Check that keys and masks are the same, and values where the mask is True."""
+    assert own.keys() == reference.keys()
+    for key in [key for key in own if not key.startswith("_")]:
+        mask = reference["_" + key]
+        assert own["_" + key].tolist() == mask.tolist(), key
+        if key == "final_info":
+            assert_info_equal(own[key], reference[key])
+            continue
+        for i in np.flatnonzero(mask):
+            np.testing.assert_equal(own[key][i], reference[key][i], key)
+
+
+def test_wrappers_of_the_vector_form(spec):
+    env = gym.make_vec(spec.id, 2, autoreset_mode="SameStep", **SHORT, **any_action(spec))
+    env = DictInfoToList(RecordVectorStatistics(env))
+    assert all("episode" not in info for info in env.reset(seed=0)[1])
+    num_ends = 0
+    for actions in random_actions(env, 9, 2):
+        *_, terminated, truncated, infos = env.step(actions)
+        assert [("episode" in info) for info in infos] == (terminated | truncated).tolist()
+        for info in infos:
+            if "episode" in info:
+                assert info["episode"]["l"] == info["final_info"]["num_steps"]
+                num_ends += 1
+    assert num_ends >= 4
+    env.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_processes_of_gymnasium_and_stable_baselines3(make):
+    single = make()
+    observation, info = single.reset(seed=5)
+    actions = random_actions(single, 5, 1)[:, 0]
+    env = AsyncVectorEnv([make], context="fork")
+    first, infos = env.reset(seed=5)
+    assert same(observation_of(first, 0), observation)
+    assert same(info_of(infos, 0), info)
+    # Forked, because importing torch in each process would take most of the time.
+    processes = SubprocVecEnv([lambda: Monitor(make())], start_method="fork")
+    processes.seed(5)
+    assert same(observation_of(processes.reset(), 0), observation)
+    for action in actions[:4]:
+        expected = single.step(action)
+        assert same(observation_of(env.step([action])[0], 0), expected[0])
+        final = processes.step([action])[3][0]
+        if expected[2] or expected[3]:
+            break
+    assert final["episode"]["l"] == expected[4]["num_steps"]
+    assert same(final["terminal_observation"], expected[0])
+    for each in (single, env, processes):
+        each.close()
+
+
+def test_vector_environments_of_stable_baselines3(spec):
+    settings = {**SHORT, **any_action(spec)}
+    dummy = make_sb3_vec_env(spec.id, 2, seed=0, env_kwargs=settings)
+    own = make_vec_env(spec.id, 2, seed=0, **settings)
+    boxes = [key for key, space in own.observation_space.spaces.items() if space.dtype == np.float32]
+    seen: list[list] = []
+    for env in (dummy, own):
+        with warnings.catch_warnings():  # both have a record of episodes already
+            warnings.filterwarnings("ignore", message="The environment is already wrapped with a `Monitor` wrapper")
+            env = VecNormalize(VecMonitor(env), norm_obs=bool(boxes), norm_obs_keys=boxes or None)
+        seen.append([env.reset()])
+        for actions in random_actions(own, 9, 2):
+            observation, rewards, done, infos = env.step(actions)
+            assert [("episode" in info) for info in infos] == done.tolist()
+            assert all(info["episode"]["l"] == info["num_steps"] for info in infos if "episode" in info)
+            seen[-1] += [observation, rewards, done, np.stack(env.env_method("action_masks"))]
+        env.close()
+    assert all(same(one, other) for one, other in zip(*seen, strict=True))
+
+
+def test_names_of_other_libraries_are_free(make):
+    env = make()
+    env.reset(seed=0, options=dict.fromkeys(FOREIGN_OPTIONS, False))
+    info = env.step(0)[-1]
+    assert not {"episode", "final_obs", "final_info", "terminal_observation", "TimeLimit.truncated"} & set(info)
+    assert not {"action", "reward", "done", "terminated", "truncated", "next"} & set(env.observation_space)  # TorchRL's
+    env.close()
+
+
+def test_episodes_of_make_can_be_longer(spec):
+    limit = gym.make(spec.id).unwrapped.task.max_episode_steps
+    settings = {"max_episode_steps": limit + 3, **any_action(spec)}
+    env = gym.make(spec.id, **settings)
+    assert env.unwrapped.max_episode_steps == gym.make(env.spec).unwrapped.max_episode_steps == limit + 3
+    assert gym.make(spec.id, **{**settings, "max_episode_steps": -1}).unwrapped.max_episode_steps == limit
+    if spec.name == "Darkroom-v0":
+        env.reset(seed=0)
+        assert [env.step(4)[3] for _ in range(limit + 3)] == [False] * (limit + 2) + [True]
+
+
+def test_masks_for_maskable_ppo():
+    id = "memenvs/VLN-R2R-v0"
+    single = gym.make(id)
+    with pytest.raises(RuntimeError, match="action_masks was called before reset"):
+        single.unwrapped.action_masks()
+    observation, info = single.reset(seed=0)
+    assert is_masking_supported(single)
+    mask = get_action_masks(single)
+    assert (
+        mask.tolist()
+        == info["action_mask"].astype(bool).tolist()
+        == observation["candidate_mask"].astype(bool).tolist()
+    )
+    assert mask[-1] and not mask.all()
+    for env in (make_sb3_vec_env(id, 2, seed=0), make_vec_env(id, 2, seed=0)):
+        env.reset()
+        assert get_action_masks(env)[0].tolist() == mask.tolist()
+        model = MaskablePPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0)
+        model.learn(64)  # a masked action would be an error
+        env.close()
+    free = gym.make("memenvs/Darkroom-v0")
+    free.reset(seed=0)
+    assert free.unwrapped.action_masks().tolist() == [True] * 5
+
+
+def test_seeds_of_any_size():
+    env = gym.make("memenvs/Darkroom-v0")
+    goals = set()
+    for seed in (0, np.int64(3), 2**62 - 1, 2**62, 2**63, 2**64 - 1, 2**200):
+        observation, info = env.reset(seed=seed)
+        assert (info["seed"] == seed) == (seed < 2**62)
+        assert type(info["seed"]) is int and 0 <= info["seed"] < 2**62
+        again, rebuilt = env.reset(seed=info["seed"])
+        assert same(observation, again) and same(info, rebuilt)
+        goals.add(info["seed"])
+    assert len(goals) == 7
+    env = gym.make_vec("memenvs/Darkroom-v0", 3)
+    seeds = env.reset(seed=2**62 - 1)[1]["seed"]
+    assert seeds[0] == 2**62 - 1
+    assert seeds[1:].tolist() == [gym.make("memenvs/Darkroom-v0").reset(seed=2**62 + k)[1]["seed"] for k in (0, 1)]

@@ -16,16 +16,29 @@ import numpy as np
 MAX_LISTED = 48
 
 
-def check_int(name: str, value: Any, at_least: int = 1, *, or_none: bool = False) -> None:
-    """Check that a setting is an integer of at least `at_least`, or None where that is allowed.
+#: Settings for which more would only fill the memory, or take hours: steps of an episode whose poses are kept, threads.
+MOST_STEPS, MOST_THREADS = 1_000_000, 1024
+
+
+def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = None, *, or_none: bool = False) -> None:
+    """Check that a setting is an integer within bounds, or None where that is allowed.
 
     Raises:
         ValueError: It is anything else.
     """
     if value is None and or_none:
         return
-    if not is_int(value) or value < at_least:
-        raise ValueError(f"{name} must be an integer of at least {at_least}{' or None' * or_none}, got {value!r}")
+    if not is_int(value) or value < at_least or (at_most is not None and value > at_most):
+        bounds = f"at least {at_least}" if at_most is None else f"at least {at_least} and at most {at_most}"
+        raise ValueError(f"{name} must be an integer of {bounds}{' or None' * or_none}, got {value!r}")
+
+
+def plain_fields(settings: Any) -> None:
+    """Turn NumPy's numbers and arrays in the fields of a frozen dataclass into Python's numbers and lists."""
+    for name in (each.name for each in fields(settings)):
+        value = getattr(settings, name)
+        if isinstance(value, (np.generic, np.ndarray)):
+            object.__setattr__(settings, name, value.tolist())
 
 
 def check_pair(name: str, value: Any, what: str) -> tuple[int, int]:

@@ -93,11 +93,11 @@ class TrialVectorEnv(VectorEnv):
         check_int("trial_episodes", trial_episodes, or_none=True)
         check_int("trial_steps", trial_steps, or_none=True)
         check_int("max_episode_steps", max_episode_steps, or_none=True)
-        if render_mode not in (None, "rgb_array"):
+        if render_mode is not None and (not isinstance(render_mode, str) or render_mode != "rgb_array"):
             raise ValueError(f"unknown render_mode {render_mode!r}; choose from None, 'rgb_array'")
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError:
+        except (TypeError, ValueError):  # an array has no hash
             choices = [mode.value for mode in AutoresetMode]
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; choose from {choices}") from None
         self.num_envs = num_envs

@@ -79,7 +79,7 @@ class OnPolicyMemoryAlgorithm(MemoryAlgorithm, OnPolicyAlgorithm):
             horizon = episode_horizon(env)
             if horizon is not None and horizon >= limit:
                 raise ValueError(
-                    f"max_episode_steps of the memory must be above the {horizon} of the environment with "
+                    f"memory_kwargs['max_episode_steps'] must be above the {horizon} of the environment with "
                     f"bootstrap_truncated (the observation after the last step gets a value), got {limit}"
                 )
 

@@ -257,7 +257,8 @@ class RelicMemory(Memory):
         longest = int(clock.episode_step.max()) + 1
         if longest > self.config.max_episode_steps:
             raise ValueError(
-                f"an episode has at most max_episode_steps ({self.config.max_episode_steps}) steps, got {longest}"
+                "memory_kwargs['max_episode_steps'] must be at least the steps of an episode, "
+                f"{longest} so far, got {self.config.max_episode_steps}"
             )
         h = self.input(x.embedding) + F.embedding(1 + clock.episode_step, self.positions)  # (B, T, D); row 0: sink
         rotation = self.rotation(clock.episode_index) if self.config.inter_episode else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import check_int
+from memenvs.checks import check_int, plain_fields
 
 SPLITS = ("train", "test", "all")
 
@@ -17,7 +17,7 @@ class DarkroomConfig:
 
     Attributes:
         split: Goal cells: "train" (the first 80 % of the shuffled cells), "test" (the rest) or "all".
-        size: Cells along each side; >= 2.
+        size: Cells along each side; 2 to 1000.
         max_episode_steps: Horizon, steps; >= 1.
     """
 
@@ -26,9 +26,10 @@ class DarkroomConfig:
     max_episode_steps: int = 100
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if self.split not in SPLITS:
             raise ValueError(f"unknown split {self.split!r}; choose from {list(SPLITS)}")
-        check_int("size", self.size, 2)
+        check_int("size", self.size, 2, 1000)
         check_int("max_episode_steps", self.max_episode_steps)
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from memenvs.checks import as_names, check_fields, check_int, check_pair, choices_for
+from memenvs.checks import (
+    MOST_STEPS,
+    MOST_THREADS,
+    as_names,
+    check_fields,
+    check_int,
+    check_pair,
+    choices_for,
+    plain_fields,
+)
 from memenvs.exploration.carmine import IMAGE_SIZE, frame_camera
 from memenvs.exploration.drive import ROBOT_HEIGHT, ROBOT_RADIUS
 from memenvs.exploration.nyu40 import NYU40
@@ -37,8 +46,8 @@ class ExplorationConfig(HomesConfig):
             is 2.3 cm and that of the turn 7.0 degrees (`memenvs.exploration.drive.motion_std`).
         pose_source: Source of the observed pose: "truth", or "dead_reckoning", which integrates commanded motions.
         collision_known: True if dead reckoning knows of collisions, after which the robot stays in place.
-        max_episode_steps: Steps after which an episode is truncated; >= 1.
-        threads: Rendering threads; >= 1. Results do not depend on it.
+        max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
+        threads: Rendering threads; 1 to 1024. Results do not depend on it.
 
     Raises:
         TypeError: A setting has the wrong type.
@@ -85,8 +94,8 @@ class ExplorationConfig(HomesConfig):
                 "pose_source must be 'truth' where modalities leave the pose out, "
                 f"got {self.pose_source!r} with {self.modalities!r}"
             )
-        for name in ("max_episode_steps", "threads"):
-            check_int(name, getattr(self, name))
+        check_int("max_episode_steps", self.max_episode_steps, at_most=MOST_STEPS)
+        check_int("threads", self.threads, at_most=MOST_THREADS)
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether a home can be drawn and has floor for the robot."""
@@ -120,6 +129,7 @@ class SearchConfig(ExplorationConfig):
     search_rule: Literal["near_pixels", "share_and_nearest", "share_and_mean"] = "near_pixels"
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         object.__setattr__(self, "targets", as_names("targets", self.targets))
         super().__post_init__()
         targets = TARGETS if self.targets is None else self.targets

@@ -137,7 +137,7 @@ class Exploration(BatchTask):
         self._totals = np.zeros((num_envs, len(REWARD_TERMS)), np.int64)
         self._reachable = np.zeros(num_envs, np.int64)  # cells that can still be entered at the start of the episode
         self._steps = np.zeros(num_envs, np.int64)
-        self._scene_id = np.zeros(num_envs, "U64")
+        self._scene_id = np.full(num_envs, "", object)  # of any length
         # Poses of the episode for `render`, a ring buffer: the poses after step t are in row t % number of rows.
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         # The oracle's cache for each environment: a key that identifies the goals, and the cost map towards them.

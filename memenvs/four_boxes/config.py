@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memenvs.checks import check_int, check_pair
+from memenvs.checks import MOST_THREADS, check_int, check_pair, plain_fields
 from memenvs.four_boxes.room import VIEW_SIZE
 
 WORLDS = ("builtin", "miniworld")
@@ -19,7 +19,7 @@ class FourBoxesConfig:
         image_size: Rows and columns of the images, at most 60 x 80. They are rendered with 60 x 80 pixels and
             downsampled. Encoders for larger images, such as that of Stable-Baselines3, need at least (36, 36).
         max_episode_steps: Horizon, steps; >= 1.
-        threads: Rendering threads of world "builtin"; >= 1. Results do not depend on it.
+        threads: Rendering threads of world "builtin"; 1 to 1024. Results do not depend on it.
     """
 
     world: str = "builtin"
@@ -28,11 +28,12 @@ class FourBoxesConfig:
     threads: int = 1
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if self.world not in WORLDS:
             raise ValueError(f"unknown world {self.world!r}; choose from {list(WORLDS)}")
         height, width = check_pair("image_size", self.image_size, "rows and columns")
         if not (1 <= height <= VIEW_SIZE[0] and 1 <= width <= VIEW_SIZE[1]):
             raise ValueError(f"image_size must be from (1, 1) to {VIEW_SIZE}, got {(height, width)}")
         object.__setattr__(self, "image_size", (height, width))
-        for name in ("max_episode_steps", "threads"):
-            check_int(name, getattr(self, name))
+        check_int("max_episode_steps", self.max_episode_steps)
+        check_int("threads", self.threads, at_most=MOST_THREADS)

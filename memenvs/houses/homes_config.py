@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from memenvs.checks import check_pair, check_start
+from memenvs.checks import check_pair, check_start, plain_fields
 from memenvs.houses.navigation.navmap import ROBOT_HEIGHT, ROBOT_RADIUS, NavigationMap
 from memenvs.houses.playable import HomeCheck, PlayableHomes
 from memenvs.houses.worlds import WORLDS, HouseWorld, make_house_world
@@ -48,6 +48,7 @@ class HomesConfig:
     strict: bool = False
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.world, (str, HouseWorld)):
             raise ValueError(f"world must be one of {list(WORLDS)} or a HouseWorld, got {self.world!r}")
         if isinstance(self.world, HouseWorld):
@@ -100,15 +101,16 @@ class HomesConfig:
         )
 
 
-def check_range(name: str, value: object) -> tuple[int, int]:
+def check_range(name: str, value: object, at_most: int | None = None) -> tuple[int, int]:
     """Return (fewest, most) as two integers.
 
     Raises:
-        ValueError: They are no range from at least 1.
+        ValueError: They are no range from at least 1, or exceed `at_most`.
     """
     low, high = check_pair(name, value, "fewest and most")
-    if not 1 <= low <= high:
-        raise ValueError(f"{name} must be a range from at least 1, got {(low, high)}")
+    if not 1 <= low <= high or (at_most is not None and high > at_most):
+        bound = "" if at_most is None else f" to at most {at_most}"
+        raise ValueError(f"{name} must be a range from at least 1{bound}, got {(low, high)}")
     return low, high
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memenvs.checks import check_int, check_pair
+from memenvs.checks import MOST_STEPS, MOST_THREADS, check_int, check_pair
 from memenvs.houses.classes import YCB_CLASSES
 from memenvs.houses.homes_config import HomesConfig, check_range
 from memenvs.houses.playable import HomeCheck
@@ -18,6 +18,8 @@ from memenvs.objectnav.robot import TILT_MODES
 OBS_MODES = ("rgb", "symbolic")
 SENSORS = ("rgb", "depth", "semantic")
 GPS_FRAMES = ("layout", "episode")
+#: More objects find no place in a home, and more start poses take seconds to draw.
+MOST_OBJECTS, MOST_START_POSES = 1000, 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +27,9 @@ class ExtObjNavConfig(HomesConfig):
     """Settings of ExtObjNav, beside those of `HomesConfig`.
 
     Attributes:
-        num_objects: Fewest and most objects to place, before invisible ones are removed; >= 1. The paper places 30 to
-            40, of which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay.
-        categories: Names or numbers of the categories to place; None for all 20.
+        num_objects: Fewest and most objects to place, before invisible ones are removed; 1 to 1000. The paper places 30
+            to 40, of which 22 stay on average. Here more objects are visible, so fewer are placed and 22 stay.
+        categories: Names or numbers of the categories to place, each once; None for all 20.
         obs_mode: "rgb" (images of `sensors`) or "symbolic" (52 numbers, see `memenvs.objectnav.symbolic`).
         sensors: Images to observe, any of "rgb", "depth" and "semantic"; None for "rgb" alone. None in
             `obs_mode="symbolic"`.
@@ -39,10 +41,10 @@ class ExtObjNavConfig(HomesConfig):
             start).
         compass: True adds `compass`, cosine and sine of the heading in `gps_frame`. The paper's robot has none.
         fixed_goal_per_trial: True gives all episodes of a trial the same goal.
-        max_start_poses: Number of start poses of a trial, used at random, >= 1; None for a new one each episode.
+        max_start_poses: Number of start poses of a trial, used at random, 1 to 10,000; None for a new one each episode.
         layout_pool: Number of layouts to draw from, >= 1; None for a new one each trial.
-        max_episode_steps: Steps after which an episode is truncated; >= 1.
-        threads: Rendering threads; >= 1. Results do not depend on it.
+        max_episode_steps: Steps after which an episode is truncated; 1 to 1,000,000.
+        threads: Rendering threads; 1 to 1024. Results do not depend on it.
 
     Source:
         ReLIC, section on ExtObjNav, and its release; they differ in `turn_deg`, `tilt_mode` and `gps_frame`.
@@ -73,7 +75,7 @@ class ExtObjNavConfig(HomesConfig):
                 object.__setattr__(self, name, default)
             elif self.obs_mode != "rgb" and getattr(self, name) is not None:
                 raise ValueError(f"{name} must be None in obs_mode 'symbolic', got {getattr(self, name)!r}")
-        object.__setattr__(self, "num_objects", check_range("num_objects", self.num_objects))
+        object.__setattr__(self, "num_objects", check_range("num_objects", self.num_objects, MOST_OBJECTS))
         if self.sensors is not None:
             sensors = self.sensors
             is_list = isinstance(sensors, (list, tuple))
@@ -82,22 +84,28 @@ class ExtObjNavConfig(HomesConfig):
             object.__setattr__(self, "sensors", tuple(sensors))
         if self.image_size is not None:
             height, width = check_pair("image_size", self.image_size, "rows and columns")
-            Camera(height=height, width=width)  # raises if they are out of range
+            try:
+                Camera(height=height, width=width)
+            except ValueError as error:
+                raise ValueError(f"image_size: {error}") from None
             object.__setattr__(self, "image_size", (height, width))
         given = range(len(YCB_CLASSES)) if self.categories is None else self.categories
         if not isinstance(given, (list, tuple, range)) or not given:
             raise ValueError(f"categories must be None or a list of at least one name or number, got {given!r}")
-        object.__setattr__(self, "categories", tuple(sorted({category_number(value) for value in given})))
+        categories = sorted(category_number(value) for value in given)
+        if len(set(categories)) < len(categories):
+            raise ValueError(f"categories must have each category once, got {given!r}")
+        object.__setattr__(self, "categories", tuple(categories))
         is_number = isinstance(self.turn_deg, (int, float, np.number)) and not isinstance(self.turn_deg, bool)
         if not is_number or not 0 < self.turn_deg <= 180:
             raise ValueError(f"turn_deg must be above 0 and at most 180 degrees, got {self.turn_deg!r}")
         for name in ("compass", "fixed_goal_per_trial"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        for name in ("max_episode_steps", "threads"):
-            check_int(name, getattr(self, name))
-        for name in ("max_start_poses", "layout_pool"):
-            check_int(name, getattr(self, name), or_none=True)
+        check_int("max_episode_steps", self.max_episode_steps, at_most=MOST_STEPS)
+        check_int("threads", self.threads, at_most=MOST_THREADS)
+        check_int("max_start_poses", self.max_start_poses, at_most=MOST_START_POSES, or_none=True)
+        check_int("layout_pool", self.layout_pool, or_none=True)
 
     def home_check(self) -> HomeCheck:
         """Return the check of whether a layout can be made in a home."""

@@ -123,7 +123,7 @@ class ExtObjNav(BatchTask):
         self._trail = np.zeros((config.max_episode_steps + 1, num_envs, 3))
         self._steps = 0
         self._first_step = np.zeros(num_envs, np.int64)  # step at which the episode began
-        self._scene_id = np.zeros(num_envs, "U64")
+        self._scene_id = np.full(num_envs, "", object)  # of any length
         self._expert = Expert(num_envs, turn=turn, tilt_mode=config.tilt_mode)
 
     # ------------------------------------------------------------------ methods of BatchTask

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from memenvs.checks import check_int, choices_for, is_int
+from memenvs.checks import MOST_STEPS, check_int, choices_for, is_int, plain_fields
 from memenvs.vln.features.base import FEATURES
 from memenvs.vln.features.file_features import ENDINGS
 from memenvs.vln.tokenizers import TOKENIZERS
@@ -17,6 +17,8 @@ from memenvs.vln.worlds.procedural.world import MAX_LEGS
 INVALID = ("error", "stop")
 NDTW_UNITS = ("metres", "hops")
 TOO_LONG = ("cut", "error")
+#: More would only fill the memory.
+MOST_FEATURES, MOST_TOKENS, MOST_CANDIDATES = 16384, 65536, 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,18 +33,18 @@ class VLNConfig(ABC):
             in `$MEMENVS_DATA`. Must be None if nothing is read from it. Files that have changed are read again.
         features: Image features of views: "synthetic" (`memenvs.vln.features.synthetic`), "none" (zeros), or the path
             of your file (`memenvs.vln.features.file_features`).
-        feature_size: Size D of an image feature; None for 64, or for all numbers of the file. A smaller D takes the
-            first D numbers of the file.
+        feature_size: Size D of an image feature, 1 to 16384; None for 64, or for all numbers of the file. A smaller D
+            takes the first D numbers of the file.
         panorama: True adds all 36 views to the observation.
         tokenizer: "words" (vocabulary of the training texts) or "wordpiece" (BERT's, from its vocabulary file in the
             data folder).
-        max_tokens: Length of the instruction with its separator; >= 2; None for the default of the world.
+        max_tokens: Length of the instruction with its separator; 2 to 65536; None for the default of the world.
         too_long: Longer texts are "cut" (R2R drops their end, CVDN their beginning) or an "error".
-        max_candidates: Largest number of neighbours of a viewpoint; the action with this number is stop. "mp3d" has at
-            most 13.
+        max_candidates: Largest number of neighbours of a viewpoint, 1 to 256; the action with this number is stop.
+            "mp3d" has at most 13.
         invalid: An action without a candidate is an "error", or counts as "stop".
         reward_ndtw: Unit of distances in the nDTW of the reward: "metres", or "hops" as in MTVM's release.
-        max_episode_steps: Decisions in an episode; >= 1; None for the published limit.
+        max_episode_steps: Decisions in an episode; 1 to 1,000,000; None for the published limit.
     """
 
     world: str = "procedural"
@@ -60,6 +62,7 @@ class VLNConfig(ABC):
     max_episode_steps: int | None = None
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         for name, choices in (
             ("world", WORLDS),
             ("tokenizer", TOKENIZERS),
@@ -85,10 +88,10 @@ class VLNConfig(ABC):
             )
         if not isinstance(self.panorama, bool):
             raise ValueError(f"panorama must be True or False, got {self.panorama!r}")
-        check_int("feature_size", self.feature_size, or_none=True)
-        check_int("max_tokens", self.max_tokens, 2, or_none=True)
-        check_int("max_candidates", self.max_candidates)
-        check_int("max_episode_steps", self.max_episode_steps, or_none=True)
+        check_int("feature_size", self.feature_size, at_most=MOST_FEATURES, or_none=True)
+        check_int("max_tokens", self.max_tokens, 2, MOST_TOKENS, or_none=True)
+        check_int("max_candidates", self.max_candidates, at_most=MOST_CANDIDATES)
+        check_int("max_episode_steps", self.max_episode_steps, at_most=MOST_STEPS, or_none=True)
 
     @property
     @abstractmethod

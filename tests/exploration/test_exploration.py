@@ -385,7 +385,7 @@ def test_bad_settings():
             r"pose_source must be 'truth' where modalities leave the pose out, got 'dead_reckoning' with \('rgb',\)",
         ),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be an integer of at least 1"),
-        ({"threads": 0}, ValueError, "threads must be an integer of at least 1, got 0"),
+        ({"threads": 0}, ValueError, "threads must be an integer of at least 1 and at most 1024, got 0"),
         ({"world": "suncg"}, ValueError, "unknown world 'suncg'"),
         ({"split": "exam"}, ValueError, "unknown split 'exam'"),
         ({"rooms": (2, 3)}, ValueError, "rooms must be None in world 'suncg_style'"),

@@ -159,7 +159,7 @@ def test_bad_settings():
         ({"world": "habitat"}, r"unknown world 'habitat'; choose from \['builtin', 'miniworld'\]"),
         ({"image_size": (61, 25)}, r"image_size must be from \(1, 1\) to \(60, 80\), got \(61, 25\)"),
         ({"image_size": 25}, "image_size must be two integers, rows and columns, got 25"),
-        ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
+        ({"threads": 0}, "threads must be an integer of at least 1 and at most 1024, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             TrialEnv(FourBoxes, **settings)

@@ -115,17 +115,17 @@ def test_settings_are_checked():
         ({"fixed_goal_per_trial": 1}, "fixed_goal_per_trial must be True or False, got 1"),
         ({"compass": "yes"}, "compass must be True or False, got 'yes'"),
         ({"layout_pool": 0}, "layout_pool must be an integer of at least 1 or None, got 0"),
-        ({"max_start_poses": 0}, "max_start_poses must be an integer of at least 1 or None, got 0"),
-        ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
+        ({"max_start_poses": 0}, "max_start_poses must be an integer of at least 1 and at most 10000 or None, got 0"),
+        ({"threads": 0}, "threads must be an integer of at least 1 and at most 1024, got 0"),
         ({"threads": None}, "threads must be an integer"),
-        ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1, got 0"),
+        ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1 and at most 1000000, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             ExtObjNavConfig(**kwargs)
 
 
 def test_categories_by_name_or_number():
-    assert ExtObjNavConfig(categories=["025_mug", 10, 10]).categories == (APPLE, MUG)
+    assert ExtObjNavConfig(categories=["025_mug", 10]).categories == (APPLE, MUG)
     assert category_number(np.int64(3)) == 3
     with pytest.raises(ValueError, match="unknown category True"):
         category_number(True)

@@ -105,9 +105,7 @@ def test_the_observation_after_the_last_step_needs_a_position(memory: str) -> No
     tight = {"memory_kwargs": {"max_episode_steps": 5}} if memory == "relic" else {}
     learner(memory, **tight).learn(N * STEPS)
     if memory == "relic":
-        message = (
-            "max_episode_steps of the memory must be above the 5 of the environment with bootstrap_truncated .*, got 5"
-        )
+        message = r"memory_kwargs\['max_episode_steps'\] must be above the 5 .* with bootstrap_truncated .*, got 5"
         with pytest.raises(ValueError, match=message):
             learner(memory, bootstrap_truncated=True, **tight)
         with pytest.raises(ValueError, match=r"must be above the 500 of the environment .*, got 5"):

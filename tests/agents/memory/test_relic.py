@@ -191,7 +191,7 @@ def test_without_inter_episode_attention_episodes_are_independent() -> None:
 def test_too_long_an_episode_is_refused() -> None:
     memory = make(max_episode_steps=8)
     assert memory(inputs((0, 8, 16)), None)[0].isfinite().all()
-    with pytest.raises(ValueError, match=r"at most max_episode_steps \(8\) steps, got 9"):
+    with pytest.raises(ValueError, match=r"memory_kwargs\['max_episode_steps'\] must be at least .* 9 so far, got 8"):
         memory(inputs((0, 9, 17)), None)
 
 

@@ -1,0 +1,98 @@
+"""Settings of every environment: numbers of NumPy, sizes that would only fill the memory, names of any length."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from memenvs.core import TrialVectorEnv
+from memenvs.exploration.coverage import Coverage
+from memenvs.houses.worlds import make_house_world
+from memenvs.objectnav.env import ExtObjNav
+from memenvs.registry import ENVIRONMENTS
+from memenvs.task import load_task
+
+TASKS = {spec.id: load_task(spec.task) for spec in ENVIRONMENTS}
+#: Settings that are integers, or two of them, and their values where the default is None.
+NUMBERS = {
+    "feature_size": 5,
+    "image_size": [24, 32],
+    "layout_pool": 2,
+    "legs": 1,
+    "max_candidates": 9,
+    "max_episode_steps": 7,
+    "max_start_poses": 2,
+    "max_tokens": 9,
+    "num_objects": [3, 4],
+    "rooms": [4, 5],
+    "size": 4,
+    "split": 0,
+    "threads": 2,
+}
+#: Those of which a million is as cheap as one.
+UNBOUNDED = {"layout_pool", "max_episode_steps"}
+
+
+def number_settings() -> list[tuple[Any, str]]:
+    """Config and name of each setting that is a number or two."""
+    found = []
+    for config in {task.config_type: None for task in TASKS.values()}:
+        for field in fields(config):
+            if field.name in NUMBERS and not (field.name == "split" and isinstance(field.default, str | None)):
+                found.append((config, field.name))
+    return found
+
+
+@pytest.mark.parametrize(("config", "name"), number_settings(), ids=lambda each: getattr(each, "__name__", each))
+def test_numbers(config, name):
+    value = 4 if (config.__name__, name) == ("RoomsConfig", "rooms") else NUMBERS[name]
+    kwargs = {"task_as": "language"} if name == "split" else {}
+    expected = tuple(value) if isinstance(value, list) else value
+    for numpy in [np.array(value), np.int64(value)] if isinstance(value, int) else [np.array(value)]:
+        got = getattr(config(**{name: numpy, **kwargs}), name)
+        assert got == expected
+        assert {type(each) for each in (got if isinstance(got, tuple) else (got,))} == {int}
+    wrong: list[Any] = [np.array([[1, 2], [3, 4]]), np.array(["a"]), np.float64("nan")]
+    if name not in UNBOUNDED:
+        wrong.append([10**6] * 2 if isinstance(value, list) else 10**6)
+    for each in wrong:
+        with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
+            task = next(task for task in TASKS.values() if task.config_type is config)
+            task(1, **{name: each, **kwargs})
+
+
+def test_arguments_of_all_environments():
+    for name, value in (
+        ("render_mode", np.array(["rgb_array", "human"])),
+        ("autoreset_mode", np.array(["SameStep", "NextStep"])),
+        ("trial_steps", np.array([1, 2])),
+    ):
+        with pytest.raises(ValueError, match=name):
+            gym.make_vec("memenvs/Darkroom-v0", 2, **{name: value})
+    for text in (np.array(["train", "test"]), np.array("tests")):
+        with pytest.raises(ValueError, match=rf"unknown split {re.escape(repr(text.tolist()))}"):
+            gym.make("memenvs/Darkroom-v0", split=text)
+    assert gym.make("memenvs/Darkroom-v0", split=np.str_("test")).unwrapped.task.num_layouts == 20
+
+
+def test_each_category_once():
+    for categories in ((0, 0), ["013_apple", 10], [0, 3, np.int64(0)]):
+        with pytest.raises(ValueError, match="categories must have each category once"):
+            ExtObjNav(1, categories=categories)
+
+
+@pytest.mark.parametrize("task", [ExtObjNav, Coverage])
+def test_scene_ids_are_whole(task):
+    world = make_house_world("procedural", rooms=(2, 2))
+    make_house = world.make_house
+    world.make_house = lambda index: replace(make_house(index), name=f"{'x' * 200} {index}")
+    env = TrialVectorEnv(task, 2, world=world)
+    info = env.reset(seed=0)[1]
+    assert len(set(info["scene_id"])) == 2
+    assert all(each.startswith("x" * 200) for each in info["scene_id"])
+    env.close()

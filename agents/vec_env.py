@@ -117,7 +117,7 @@ class TrialVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: int | Iterable[int] | None = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call `new_trial` or `action_masks` for some environments, or any other method once for the whole batch.
+        """Call `new_trial` or `action_masks` for some environments, another method for the batch.
 
         Raises:
             ValueError: `indices` is given for any other method.

@@ -34,7 +34,7 @@ def check_int(name: str, value: Any, at_least: int = 1, at_most: int | None = No
 
 
 def plain_fields(settings: Any) -> None:
-    """Turn NumPy's numbers and arrays in the fields of a frozen dataclass into Python's numbers and lists."""
+    """Turn NumPy's numbers and arrays in the fields of a dataclass into numbers and lists."""
     for name in (each.name for each in fields(settings)):
         value = getattr(settings, name)
         if isinstance(value, (np.generic, np.ndarray)):

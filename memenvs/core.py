@@ -336,7 +336,7 @@ class TrialVectorEnv(VectorEnv):
         return final
 
     def _info(self, env_mask: np.ndarray | None = None) -> dict[str, Any]:
-        """Info of all environments, said to be that of those in `env_mask`, bool (N,); None for all."""
+        """Info of all environments, with the masks `env_mask`, bool (N,); None for all True."""
         task_info = self.task.info()
         values = {
             "seed": self._seed,
@@ -471,7 +471,7 @@ class TrialEnv(gym.Env):
         self._batch.new_trial()
 
     def action_masks(self) -> np.ndarray:
-        """Return which actions are possible, bool, (A,); the method that sb3-contrib's `MaskablePPO` calls."""
+        """Return which actions are possible, bool, (A,), for `MaskablePPO` of sb3-contrib."""
         return self._batch.action_masks()[0]
 
     def oracle_action(self) -> int:
@@ -491,8 +491,8 @@ class TrialEnv(gym.Env):
 def _limit_of_make(caller: FrameType) -> int | None:
     """The steps of an episode that `gym.make` was called with, where it is the caller; None for none.
 
-    It keeps `max_episode_steps` for its wrapper `TimeLimit`, which can make episodes shorter but not longer, and tells
-    the environment nothing of it.
+    It keeps `max_episode_steps` for its wrapper `TimeLimit`, which can make episodes shorter but not longer, and passes
+    nothing on to the environment.
     """
     if caller.f_code is not gym.make.__code__:
         return None

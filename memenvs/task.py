@@ -232,7 +232,7 @@ def make_task(
         names = setting_names(task_class)
         for name in settings:
             if name not in names:
-                raise TypeError(  # Python's own words, which other libraries look for
+                raise TypeError(  # in Python's own words, by which other libraries recognise it
                     f"{task_class.__name__} got an unexpected keyword argument {name!r}; "
                     f"{choices_for(name, sorted({*names, *known}))}"
                 )

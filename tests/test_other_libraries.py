@@ -1,4 +1,4 @@
-"""Every id under the wrappers and vector environments of Gymnasium, Stable-Baselines3 and sb3-contrib."""
+"""Every id under wrappers and vector environments of Gymnasium, SB3 and sb3-contrib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of every environment: numbers of NumPy, sizes that would only fill the memory, names of any length."""
+"""Settings of every environment: NumPy's numbers, sizes too large, names of any length."""
 
 from __future__ import annotations
 

@@ -182,13 +182,35 @@ def test_bad_house_files(capsys, tmp_path):
 def test_record_gif(capsys, tmp_path):
     out = tmp_path / "film.gif"
     result = document(capsys, "record", "Darkroom-v0", "--policy", "oracle", "--out", str(out), "--steps", "12")
-    assert result == {"id": "memenvs/Darkroom-v0", "policy": "oracle", "episodes": 1, "frames": 13, "file": str(out)}
+    expected = {"id": "memenvs/Darkroom-v0", "policy": "oracle", "episodes": 1, "seconds": 1.3, "file": str(out)}
     with Image.open(out) as film:
         assert film.size == (320, 320)
         assert film.info["duration"] == 100
+        assert result == {**expected, "frames": film.n_frames}
         assert film.n_frames > 5
     assert [each.name for each in tmp_path.iterdir()] == ["film.gif"]
-    assert "13 frames" in call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
+    printed = call(capsys, "record", "Darkroom-v0", "--out", str(out), "--steps", "12")
+    with Image.open(out) as film:
+        assert f"{film.n_frames} frames, 1.3 s, of 1 episode" in printed
+
+
+def test_gifs_have_the_frame_rate_of_the_argument(tmp_path):
+    """Delays are hundredths of a second; equal frames are stored once and shown longer."""
+    frames = [np.full((8, 8, 3), 20 * k, np.uint8) for k in range(12)]
+    frames[5] = frames[4]
+    frames[11] = frames[10]
+    for fps in (0.3, 7.0, 10.0, 15.0, 24.0, 29.97, 30.0, 50.0):
+        _write_gif(frames, tmp_path / "film.gif", fps)
+        with Image.open(tmp_path / "film.gif") as film:
+            delays = []
+            for k in range(film.n_frames):
+                film.seek(k)
+                delays.append(film.info["duration"])
+        assert film.n_frames == 10
+        assert abs(sum(delays) - 1000 * len(frames) / fps) <= 5
+        single = [delay for k, delay in enumerate(delays) if k not in (4, 9)]
+        assert max(single) - min(single) in (0, 10)
+        assert min(delays) >= 20
 
 
 def test_film_has_the_first_and_the_last_step_and_evenly_spaced_ones_between():

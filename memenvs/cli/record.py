@@ -39,11 +39,13 @@ def run(arguments: argparse.Namespace) -> None:
     with as_user_error("--out", OSError), atomic_replace(path) as temporary:
         write = _write_gif if is_gif else _write_mp4
         write(frames, temporary, arguments.fps)
+    num_frames = _count_gif_frames(path) if is_gif else len(frames)
+    seconds = round(len(frames) / arguments.fps, 2)
     if arguments.json:
         document = {"id": spec.id, "policy": arguments.policy, "episodes": num_episodes}
-        print_json({**document, "frames": len(frames), "file": str(path)})
+        print_json({**document, "frames": num_frames, "seconds": seconds, "file": str(path)})
         return
-    print(f"wrote {path}: {len(frames)} frames of {num_episodes} episode{'s' * (num_episodes > 1)}")
+    print(f"wrote {path}: {num_frames} frames, {seconds} s, of {num_episodes} episode{'s' * (num_episodes > 1)}")
 
 
 class Film:
@@ -118,7 +120,12 @@ def record_episodes(env: TrialEnv, policy: EnvPolicy, episodes: int, steps: int 
 
 
 def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
-    """Write a GIF with one palette, so that pixels that do not change between frames need not be stored again."""
+    """Write a GIF with one palette, so that pixels that do not change between frames need not be stored again.
+
+    A GIF counts in hundredths of a second. Each frame ends at the hundredth nearest to its true end, so that the film
+    keeps its length: 15 frames a second are 7, 6, 7, 7, ... hundredths long. A frame that equals the one before it is
+    not stored; that one is shown longer.
+    """
     from PIL import Image
 
     height, width = frames[0].shape[:2]
@@ -129,7 +136,17 @@ def _write_gif(frames: list[np.ndarray], path: Path, fps: float) -> None:
     # An octree keeps colours of few pixels, such as a marked goal; a median cut does not.
     palette = Image.fromarray(sample).quantize(GIF_COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     images = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0)
+    ends = np.round(100 * np.arange(1, len(images) + 1) / fps).astype(int)
+    durations = (10 * np.diff(ends, prepend=0)).tolist()  # ms
+    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0)
+
+
+def _count_gif_frames(path: Path) -> int:
+    """Number of frames that a GIF holds."""
+    from PIL import Image
+
+    with Image.open(path) as film:
+        return int(getattr(film, "n_frames", 1))
 
 
 def _write_mp4(frames: list[np.ndarray], path: Path, fps: float) -> None:

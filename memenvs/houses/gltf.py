@@ -20,6 +20,7 @@ CYLINDER_SIDES, SPHERE_SPLITS = 32, 2
 
 _TO_GLTF = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # x, y, z -> x, z, -y: glTF has y up
 _BUILDING = 0  # index of the building among the instances
+_MIN_TRIANGLE = 1e-9  # square metres
 _CEILING_COLOUR = (242, 240, 234)  # sRGB, as the renderer draws it
 
 
@@ -125,10 +126,28 @@ def _mesh_horizontal(outlines: list[np.ndarray], height: float, *, faces_up: boo
     count = 0  # vertices so far
     for outline in outlines:
         vertices.append(np.column_stack([outline, np.full(len(outline), height)]))
-        fan = [(count, count + i, count + i + 1) for i in range(1, len(outline) - 1)]
-        faces += fan if faces_up else [triangle[::-1] for triangle in fan]
+        fan = count + _fan(outline)
+        faces += (fan if faces_up else fan[:, ::-1]).tolist()
         count += len(outline)
     return np.concatenate(vertices), np.array(faces)
+
+
+def _fan(outline: np.ndarray) -> np.ndarray:
+    """Triangles, int (T, 3), of a convex outline (P, 2), without those that have no area.
+
+    A corner that lies on a straight side makes such a triangle with some first corners of the fan, but hardly with the
+    one whose smallest triangle is largest.
+    """
+    best, largest = np.zeros((0, 3), np.int64), -1.0
+    corners = np.arange(len(outline))
+    for first in range(len(outline)):
+        order = np.roll(corners, -first)
+        fan = np.stack([np.full(len(outline) - 2, first), order[1:-1], order[2:]], axis=1)
+        sides = outline[fan[:, 1:]] - outline[first]  # (T, 2, 2)
+        areas = (sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]) / 2
+        if areas.min() > largest:
+            best, largest = fan[areas > _MIN_TRIANGLE], float(areas.min())
+    return best
 
 
 def _add_mesh(

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from memenvs.houses.navigation.arcs import drive_many
-from memenvs.houses.navigation.geodesic import interpolate_field, interpolate_fields
+from memenvs.houses.navigation.geodesic import interpolate_fields, raise_to_straight
 from memenvs.houses.navigation.navmap import NavigationMap
 from memenvs.houses.navigation.sliding import slide_many
 from memenvs.houses.rendering.camera import Camera
@@ -75,6 +75,8 @@ class Simulator:
         self._fields = [_NO_FIELD] * num_robots
         self._addresses = np.full(num_robots, _NO_FIELD.ctypes.data)
         self._sizes = np.full(num_robots, len(_NO_FIELD))
+        self._goal_points = [np.zeros((0, 2))] * num_robots
+        self._goals: tuple[np.ndarray, np.ndarray] | None = None  # those of all robots; made when first needed
         self._width = np.ones(num_robots, np.int64)
         self._origin = np.zeros((num_robots, 2))
         self._cell_size = 0.05
@@ -176,8 +178,7 @@ class Simulator:
                 f"field must be {self._map(i).free.size} float32, C-contiguous, got {field.shape} of {field.dtype}"
             )
         self._set_field(i, field)
-        x, y = ((self.position[i] - self._origin[i]) / self._cell_size).tolist()
-        return interpolate_field(field, int(self._width[i]), x, y)
+        return float(self._map(i).distances(field, self.position[i][None])[0])
 
     def geodesic_distances(self) -> np.ndarray:
         """Compute each robot's walking distance to its nearest goal; float64, (N,), m; or inf."""
@@ -185,6 +186,11 @@ class Simulator:
         interpolate_fields(
             self._addresses, self._sizes, self._width, self._origin, self._cell_size, self.position, distances
         )
+        if self._goals is None:
+            ends = np.cumsum([len(goals) for goals in self._goal_points])
+            spans = np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1)
+            self._goals = np.concatenate(self._goal_points), spans
+        raise_to_straight(*self._goals, self.position, distances)
         return distances
 
     def render(self, robot_mask: np.ndarray, images: Mapping[str, np.ndarray], *, camera: Camera | None = None) -> None:
@@ -242,6 +248,8 @@ class Simulator:
         self._fields[i] = field
         self._addresses[i] = field.ctypes.data
         self._sizes[i] = len(field)
+        self._goal_points[i] = np.zeros((0, 2)) if field is _NO_FIELD else self._map(i).goal_points(field)
+        self._goals = None
 
     def _map(self, i: int) -> NavigationMap:
         found = self._maps[i]

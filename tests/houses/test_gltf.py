@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from memenvs.houses.classes import CLASS_INDEX, CLASSES, MATERIAL_INDEX
-from memenvs.houses.gltf import CYLINDER_SIDES, export_glb
-from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder
+from memenvs.houses.gltf import CYLINDER_SIDES, _fan, export_glb
+from memenvs.houses.house import BOX, CYLINDER, SPHERE, House, Room, ShapeBuilder, polygon_area
 
 trimesh = pytest.importorskip("trimesh")
 
@@ -42,6 +42,24 @@ def scene(house, tmp_path_factory):
 def meshes(scene, name):
     """Meshes of a class."""
     return [mesh for mesh in scene.geometry.values() if mesh.metadata["semantic_class"] == name]
+
+
+def test_no_triangle_is_without_area(scene):
+    """Corners on straight sides of the convex pieces of a floor would make triangles of no area."""
+    outlines = [
+        [(1.742, 10.45), (0.0, 10.45), (0.0, 0.0), (1.742, 0.0), (1.742, 5.225)],
+        [(0, 0), (2, 0), (4, 0), (4, 4), (0, 4)],
+        [(0, 0), (1, 0), (2, 0), (4, 0), (4, 4), (2, 4), (0, 4), (0, 2)],  # not without dropping some
+    ]
+    for outline in outlines:
+        for shift in range(len(outline)):
+            corners = np.roll(np.array(outline, float), shift, axis=0)
+            triangles = corners[_fan(corners)]
+            sides = triangles[:, 1:] - triangles[:, :1]
+            areas = np.linalg.det(sides) / 2
+            assert areas.min() > 0.1
+            assert areas.sum() == pytest.approx(abs(polygon_area(corners)))
+    assert min(mesh.area_faces.min() for mesh in scene.geometry.values()) > 1e-9
 
 
 def test_bounds(scene):

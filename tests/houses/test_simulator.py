@@ -72,6 +72,25 @@ def test_distances_are_those_of_each_robots_own_map():
         )
 
 
+def test_distances_are_at_least_the_straight_line():
+    """Fast marching alone is 1 cm below it where the fronts of several goals meet."""
+    simulator = make_simulator()
+    rng = np.random.default_rng(0)
+    for i in range(3):
+        navmap = NavigationMap(two_rooms(3.0 + i))
+        goals = navmap.cells(navmap.random_points(rng, 30 + i))
+        field = navmap.distance_field(goals)
+        simulator.set_goals(i, field)
+        num_raised = 0
+        for place in navmap.random_points(rng, 200):
+            simulator.place(i, place, 0.0, 0.0)
+            straight = np.linalg.norm(navmap.points(goals) - place, axis=1).min()
+            assert simulator.geodesic_distances()[i] >= straight - 1e-9
+            assert simulator.geodesic_distances()[i] == navmap.distances(field, place[None])[0]
+            num_raised += abs(simulator.geodesic_distances()[i] - straight) < 1e-12
+        assert 10 < num_raised < 200
+
+
 def test_without_goals_nothing_is_reached_and_foreign_fields_are_refused():
     simulator = make_simulator()
     assert np.isinf(simulator.geodesic_distances()).all()

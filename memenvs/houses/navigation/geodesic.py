@@ -247,3 +247,27 @@ def interpolate_fields(
         field = carray(_float32_pointer(addresses[i]), sizes[i])  # type: ignore[call-arg]
         x, y = (positions[i, 0] - origins[i, 0]) / cell_size, (positions[i, 1] - origins[i, 1]) / cell_size
         out[i] = interpolate_field(field, widths[i], x, y)
+
+
+@njit(nogil=True, cache=True)
+def raise_to_straight(goals: np.ndarray, spans: np.ndarray, positions: np.ndarray, distances: np.ndarray) -> None:
+    """Raise distances, in place, to at least the straight line to the nearest goal.
+
+    Fast marching is up to 2 cm below it where the fronts of several goals meet, and interpolation beside obstacles.
+
+    Args:
+        goals: float64, (G, 2); m.
+        spans: int64, (N, 2); first and last + 1 of each robot's goals; without goals nothing is raised.
+        positions: float64, (N, 2); m.
+        distances: float64, (N,); changed, m.
+    """
+    for i in range(len(distances)):
+        limit = distances[i] * distances[i]
+        nearest = np.inf
+        for k in range(spans[i, 0], spans[i, 1]):
+            x, y = goals[k, 0] - positions[i, 0], goals[k, 1] - positions[i, 1]
+            nearest = min(nearest, x * x + y * y)
+            if nearest <= limit:
+                break
+        if limit < nearest < np.inf:
+            distances[i] = math.sqrt(nearest)

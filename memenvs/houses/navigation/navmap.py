@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from memenvs.houses.house import House, points_in_polygon
-from memenvs.houses.navigation.geodesic import fast_march, interpolate_field
+from memenvs.houses.navigation.geodesic import fast_march, interpolate_field, raise_to_straight
 from memenvs.houses.navigation.occupancy import block_footprints, block_outside, label_islands
 from memenvs.houses.navigation.sliding import choose_turns, slide_many
 
@@ -179,7 +179,7 @@ class NavigationMap:
         return fast_march(self.free.ravel(), self.shape[1], goals, self.cell_size)
 
     def distances(self, field: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Interpolate a distance field at points, bilinearly between cells.
+        """Interpolate a distance field at points, but never below the straight line.
 
         Args:
             field: float32, (H * W,); as `distance_field` returns it.
@@ -188,8 +188,16 @@ class NavigationMap:
         Returns:
             float64, (Q,), m; inf where no path leads.
         """
-        in_cells = (np.asarray(points, np.float64) - self.origin) / self.cell_size
-        return np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
+        points = np.asarray(points, np.float64)
+        in_cells = (points - self.origin) / self.cell_size
+        found = np.array([interpolate_field(field, self.shape[1], x, y) for x, y in in_cells.tolist()])
+        goals = self.goal_points(field)
+        raise_to_straight(goals, np.tile([0, len(goals)], (len(points), 1)), points, found)
+        return found
+
+    def goal_points(self, field: np.ndarray) -> np.ndarray:
+        """Compute the middles of the goals of a distance field; float64, (G, 2), m."""
+        return self.points(np.flatnonzero(field == 0.0))
 
     def move(self, positions: np.ndarray, headings: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
         """Move robots straight on; they slide along obstacles and never leave the navigable area.

@@ -183,6 +183,24 @@ def test_field_lies_between_straight_and_eight_neighbour_dijkstra():
         assert (field[reachable] >= straight[reachable] * 0.985 - 0.01).all()
 
 
+def test_no_distance_is_below_the_straight_line():
+    """Neither at middles of cells, where fronts meet, nor between them, nor beside obstacles."""
+    rng = np.random.default_rng(3)
+    for seed in range(3):
+        navmap = NavigationMap(cluttered(seed))
+        for count in (1, 20):
+            goals = navmap.cells(navmap.random_points(rng, count))
+            field = navmap.distance_field(goals)
+            cells = np.flatnonzero(np.isfinite(field))
+            points = np.concatenate([navmap.points(cells), navmap.random_points(rng, 500)])
+            straight = np.linalg.norm(points[:, None] - navmap.points(goals)[None], axis=2).min(1)
+            found = navmap.distances(field, points)
+            assert (found >= straight - 1e-9).all()
+            assert (field[cells] < straight[: len(cells)] - 0.002).any()  # what is raised
+            higher = field[cells] > straight[: len(cells)] + 1e-6
+            assert np.allclose(found[: len(cells)][higher], field[cells][higher], atol=1e-5)  # nothing else is
+
+
 def test_field_of_several_goals_is_the_smallest_of_each():
     navmap = NavigationMap(cluttered(1))
     goals = navmap.cells(navmap.random_points(np.random.default_rng(3), 5))

@@ -328,6 +328,54 @@ def test_episode_is_rebuilt_alone_from_its_info(make):
             t += 1
 
 
+def _play(env: gym.Env, start: tuple, actions: np.ndarray, oracle: bool = False) -> list[tuple]:
+    """Everything that an episode returns until it ends or the actions are used up; the oracle takes none of them."""
+    rows = [(start[0], 0.0, False, False, start[1])]
+    for action in actions:
+        rows.append(env.step(env.unwrapped.oracle_action() if oracle else action))
+        if rows[-1][2] or rows[-1][3]:
+            break
+    return rows
+
+
+@pytest.mark.parametrize("first", ["oracle", "random"])
+def test_an_episode_does_not_depend_on_those_before_it(make, first):
+    """Play A, then B, in one trial and in the next; play B alone in a new environment: all that is returned is equal.
+
+    The oracle leaves rewards, found objects and visited places behind, random actions collisions.
+    """
+    limits = {"max_episode_steps": 40, "trial_episodes": 2}
+    env = make(**limits)
+    start = env.reset(seed=4)
+    for number in range(1, 5):
+        _play(env, start, random_actions(env, 40, 1, number)[:, 0], oracle=first == "oracle")
+        start = env.reset()
+        actions = random_actions(env, 12, 1, number)[:, 0]
+        alone = make(**limits)
+        options = {"trial": number // 2, "episode_index": number % 2}
+        expected = _play(alone, alone.reset(seed=4, options=options), actions)
+        found = _play(env, start, actions)
+        assert found[0][4]["trial_start"] == (number % 2 == 0)
+        found[0][4]["trial_start"] = expected[0][4]["trial_start"]
+        assert len(found) == len(expected)
+        for t, (one, other) in enumerate(zip(found, expected, strict=True)):
+            for k, name in enumerate(("observation", "reward", "terminated", "truncated", "info")):
+                assert same(one[k], other[k]), f"{name}, episode {number}, step {t}"
+        start = env.reset(seed=4, options=options)
+
+
+def test_options_end_with_the_next_reset(make):
+    """The episode after one with options is that of an environment that never had options."""
+    env, fresh = make(**SHORT), make(**SHORT)
+    _, later = env.reset(seed=0, options={"episode_index": 2})  # of the same layout, where the trial stays
+    options = {"layout": later["layout_id"], **{name: later[name] for name in env.unwrapped.task.option_names}}
+    for seed in (None, 0):
+        env.reset(seed=0, options=options)
+        fresh.reset(seed=0)
+        for one, other in zip(env.reset(seed=seed), fresh.reset(seed=seed), strict=True):
+            assert same(one, other)
+
+
 def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:
     """Mean score of about this number of episodes, of 16 environments and at most 3 of a trial.
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fast nightly lint words mapped matrix uncompile clean
+.PHONY: demo test fast nightly lint words mapped matrix mutants uncompile clean
 
 demo: $(VENV)/agents
 	$(BIN)/python examples/demo.py
@@ -39,6 +39,10 @@ mapped:
 # The fast tests on each supported Python that this machine has, with the oldest and the newest Gymnasium.
 matrix:
 	.ci/matrix
+
+# Changes a module again and again and sees whether its tests fail: make mutants MODULE=memenvs/resets.py
+mutants: $(VENV)/dev
+	$(BIN)/python .ci/mutants.py $(MODULE)
 
 # torch comes first and through the constraints: any other way can pull gigabytes of CUDA libraries.
 $(BIN)/python:

@@ -367,13 +367,14 @@ def test_an_episode_does_not_depend_on_those_before_it(make, first):
 def test_options_end_with_the_next_reset(make):
     """The episode after one with options is that of an environment that never had options."""
     env, fresh = make(**SHORT), make(**SHORT)
-    _, later = env.reset(seed=0, options={"episode_index": 2})  # of the same layout, where the trial stays
-    options = {"layout": later["layout_id"], **{name: later[name] for name in env.unwrapped.task.option_names}}
-    for seed in (None, 0):
-        env.reset(seed=0, options=options)
+    names = env.unwrapped.task.option_names
+    _, elsewhere = env.reset(seed=123)
+    _, later = env.reset(seed=0, options={"episode_index": 2})  # in the layout of the trial that goes on
+    for seed, other in ((0, elsewhere), (None, later)):
+        env.reset(seed=0, options={"layout": other["layout_id"], **{name: other[name] for name in names}})
         fresh.reset(seed=0)
-        for one, other in zip(env.reset(seed=seed), fresh.reset(seed=seed), strict=True):
-            assert same(one, other)
+        for one, two in zip(env.reset(seed=seed), fresh.reset(seed=seed), strict=True):
+            assert same(one, two)
 
 
 def _mean_score(spec: EnvironmentSpec, policy: str, episodes: int) -> float:

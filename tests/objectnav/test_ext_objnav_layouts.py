@@ -6,6 +6,7 @@ import pytest
 import memenvs  # noqa: F401  (registers the ids)
 from memenvs.core import TrialEnv, TrialVectorEnv
 from memenvs.houses.house import BOX, House, ShapeBuilder, Shapes
+from memenvs.houses.worlds import make_house_world
 from memenvs.objectnav.env import ExtObjNav
 from memenvs.objectnav.layout import MAX_OBJECTS, goal_categories
 from memenvs.objectnav.robot import FORWARD, STOP
@@ -46,6 +47,28 @@ def test_the_reward_telescopes(small):
     assert (info["path_failures"] == 0).all()
 
 
+def test_metrics_of_random_paths(small):
+    """SPL and soft SPL of their definitions, from what `info` tells of each step."""
+    _, info = small.reset(seed=5)
+    start, length, position = info["geodesic"].copy(), np.zeros(4), info["pose"][:, :2].astype(np.float64)
+    rng = np.random.default_rng(1)
+    farther = 0
+    for _ in range(200):
+        *_, info = small.step(rng.choice(6, size=4, p=[0.02, 0.5, 0.2, 0.2, 0.04, 0.04]))
+        begins = info["num_steps"] == 0
+        start = np.where(begins, info["geodesic"], start)
+        moved = info["pose"][:, :2].astype(np.float64)
+        length = np.where(begins, 0.0, length + np.hypot(*(moved - position).T))
+        position = moved
+        for i in range(4):
+            d, p, s, success = info["geodesic"][i], length[i], start[i], bool(info["success"][i])
+            assert info["spl"][i] == pytest.approx(success * s / max(s, p, 1e-5), abs=1e-4)
+            progress = max(0.0, 1.0 - d / max(s, 1e-5))
+            assert info["soft_spl"][i] == pytest.approx(progress * s / max(s, p, 1e-5), abs=1e-4)
+            farther += d > s
+    assert farther > 20
+
+
 def test_layout_stays_over_a_trial_and_changes_with_it(small):
     _, info = small.reset(seed=5)
     before = [small.task.layout(i) for i in range(4)]
@@ -71,6 +94,18 @@ def test_layout_is_a_function_of_its_number(small):
     assert one.house.name == two.house.name
     other.reset(seed=99, options={"layout": 124})
     assert not np.array_equal(one.position, other.task.layout(0).position)
+
+
+def test_two_layouts_of_a_home_have_objects_at_other_places():
+    """Layouts n and n + the number of homes are in the same home."""
+    world = make_house_world("procedural", rooms=(2, 2))
+    placed = []
+    for number in (3, 3 + len(world)):
+        env = TrialEnv(ExtObjNav, world=world, num_objects=(5, 5), obs_mode="symbolic")
+        env.reset(seed=0, options={"layout": number})
+        placed.append(env.unwrapped.task.layout(0))
+    assert placed[0].house.name == placed[1].house.name
+    assert set(placed[0].position[:, 0].round(3)).isdisjoint(placed[1].position[:, 0].round(3))
 
 
 def test_environment_of_a_batch_equals_a_single_one(small):

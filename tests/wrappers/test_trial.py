@@ -72,6 +72,16 @@ def test_trial_steps_truncate():
     assert rows[-1][3:] == (True, True)  # the task ended it on the step that used up the trial
 
 
+def test_every_trial_has_all_its_steps_and_episodes():
+    for limits, length in (({"trial_steps": 5}, 6), ({"trial_episodes": 2}, 7)):
+        env = TrialWrapper(Countdown(3), **limits)
+        for seed in (0, None, 1):
+            assert len(play(env, seed=seed)) == length
+            env.reset()  # and a trial that is cut short
+            for _ in range(4):
+                env.step(0)
+
+
 def test_info():
     env = TrialWrapper(Countdown(2), trial_episodes=2)
     _, info = env.reset(seed=0)

@@ -1,4 +1,6 @@
-"""Break a module on purpose, change by change, and see whether its tests fail (mutation testing with Cosmic Ray).
+"""Break a module on purpose, again and again, and see whether its tests fail.
+
+This is mutation testing, with Cosmic Ray.
 
     make mutants MODULE=memenvs/resets.py
     python .ci/mutants.py MODULE [MODULE ...] [--tests TEST ...] [--every K]
@@ -51,7 +53,7 @@ name = "local"
 
 
 def find_tests(module: str) -> list[str]:
-    """Arguments of pytest that test a module: those of `TESTS`, or the file of its name."""
+    """Find the arguments of pytest that test a module: those of `TESTS`, or the file of its name."""
     beginnings = [path for path in TESTS if module.startswith(path)]
     if beginnings:
         return TESTS[max(beginnings, key=len)]
@@ -63,7 +65,7 @@ def find_tests(module: str) -> list[str]:
 
 
 def copy_tree(tree: Path) -> dict[str, str]:
-    """Copy the tracked files, and return the environment variables with which the copy is imported."""
+    """Copy the tracked files; return the environment variables that import the copy."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in tracked.splitlines():
         if (ROOT / name).is_file():

@@ -195,10 +195,7 @@ class PartialUpdatePPO(OnPolicyMemoryAlgorithm):
             state = self._state_rows(self._segment_state, rows)
         elif begin > config.prefix_window and config.prefix_grad == "window":
             start = begin - config.prefix_window
-            was_training = memory.training
-            memory.eval()  # no dropout where there is no gradient
             state = self._prefill(rows, start, memory.initial_state(len(rows), max_steps=end), rewrite=False)
-            memory.train(was_training)
         with self._autocast():
             x, sequences = self._inputs(rows, start, end)
             latent, _ = memory(x, state, last=end - begin)  # (B, end - begin, D)

@@ -141,7 +141,7 @@ class Memory(nn.Module, abc.ABC):
 
     @torch.no_grad()
     def prefill(self, x: StepInputs, state: State, last: int | None = None) -> tuple[Tensor, State]:
-        """Run `forward` without gradient, to get the state after T past steps.
+        """Run `forward` without gradient and without dropout, to get the state after T past steps.
 
         Args:
             x: T steps.

@@ -48,7 +48,7 @@ def test_the_reward_telescopes(small):
 
 
 def test_metrics_of_random_paths(small):
-    """SPL and soft SPL of their definitions, from what `info` tells of each step."""
+    """SPL and soft SPL of their definitions, from the distances and poses in `info`."""
     _, info = small.reset(seed=5)
     start, length, position = info["geodesic"].copy(), np.zeros(4), info["pose"][:, :2].astype(np.float64)
     rng = np.random.default_rng(1)

@@ -184,6 +184,22 @@ def test_steps_chunks_and_the_sequence_are_equal(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MEMORIES)
+def test_dropout_is_in_forward_only(name: str) -> None:
+    """In training mode too, acting and refilling give the features of evaluation mode."""
+    dropout = {"relic": "depth_dropout", "trxl": "dropout"}
+    memory, x = make(name, **({dropout[name]: 0.9} if name in dropout else {})), inputs("trials")
+    with torch.no_grad():
+        expected, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=T))
+        memory.train()
+        acting, _ = one_by_one(memory, x, memory.initial_state(B, max_steps=T))
+        refilling, _ = memory.prefill(x, memory.initial_state(B, max_steps=T))
+        learning, _ = memory(x, None)
+    assert_close(acting, expected, 1e-12)
+    assert_close(refilling, expected, 1e-6)
+    assert torch.allclose(learning, expected, atol=1e-6) == (name not in dropout)
+
+
+@pytest.mark.parametrize("name", MEMORIES)
 def test_no_step_depends_on_the_future(name: str) -> None:
     for kwargs, memory in variants(name):
 

@@ -53,7 +53,7 @@ name = "local"
 
 
 def find_tests(module: str) -> list[str]:
-    """Find the arguments of pytest that test a module: those of `TESTS`, or the file of its name."""
+    """Find the arguments of pytest for a module: those of `TESTS`, or the file of its name."""
     beginnings = [path for path in TESTS if module.startswith(path)]
     if beginnings:
         return TESTS[max(beginnings, key=len)]

@@ -186,6 +186,16 @@ def test_the_critic_is_clipped_too() -> None:
     assert model.logger.name_to_value["train/grad_norm"] > 1e-3  # before clipping
 
 
+def test_nothing_is_credited_after_an_episode_that_ends_with_the_segment() -> None:
+    model = act(learner("lstm", env=darkroom(horizon=SEGMENT)))
+    stored = positions(model, 0, SEGMENT)
+    assert bool(model._episode_start.all())
+    advantages, returns = model._advantages(0, SEGMENT)
+    assert float(model._last_values.abs().min()) > 0
+    torch.testing.assert_close(returns[:, -1], stored["rewards"][:, -1])
+    torch.testing.assert_close(advantages[:, -1], stored["rewards"][:, -1] - stored["values"][:, -1])
+
+
 def test_normalized_advantages() -> None:
     model = act(learner("none", normalize_advantage=True, n_updates=1))
     seen: list[Tensor] = []

@@ -6,9 +6,10 @@ A file is written under a temporary name and renamed, so it is complete or not t
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -34,12 +35,15 @@ def write(path: str | PathLike[str], members: dict[str, bytes]) -> None:
     write_file(Path(path), buffer.getvalue())
 
 
-def read(path: str | PathLike[str], required: Iterable[str]) -> dict[str, bytes]:
+def read(
+    path: str | PathLike[str], required: Iterable[str], is_known: Callable[[str], bool] | None = None
+) -> dict[str, bytes]:
     """Read the members of an archive, name -> content.
 
     Args:
         path: The file.
         required: Members that it must have.
+        is_known: Whether a member of that name is read; None: the required ones are. Others are left in the file.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -48,17 +52,25 @@ def read(path: str | PathLike[str], required: Iterable[str]) -> dict[str, bytes]
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}")
+    known = is_known or set(required).__contains__
+    problem = ""
     try:
         with zipfile.ZipFile(path) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-            if unpacked > max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size):
-                raise ValueError(f"{path}: unpacks to more than {MAX_RATIO} times its size, so it is no checkpoint")
-            members = {name: archive.read(name) for name in archive.namelist()}
-        for name in required:
-            if name not in members:
-                raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{path}: not a whole checkpoint ({error}); was it cut short?") from None
+            names = [name for name in archive.namelist() if known(name)]
+            unpacked = sum(archive.getinfo(name).file_size for name in names)
+            if len(names) > len(set(names)):
+                problem = "has two members of one name, so it is no checkpoint"
+            elif unpacked > max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size):
+                problem = f"unpacks to more than {MAX_RATIO} times its size, so it is no checkpoint"
+            else:
+                members = {name: archive.read(name) for name in names}
+    except (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, LookupError) as error:
+        problem = f"not a whole checkpoint ({error}); was it cut short?"
+    if problem:
+        raise ValueError(f"{path}: {problem}")
+    for name in required:
+        if name not in members:
+            raise ValueError(f"{path}: a checkpoint of this kind must have {list(required)}, {name!r} is missing")
     config = parse_json(path, members, "config.json")
     if config.get("format") != FORMAT:
         raise ValueError(f"{path}: format must be {FORMAT}, got {config.get('format')}")

@@ -20,6 +20,7 @@ A policy-only file has the first three members: its policy can act, but training
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any
@@ -30,23 +31,15 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from memenvs.agents.algorithms import archive
+from memenvs.agents.algorithms.checkpoint_json import CONFIG_KEYS, STATE_KEYS, check_config, check_state
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import MemoryPolicy
+from memenvs.checks import is_int
 
 MEMBERS = ("config.json", "state.json", "policy.safetensors", "optimizer.safetensors", "generators.safetensors")
 POLICY_ONLY = MEMBERS[:3]
 """Members of a policy-only file, see `drop_training_state`."""
 LEARNER = "learner.safetensors"
-CONFIG_KEYS = ("algorithm", "config", "policy_kwargs", "observation_space", "action_space", "n_envs")
-STATE_KEYS = (
-    "num_timesteps",
-    "n_updates",
-    "seed",
-    "resets_with_episode",
-    "recent_episodes",
-    "recent_successes",
-    "trials",
-)
 
 
 @dataclass
@@ -101,13 +94,16 @@ class Checkpoint:
         """
         members = _read_members(path)
         config = archive.parse_json(path, members, "config.json", CONFIG_KEYS)
-        is_policy_only = config.get("policy_only", False)
-        ranks = range(1 if is_policy_only else config.setdefault("processes", 1))
+        config.setdefault("processes", 1)  # files of early versions have no number
+        check_config(path, config)
+        ranks = range(1 if config.get("policy_only") else config["processes"])
 
         def tensors(name: str) -> dict[str, Tensor]:
             return load_tensors(members[name]) if name in members else {}
 
         states = [archive.parse_json(path, members, _state_member(rank), STATE_KEYS) for rank in ranks]
+        for rank, state in enumerate(states):
+            check_state(path, _state_member(rank), state)
         try:
             return cls(
                 config=config,
@@ -117,7 +113,7 @@ class Checkpoint:
                 optimizer=tensors("optimizer.safetensors"),
                 learner=tensors(LEARNER),
             )
-        except SafetensorError as error:
+        except (SafetensorError, RuntimeError, LookupError) as error:  # an unknown dtype is a KeyError
             raise ValueError(f"{path}: its tensors cannot be read ({error}); was it cut short?") from None
 
 
@@ -148,15 +144,25 @@ def _generators_member(rank: int) -> str:
     return "generators.safetensors" if rank == 0 else f"generators.{rank}.safetensors"
 
 
+def _is_member(name: str) -> bool:
+    """True for the name of a member of a checkpoint."""
+    return (
+        name in (*MEMBERS, LEARNER)
+        or re.fullmatch(r"state\.[1-9]\d*\.json|generators\.[1-9]\d*\.safetensors", name) is not None
+    )
+
+
 def _read_members(path: str | PathLike[str]) -> dict[str, bytes]:
     """Read all members of a file, those of all its processes among them."""
-    members = archive.read(path, POLICY_ONLY)
+    members = archive.read(path, POLICY_ONLY, _is_member)
     config = archive.parse_json(path, members, "config.json")
     if config.get("policy_only"):
         return members
-    members = archive.read(path, MEMBERS)
+    for name in MEMBERS:
+        if name not in members:
+            raise ValueError(f"{path}: a checkpoint of this kind must have {list(MEMBERS)}, {name!r} is missing")
     count = config.get("processes", 1)  # files of early versions have no number
-    if not isinstance(count, int):
+    if not is_int(count):
         raise ValueError(f"{path}: processes must be a whole number, got {count!r}")
     for rank in range(count):
         for name in (_state_member(rank), _generators_member(rank)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from os import PathLike
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def check_finite(values: Mapping[str, float], when: str) -> None:
@@ -23,6 +23,18 @@ def check_finite(values: Mapping[str, float], when: str) -> None:
             f"loss and gradient must be finite, got {broken} {when}; lower learning_rate or max_grad_norm, or check "
             "the data and rewards"
         )
+
+
+def check_finite_tensors(member: str, tensors: Mapping[str, Tensor]) -> None:
+    """Raise a ValueError that names the first tensor with a number that is NaN or infinite.
+
+    Args:
+        member: Where the tensors come from, for the message.
+        tensors: Name -> tensor.
+    """
+    for name, tensor in tensors.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{member}: {name!r} must be finite, got NaN or infinity")
 
 
 def check_finite_weights(module: nn.Module, path: str | PathLike[str], when: str) -> None:

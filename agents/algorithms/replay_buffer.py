@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from gymnasium import spaces
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
+from memenvs.agents.algorithms.replay_file import ReplayContent, integer_bounds
 from memenvs.agents.algorithms.rollout_buffer import Observations
 from memenvs.agents.memory import EXTRA_INPUTS, ExtraInputs
-from memenvs.files import atomic_replace
 
 DEPTH = ("depth", torch.float32)
 """Key and dtype of observations that are stored as 16-bit integers."""
@@ -70,6 +68,7 @@ class EpisodeReplayBuffer:
         capacity: Number of episodes.
         max_steps: Largest number of steps of an episode, T.
         observation_space: Observation space of one environment.
+        n_actions: Number of actions.
         device: Device of the tensors.
         embedding_dim: Width of frozen embeddings to store instead of observations; None stores observations.
         required_inputs: Memory inputs to store beside them, see `Memory.required_inputs`.
@@ -88,6 +87,7 @@ class EpisodeReplayBuffer:
         capacity: int,
         max_steps: int,
         observation_space: spaces.Space,
+        n_actions: int,
         device: torch.device,
         embedding_dim: int | None = None,
         required_inputs: Sequence[str] = (),
@@ -105,13 +105,13 @@ class EpisodeReplayBuffer:
             return torch.zeros(capacity, max_steps + 1, *shape, dtype=dtype, device=device)
 
         self._stores = {"action": zeros(dtype=torch.int64), "reward": zeros(dtype=torch.float32)}
+        is_dict = isinstance(observation_space, spaces.Dict)
+        parts: dict[str, spaces.Space] = {"": observation_space}
+        if isinstance(observation_space, spaces.Dict):
+            parts = dict(observation_space.spaces)
         if embedding_dim is not None:
             self._stores["embedding"] = zeros(embedding_dim, dtype=torch.bfloat16)
         else:
-            is_dict = isinstance(observation_space, spaces.Dict)
-            parts: dict[str, spaces.Space] = {"": observation_space}
-            if isinstance(observation_space, spaces.Dict):
-                parts = dict(observation_space.spaces)
             for key, space in parts.items():
                 shape = space.shape or ()
                 dtype = torch.as_tensor(np.zeros(0, space.dtype)).dtype
@@ -121,6 +121,11 @@ class EpisodeReplayBuffer:
         for key in required_inputs:
             dtype, shape = EXTRA_INPUTS[key]
             self._stores[key] = zeros(*shape, dtype=dtype)
+        # Integers may choose a row of a table, so they are checked where they come from a file.
+        spaces_of_stores = {f"observation.{key}" if is_dict else "observation": space for key, space in parts.items()}
+        spaces_of_stores |= {key: parts[key] for key in required_inputs if key in parts}
+        spaces_of_stores["action"] = spaces.Discrete(n_actions)
+        self._bounds = {name: integer_bounds(spaces_of_stores[name]) for name in spaces_of_stores.keys() & self._stores}
 
     @property
     def nbytes(self) -> int:
@@ -327,61 +332,30 @@ class EpisodeReplayBuffer:
             path: The file (safetensors).
             stamp: A number that `load` must be given again, such as the environment steps of the learner.
         """
-        path = Path(path)
         positions = self._filled_positions()
         tensors = {name: store[positions].cpu().contiguous() for name, store in self._stores.items()}
         tensors |= {"lengths": self.lengths, "terminated": self.terminated}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_replace(path) as temporary:
-            save_file(tensors, temporary, {"stamp": str(stamp), "next": str(self.next)})
+        ReplayContent(tensors, self.next, stamp).write(Path(path))
 
     def load(self, path: str | PathLike[str], stamp: int) -> None:
         """Replace the episodes by those of a file.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is cut short, not a replay, or of another stamp, size or content.
+            ValueError: The file is damaged, not a replay, or of another stamp, size or content.
         """
         path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"no file {str(path)!r} with a replay")
-        try:
-            with safe_open(path, "pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no dict)
-                metadata = file.metadata() or {}
-        except SafetensorError as error:
-            raise ValueError(f"{path}: not a whole replay ({error}); was it cut short?") from None
-        if metadata.get("stamp") != str(stamp):
-            raise ValueError(
-                f"{path}: must be the replay of environment step {stamp}, got that of {metadata.get('stamp')}"
-            )
-        self._check_file(path, tensors)
-        self.lengths = tensors["lengths"]
-        self.terminated = tensors["terminated"]
-        self.next = int(metadata["next"])
+        content = ReplayContent.read(path, stamp)
+        content.check(path, self.capacity, self.max_steps, self._stores)
+        content.check_values(path, self._bounds)
+        self.lengths = content.tensors["lengths"]
+        self.terminated = content.tensors["terminated"]
+        self.next = content.next
         self._running = self._running[:0]
         positions = self._filled_positions()
         for name, store in self._stores.items():
             store.zero_()
-            store[positions] = tensors[name].to(self.device)
-
-    def _check_file(self, path: Path, tensors: dict[str, Tensor]) -> None:
-        """Raise a ValueError if the tensors of a file do not fit this buffer."""
-        names = {"lengths", "terminated", *self._stores}
-        if tensors.keys() != names:
-            raise ValueError(f"{path}: a replay of this learner must have {sorted(names)}, got {sorted(tensors)}")
-        lengths = tensors["lengths"]
-        if len(lengths) != self.capacity or int(lengths.max()) > self.max_steps:
-            raise ValueError(
-                f"{path}: is of another replay: must be of {self.capacity} episodes of at most {self.max_steps} steps, "
-                f"got {len(lengths)} of at most {int(lengths.max())}"
-            )
-        positions = int((lengths[lengths > 0] + 1).sum())
-        for name, store in self._stores.items():
-            expected = ((positions, *store.shape[2:]), store.dtype)
-            got = (tuple(tensors[name].shape), tensors[name].dtype)
-            if expected != got:
-                raise ValueError(f"{path}: is of another replay: {name!r} must be {expected}, got {got}")
+            store[positions] = content.tensors[name].to(self.device)
 
     def _filled_positions(self) -> tuple[Tensor, Tensor]:
         """Row and position of everything that belongs to an episode, int64 (positions,) each."""

@@ -19,12 +19,11 @@ from torch import Tensor
 from memenvs.agents.algorithms import archive, checkpoint
 from memenvs.agents.algorithms.checkpoint import Checkpoint
 from memenvs.agents.algorithms.distributed import Processes
-from memenvs.agents.algorithms.finite import check_finite_weights
+from memenvs.agents.algorithms.finite import check_finite_tensors, check_finite_weights
 from memenvs.agents.algorithms.spaces import space_from_json, space_to_json
 from memenvs.agents.policies.acting import ActingPolicy
 from memenvs.agents.policies.memory_policy import MemoryPolicy
 from memenvs.agents.vec_env import check_encoder, check_vocabulary
-from memenvs.checks import check_int
 
 
 class SavableAlgorithm(BaseAlgorithm):
@@ -207,7 +206,15 @@ class SavableAlgorithm(BaseAlgorithm):
                 check_vocabulary(config.get("vocabulary"), env)
             model._setup_model()
             model._restore(saved, rank)
-        except (TypeError, ValueError, OverflowError, LookupError, AttributeError) as error:
+        except (
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            LookupError,
+            AttributeError,
+            MemoryError,
+            RuntimeError,
+        ) as error:
             changed = [
                 name for name, value in (policy_kwargs or {}).items() if config["policy_kwargs"].get(name) != value
             ]
@@ -225,19 +232,20 @@ class SavableAlgorithm(BaseAlgorithm):
         policy.episode_is_trial = state.get("episode_is_trial", policy.episode_is_trial)  # not in earlier files
         archive.check_tensors("policy.safetensors", saved.policy, policy.state_dict())
         policy.load_state_dict(saved.policy)
+        check_finite_tensors("policy.safetensors", {name: saved.policy[name] for name, _ in policy.named_parameters()})
         if not saved.config.get("policy_only"):
             trained = [parameter for parameter in policy.parameters() if parameter.requires_grad]
             archive.load_optimizer(policy.optimizer, trained, saved.optimizer)
             archive.check_tensors(checkpoint.LEARNER, saved.learner, self.saved_tensors())
             for name, tensor in self.saved_tensors().items():
                 tensor.copy_(saved.learner[name])
+            check_finite_tensors("optimizer.safetensors", saved.optimizer)
+            check_finite_tensors(checkpoint.LEARNER, saved.learner)
             _restore_generators(policy.generators, saved.generators[rank])
         for name, rng in self.rngs.items():
             rng.bit_generator.state = state[f"{name}_rng"]
         for name in self.saved_attributes:
             setattr(self, name, state[name])
-        for name in ("num_timesteps", "n_updates"):
-            check_int(f"state.json: {name}", state[name], 0)
         self.num_timesteps = state["num_timesteps"]
         self._n_updates = state["n_updates"]
         self.ep_info_buffer = deque(state["recent_episodes"], maxlen=self._stats_window_size)

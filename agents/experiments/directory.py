@@ -149,7 +149,10 @@ class RunDirectory:
         file = self.path / METRICS
         if file.is_file():
             # a line without its end was being written when the run was killed
-            *lines, _ = file.read_text(encoding="utf-8").split("\n")
+            try:
+                *lines, _ = file.read_text(encoding="utf-8").split("\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{file}: must be text in UTF-8 ({error})") from None
             for number, row in enumerate(csv.reader(lines), 1):
                 if number == 1:
                     continue

@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from PIL import Image
 from memenvs.agents.experiments.directory import VALIDATION, VERSIONS, RunDirectory
 from memenvs.checks import choices_for
 from memenvs.files import write_file
-from memenvs.json_records import parse_json
+from memenvs.json_records import Field, parse_json
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
@@ -280,12 +281,20 @@ def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
         own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
         files = {int(file.stem.split("_")[1]): file for file in run.path.glob("demonstrations_*.json")}
         for count, file in sorted(files.items()):
-            agent = parse_json(file.read_bytes(), str(file))["agent"]
-            curve = agent["metrics"].get(score, {"mean": []})
-            if curve["mean"]:
+            root = Field(parse_json(file.read_bytes(), str(file)), str(file))
+            agent = root["agent"]
+            curve = agent["metrics"].get(score)
+            if curve is None:
+                continue
+            _check_curve(curve, by_episode=True)
+            demonstrated = agent["demonstrations"][score].items(1)
+            for value in demonstrated:
+                _check_number(value)
+            if curve.value["mean"]:
                 self_played = own[count] if count < len(own) else "-"
-                shown = float(np.mean(agent["demonstrations"][score]))
-                rows.append([run.path.name, count, shown, curve["mean"][0], curve["stderr"][0], self_played])
+                shown = float(np.mean([value.value for value in demonstrated]))
+                first = (curve.value["mean"][0], curve.value["stderr"][0])
+                rows.append([run.path.name, count, shown, *first, self_played])
     if rows:
         report.heading("After demonstrations")
         report.text(
@@ -341,12 +350,39 @@ def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
     """Policy name -> `TrialResults.to_json`; empty if the run was not evaluated.
 
     Raises:
-        ValueError: The file cannot be read.
+        ValueError: The file cannot be read or is no evaluation.
     """
     file = run.path / "evaluation.json"
     if not file.is_file():
         return {}
-    return parse_json(file.read_bytes(), str(file))
+    root = Field(parse_json(file.read_bytes(), str(file)), str(file))
+    for policy in _values(root):
+        _check_number(policy["trials" if run.config.kind.acts else "episodes"])
+        for metric in _values(policy["metrics"]):
+            _check_curve(metric, run.config.kind.acts)
+    return root.value
+
+
+def _check_curve(metric: Field, by_episode: bool) -> None:
+    """Raise a ValueError unless a metric has mean and standard error, by episode of the trial or one each."""
+    means, errors = (metric[key].items() if by_episode else [metric[key]] for key in ("mean", "stderr"))
+    if len(means) != len(errors):
+        raise metric["stderr"].error(f"a list of {len(means)}, as many as there are means")
+    for value in (*means, *errors):
+        _check_number(value)
+
+
+def _check_number(value: Field) -> None:
+    """Raise a ValueError unless a value is a number or NaN."""
+    if isinstance(value.value, bool) or not isinstance(value.value, int | float) or abs(value.value) == math.inf:
+        raise value.error("a number")
+
+
+def _values(parent: Field) -> list[Field]:
+    """Values of a JSON object."""
+    if not isinstance(parent.value, dict):
+        raise parent.error("a JSON object")
+    return [Field(value, parent.source, f"{parent.path}.{key}".lstrip(".")) for key, value in parent.value.items()]
 
 
 def _figure() -> tuple[Figure, Any]:

@@ -75,12 +75,26 @@ def metric_means(folders: Sequence[Path], metric: str, policy: str = "agent", na
 
     Returns:
         float64, (R,), or (R, E) of a metric by episode of the trial, where E is the smallest number that a run has.
+
+    Raises:
+        FileNotFoundError: A run has no such evaluation.
+        ValueError: An evaluation has no such mean.
     """
-    means = [np.array(read_result(folder, name)[policy]["metrics"][metric]["mean"]) for folder in folders]
+    means = [_mean(folder, metric, policy, name) for folder in folders]
     if means[0].ndim == 0:
         return np.array(means)
     episodes = min(map(len, means))
     return np.array([mean[:episodes] for mean in means])
+
+
+def _mean(folder: Path, metric: str, policy: str, name: str) -> np.ndarray:
+    """Mean of a metric in an evaluation of one run; see `metric_means`."""
+    try:
+        return np.array(read_result(folder, name)[policy]["metrics"][metric]["mean"], np.float64)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{folder}: the evaluation {name!r} must have the mean of {metric!r} of {policy!r} ({error!r})"
+        ) from None
 
 
 def has_results(folder: Path, *names: str) -> bool:
@@ -258,9 +272,13 @@ def _read_table(table: Path) -> list[dict[str, Any]]:
         ValueError: A line is not a row; the message names it.
     """
     rows = []
-    for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(table.read_bytes().splitlines(), 1):
         row = parse_json(line, f"{table}, line {number}")
-        if not isinstance(row, dict) or not {"run", "evaluations"} <= row.keys():
-            raise ValueError(f"{table}, line {number}: a row must have 'run' and 'evaluations'")
+        if (
+            not isinstance(row, dict)
+            or not isinstance(row.get("run"), str)
+            or not isinstance(row.get("evaluations"), dict)
+        ):
+            raise ValueError(f"{table}, line {number}: a row must have 'run' and 'evaluations', a text and an object")
         rows.append(row)
     return rows

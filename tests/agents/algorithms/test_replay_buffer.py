@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 
 def make(capacity: int = 3, **settings: Any) -> EpisodeReplayBuffer:
     return EpisodeReplayBuffer(
-        capacity, 6, settings.pop("space", spaces.Box(-1e6, 1e6, (1,), np.float32)), CPU, **settings
+        capacity, 6, settings.pop("space", spaces.Box(-1e6, 1e6, (1,), np.float32)), 2, CPU, **settings
     )
 
 

@@ -1,0 +1,304 @@
+"""Damaged files: each load is right, or fails with an error that names the file."""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from safetensors.torch import save_file
+
+from memenvs.agents import EpisodeDQN, PartialUpdatePPO
+from memenvs.agents.algorithms import archive, checkpoint
+from memenvs.agents.algorithms.replay_file import ReplayContent
+from memenvs.agents.experiments.config import RunConfig, read_config
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.agents.experiments.report import write_report
+from memenvs.agents.presets import find_preset
+from memenvs.agents.studies.study_results import metric_means
+from tests.agents.algorithms.q_worlds import q_learner
+from tests.agents.damage import (
+    cut,
+    damage_member,
+    edit_json,
+    edit_member,
+    flip_bits,
+    members_of,
+    move_block,
+    zipped,
+)
+from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
+
+OBSERVATION = {"position": np.array([1.0, 2.0], np.float32), "reward": np.array([1.0], np.float32)}
+Damage = Callable[[bytes, np.random.Generator], bytes]
+OF_BYTES: tuple[Damage, ...] = (flip_bits, cut, move_block)
+"""Damage that checksums find: a file that still loads must give the same."""
+LONGEST = 60.0
+"""Seconds after which a load has not been bounded."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of file, and how it is loaded and used.
+
+    Attributes:
+        write: Writes a good file.
+        load: Loads a file, and returns what it holds.
+        use: Uses what was loaded; None for nothing more.
+        damages: Kinds of damage.
+    """
+
+    write: Callable[[Path], None]
+    load: Callable[[Path], Any]
+    use: Callable[[Any], None]
+    damages: tuple[Damage, ...]
+
+
+def dqn_world() -> Any:
+    return darkroom(4, horizon=6, episodes=2)
+
+
+@functools.cache
+def ppo() -> PartialUpdatePPO:
+    return learner("relic").learn(N * STEPS)
+
+
+@functools.cache
+def dqn() -> EpisodeDQN:
+    settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 1, "final_epsilon": 0.1}
+    return q_learner(dqn_world(), {"memory": "gru", "memory_kwargs": MEMORIES["gru"]}, **settings).learn(96)
+
+
+def write_policy_only(path: Path) -> None:
+    ppo().save(path)
+    checkpoint.drop_training_state(path, path)
+
+
+def act(model: Any) -> None:
+    model.predict(OBSERVATION)
+
+
+def learn(model: Any) -> None:
+    """Act; and learn unless settings were changed, since others may take long."""
+    act(model)
+    original = dqn() if isinstance(model, EpisodeDQN) else ppo()
+    if asdict(model.config) == asdict(original.config):
+        model.learn(1, reset_num_timesteps=False)
+
+
+def load_replay(path: Path) -> EpisodeDQN:
+    settings: dict[str, Any] = {"capacity": 12, "batch_size": 6, "updates_per_collect": 1, "final_epsilon": 0.1}
+    model = q_learner(dqn_world(), {"memory": "gru", "memory_kwargs": MEMORIES["gru"]}, **settings)
+    model.num_timesteps = dqn().num_timesteps
+    model.load_replay_buffer(path)
+    return model
+
+
+def write_config(path: Path) -> None:
+    config = replace(find_preset("ci-smoke"), encoder_from="elsewhere", validation_trials=2)
+    path.write_bytes(json.dumps(config.to_json(), indent=1).encode())
+
+
+def load_config(path: Path) -> RunConfig:
+    folder = path.with_name(f"run of {path.name}")
+    folder.mkdir(exist_ok=True)
+    path.rename(folder / "config.json")
+    return read_config(folder)
+
+
+def write_evaluation(path: Path) -> None:
+    curve = {"mean": [1.0, 2.0], "stderr": [0.5, 0.25], "stderr_clustered": [0.5, 0.25], "count": [4, 4]}
+    policy = {"trials": 4, "layouts": 4, "demonstrations": {}, "metrics": {"return": curve, "steps": curve}}
+    path.write_bytes(json.dumps({"agent": policy, "random": policy}).encode())
+
+
+def load_report(path: Path) -> Path:
+    """The report of a run with this evaluation."""
+    with RunDirectory(path.with_name(f"run of {path.name}"), find_preset("ci-smoke")) as run:
+        (run.path / "metrics.csv").write_text("step,name,value\n64,rollout/ep_rew_mean,1.5\n")
+        path.rename(run.path / "evaluation.json")
+        return write_report([run], run.path)
+
+
+def write_metrics(path: Path) -> None:
+    path.write_text("step,name,value\n" + "".join(f"{64 * i},rollout/ep_rew_mean,{i / 7!r}\n" for i in range(20)))
+
+
+def load_metrics(path: Path) -> Any:
+    with RunDirectory(path.with_name(f"run of {path.name}"), find_preset("ci-smoke")) as run:
+        path.rename(run.path / "metrics.csv")
+        return run.metrics()
+
+
+def write_table(path: Path) -> None:
+    write_evaluation(path)
+    row = {"run": "a", "preset": "ci-smoke", "overrides": {}, "seed": 0, "settings": "0" * 16}
+    path.write_bytes(json.dumps({**row, "evaluations": {"evaluation": json.loads(path.read_bytes())}}).encode())
+
+
+def load_table(path: Path) -> Any:
+    folder = path.with_name(f"study of {path.name}")
+    folder.mkdir(exist_ok=True)
+    path.rename(folder / "table.jsonl")
+    return metric_means([folder / "a"], "return")
+
+
+def nothing(loaded: Any) -> None:
+    pass
+
+
+ARCHIVES: tuple[Damage, ...] = (*OF_BYTES, damage_member, edit_member, edit_member)
+TEXTS: tuple[Damage, ...] = (*OF_BYTES, edit_json, edit_json)
+TARGETS: dict[str, Target] = {
+    "PPO": Target(
+        lambda path: ppo().save(path),
+        lambda path: PartialUpdatePPO.load(path, darkroom(), device="cpu"),
+        learn,
+        ARCHIVES,
+    ),
+    "policy": Target(write_policy_only, lambda path: PartialUpdatePPO.load(path, device="cpu"), act, ARCHIVES),
+    "DQN": Target(
+        lambda path: dqn().save(path),
+        lambda path: EpisodeDQN.load(path, dqn_world(), device="cpu"),
+        learn,
+        ARCHIVES,
+    ),
+    "replay": Target(lambda path: dqn().save_replay_buffer(path), load_replay, learn, OF_BYTES),
+    "config": Target(write_config, load_config, nothing, TEXTS),
+    "report": Target(write_evaluation, load_report, nothing, TEXTS),
+    "metrics": Target(write_metrics, load_metrics, nothing, OF_BYTES),
+    "table": Target(write_table, load_table, nothing, TEXTS),
+}
+
+
+def content(loaded: Any, folder: Path) -> bytes | None:
+    """Saved content of a learner; None for files without a checksum."""
+    if isinstance(loaded, EpisodeDQN) and loaded.replay.count > 0:
+        loaded.save_replay_buffer(folder / "again")
+    elif isinstance(loaded, (PartialUpdatePPO, EpisodeDQN)):
+        loaded.save(folder / "again")
+    else:
+        return None
+    return (folder / "again").read_bytes()
+
+
+def failures(name: str, count: int, seed: int, folder: Path) -> Iterator[str]:
+    """Damage a file again and again; yield what was neither right nor refused by name."""
+    target = TARGETS[name]
+    target.write(folder / "good")
+    good = (folder / "good").read_bytes()
+    original = content(target.load(folder / "good"), folder)
+    for i in range(count):
+        rng = np.random.default_rng([seed, i])
+        damage = target.damages[i % len(target.damages)]
+        where = f"{name}, seed {seed}, case {i} ({damage.__name__})"
+        path = folder / f"file{i}"
+        path.write_bytes(damage(good, rng))
+        begin = time.perf_counter()
+        loaded = None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Gymnasium's of odd spaces
+                loaded = target.load(path)
+        except (ValueError, TypeError, OSError) as error:
+            if path.name not in str(error):
+                yield f"{where} does not name the file: {error!r}"
+        except Exception as error:
+            yield f"{where}: {error!r}"
+        if loaded is not None:
+            if damage in OF_BYTES and content(loaded, folder) != original:
+                yield f"{where}: another learner was loaded"
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the replay is not filled
+                    target.use(loaded)
+            except (ValueError, TypeError, OSError):
+                pass
+            except Exception as error:
+                yield f"{where}, in use: {error!r}"
+        if time.perf_counter() - begin > LONGEST:
+            yield f"{where} took {time.perf_counter() - begin:.0f} s"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    assert not list(failures(name, 5 if name == "report" else 18, 0, tmp_path))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", TARGETS)
+def test_many_damaged_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    found = list(failures(name, 200 if name == "report" else 3000, 1, tmp_path))
+    assert not found, "\n".join(found)
+
+
+# ------------------------------------------------------------------ kinds of damage by hand
+
+
+def test_unknown_members_are_left_in_the_file(tmp_path: Path) -> None:
+    """A member of 100 MB that packs to a few bytes is neither read nor does it hinder."""
+    path = tmp_path / "model.zip"
+    ppo().save(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("more", bytes(10**8))
+    assert sorted(archive.read(path, ("config.json",))) == ["config.json"]
+    act(PartialUpdatePPO.load(path, device="cpu"))
+    members = {**members_of(path.read_bytes()), "state.json": b" " * 10**8 + b"{}"}
+    path.write_bytes(zipped(members, zipfile.ZIP_DEFLATED))
+    with pytest.raises(ValueError, match=r"model\.zip: unpacks to more than 100 times its size"):
+        PartialUpdatePPO.load(path, device="cpu")
+
+
+def test_a_forged_replay_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "replay"
+    for change, message in (
+        ({"action": 99}, r"'action' must be from 0 to 4, got 99 to 99"),
+        ({"reward": float("nan")}, "'reward' must be finite"),
+        ({"lengths": -1}, "is of another replay"),
+        ({"next": 12}, "is of another replay"),
+    ):
+        model = dqn()
+        model.save_replay_buffer(path)
+        forged = ReplayContent.read(path, model.num_timesteps)
+        for name, value in change.items():
+            if name == "next":
+                forged = replace(forged, next=value)
+            else:
+                forged.tensors[name].fill_(value)
+        forged.write(path)
+        with pytest.raises(ValueError, match=rf"replay: {message}"):
+            load_replay(path)
+
+
+def test_a_replay_without_a_checksum_is_read(tmp_path: Path) -> None:
+    """Files of early versions have none; without the row that is next they are refused."""
+    path = tmp_path / "replay"
+    dqn().save_replay_buffer(path)
+    read = ReplayContent.read(path, dqn().num_timesteps)
+    save_file(read.tensors, path, {"stamp": str(read.stamp), "next": str(read.next)})
+    assert load_replay(path).replay.next == dqn().replay.next
+    save_file(read.tensors, path, {"stamp": str(read.stamp)})
+    with pytest.raises(ValueError, match="replay: 'next' must be the number of a row, got ''"):
+        load_replay(path)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.zip"
+    for member, name in (("policy", "critic.bias"), ("optimizer", "0.exp_avg")):
+        ppo().save(path)
+        members = members_of(path.read_bytes())
+        tensors = load_tensors(members[f"{member}.safetensors"])
+        tensors[name].fill_(float("nan"))
+        path.write_bytes(zipped({**members, f"{member}.safetensors": save_tensors(tensors)}))
+        with pytest.raises(ValueError, match=rf"model\.zip: {member}\.safetensors: '{name}' must be finite"):
+            PartialUpdatePPO.load(path, device="cpu")

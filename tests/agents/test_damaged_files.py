@@ -39,7 +39,7 @@ from tests.agents.damage import (
 )
 from tests.agents.learners import MEMORIES, STEPS, N, darkroom, learner
 
-OBSERVATION = {"position": np.array([1.0, 2.0], np.float32), "reward": np.array([1.0], np.float32)}
+OBSERVATION = {"position": np.array([1.0, 2.0], np.float32), "previous_reward": np.array([1.0], np.float32)}
 Damage = Callable[[bytes, np.random.Generator], bytes]
 OF_BYTES: tuple[Damage, ...] = (flip_bits, cut, move_block)
 """Damage that checksums find: a file that still loads must give the same."""

@@ -125,7 +125,7 @@ def test_acts_the_same_without_an_environment(memory: str, tmp_path: Path) -> No
     model = learner(memory).learn(ROLLOUT)
     model.save(tmp_path / "model")
     loaded = PartialUpdatePPO.load(tmp_path / "model", device="cpu")
-    observation = {"position": np.array([1.0, 2.0], np.float32), "reward": np.array([1.0], np.float32)}
+    observation = {"position": np.array([1.0, 2.0], np.float32), "previous_reward": np.array([1.0], np.float32)}
     states: list[Any] = [None, None]
     for _ in range(6):
         actions = []

@@ -218,7 +218,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
         return
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise ValueError(f"{path}: a house file must end in .jsonl, .jsonl.gz, .json or .json.gz")
-    for number, text in _lines(path):
+    for number, text in read_lines(path):
         record = text.strip().removeprefix("\ufeff")
         if not record:
             continue
@@ -230,8 +230,13 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
         yield f"line {number}", record
 
 
-def _lines(path: Path, max_length: int = MAX_RECORD) -> Iterator[tuple[int, str]]:
-    """Number, from 1, and text of each line."""
+def read_lines(path: Path, max_length: int = MAX_RECORD) -> Iterator[tuple[int, str]]:
+    """Number, from 1, and text of each line of a file, gzipped or not.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is broken, not UTF-8, unpacks to too much, or a line is too long.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     number = blank = 0
@@ -258,7 +263,7 @@ def _read_document(path: Path) -> str:
     """All text of a file."""
     parts: list[str] = []
     count = 0
-    for _, text in _lines(path, MAX_DOCUMENT):
+    for _, text in read_lines(path, MAX_DOCUMENT):
         count += len(text)
         if count > MAX_DOCUMENT:
             raise ValueError(f"{path}: must have at most {MAX_DOCUMENT} characters; a .jsonl file may have more")

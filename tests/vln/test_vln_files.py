@@ -19,7 +19,8 @@ from memenvs.vln.metrics import score
 from memenvs.vln.r2r import R2R
 from memenvs.vln.random_agent import exact_expectation
 from memenvs.vln.worlds.make import make_graph_world
-from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r, read_scans
+from memenvs.vln.worlds.mp3d import cvdn_training_texts, find_file, load_cvdn, load_r2r
+from memenvs.vln.worlds.mp3d_graphs import read_scans
 from tests.vln.toys import NDH, POSITIONS, connectivity, write_data, write_json
 from tests.vln.toys import R2R as RECORDS
 
@@ -36,7 +37,8 @@ def test_the_toy_house(toy_data):
     assert (scan.visible == ~np.eye(5, dtype=bool)).all()
 
 
-def test_packed_and_unpacked_graphs_are_the_same(toy_data, tmp_path):
+def packed_connectivity() -> dict[str, Any]:
+    """The toy house as arrays of `connectivity.npz`."""
     rows = connectivity()
     lists = {
         key: [[k for k, flag in enumerate(row[key]) if flag] for row in rows] for key in ("unobstructed", "visible")
@@ -52,7 +54,11 @@ def test_packed_and_unpacked_graphs_are_the_same(toy_data, tmp_path):
     for key, each in lists.items():
         packed[f"{key}_ptr"] = np.cumsum([0, *map(len, each)])
         packed[f"{key}_idx"] = np.array([k for neighbours in each for k in neighbours], np.int16)
-    np.savez(tmp_path / "connectivity.npz", **packed)
+    return packed
+
+
+def test_packed_and_unpacked_graphs_are_the_same(toy_data, tmp_path):
+    np.savez(tmp_path / "connectivity.npz", **packed_connectivity())
     one, other = read_scans(toy_data)["toy"], read_scans(tmp_path)["toy"]
     assert one.graph.viewpoints == other.graph.viewpoints
     for left, right in (
@@ -201,13 +207,53 @@ def test_files_in_another_format(tmp_path):
     with pytest.raises(ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays"):
         load_r2r(folder, "val_seen")
     (folder / "connectivity.npz").write_bytes(b"this is no archive at all")
-    with pytest.raises(
-        ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays \(pickled objects are never read\)"
+    with pytest.raises(ValueError, match=r"connectivity\.npz: is no \.npz of whole arrays \(File is not a zip file\)"):
+        load_r2r(folder, "val_seen")
+
+
+def test_packed_graphs_are_checked(tmp_path):
+    good, path = packed_connectivity(), tmp_path / "connectivity.npz"
+    idx, ptr = good["visible_idx"], good["visible_ptr"]
+    for change, message in (
+        ({"scan_ids": None}, "holds no array 'scan_ids'"),
+        ({"height": np.array([None] * 6, object)}, "array 'height' .*pickled objects are never read"),
+        ({"pose": good["pose"][:, :15]}, r"pose must have the shape \(6, 16\), got \(6, 15\)"),
+        ({"pose": np.full((6, 16), np.nan)}, "scan toy: graph 'toy': position must be .* finite"),
+        ({"height": np.full(6, np.inf)}, "height must be finite"),
+        ({"included": good["included"].astype(int)}, "included must be of kind b and shape .*, got int64"),
+        ({"scan_ids": np.array([b"toy"])}, "scan_ids must be of kind U"),
+        ({"scan_ids": np.array(["a", "a"]), "scan_offsets": np.array([0, 3, 6])}, "scan_ids must be different"),
+        ({"scan_offsets": np.array([0, 5])}, "scan_offsets must go from 0 to 6 and never down"),
+        ({"visible_ptr": ptr[::-1].copy()}, "visible_ptr must go from 0"),
+        ({"visible_idx": np.where(idx == 4, -1, idx)}, r"scan toy: visible_idx must be in 0 \.\.\. 5, got -1"),
+        ({"visible_idx": np.where(idx == 4, 6, idx)}, r"scan toy: visible_idx must be in 0 \.\.\. 5, got 0 \.\.\. 6"),
+        ({"viewpoint_ids": np.array([b"\xff"] * 6)}, "scan toy: 'utf-8' codec"),
+        ({"viewpoint_ids": np.array([b"a"] * 6)}, "scan toy: .* two viewpoints have the same id"),
     ):
-        load_r2r(folder, "val_seen")
-    np.savez(folder / "connectivity.npz", pose=np.zeros((2, 16)))
-    with pytest.raises(ValueError, match=r"connectivity\.npz: holds no array 'scan_ids"):
-        load_r2r(folder, "val_seen")
+        np.savez(path, **{name: each for name, each in (good | change).items() if each is not None})
+        with pytest.raises(ValueError, match=rf"connectivity\.npz: .*{message}"):
+            read_scans(tmp_path)
+    np.savez_compressed(path, **good, zeros=np.zeros(10**7))
+    with pytest.raises(ValueError, match="unpacks to more than 100 times its size"):
+        read_scans(tmp_path)
+
+
+def test_damaged_archives_name_the_file(tmp_path):
+    """Each byte of a packed file may be wrong, and the file may end anywhere."""
+    path = tmp_path / "connectivity.npz"
+    np.savez_compressed(path, **packed_connectivity())
+    data = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for k in range(300):
+        cut, at = int(rng.integers(len(data))), int(rng.integers(len(data)))
+        path.write_bytes(data[:cut] if k % 3 == 0 else data[:at] + bytes([data[at] ^ (1 << k % 8)]) + data[at + 1 :])
+        try:
+            read_scans(tmp_path)
+        except ValueError as error:
+            assert "connectivity.npz: " in str(error)
+            refused += 1
+    assert refused > 100
 
 
 def test_files_are_read_again_when_they_have_changed(tmp_path):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import csv
-import gzip
 import json
+import math
+import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from memenvs.array_files import map_npy
 from memenvs.files import atomic_replace, write_file
-from memenvs.json_records import parse_json
+from memenvs.json_records import parse_json, read_lines
 from memenvs.vln.features.base import Features
 from memenvs.vln.graph import NUM_VIEWS, Graphs
 
@@ -21,8 +21,11 @@ TSV, HDF5, ARRAY = (".tsv", ".tsv.gz"), (".hdf5", ".h5"), (".npy",)
 #: Endings of feature files.
 ENDINGS = (*TSV, *HDF5, *ARRAY)
 _COLUMNS = ("scanId", "viewpointId", "image_w", "image_h", "vfov", "features")
-_LONGEST_FIELD = 2**27  # characters; 36 views of 19,000 numbers
+_LONGEST_LINE = 2**27  # characters
+_WIDEST = 2**20  # numbers of a view
 _CHECKED_AT_ONCE = 256  # viewpoints
+#: Root mean squares of features of ResNets, ViTs and CLIP, with or without normalisation, are well within these.
+_USUAL_SIZE = (1e-3, 100.0)
 
 
 class FileFeatures(Features):
@@ -39,12 +42,14 @@ class FileFeatures(Features):
         graphs: The houses whose viewpoints the file must contain.
         size: D; the first D numbers of each view are used, since some files append logits to features. None for all.
 
+    Warns:
+        UserWarning: The numbers are of an unusual size, or all views are the same.
+
     Raises:
         FileNotFoundError: The file, or the list of viewpoints beside a .npy, is not there.
         ImportError: h5py is not installed.
         ValueError: The file is broken; a viewpoint is missing or listed twice, does not have 36 views, differs in width
-            or is not finite; features are narrower than `size`; or their mean is negative, which is impossible after
-            ReLU and pooling.
+            or is not finite; or features are narrower than `size`. The message names the file and the record.
     """
 
     def __init__(self, path: str | Path, graphs: Graphs, size: int | None) -> None:
@@ -67,18 +72,22 @@ class FileFeatures(Features):
         return self._table[self._row[node], view, : self.size].astype(np.float32)
 
     def _check(self, path: Path, keys: list[str]) -> None:
-        total = 0.0
+        total, is_constant, start = 0.0, True, self._table[self._row[0], 0, : self.size]
         for first in range(0, len(keys), _CHECKED_AT_ONCE):
             part = np.asarray(self._table[self._row[first : first + _CHECKED_AT_ONCE], :, : self.size])
             is_finite = np.isfinite(part).all((1, 2))
             if not is_finite.all():
                 raise ValueError(f"{path}: features of {keys[first + int((~is_finite).argmax())]} are not finite")
-            total += float(part.sum(dtype=np.float64))
-        if total < 0.0:
-            mean = total / (len(keys) * NUM_VIEWS * self.size)
-            raise ValueError(
-                f"{path}: the mean of the features is {mean:.3g}; image features are not negative, "
-                "so this may be another kind of file"
+            total += float(np.square(part, dtype=np.float64).sum())
+            is_constant = is_constant and bool((part == start).all())
+        rms = math.sqrt(total / (len(keys) * NUM_VIEWS * self.size))
+        if is_constant:
+            warnings.warn(f"{path}: all views have the same features, so they show nothing", stacklevel=4)
+        elif not _USUAL_SIZE[0] <= rms <= _USUAL_SIZE[1]:
+            warnings.warn(
+                f"{path}: the root mean square of the features is {rms:.3g}, "
+                "unlike that of image features, so this may be another kind of file",
+                stacklevel=4,
             )
 
 
@@ -141,19 +150,19 @@ def _map_array(path: Path, keys: list[str]) -> tuple[np.ndarray, np.ndarray]:
         raise FileNotFoundError(
             f"no file {str(beside)!r} with the viewpoints of {path.name}; convert_features writes both"
         )
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        listed = parse_json(beside.read_bytes(), beside.name)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path}: {error}") from error
-    if not isinstance(listed, list) or array.ndim != 3 or array.dtype.kind != "f" or len(array) != len(listed):
+    array, listed = map_npy(path), parse_json(beside.read_bytes(), str(beside))
+    if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
+        raise ValueError(f"{beside}: must be a list of viewpoints as text, got {str(listed)[:80]}")
+    if array.ndim != 3 or array.dtype.kind != "f" or len(array) != len(listed):
         raise ValueError(
             f"{path}: must be an array of numbers, one row for each entry of {beside.name}, "
             f"got {array.dtype} {array.shape}"
         )
-    if array.shape[1] != NUM_VIEWS:
-        raise ValueError(f"{path}: viewpoints must have {NUM_VIEWS} views, got {array.shape[1]}")
-    number = {key: k for k, key in enumerate(listed)}
+    _check_shape(path, "viewpoints", array.shape[1:])
+    number: dict[str, int] = {}
+    for k, key in enumerate(listed):
+        if number.setdefault(key, k) != k:
+            raise ValueError(f"{beside}: {key} is there twice, at {number[key]} and {k}")
     row = np.array([number.get(key, -1) for key in keys])
     _check_all_there(path, keys, row >= 0)
     return array, row
@@ -188,8 +197,6 @@ def _read(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.
     for key, views in _read_tsv(path, wanted) if path.name.endswith(TSV) else _read_hdf5(path, wanted):
         if key in seen:
             raise ValueError(f"{path}: {key} is there twice")
-        if views.ndim != 2 or views.shape[0] != NUM_VIEWS:
-            raise ValueError(f"{path}: {key} must have {NUM_VIEWS} views, got an array of {views.shape}")
         if width is not None and views.shape[1] != width:
             raise ValueError(f"{path}: {key} has {views.shape[1]} numbers for each view, those before it {width}")
         width = views.shape[1]
@@ -197,34 +204,36 @@ def _read(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.
         yield key, views
 
 
+def _is_views(shape: tuple[int, ...] | None) -> bool:
+    """True for the shape of the views of a viewpoint; None is the shape of no array."""
+    return shape is not None and len(shape) == 2 and shape[0] == NUM_VIEWS and 1 <= shape[1] <= _WIDEST
+
+
+def _check_shape(path: Path, name: str, shape: tuple[int, ...] | None) -> None:
+    if not _is_views(shape):
+        raise ValueError(f"{path}: {name} must have {NUM_VIEWS} views of 1 to {_WIDEST} numbers, got the shape {shape}")
+
+
 def _read_tsv(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
-    before = csv.field_size_limit(_LONGEST_FIELD)
     view_bytes = 0  # of the viewpoint before
-    try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-            for line, row in enumerate(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-                if len(row) != len(_COLUMNS):
-                    raise ValueError(
-                        f"{path}: line {line} has {len(row)} columns, not {len(_COLUMNS)} ({', '.join(_COLUMNS)})"
-                    )
-                key = f"{row[0]}_{row[1]}"
-                if wanted is not None and key not in wanted:
-                    continue
-                try:
-                    data = base64.b64decode(row[5], validate=True)
-                except binascii.Error as error:
-                    raise ValueError(f"{path}: line {line}, {key}: features are not base64: {error}") from error
-                if not data or len(data) % (NUM_VIEWS * 4):
-                    views = f", {len(data) // view_bytes} views" if view_bytes and len(data) % view_bytes == 0 else ""
-                    raise ValueError(
-                        f"{path}: {key} must have {NUM_VIEWS} views of float32, got {len(data)} bytes{views}"
-                    )
-                view_bytes = len(data) // NUM_VIEWS
-                yield key, np.frombuffer(data, "<f4").reshape(NUM_VIEWS, -1)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: {error}") from error
-    finally:
-        csv.field_size_limit(before)
+    for line, text in read_lines(path, _LONGEST_LINE):
+        row = text.rstrip("\r\n").split("\t")
+        if len(row) != len(_COLUMNS):
+            raise ValueError(f"{path}: line {line} has {len(row)} columns, not {len(_COLUMNS)} ({', '.join(_COLUMNS)})")
+        key = f"{row[0]}_{row[1]}"
+        if wanted is not None and key not in wanted:
+            continue
+        try:
+            data = base64.b64decode(row[5], validate=True)
+        except ValueError as error:
+            raise ValueError(f"{path}: line {line}, {key}: features are not base64: {error}") from error
+        if not data or len(data) % (NUM_VIEWS * 4):
+            views = f", {len(data) // view_bytes} views" if view_bytes and len(data) % view_bytes == 0 else ""
+            raise ValueError(
+                f"{path}: line {line}, {key} must have {NUM_VIEWS} views of float32, got {len(data)} bytes{views}"
+            )
+        view_bytes = len(data) // NUM_VIEWS
+        yield key, np.frombuffer(data, "<f4").reshape(NUM_VIEWS, -1)
 
 
 def _read_hdf5(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str, np.ndarray]]:
@@ -233,10 +242,20 @@ def _read_hdf5(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str
     except ImportError as error:
         raise ImportError('features in HDF5 need h5py: pip install "memenvs[hdf5]"') from error
     try:
-        with h5py.File(path, "r") as file:
-            for key in file if wanted is None else [key for key in wanted if key in file]:
-                if not isinstance(file[key], h5py.Dataset) or file[key].dtype.kind != "f":
-                    raise ValueError(f"{path}: {key} is no dataset of floating point numbers")
-                yield key, file[key][()]
-    except OSError as error:
-        raise ValueError(f"{path}: {error}") from error
+        file = h5py.File(path, "r")
+        keys = list(file) if wanted is None else [key for key in wanted if key in file]
+    except Exception as error:  # h5py raises many kinds where a file is damaged, also below
+        raise ValueError(f"{path}: is no whole HDF5 file ({error})") from error
+    with file:
+        for key in keys:
+            try:
+                dataset = file[key]
+                is_numbers = isinstance(dataset, h5py.Dataset) and dataset.dtype.kind == "f"
+                shape = dataset.shape if is_numbers else None
+                views = dataset[()] if _is_views(shape) else None
+            except Exception as error:
+                raise ValueError(f"{path}: {key} cannot be read ({error})") from error
+            if not is_numbers:
+                raise ValueError(f"{path}: {key} is no dataset of floating point numbers")
+            _check_shape(path, key, shape)
+            yield key, views

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -18,27 +16,12 @@ from memenvs.json_records import Field, read_json
 from memenvs.vln.graph import Graph
 from memenvs.vln.tokenizers import frequent_words
 from memenvs.vln.worlds.base import NAVIGATOR, ORACLE, Dialogue, Episode, GraphWorld, ViewpointContent
+from memenvs.vln.worlds.mp3d_graphs import FOLDER, Scan, read_scans
 
 R2R_SPLITS = ("train", "val_seen", "val_unseen", "val_train_seen")
 CVDN_SPLITS = ("train", "val_seen", "val_unseen")
 _NDH = "ndh_{}.json"
-_GRAPHS = "connectivity"  # folder of graphs that are not packed
 _ROLES = {"navigator": NAVIGATOR, "oracle": ORACLE}
-
-
-@dataclass(frozen=True, eq=False)
-class Scan:
-    """Graph and visibility of one house; viewpoints that are not included are dropped.
-
-    Attributes:
-        graph: The navigation graph.
-        height: float64, (V,); estimated height of the camera above the floor, m.
-        visible: bool, (V, V); [u, v]: v is visible from u. Not symmetric.
-    """
-
-    graph: Graph
-    height: np.ndarray
-    visible: np.ndarray
 
 
 def find_file(folder: Path, *names: str, help_text: str = MP3D_HELP) -> Path:
@@ -73,96 +56,7 @@ def _find_split(folder: Path, split: str, splits: Sequence[str], *forms: str) ->
     return path
 
 
-# ---------------------------------------------------------------------- graphs
-
-
-@cached_until_changed(4, _GRAPHS)
-def read_scans(folder: Path) -> dict[str, Scan]:
-    """Read all houses of `connectivity.npz` or `connectivity/*_connectivity.json`, by name.
-
-    Raises:
-        FileNotFoundError: There are no graphs.
-        ValueError: A file is broken; the message names it and the scan.
-    """
-    packed = folder / "connectivity.npz"
-    if packed.is_file():
-        try:
-            with packed.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return _unpack(dict(arrays))
-        except KeyError as error:
-            raise ValueError(f"{packed}: holds no array {error}") from error
-        except (OSError, EOFError, zipfile.BadZipFile, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{packed}: is no .npz of whole arrays ({_why(error)})") from error
-    paths = sorted((folder / _GRAPHS).glob("*_connectivity.json"))
-    if not paths:
-        raise FileNotFoundError(
-            f"no connectivity.npz and no connectivity/*_connectivity.json in {str(folder)!r}. {MP3D_HELP}"
-        )
-    return {path.name.removesuffix("_connectivity.json"): _read_scan(path) for path in paths}
-
-
-def _why(error: Exception) -> str:
-    return "pickled objects are never read" if "pickle" in str(error) else str(error)
-
-
-def _unpack(arrays: dict[str, np.ndarray]) -> dict[str, Scan]:
-    def pairs(what: str, first: int, last: int) -> np.ndarray:
-        starts = arrays[f"{what}_ptr"][first : last + 1]
-        found = np.zeros((last - first, last - first), bool)
-        found[np.repeat(np.arange(last - first), np.diff(starts)), arrays[f"{what}_idx"][starts[0] : starts[-1]]] = True
-        return found
-
-    scans = {}
-    for k, name in enumerate(arrays["scan_ids"].tolist()):
-        first, last = arrays["scan_offsets"][k : k + 2].tolist()
-        rows = slice(first, last)
-        scans[name] = _make_scan(
-            name,
-            [viewpoint.decode() for viewpoint in arrays["viewpoint_ids"][rows].tolist()],
-            arrays["pose"][rows],
-            arrays["height"][rows],
-            arrays["included"][rows],
-            pairs("unobstructed", first, last),
-            pairs("visible", first, last),
-        )
-    return scans
-
-
-def _read_scan(path: Path) -> Scan:
-    rows = read_json(path).items()
-
-    def flags(row: Field, key: str) -> list[bool]:
-        found = [bool(each.value) for each in row[key].items()]
-        if len(found) != len(rows):
-            raise row[key].error(f"a list of {len(rows)}, one for each viewpoint")
-        return found
-
-    pose = [[each.number() for each in row["pose"].items(16)[:16]] for row in rows]
-    return _make_scan(
-        path.name.removesuffix("_connectivity.json"),
-        [row["image_id"].text() for row in rows],
-        np.array(pose, np.float64).reshape(-1, 16),
-        np.array([row["height"].number() for row in rows], np.float64),
-        np.array([bool(row["included"].value) for row in rows], bool),
-        np.array([flags(row, "unobstructed") for row in rows], bool).reshape(len(rows), -1),
-        np.array([flags(row, "visible") for row in rows], bool).reshape(len(rows), -1),
-    )
-
-
-def _make_scan(
-    name: str,
-    viewpoints: Sequence[str],
-    pose: np.ndarray,
-    height: np.ndarray,
-    included: np.ndarray,
-    unobstructed: np.ndarray,
-    visible: np.ndarray,
-) -> Scan:
-    kept = np.flatnonzero(included)
-    joined = (unobstructed & unobstructed.T)[np.ix_(kept, kept)]
-    edges = np.argwhere(np.triu(joined, 1))
-    graph = Graph(name, tuple(viewpoints[k] for k in kept.tolist()), pose[kept][:, [3, 7, 11]], edges)
-    return Scan(graph, height[kept], visible[np.ix_(kept, kept)])
+# ---------------------------------------------------------------------- regions and objects
 
 
 @cached_until_changed(4)
@@ -261,7 +155,7 @@ class Mp3dGraphWorld(GraphWorld):
         return frequent_words(self._training_texts(self.folder))
 
 
-@cached_until_changed(8, _GRAPHS)
+@cached_until_changed(8, FOLDER)
 def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
     """Load R2R's instructions; an id is `PATH_INDEX`, such as "6939_2".
 
@@ -305,7 +199,7 @@ def load_r2r(folder: Path, split: str) -> Mp3dGraphWorld:
     return Mp3dGraphWorld(folder, houses.scans, episodes, 80, r2r_training_texts)
 
 
-@cached_until_changed(8, _GRAPHS)
+@cached_until_changed(8, FOLDER)
 def load_cvdn(folder: Path, split: str, supervision: str, history: str) -> Mp3dGraphWorld:
     """Load CVDN's instances of navigation from dialogue history (NDH).
 

@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from memenvs.checks import choices_for
+from memenvs.compilation import COMPILATION
 
 Observation = dict[str, np.ndarray]
 Options = Mapping[str, Any]
@@ -236,4 +237,5 @@ def make_task(
                     f"{task_class.__name__} got an unexpected keyword argument {name!r}; "
                     f"{choices_for(name, sorted({*names, *known}))}"
                 )
+    COMPILATION.register()  # now that the task's module is imported, and before anything of it is compiled
     return task_class(num_envs, **settings)

@@ -14,6 +14,7 @@ import memenvs
 from memenvs.cli.common import Parser, UserError, non_negative_int, positive_int, run_command
 from memenvs.cli.extensions import load_extensions
 from memenvs.cli.policies import POLICIES
+from memenvs.compilation import COMPILATION
 from memenvs.data import UNKNOWN_ASSETS
 from memenvs.registry import ENVIRONMENTS
 
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> None:
         run = arguments.run or import_module(f"memenvs.cli.{arguments.module}").run
+        COMPILATION.register()
         run(arguments)
 
     return run_command(f"{parser.prog} {arguments.command}", command, UserError)
@@ -71,6 +73,8 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_environment(play)
     play.add_argument("--seed", type=non_negative_int, default=0, metavar="S", help="seed (default: %(default)s)")
     _add_record_arguments(add("record", "record", "record a policy as a film; .mp4 needs memenvs[video]"))
+
+    add("warmup", "warmup", "compile what the environments need ahead of their first use; takes a minute or two, once")
 
     for extension in load_extensions():
         for each in extension.commands:

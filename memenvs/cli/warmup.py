@@ -1,0 +1,59 @@
+"""`memenvs warmup`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from memenvs.cli.common import print_json
+from memenvs.cli.policies import make_policy
+from memenvs.compilation import COMPILATION
+from memenvs.core import TrialEnv
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+
+#: Settings beside the default ones that run other compiled functions, by name of the environment.
+SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "ExtObjNav-v0": ({"sensors": ["rgb", "depth", "semantic"]}, {"obs_mode": "symbolic"}),
+    "Roaming-v0": ({"obs_mode": "scan"}, {"pose_source": "dead_reckoning"}),
+}
+NUM_STEPS = 4
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Play a few steps of every environment, so that numba compiles and stores what they need."""
+    start = time.perf_counter()
+    skipped: dict[str, str] = {}
+    for spec in ENVIRONMENTS:
+        begun = time.perf_counter()
+        try:
+            for settings in ({}, *SETTINGS.get(spec.name, ())):
+                play(spec, settings)
+        except (ImportError, FileNotFoundError, ValueError) as error:  # an extra or a data set is missing
+            skipped[spec.id] = " ".join(str(error).split())
+        if not arguments.json:
+            result = f"skipped: {skipped[spec.id]}" if spec.id in skipped else f"{time.perf_counter() - begun:.1f} s"
+            print(f"{spec.id:36} {result}", flush=True)
+    seconds = round(time.perf_counter() - start, 1)
+    if arguments.json:
+        print_json({"compiled": COMPILATION.num_functions, "seconds": seconds, "skipped": skipped})
+        return
+    print(f"compiled {COMPILATION.num_functions} functions in {seconds} s; the others were compiled before")
+
+
+def play(spec: EnvironmentSpec, settings: Mapping[str, Any]) -> None:
+    """Play and draw some steps of the oracle and of a random policy."""
+    env = TrialEnv(spec.task, render_mode="rgb_array", **{**spec.defaults, **settings})
+    for name in ("oracle", "random"):
+        env.reset(seed=0)
+        policy = make_policy(name, env, spec, np.random.default_rng(0))
+        policy.begin()
+        for _ in range(NUM_STEPS):
+            _, _, terminated, truncated, _ = env.step(policy.action())
+            if terminated or truncated:
+                break
+        env.render()
+    env.close()

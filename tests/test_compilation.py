@@ -1,0 +1,85 @@
+"""Messages while numba compiles, and the command that compiles ahead."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numba
+import pytest
+
+from memenvs import compilation
+from memenvs.cli import main, warmup
+from memenvs.compilation import CompilationLog
+from memenvs.registry import ENVIRONMENTS, EnvironmentSpec
+from tests.processes import Python
+
+CODE = "def outer(x):\n    return inner(x) + 1\n\ndef inner(x):\n    return 2 * x\n"
+
+
+def compile_two(module: str) -> None:
+    """Compile and call two functions of a module."""
+    names = {"__name__": module}
+    exec(CODE, names)
+    names["inner"] = numba.njit(names["inner"])
+    assert numba.njit(names["outer"])(3) == 7
+
+
+def test_compiling_is_announced_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = time.monotonic()
+    log = CompilationLog()
+    log.register()
+    log.register()
+    compile_two("another.library")
+    assert capsys.readouterr().err == ""
+    compile_two("memenvs.toy")
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.startswith("memenvs: compiling (once; about a minute")
+    assert printed.err.count("\n") == 1 and log.num_functions == 2
+    spent = log._seconds
+    time.sleep(0.3)  # does not count
+    monkeypatch.setattr(compilation, "MESSAGE_SECONDS", 0.0)
+    compile_two("memenvs.toy2")
+    assert capsys.readouterr().err.splitlines()[-1].endswith("4 functions so far")
+    assert log._depth == 0 and spent < log._seconds < time.monotonic() - begun - 0.3
+
+
+def test_without_numba_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numba")
+    log = CompilationLog()
+    log.register()
+    assert "numba" not in sys.modules
+    assert not log._is_registered
+
+
+def test_warmup_plays_every_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    darkroom = next(spec for spec in ENVIRONMENTS if spec.name == "Darkroom-v0")
+    missing = EnvironmentSpec(
+        name="Missing-v0",
+        task="memenvs.darkroom.env:Darkroom",
+        family="darkroom",
+        remembers="",
+        score_key="return",
+        oracle_at_least=0.0,
+        random_below=0.0,
+        defaults={"size": -1},
+    )
+    monkeypatch.setattr(warmup, "ENVIRONMENTS", (darkroom, missing))
+    assert main(["warmup", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert list(result["skipped"]) == ["memenvs/Missing-v0"]
+    assert main(["warmup"]) == 0
+    assert "memenvs/Missing-v0" in (printed := capsys.readouterr().out) and "skipped: " in printed
+    assert set(warmup.SETTINGS) <= {spec.name for spec in ENVIRONMENTS}
+
+
+@pytest.mark.programs
+def test_a_cold_cache_is_announced_and_a_warm_one_is_not(tmp_path: Path) -> None:
+    environ = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = ("-m", "memenvs", "rollout", "RoomBallet-Next-v0", "--episodes", "1", "--json")
+    cold, warm = (Python(*command, environ=environ).wait() for _ in range(2))
+    assert cold.returncode == warm.returncode == 0
+    assert cold.stderr.count("memenvs: compiling (once") == 1
+    assert warm.stderr == ""
+    assert cold.stdout == warm.stdout

@@ -16,7 +16,7 @@ _FIRST_MESSAGE = (
 
 
 class CompilationLog:
-    """Messages on standard error while functions of `memenvs` are compiled; none while numba's cache has them.
+    """Messages on standard error while functions of `memenvs` are compiled, not read from a cache.
 
     Attributes:
         num_functions: Functions compiled so far, those that they call among them.

@@ -16,7 +16,7 @@ _FIRST_MESSAGE = (
 
 
 class CompilationLog:
-    """Messages on standard error while functions of `memenvs` are compiled, not read from a cache.
+    """Messages on standard error while functions of `memenvs` are compiled.
 
     Attributes:
         num_functions: Functions compiled so far, those that they call among them.

@@ -19,7 +19,8 @@ from pathlib import Path
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare
-from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure, write_report
+from memenvs.agents.experiments.report import Report, add_table, figure_png, in_context_figure
+from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.statistics import format_mean
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset, folder_name, run_names

@@ -18,15 +18,8 @@ from typing import Any
 
 from memenvs.agents.experiments.directory import RunDirectory, find_conflict
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluation_env
-from memenvs.agents.experiments.report import (
-    Report,
-    add_maps,
-    add_runs,
-    add_settings,
-    figure_png,
-    image_png,
-    in_context_figure,
-)
+from memenvs.agents.experiments.report import Report, figure_png, image_png, in_context_figure
+from memenvs.agents.experiments.run_report import add_maps, add_runs, add_settings
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.experiments.trial_evaluator import TrialEvaluator
 from memenvs.agents.presets import find_preset
@@ -81,7 +74,7 @@ def main() -> int:
         results = evaluate_and_compare(run)
         report = Report("memenvs demo: an agent that gets better at a place it has never seen", run.path)
         add_runs(report, [run])
-        add_maps(report, run)
+        add_maps(report, [run])
         trials = 4 if options.smoke else 32
         play(report, "procedural", "Procedural homes of the validation split", trials)
         if os.environ.get("MEMENVS_DATA"):

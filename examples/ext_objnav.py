@@ -21,7 +21,8 @@ from typing import Any
 from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import evaluate_and_compare, evaluate_run, trained_policy
-from memenvs.agents.experiments.report import Report, write_report
+from memenvs.agents.experiments.report import Report
+from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import PRESETS, find_preset
 from memenvs.agents.studies import in_context_tables as tables

@@ -124,7 +124,9 @@ def _add_paths(commands: Any) -> None:
         "--policies", nargs="+", metavar="POLICY", help="some of agent (of each run), random, oracle (default all)"
     )
     paths.add_argument("--seed", type=non_negative_int, default=1, help="seed of the episodes (default 1)")
-    paths.add_argument("--out", type=Path, help="folder of paths.html and its files; default the first run's")
+    paths.add_argument(
+        "--out", type=Path, help="folder of paths.html and its files; default the run's, needed with several runs"
+    )
 
 
 def _add_trajectories(commands: Any) -> None:
@@ -141,11 +143,15 @@ def _add_trajectories(commands: Any) -> None:
 
 
 def _add_report(commands: Any) -> None:
-    report = _command(commands, "report", "reports", "write report.html of one or more runs")
+    report = _command(commands, "report", "reports", "write report.html of one run, or of several of the same task")
     report.add_argument(
-        "folders", type=Path, nargs="+", metavar="folder", help="folders of the runs; curves go into one plot"
+        "folders",
+        type=Path,
+        nargs="+",
+        metavar="folder",
+        help="folders of the runs; those that differ in their seed alone are shown by mean and 95 %% interval",
     )
-    report.add_argument("--out", type=Path, help="folder of the report; default the first run's")
+    report.add_argument("--out", type=Path, help="folder of the report; default the run's, needed with several runs")
 
 
 def _add_pack(commands: Any) -> None:

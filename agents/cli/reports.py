@@ -6,7 +6,8 @@ import argparse
 from contextlib import ExitStack
 from typing import Any
 
-from memenvs.agents.experiments.config import read_config
+from memenvs.agents.experiments.config import CONFIG, read_config
+from memenvs.agents.experiments.seed_groups import check_same_task
 
 
 def probe(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def paths(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
     """Draw the paths of runs' agents, random and oracle."""
     for folder in options.folders:
         read_config(folder)
+    _check_out(options)
 
     from memenvs.agents.experiments.directory import RunDirectory
     from memenvs.agents.experiments.paths import POLICIES, compare_paths
@@ -79,11 +81,11 @@ def trajectories(options: argparse.Namespace, extra_arguments: list[str]) -> dic
 
 def report(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, Any]:
     """Write the report of one or more runs."""
-    for folder in options.folders:
-        read_config(folder)
+    check_same_task({folder: read_config(folder) for folder in options.folders})
+    _check_out(options)
 
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.experiments.report import write_report
+    from memenvs.agents.experiments.run_report import write_report
 
     with ExitStack() as opened:
         runs = [opened.enter_context(RunDirectory(folder)) for folder in options.folders]
@@ -91,3 +93,13 @@ def report(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str,
     if not options.json:
         print(path)
     return {"report": str(path)}
+
+
+def _check_out(options: argparse.Namespace) -> None:
+    """Check that pages about several runs have a folder of their own.
+
+    Raises:
+        ValueError: They would be written into the folder of a run.
+    """
+    if len(options.folders) > 1 and (options.out is None or (options.out / CONFIG).exists()):
+        raise ValueError(f"--out must be a folder of its own where there are several runs, got {options.out}")

@@ -41,7 +41,7 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
 
     from memenvs.agents.algorithms.distributed import launched_processes
     from memenvs.agents.experiments.directory import RunDirectory
-    from memenvs.agents.experiments.report import write_report
+    from memenvs.agents.experiments.run_report import write_report
     from memenvs.agents.experiments.train import check_config, train_run
 
     processes = launched_processes(config.device)

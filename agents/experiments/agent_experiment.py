@@ -33,7 +33,8 @@ from memenvs.agents.experiments.evaluate import (
 from memenvs.agents.experiments.play import Policy
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
-from memenvs.agents.experiments.report import Report, add_demonstrations, add_maps, add_runs
+from memenvs.agents.experiments.report import Report
+from memenvs.agents.experiments.run_report import add_demonstrations, add_maps, add_runs
 from memenvs.agents.vec_env import make_vec_env
 from memenvs.checks import choices_for
 from memenvs.registry import ENVIRONMENTS
@@ -172,7 +173,7 @@ class AgentExperiment(Experiment):
         """Add learning curves, in-context curves and maps; see `Experiment.add_to_report`."""
         add_runs(report, runs)
         add_demonstrations(report, runs)
-        add_maps(report, runs[0])
+        add_maps(report, runs)
         self.add_figures(report, runs[0])
 
     def _make(self, config: RunConfig, env: VecEnv, device: Any, **arguments: Any) -> MemoryAlgorithm:

@@ -21,7 +21,8 @@ from memenvs.agents.experiments.config import RunConfig
 from memenvs.agents.experiments.directory import CHECKPOINT, METRICS, MetricsWriter, RunDirectory, TensorBoardWriter
 from memenvs.agents.experiments.progress import training_bar
 from memenvs.agents.experiments.registry import Experiment
-from memenvs.agents.experiments.report import Report, add_predictions
+from memenvs.agents.experiments.report import Report
+from memenvs.agents.experiments.run_report import add_predictions
 from memenvs.files import write_file
 
 VALIDATION_SEED = 500_000

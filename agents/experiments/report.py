@@ -1,13 +1,13 @@
-"""Report of one or more runs: an HTML page with its pictures beside it."""
+"""An HTML page with its pictures beside it, and the figures of reports."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
-import json
-import math
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,44 +17,113 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from memenvs.agents.experiments.directory import VALIDATION, VERSIONS, RunDirectory
-from memenvs.checks import choices_for
+from memenvs.agents.experiments.statistics import seed_interval
 from memenvs.files import write_file
-from memenvs.json_records import Field, parse_json
+
+MAX_MARKERS = 40
+"""Most points of a line that are marked."""
+MAX_STEPS = 300
+"""Most points of a mean over runs."""
 
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
-    "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}img{max-width:100%;border-radius:4px}"
-    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.2rem .6rem;text-align:right}"
+    "body{font:18px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1.5rem;color:#222}"
+    "h1{font-size:2rem;line-height:1.2}h2{font-size:1.4rem;margin-top:2.5rem;border-bottom:1px solid #ddd}"
+    "img{max-width:100%}table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}"
+    "td{white-space:nowrap}td,th{border-bottom:1px solid #ddd;padding:.35rem .9rem;text-align:right}th{border-bottom:2px solid #888}"
     "th:first-child,td:first-child{text-align:left}pre{background:#f5f5f5;padding:1rem;overflow:auto;font-size:.8rem}"
-    "figure{display:inline-block;margin:.5rem;vertical-align:top}figcaption{font-size:.85rem;color:#555}"
+    "figure{display:inline-block;margin:.5rem;vertical-align:top}figcaption{font-size:.9rem;color:#555}"
+    "summary{cursor:pointer;margin:.5rem 0}.wide{display:block;margin:1rem 0;overflow-x:auto}"
+    ".cards{display:flex;flex-wrap:wrap;gap:1rem}"
+    ".card{flex:1 1 10rem;background:#f5f7fa;border-radius:8px;padding:1rem}"
+    ".card b{display:block;font-size:2.2rem;line-height:1.1}.card small{display:block;color:#555}"
 )
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#7f3c8d")
+"""Colours of lines in turn, safe for colour blindness (after Okabe and Ito)."""
+BASELINES = {"random": "#888888", "oracle": "#222222"}
+"""Policies that are not trained, drawn by dashed lines -> their colours."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalCurve:
+    """A line with an interval around it, each float64, (P,).
+
+    Attributes:
+        x: Positions on the horizontal axis.
+        mean: The line.
+        low: Lower end of the interval.
+        high: Upper end.
+        parts: Lines that the mean is of, one per seed, drawn thinly; none for a single seed.
+    """
+
+    x: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    parts: tuple[np.ndarray, ...] = ()
+
+
+def interval_figure(curves: Mapping[str, IntervalCurve], x_label: str, y_label: str) -> Figure:
+    """Draw lines with their intervals, one per name; names of `BASELINES` are dashed.
+
+    Args:
+        curves: Name -> line.
+        x_label: Label of the horizontal axis.
+        y_label: Label of the vertical axis.
+    """
+    figure, axes = _figure()
+    colours = itertools.cycle(COLOURS)
+    for name, curve in curves.items():
+        colour = BASELINES.get(name) or next(colours)
+        style: dict[str, Any] = {"linestyle": "--", "linewidth": 1.5} if name in BASELINES else {"linewidth": 2.2}
+        if len(curve.x) <= MAX_MARKERS:
+            style |= {"marker": "o", "markersize": 4}
+        for part in curve.parts:
+            axes.plot(curve.x, part, color=colour, linewidth=0.8, alpha=0.4)
+        axes.plot(curve.x, curve.mean, color=colour, label=name, **style)
+        if name not in BASELINES:
+            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    if not any((curve.low < 0).any() for curve in curves.values()):
+        axes.set_ylim(bottom=0)
+    if len(curves) > 1:  # above the lines, which it would hide
+        axes.legend(frameon=False, fontsize=12, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    return figure
 
 
 def learning_figure(
-    runs: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]],
+    groups: Mapping[str, Sequence[Mapping[str, Sequence[tuple[int, float]]]]],
     metric: str = "rollout/ep_rew_mean",
     unit: str = "environment steps",
     label: str | None = None,
 ) -> Figure:
-    """Draw a logged metric over the steps of training, one line per run.
+    """Draw a logged metric over the steps of training, one line per group of runs.
 
     Args:
-        runs: Name -> metrics, as `RunDirectory.metrics` gives them.
+        groups: Name -> metrics of each run, as `RunDirectory.metrics` gives them; their mean is drawn.
         metric: Key of the metric.
         unit: Unit of the steps, on the horizontal axis.
         label: Label of the vertical axis; None: the metric.
     """
-    figure, axes = _figure()
-    for name, metrics in runs.items():
-        points = metrics.get(metric, [])
-        marker = "o" if len(points) == 1 else None
-        axes.plot([step for step, _ in points], [value for _, value in points], marker=marker, label=name)
-    axes.set_xlabel(unit)
-    axes.set_ylabel(metric if label is None else label)
-    if len(runs) > 1:
-        axes.legend(frameon=False)
-    return figure
+    curves = {}
+    for name, runs in groups.items():
+        logged = [np.array(metrics[metric], float) for metrics in runs if metrics.get(metric)]
+        if logged:
+            curves[name] = _mean_curve(logged)
+    return interval_figure(curves, unit, metric if label is None else label)
+
+
+def _mean_curve(logged: Sequence[np.ndarray]) -> IntervalCurve:
+    """Mean over runs, of points (step, value), at the steps that lie within the log of every run."""
+    first, last = (limit(each[end, 0] for each in logged) for limit, end in ((max, 0), (min, -1)))
+    steps = np.unique(np.concatenate([each[:, 0] for each in logged]))
+    steps = steps[(first <= steps) & (steps <= last)] if first <= last else steps
+    if len(steps) > MAX_STEPS:
+        steps = steps[np.linspace(0, len(steps) - 1, MAX_STEPS).astype(int)]
+    values = np.array([np.interp(steps, each[:, 0], each[:, 1]) for each in logged])
+    return IntervalCurve(steps, *seed_interval(values), tuple(values) if len(values) > 1 else ())
 
 
 def in_context_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], metric: str) -> Figure:
@@ -118,9 +187,17 @@ class Report:
         """Add a paragraph."""
         self._parts.append(f"<p>{html.escape(text)}</p>")
 
-    def code(self, text: str) -> None:
-        """Add preformatted text."""
-        self._parts.append(f"<pre>{html.escape(text)}</pre>")
+    def code(self, title: str, text: str) -> None:
+        """Add preformatted text that opens by a click on its title."""
+        self._parts.append(f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>")
+
+    def cards(self, cards: Sequence[tuple[str, str, str]]) -> None:
+        """Add large numbers side by side, each as (label, number, note)."""
+        texts = (tuple(map(html.escape, card)) for card in cards)
+        shown = (
+            f'<div class="card">{label}<b>{number}</b><small>{note}</small></div>' for label, number, note in texts
+        )
+        self._parts.append(f'<div class="cards">{"".join(shown)}</div>')
 
     def picture(self, name: str, png: bytes, caption: str = "", columns: int = 1) -> None:
         """Add a picture, in the page and as a file.
@@ -147,13 +224,15 @@ class Report:
             shown = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
             return "<tr>" + "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in shown) + "</tr>"
 
-        self._parts.append("<table>" + cells("th", header) + "".join(cells("td", row) for row in rows) + "</table>")
+        table = cells("th", header) + "".join(cells("td", row) for row in rows)
+        self._parts.append(f'<div class="wide"><table>{table}</table></div>')
 
     def write(self, path: Path) -> Path:
         """Write the page and return its path."""
         title = html.escape(self._title)
         page = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+            f"<title>{title}</title><style>{_STYLE}</style>"
             f"<h1>{title}</h1>{''.join(self._parts)}</html>"
         )
         write_file(path, page.encode())
@@ -169,234 +248,22 @@ def add_table(report: Report, title: str, header: Sequence[str], rows: Sequence[
         print("| " + " | ".join(map(str, row)) + " |")
 
 
-def add_runs(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Add learning curves of runs that act, and in-context curves where there is an evaluation.
-
-    Raises:
-        ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
-    """
-    _add_learning(report, runs)
-    curves: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        for name, data in read_evaluation(run).items():
-            curves[name if len(runs) == 1 else f"{run.path.name}: {name}"] = data
-    if curves:
-        _add_in_context(report, curves, runs[0].config.score)
-
-
-def _add_learning(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Add figures of the log, and of validation where there is one."""
-    report.heading("Learning")
-    metrics = {run.path.name: run.metrics() for run in runs}
-    units = {run.config.kind.unit for run in runs}
-    unit = units.pop() if len(units) == 1 else "environment steps"
-    learning_curves = _learning_curves(runs)
-    logged = [metric for metric in learning_curves if any(metric in each for each in metrics.values())]
-    for metric in logged or list(learning_curves)[-1:]:
-        name, label = learning_curves[metric]
-        report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)))
-    validated = {run.path.name: run.metrics() for run in runs if run.config.validation_trials > 0}
-    if validated:
-        report.picture(
-            "validation",
-            figure_png(learning_figure(validated, VALIDATION, unit, "return of an episode, validation")),
-            "mean return in validation; the checkpoint with the best one is evaluated",
-        )
-
-
-def _add_in_context(report: Report, evaluations: Mapping[str, Mapping[str, Any]], score: str) -> None:
-    """Add the score by episode of the trial, or all metrics if each trial is one episode.
-
-    Args:
-        report: The page.
-        evaluations: Policy name -> `TrialResults.to_json`.
-        score: Metric to show.
-    """
-    report.heading("Within a trial")
-    report.text(
-        "Each trial is one layout, with an empty memory at its start; mean over trials and standard error. "
-        "Below, eval_kwargs are the differences between its environments and those of training."
-    )
-    curves = {name: data["metrics"][score] for name, data in evaluations.items() if score in data["metrics"]}
-    if not curves:
-        known = sorted({metric for data in evaluations.values() for metric in data["metrics"]})
-        raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, known)}")
-    if all(len(curve["mean"]) <= 1 for curve in curves.values()):  # each trial is one episode
-        names = [score, *sorted({metric for policy in curves for metric in evaluations[policy]["metrics"]} - {score})]
-        rows = []
-        for policy in curves:
-            means = [evaluations[policy]["metrics"].get(name, {"mean": []})["mean"] for name in names]
-            rows.append([policy, evaluations[policy]["trials"], *(mean[0] if mean else "-" for mean in means)])
-        report.table(["policy", "episodes", *names], rows)
-        return
-    report.picture("in_context", figure_png(in_context_figure(curves, score)))
-    rows = [
-        [policy, evaluations[policy]["trials"], curve["mean"][0], curve["mean"][-1], len(curve["mean"])]
-        for policy, curve in curves.items()
-        if curve["mean"]
-    ]
-    report.table(["policy", "trials", f"{score}, first episode", f"{score}, last episode", "episodes"], rows)
-
-
-def _learning_curves(runs: Sequence[RunDirectory]) -> dict[str, tuple[str, str]]:
-    """Metric -> name of its picture and label of its axis, of each learner."""
-    curves: dict[str, tuple[str, str]] = {}
-    for run in runs:
-        experiment: Any = run.config.kind.make_experiment()
-        curves |= experiment.learning_curves
-    return curves
-
-
-def add_predictions(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Add learning curves of runs that learn to predict, and their scores if evaluated.
-
-    Raises:
-        ValueError: An evaluation file cannot be read.
-    """
-    report.heading("Learning")
-    metrics = {run.path.name: run.metrics() for run in runs}
-    figure = learning_figure(metrics, "validation/accuracy", "batches", "right answers, validation")
-    report.picture("predictions", figure_png(figure))
-    rows = [
-        [run.path.name, who, metric, value["mean"], value["stderr"], data["episodes"]]
-        for run in runs
-        for who, data in read_evaluation(run).items()
-        for metric, value in data["metrics"].items()
-    ]
-    if rows:
-        report.heading("Answers")
-        report.text('"ideal" is the chance that the best answer from the same memory is right.')
-        report.table(["run", "who", "metric", "mean", "standard error", "episodes"], rows)
-
-
-def add_demonstrations(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Add scores of the first episode after N demonstrations, and after N own episodes.
-
-    Raises:
-        ValueError: An evaluation file cannot be read.
-    """
-    rows = []
-    for run in runs:
-        score = run.config.score
-        own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
-        files = {int(file.stem.split("_")[1]): file for file in run.path.glob("demonstrations_*.json")}
-        for count, file in sorted(files.items()):
-            root = Field(parse_json(file.read_bytes(), str(file)), str(file))
-            agent = root["agent"]
-            curve = agent["metrics"].get(score)
-            if curve is None:
-                continue
-            _check_curve(curve, by_episode=True)
-            demonstrated = agent["demonstrations"][score].items(1)
-            for value in demonstrated:
-                _check_number(value)
-            if curve.value["mean"]:
-                self_played = own[count] if count < len(own) else "-"
-                shown = float(np.mean([value.value for value in demonstrated]))
-                first = (curve.value["mean"][0], curve.value["stderr"][0])
-                rows.append([run.path.name, count, shown, *first, self_played])
-    if rows:
-        report.heading("After demonstrations")
-        report.text(
-            "The oracle plays the first N episodes of a trial, which enter the agent's memory; then the agent acts."
-        )
-        header = [
-            "run",
-            "N",
-            "demonstrations",
-            "first episode of the agent",
-            "standard error",
-            "after N episodes of its own",
-        ]
-        report.table(header, rows)
-
-
-def add_maps(report: Report, run: RunDirectory) -> None:
-    """Add the maps that the evaluation of a run drew, early episodes first."""
-    maps = sorted(run.path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
-    if maps:
-        report.heading("Paths, early and late in the same trial")
-        report.text(
-            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs "
-            "the agent's path is orange and the annotated path blue."
-        )
-    for file in maps:
-        report.picture(file.stem, file.read_bytes(), file.stem.replace("_", " "))
-
-
-def add_settings(report: Report, runs: Sequence[RunDirectory]) -> None:
-    """Add the config of each run, and the versions of packages that it began with."""
-    report.heading("Settings")
-    for run in runs:
-        file = run.path / VERSIONS
-        versions = parse_json(file.read_bytes(), str(file)) if file.is_file() else {}
-        report.text(", ".join([run.path.name, *(f"{name} {version}" for name, version in versions.items())]))
-        report.code(json.dumps(run.config.to_json(), indent=1))
-
-
-def write_report(runs: Sequence[RunDirectory], folder: Path) -> Path:
-    """Write `report.html` with its pictures and return its path."""
-    report = Report(", ".join(run.path.name for run in runs), folder)
-    groups: dict[Any, list[RunDirectory]] = {}  # runs that are reported by the same function, predictions first
-    for run in sorted(runs, key=lambda run: run.config.kind.acts):
-        groups.setdefault(type(run.config.kind.make_experiment()).add_to_report, []).append(run)
-    for group in groups.values():
-        group[0].config.kind.make_experiment().add_to_report(report, group)
-    add_settings(report, runs)
-    return report.write(folder / "report.html")
-
-
-def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """Policy name -> `TrialResults.to_json`; empty if the run was not evaluated.
-
-    Raises:
-        ValueError: The file cannot be read or is no evaluation.
-    """
-    file = run.path / "evaluation.json"
-    if not file.is_file():
-        return {}
-    root = Field(parse_json(file.read_bytes(), str(file)), str(file))
-    for policy in _values(root):
-        _check_number(policy["trials" if run.config.kind.acts else "episodes"])
-        for metric in _values(policy["metrics"]):
-            _check_curve(metric, run.config.kind.acts)
-    return root.value
-
-
-def _check_curve(metric: Field, by_episode: bool) -> None:
-    """Raise a ValueError unless a metric has mean and standard error, by episode of the trial or one each."""
-    means, errors = (metric[key].items() if by_episode else [metric[key]] for key in ("mean", "stderr"))
-    if len(means) != len(errors):
-        raise metric["stderr"].error(f"a list of {len(means)}, as many as there are means")
-    for value in (*means, *errors):
-        _check_number(value)
-
-
-def _check_number(value: Field) -> None:
-    """Raise a ValueError unless a value is a number or NaN."""
-    if isinstance(value.value, bool) or not isinstance(value.value, int | float) or abs(value.value) == math.inf:
-        raise value.error("a number")
-
-
-def _values(parent: Field) -> list[Field]:
-    """Values of a JSON object."""
-    if not isinstance(parent.value, dict):
-        raise parent.error("a JSON object")
-    return [Field(value, parent.source, f"{parent.path}.{key}".lstrip(".")) for key, value in parent.value.items()]
-
-
 def _figure() -> tuple[Figure, Any]:
     """An empty figure and its axes."""
-    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    figure = Figure(figsize=(8, 4.5), dpi=180, layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
+    axes.tick_params(labelsize=12)
+    axes.xaxis.label.set_size(14)
+    axes.yaxis.label.set_size(14)
     return figure, axes
 
 
 def _bands(curves: Mapping[str, Mapping[str, Sequence[float]]], first: int, **style: Any) -> tuple[Figure, Any]:
     """Draw lines with bands of a standard error, over indices from `first` on."""
     figure, axes = _figure()
+    axes.set_prop_cycle(color=COLOURS)
     for name, curve in curves.items():
         mean = np.array(curve["mean"])
         stderr = np.array(curve["stderr"], float)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 RESAMPLES = 10_000
-"""Resamples of a bootstrap."""
+"""Resamples of a bootstrap over layouts."""
+SEED_RESAMPLES = 2000
+"""Resamples of a bootstrap over seeds, of whole curves."""
 
 
 def mean_and_stderr(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,6 +63,37 @@ def bootstrap_interval(values: np.ndarray) -> tuple[float, float, float]:
     return float(layouts.mean()), float(low), float(high)
 
 
+def seed_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean over seeds with a 95 % bootstrap interval over seeds.
+
+    Args:
+        values: float64, (seeds, ...).
+
+    Returns:
+        Mean, lower end, upper end; (...) each. All are the same for a single seed.
+    """
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    resampled = values[_resampled(len(values), SEED_RESAMPLES)].mean(1)
+    low, high = np.percentile(resampled, [2.5, 97.5], axis=0)
+    return values.mean(0), low, high
+
+
+def interquartile_mean(values: np.ndarray) -> float:
+    """Mean of the middle half of values; the outermost of this half may count in part.
+
+    Args:
+        values: float64, (R,).
+
+    Source:
+        Agarwal et al., Deep Reinforcement Learning at the Edge of the Statistical Precipice, 2021.
+    """
+    count = len(values)
+    ranks = np.arange(count)
+    weights = np.clip(np.minimum(ranks + 1, 0.75 * count) - np.maximum(ranks, 0.25 * count), 0.0, 1.0)
+    return float(np.average(np.sort(values), weights=weights))
+
+
 def format_interval(values: np.ndarray) -> str:
     """`bootstrap_interval` as text: "54.5 (51.2 to 57.9)"."""
     mean, low, high = bootstrap_interval(values)
@@ -86,6 +119,6 @@ def format_gain(values: np.ndarray, baseline: np.ndarray) -> str:
     return f"{gain:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def _resampled(count: int) -> np.ndarray:
-    """Indices drawn with replacement, int64, (RESAMPLES, count); the same in each call."""
-    return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+def _resampled(count: int, resamples: int = RESAMPLES) -> np.ndarray:
+    """Indices drawn with replacement, int64, (resamples, count); the same in each call."""
+    return np.random.default_rng(0).integers(count, size=(resamples, count))

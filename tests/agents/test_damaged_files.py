@@ -23,7 +23,7 @@ from memenvs.agents.algorithms import archive, checkpoint
 from memenvs.agents.algorithms.replay_file import ReplayContent
 from memenvs.agents.experiments.config import RunConfig, read_config
 from memenvs.agents.experiments.directory import RunDirectory
-from memenvs.agents.experiments.report import write_report
+from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.presets import find_preset
 from memenvs.agents.studies.study_results import metric_means
 from tests.agents.algorithms.q_worlds import q_learner

@@ -17,7 +17,8 @@ from memenvs.agents.experiments.config import RunConfig, with_overrides
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.evaluate import algorithm_of
 from memenvs.agents.experiments.registry import Experiment, LearnerSpec, learners, register_learner
-from memenvs.agents.experiments.report import Report, write_report
+from memenvs.agents.experiments.report import Report
+from memenvs.agents.experiments.run_report import write_report
 from memenvs.agents.experiments.train import check_config, train_run
 
 

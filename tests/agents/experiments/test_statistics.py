@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import trim_mean
 
 from memenvs.agents.experiments.statistics import (
     bootstrap_interval,
     format_gain,
     format_mean,
     format_percent,
+    interquartile_mean,
     mean_and_stderr,
+    seed_interval,
 )
 
 
@@ -34,3 +37,19 @@ def test_gains_pair_layouts() -> None:
     assert format_gain(1.5 * baseline, baseline) == "+50.0 % (+50.0 to +50.0)"
     assert format_gain(baseline, baseline[:, ::-1]).startswith("+0.0 % (-99.0 to +")
     assert format_gain(baseline, 0 * baseline) == "-"
+
+
+def test_interquartile_means_leave_out_the_outer_quarters() -> None:
+    assert interquartile_mean(np.array([100.0, 1.0, 2.0, -50.0])) == 1.5
+    assert interquartile_mean(np.array([3.0])) == 3.0
+    assert interquartile_mean(np.array([0.0, 3.0, 9.0])) == pytest.approx((0.25 * 0 + 3 + 0.25 * 9) / 1.5)
+    many = np.random.default_rng(0).normal(size=40)
+    assert interquartile_mean(many) == pytest.approx(trim_mean(many, 0.25))
+
+
+def test_intervals_over_seeds_are_of_each_column() -> None:
+    values = np.random.default_rng(0).normal([10, 20], [1, 4], (50, 2))
+    mean, low, high = seed_interval(values)
+    assert mean == pytest.approx(values.mean(0))
+    assert high - low == pytest.approx(2 * 1.96 * values.std(0) / np.sqrt(50), rel=0.1)
+    assert [each.tolist() for each in seed_interval(values[:1])] == [values[0].tolist()] * 3

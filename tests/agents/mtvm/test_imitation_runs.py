@@ -167,7 +167,7 @@ def test_train_evaluate_and_report_on_the_command_line(tmp_path: Path, toy_data:
     )
     with RunDirectory(run) as opened:
         logged = opened.metrics()
-        figure = learning_figure({"run": logged}, "train/imitation_agreement", "updates")
+        figure = learning_figure({"run": [logged]}, "train/imitation_agreement", "updates")
     (line,) = figure.axes[0].lines
     assert figure.axes[0].get_xlabel() == "updates" and list(line.get_xdata()) == [2]
     assert {"train/imitation_error", "train/sampled_critic", "train/grad_norm", "rollout/success_rate"} <= set(logged)

@@ -1,0 +1,76 @@
+"""Files of evaluations in the folder of a run, checked as they are read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from memenvs.agents.experiments.directory import RunDirectory
+from memenvs.json_records import Field, parse_json
+
+
+def read_evaluation(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """Policy name -> `TrialResults.to_json`; empty if the run was not evaluated.
+
+    Raises:
+        ValueError: The file cannot be read or is no evaluation.
+    """
+    file = run.path / "evaluation.json"
+    if not file.is_file():
+        return {}
+    root = Field(parse_json(file.read_bytes(), str(file)), str(file))
+    for policy in _values(root):
+        _check_number(policy["trials" if run.config.kind.acts else "episodes"])
+        for metric in _values(policy["metrics"]):
+            _check_curve(metric, run.config.kind.acts)
+    return root.value
+
+
+def read_demonstrated(run: RunDirectory, score: str) -> dict[int, tuple[list[float], list[float]]]:
+    """Score by episode in the evaluations after demonstrations of the oracle.
+
+    Args:
+        run: The folder.
+        score: Name of the metric.
+
+    Returns:
+        Number of demonstrations -> score of each of them, and of each episode of the agent; without evaluations that
+        have no such metric.
+
+    Raises:
+        ValueError: A file cannot be read or is no evaluation.
+    """
+    found = {}
+    for file in run.path.glob("demonstrations_*.json"):
+        agent = Field(parse_json(file.read_bytes(), str(file)), str(file))["agent"]
+        curve = agent["metrics"].get(score)
+        if curve is None:
+            continue
+        _check_curve(curve, by_episode=True)
+        demonstrated = agent["demonstrations"][score].items(1)
+        for value in demonstrated:
+            _check_number(value)
+        found[int(file.stem.split("_")[1])] = ([value.value for value in demonstrated], curve.value["mean"])
+    return dict(sorted(found.items()))
+
+
+def _check_curve(metric: Field, by_episode: bool) -> None:
+    """Raise a ValueError unless a metric has mean and standard error, by episode of the trial or one each."""
+    means, errors = (metric[key].items() if by_episode else [metric[key]] for key in ("mean", "stderr"))
+    if len(means) != len(errors):
+        raise metric["stderr"].error(f"a list of {len(means)}, as many as there are means")
+    for value in (*means, *errors):
+        _check_number(value)
+
+
+def _check_number(value: Field) -> None:
+    """Raise a ValueError unless a value is a number or NaN."""
+    if isinstance(value.value, bool) or not isinstance(value.value, int | float) or abs(value.value) == math.inf:
+        raise value.error("a number")
+
+
+def _values(parent: Field) -> list[Field]:
+    """Values of a JSON object."""
+    if not isinstance(parent.value, dict):
+        raise parent.error("a JSON object")
+    return [Field(value, parent.source, f"{parent.path}.{key}".lstrip(".")) for key, value in parent.value.items()]

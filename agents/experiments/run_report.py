@@ -1,0 +1,336 @@
+"""Report of one or more runs of a task: learning, scores over seeds, paths and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memenvs.agents.experiments.directory import VALIDATION, VERSIONS, RunDirectory
+from memenvs.agents.experiments.evaluation_files import read_demonstrated, read_evaluation
+from memenvs.agents.experiments.report import (
+    BASELINES,
+    IntervalCurve,
+    Report,
+    figure_png,
+    interval_figure,
+    learning_figure,
+)
+from memenvs.agents.experiments.seed_groups import check_same_task, group_by_seed
+from memenvs.agents.experiments.statistics import interquartile_mean, seed_interval
+from memenvs.checks import choices_for
+from memenvs.json_records import parse_json
+
+MAX_EPISODES = 40
+"""Episodes of a trial that are shown one by one; of more, means of neighbours are shown."""
+BINS = 20
+"""Most means that are shown then."""
+NORMAL_95 = 1.96
+"""Standard errors on each side of a 95 % interval."""
+INTERVALS = (
+    "Lines and numbers are means. The 95 % interval beside a number, or around a line, is over trials for a single run "
+    "(1.96 standard errors) and by bootstrap over seeds for several; with fewer than five seeds it is too narrow. Thin "
+    "lines are single seeds."
+)
+
+Runs = Sequence[RunDirectory]
+Evaluation = Mapping[str, Any]
+
+
+def write_report(runs: Runs, folder: Path) -> Path:
+    """Write `report.html` with its pictures and return its path.
+
+    Runs that differ in their seed alone are shown by their mean.
+
+    Args:
+        runs: Folders, one or more of the same task.
+        folder: Folder of the page and its pictures.
+
+    Raises:
+        ValueError: The runs are of different tasks, or an evaluation file cannot be read.
+    """
+    check_same_task({run.path: run.config for run in runs})
+    title = " / ".join(_grouped(runs)) if len(runs) > 1 else runs[0].path.resolve().name
+    report = Report(f"{title}: {runs[0].config.env}", folder)
+    groups: dict[Any, list[RunDirectory]] = {}  # runs that are reported by the same function
+    for run in runs:
+        groups.setdefault(type(run.config.kind.make_experiment()).add_to_report, []).append(run)
+    for group in groups.values():
+        group[0].config.kind.make_experiment().add_to_report(report, group)
+    add_settings(report, runs)
+    return report.write(folder / "report.html")
+
+
+# ---------------------------------------------------------------------- agents that act
+
+
+def add_runs(report: Report, runs: Runs) -> None:
+    """Add scores of runs that act, where there is an evaluation, and their learning curves.
+
+    Raises:
+        ValueError: An evaluation file cannot be read, or has no metric of the name that `score` has.
+    """
+    evaluations = _evaluations(runs)
+    if evaluations:
+        _add_scores(report, evaluations, runs[0].config.score)
+    _add_learning(report, runs)
+
+
+def _grouped(runs: Runs) -> dict[str, list[RunDirectory]]:
+    """Name -> runs that differ in their seed alone; "agent" is the name of a single run."""
+    if len(runs) == 1:
+        return {"agent": list(runs)}
+    by_path = {run.path: run for run in runs}
+    groups = group_by_seed({path: run.config for path, run in by_path.items()})
+    return {name: [by_path[folder] for folder in folders] for name, folders in groups.items()}
+
+
+def _evaluations(runs: Runs) -> dict[str, list[Evaluation]]:
+    """Name of a group or baseline -> evaluation of each seed; baselines once, from the first run that has them."""
+    found: dict[str, list[Evaluation]] = {}
+    baselines: dict[str, list[Evaluation]] = {}
+    for name, group in _grouped(runs).items():
+        for run in group:
+            for policy, data in read_evaluation(run).items():
+                if policy in BASELINES:
+                    baselines.setdefault(policy, [data])
+                else:
+                    found.setdefault(name, []).append(data)
+    return {**found, **baselines}
+
+
+def _add_scores(report: Report, evaluations: Mapping[str, Sequence[Evaluation]], score: str) -> None:
+    """Add the score by episode of the trial, or all metrics if each trial is one episode.
+
+    Args:
+        report: The page.
+        evaluations: Policy name -> `TrialResults.to_json` of each seed.
+        score: Metric to show.
+    """
+    metrics = {metric for seeds in evaluations.values() for data in seeds for metric in data["metrics"]}
+    if metrics and score not in metrics:
+        raise ValueError(f"score must be a metric of the evaluation, got {score!r}; {choices_for(score, metrics)}")
+    lengths = [_num_episodes(seeds, score) for seeds in evaluations.values()]
+    lengths = [length for length in lengths if length > 0]
+    if not lengths:
+        report.heading("Scores")
+        report.text("No episode has ended in every trial within the steps of the evaluation.")
+        return
+    width = 1 if max(lengths) <= MAX_EPISODES else -(-max(lengths) // BINS)
+    curves = {name: _score_curve(seeds, score, width) for name, seeds in evaluations.items()}
+    shown = {name: curve for name, curve in curves.items() if len(curve.x)}
+    single = max(lengths) == 1
+    report.heading("Scores" if single else "Within a trial")
+    report.cards(
+        [
+            (name, f"{curve.mean[-1]:.3g}", f"{score}{'' if single else ', end of the trial'}{_interval_text(curve)}")
+            for name, curve in shown.items()
+        ]
+    )
+    report.text(
+        "Each trial is one layout, with an empty memory at its start. " + INTERVALS + " The settings at the end of the "
+        "page name, as eval_kwargs, the differences between the environments of evaluation and those of training."
+    )
+    if single:
+        _add_metrics_table(report, evaluations, score)
+        return
+    label = "episode of the trial" + (f" (means of {width})" if width > 1 else "")
+    report.picture("in_context", figure_png(interval_figure(shown, label, score)))
+    ends = ("first episode", "last episode") if width == 1 else (f"first {width} episodes", f"last {width} episodes")
+    several = any(len(seeds) > 1 for seeds in evaluations.values())
+    header = ["policy", *(["seeds"] if several else []), "trials", *(f"{score}, {end}" for end in ends)]
+    header += [f"interquartile mean, {ends[1]}"] if several else []
+    rows = []
+    for name, curve in shown.items():
+        seeds = evaluations[name]
+        last = [part[-1] for part in curve.parts] or [curve.mean[-1]]
+        row = [name, *([len(seeds)] if several else []), sum(data["trials"] for data in seeds)]
+        row += [_with_interval(curve, 0), _with_interval(curve, -1)]
+        row += [interquartile_mean(np.array(last))] if several else []
+        rows.append([*row, _num_episodes(seeds, score)])
+    report.table([*header, "episodes"], rows)
+
+
+def _num_episodes(seeds: Sequence[Evaluation], score: str) -> int:
+    """Episodes that every trial of every seed has reached."""
+    return min((len(data["metrics"].get(score, {"mean": []})["mean"]) for data in seeds), default=0)
+
+
+def _score_curve(seeds: Sequence[Evaluation], score: str, width: int) -> IntervalCurve:
+    """A metric by episode, in means of `width` episodes, with its interval over seeds or, of one seed, over trials."""
+    count = _num_episodes(seeds, score)
+    starts = np.arange(0, count, width)
+    if not count:
+        return IntervalCurve(*(np.zeros(0) for _ in range(4)))
+    sizes = np.diff([*starts, count])
+
+    def binned(name: str) -> np.ndarray:
+        """Means of neighbours, (seeds, bins)."""
+        table = np.array([data["metrics"][score][name][:count] for data in seeds], float)
+        return np.add.reduceat(table, starts, axis=1) / sizes
+
+    values = binned("mean")
+    x = starts + (sizes + 1) / 2
+    if len(seeds) > 1:
+        return IntervalCurve(x, *seed_interval(values), tuple(values))
+    margin = NORMAL_95 * np.nan_to_num(binned("stderr")[0])
+    return IntervalCurve(x, values[0], values[0] - margin, values[0] + margin)
+
+
+def _with_interval(curve: IntervalCurve, i: int) -> str:
+    return f"{curve.mean[i]:.3g}" + (
+        f" ({curve.low[i]:.3g} to {curve.high[i]:.3g})" if curve.low[i] < curve.high[i] else ""
+    )
+
+
+def _interval_text(curve: IntervalCurve) -> str:
+    return f", 95\u00a0%: {curve.low[-1]:.3g} to {curve.high[-1]:.3g}" if curve.low[-1] < curve.high[-1] else ""
+
+
+def _add_metrics_table(report: Report, evaluations: Mapping[str, Sequence[Evaluation]], score: str) -> None:
+    """Add a table of all metrics, of trials of one episode."""
+    metrics = {metric for seeds in evaluations.values() for data in seeds for metric in data["metrics"]}
+    names = [score, *sorted(metrics - {score})]
+    several = any(len(seeds) > 1 for seeds in evaluations.values())
+    rows = []
+    for policy, seeds in evaluations.items():
+        curves = [_score_curve(seeds, name, 1) for name in names]
+        row = [policy, *([len(seeds)] if several else []), sum(data["trials"] for data in seeds)]
+        rows.append([*row, *(_with_interval(curve, 0) if len(curve.x) else "-" for curve in curves)])
+        if several:
+            rows[-1].insert(3, interquartile_mean(np.array([part[0] for part in curves[0].parts] or curves[0].mean)))
+    more = (["seeds"], [f"interquartile mean, {score}"]) if several else ([], [])
+    report.table(["policy", *more[0], "episodes", *more[1], *names], rows)
+
+
+def _add_learning(report: Report, runs: Runs) -> None:
+    """Add figures of the log, and of validation where there is one."""
+    report.heading("Learning")
+    metrics = {name: [run.metrics() for run in group] for name, group in _grouped(runs).items()}
+    units = {run.config.kind.unit for run in runs}
+    unit = units.pop() if len(units) == 1 else "environment steps"
+    learning_curves = _learning_curves(runs)
+    logged = [metric for metric in learning_curves if any(metric in run for each in metrics.values() for run in each)]
+    for metric in logged or list(learning_curves)[-1:]:
+        name, label = learning_curves[metric]
+        report.picture(name, figure_png(learning_figure(metrics, metric, unit, label)))
+    if any(VALIDATION in run for each in metrics.values() for run in each):
+        report.picture(
+            "validation",
+            figure_png(learning_figure(metrics, VALIDATION, unit, "return of an episode, validation")),
+            "mean return in validation; the checkpoint with the best one is evaluated",
+        )
+
+
+def _learning_curves(runs: Runs) -> dict[str, tuple[str, str]]:
+    """Metric -> name of its picture and label of its axis, of each learner."""
+    curves: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        experiment: Any = run.config.kind.make_experiment()
+        curves |= experiment.learning_curves
+    return curves
+
+
+def add_demonstrations(report: Report, runs: Runs) -> None:
+    """Add scores of the first episode after N demonstrations, and after N own episodes.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    rows = []
+    for name, group in _grouped(runs).items():
+        found: dict[int, list[tuple[float, float, float]]] = {}  # N -> of each seed the three scores of the table
+        for run in group:
+            score = run.config.score
+            own = read_evaluation(run).get("agent", {"metrics": {}})["metrics"].get(score, {"mean": []})["mean"]
+            for count, (shown, curve) in read_demonstrated(run, score).items():
+                if curve:
+                    after_own = own[count] if count < len(own) else np.nan
+                    found.setdefault(count, []).append((float(np.mean(shown)), curve[0], after_own))
+        for count, scores in sorted(found.items()):
+            rows.append([name, len(scores), count, *_seed_means(np.array(scores))])
+    if rows:
+        report.heading("After demonstrations")
+        report.text(
+            "The oracle plays the first N episodes of a trial, which enter the agent's memory; then the agent acts."
+        )
+        own_header = "after N episodes of its own"
+        report.table(["agent", "seeds", "N", "demonstrations", "first episode of the agent", own_header], rows)
+
+
+def _seed_means(values: np.ndarray) -> list[str]:
+    """Mean over seeds of each column of (seeds, columns), with its interval; "-" where a seed has none."""
+    means = IntervalCurve(np.zeros(0), *seed_interval(values))
+    return [_with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
+
+
+def add_maps(report: Report, runs: Runs) -> None:
+    """Add the maps that the evaluation of the first seed of each group drew, early and late side by side."""
+    groups = _grouped(runs)
+    maps = {
+        name: sorted(group[0].path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
+        for name, group in groups.items()
+    }
+    if any(maps.values()):
+        report.heading("Paths, early and late in the same trial")
+        report.text(
+            "On the task's own map, which marks the goal, from blue to red in the order of steps; on navigation graphs "
+            "the agent's path is orange and the annotated path blue."
+        )
+    for name, files in maps.items():
+        prefix = "" if len(groups) == 1 else f"{name}_"
+        for file in files:
+            caption = f"{'' if len(groups) == 1 else f'{name}, '}{file.stem.replace('_', ' ')}"
+            report.picture(f"{prefix}{file.stem}", file.read_bytes(), caption, columns=2)
+
+
+# ---------------------------------------------------------------------- learners that predict
+
+
+def add_predictions(report: Report, runs: Runs) -> None:
+    """Add learning curves of runs that learn to predict, and their scores if evaluated.
+
+    Raises:
+        ValueError: An evaluation file cannot be read.
+    """
+    report.heading("Learning")
+    groups = _grouped(runs)
+    metrics = {name: [run.metrics() for run in group] for name, group in groups.items()}
+    figure = learning_figure(metrics, "validation/accuracy", "batches", "right answers, validation")
+    report.picture("predictions", figure_png(figure), INTERVALS if len(runs) > 1 else "")
+    rows = []
+    for name, group in groups.items():
+        found: dict[tuple[str, str], list[tuple[float, float, int]]] = {}  # of each seed mean, standard error, episodes
+        for run in group:
+            for who, data in read_evaluation(run).items():
+                for metric, value in data["metrics"].items():
+                    found.setdefault((who, metric), []).append((value["mean"], value["stderr"], data["episodes"]))
+        for (who, metric), seeds in found.items():
+            means, errors, episodes = np.array(seeds, float).T
+            if len(seeds) == 1:
+                margin = NORMAL_95 * errors
+                interval = IntervalCurve(np.zeros(1), means, means - margin, means + margin)
+            else:
+                interval = IntervalCurve(np.zeros(1), *(np.atleast_1d(each) for each in seed_interval(means)))
+            total = int(episodes.sum())
+            rows.append([name, who, metric, len(seeds), _with_interval(interval, 0), interquartile_mean(means), total])
+    if rows:
+        report.heading("Answers")
+        report.text('"ideal" is the chance that the best answer from the same memory is right. ' + INTERVALS)
+        report.table(["run", "who", "metric", "seeds", "mean", "interquartile mean", "episodes"], rows)
+
+
+# ---------------------------------------------------------------------- all runs
+
+
+def add_settings(report: Report, runs: Runs) -> None:
+    """Add the config of each run, and the versions of packages that it began with."""
+    report.heading("Settings")
+    for run in runs:
+        file = run.path / VERSIONS
+        versions = parse_json(file.read_bytes(), str(file)) if file.is_file() else {}
+        title = ", ".join([run.path.resolve().name, *(f"{name} {version}" for name, version in versions.items())])
+        report.code(title, json.dumps(run.config.to_json(), indent=1))

@@ -1,0 +1,135 @@
+"""Reports of several runs: seeds together, baselines once, one task, long trials in means."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memenvs.agents.__main__ import main
+from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.directory import METRICS, RunDirectory
+from memenvs.agents.experiments.seed_groups import check_same_task, group_by_seed
+from memenvs.agents.presets import find_preset
+
+SMALL = find_preset("ci-smoke")
+
+
+def evaluated(value: float, episodes: int) -> dict[str, Any]:
+    """An evaluation whose score rises by 1 from episode to episode."""
+    mean = [value + i for i in range(episodes)]
+    curve = {"mean": mean, "stderr": [0.5] * episodes, "stderr_clustered": [0.5] * episodes, "count": [4] * episodes}
+    return {"trials": 4, "layouts": 4, "demonstrations": {}, "metrics": {"return": curve}}
+
+
+def make_run(folder: Path, config: RunConfig, value: float, episodes: int = 6) -> Path:
+    """A finished run with a log and an evaluation."""
+    with RunDirectory(folder, config):
+        results = {
+            "agent": evaluated(value, episodes),
+            "random": evaluated(0, episodes),
+            "oracle": evaluated(90, episodes),
+        }
+        (folder / "evaluation.json").write_text(json.dumps(results))
+        rows = [f"{step},rollout/ep_rew_mean,{value * step}" for step in (10 + config.seed, 20, 30)]
+        (folder / METRICS).write_text("\n".join(["step,name,value", *rows, ""]))
+    return folder
+
+
+def table(page: str) -> list[list[str]]:
+    """Cells of the first table of a page."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page[: page.index("</table>")])
+    return [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+
+
+def report(folders: list[Path], out: Path) -> str:
+    """The page that the command writes."""
+    assert main(["report", *map(str, folders), "--out", str(out), "--json"]) == 0
+    return (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_seeds_are_shown_together_and_baselines_once(tmp_path: Path) -> None:
+    relic = [make_run(tmp_path / f"relic-{seed}", replace(SMALL, seed=seed), 10.0 * seed) for seed in range(4)]
+    gru = with_overrides(SMALL, [("policy", {"memory": "gru"})])
+    other = make_run(tmp_path / "gru-7", replace(gru, seed=7), 5.0)
+    before = {file: file.read_bytes() for each in (*relic, other) for file in each.iterdir()}
+    page = report([*relic, other], tmp_path / "out")
+    assert {file: file.read_bytes() for each in (*relic, other) for file in each.iterdir()} == before
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"report.html", "learning.png", "in_context.png"}
+    header, *rows = table(page)
+    assert header[:3] == ["policy", "seeds", "trials"] and header[-2:] == [
+        "interquartile mean, last episode",
+        "episodes",
+    ]
+    assert [row[:3] for row in rows] == [
+        ["relic", "4", "16"],
+        ["gru", "1", "4"],
+        ["random", "1", "4"],
+        ["oracle", "1", "4"],
+    ]
+    scores = {row[0]: row[3:] for row in rows}
+    # 0, 10, 20, 30: with 4 seeds one in 256 resamples is all 0, so that 2.5 % are at or below a mean of 5
+    assert scores["relic"] == ["15 (5 to 25)", "20 (10 to 30)", "20", "6"]
+    assert scores["gru"] == ["5 (4.02 to 5.98)", "10 (9.02 to 11)", "10", "6"]
+    assert scores["oracle"][1] == "95 (94 to 96)"
+    assert page.count("<details>") == 5
+
+
+def test_of_a_long_trial_means_are_shown(tmp_path: Path) -> None:
+    header, *rows = table(report([make_run(tmp_path / "run", SMALL, 0.0, 99)], tmp_path / "out"))
+    assert header == ["policy", "trials", "return, first 5 episodes", "return, last 5 episodes", "episodes"]
+    # 99 episodes are 19 bins of five and one of four, 95 to 98
+    assert rows[0] == ["agent", "4", "2 (1.02 to 2.98)", "96.5 (95.5 to 97.5)", "99"]
+
+
+def test_several_runs_need_a_folder_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (make_run(tmp_path / f"run-{seed}", replace(SMALL, seed=seed), 1.0) for seed in (0, 1))
+    for command in ("report", "paths"):
+        for out, shown in ([], "None"), (["--out", str(second)], str(second)):
+            assert main([command, str(first), str(second), *out]) == 2
+            message = f"--out must be a folder of its own where there are several runs, got {shown}"
+            assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("*/*.html"))
+    assert main(["report", str(first)]) == 0
+    assert (first / "report.html").is_file()
+
+
+def test_runs_of_different_tasks_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is observed, and when a trial ends, may differ; world, length of evaluation and score may not."""
+    own = tmp_path / "own"
+    for name, value, differs in (
+        ("env", "memenvs/FourBoxes-v0", "env is 'memenvs/Darkroom-v0' in"),
+        ("env_kwargs.size", 5, "env_kwargs.size is 4 in"),
+        ("eval_kwargs.split", "train", "env_kwargs.split is 'test' in"),
+        ("eval_steps", 100, "eval_steps is 96 in"),
+        ("score", "success", "score is 'return' in"),
+        ("env_kwargs.trial_episodes", 3, None),
+        ("policy.memory", "lstm", None),
+    ):
+        runs = {own: SMALL, tmp_path / "other": with_overrides(SMALL, [(name, value)])}
+        if differs is None:
+            check_same_task(runs)
+            continue
+        with pytest.raises(ValueError, match=re.escape(f"runs must be of the same task: {differs} {own} and ")):
+            check_same_task(runs)
+    with pytest.raises(ValueError, match="acting is True in"):
+        check_same_task({own: SMALL, tmp_path / "other": find_preset("ballet-smoke")})
+    RunDirectory(own, SMALL).close()
+    RunDirectory(tmp_path / "other", with_overrides(SMALL, [("env_kwargs.size", 5)])).close()
+    assert main(["report", str(own), str(tmp_path / "other"), "--out", str(tmp_path / "out")]) == 2
+    assert "runs must be of the same task" in capsys.readouterr().err and not (tmp_path / "out").exists()
+    with pytest.raises(ValueError, match="runs must differ in their settings or seeds, got twice the same: a and b"):
+        check_same_task({Path("a"): SMALL, Path("b"): replace(SMALL, threads=2)})
+
+
+def test_names_of_groups_are_those_of_folders(tmp_path: Path) -> None:
+    lstm = with_overrides(SMALL, [("policy.memory", "lstm")])
+    runs = {tmp_path / "b" / "x-1": replace(SMALL, seed=1), tmp_path / "b" / "x-0": SMALL, tmp_path / "y": lstm}
+    assert list(group_by_seed(runs)) == ["x", "y"]
+    assert [folder.name for folder in group_by_seed(runs)["x"]] == ["x-0", "x-1"]
+    assert list(group_by_seed({tmp_path / "x-0": SMALL, tmp_path / "x": lstm})) == ["x-0", "x"]
+    assert list(group_by_seed({Path("a/x"): SMALL, Path("b/x"): lstm})) == ["a/x", "b/x"]

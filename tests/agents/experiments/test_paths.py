@@ -168,7 +168,8 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
         with RunDirectory(tmp_path / name, each) as run:
             train_run(run, quiet=True)
     a, b, c = (str(tmp_path / name) for name in others)
-    alone = ["--episodes", "3", "--maps", "1", "--policies", "agent", "--json"]
+    out = ["--out", str(tmp_path / "out")]
+    alone = ["--episodes", "3", "--maps", "1", "--policies", "agent", "--json", *out]
     results = []
     for command in ([a, b], [a], [b, a]):
         assert main(["paths", *command, *alone]) == 0
@@ -177,10 +178,10 @@ def test_agents_of_several_runs_play_the_same_episodes(tmp_path: Path, capsys: p
     assert list(both["policies"]) == ["a", "b"] and list(one["policies"]) == ["agent"]
     assert both["policies"]["a"]["last"] == one["policies"]["agent"]["last"] and both["episodes"] == one["episodes"]
     assert reverse["episodes"] != both["episodes"]  # those of the first, which has one environment
-    assert (tmp_path / "a" / "path_1_b.png").is_file()
+    assert (tmp_path / "out" / "path_1_b.png").is_file()
     assert main(["paths", a, c, *alone]) == 2
     assert "c is evaluated in other episodes than a" in capsys.readouterr().err
-    assert main(["paths", a, b, "--policies", "random"]) == 2
+    assert main(["paths", a, b, "--policies", "random", *out]) == 2
     assert "policies must have 'agent' among them" in capsys.readouterr().err
     RunDirectory(tmp_path / "other" / "a", config).close()
     assert main(["paths", a, str(tmp_path / "other" / "a"), *alone]) == 2

@@ -46,7 +46,8 @@ def _add_train(commands: Any) -> None:
     train.add_argument(
         "--resume",
         action="store_true",
-        help="resume the run in that folder; all other arguments must be those that began it",
+        help="resume the run in that folder; all other arguments must be those that began it, but for more "
+        "--total_steps, which also extends a finished run",
     )
     train.add_argument("--no-evaluate", action="store_true", help="only train")
     train.epilog = (

@@ -35,9 +35,15 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
     if not options.resume:
         check_new(folder)
     else:
-        differs = difference(read_config(folder), config)
+        found = read_config(folder)
+        if config.total_steps > found.total_steps:  # train it longer
+            found = replace(found, total_steps=config.total_steps)
+        differs = difference(found, config)
         if differs is not None:
-            raise ValueError(f"{folder} holds another run: {differs}; --resume goes with the command that began it")
+            raise ValueError(
+                f"{folder} holds another run: {differs}; --resume goes with the command that began it, or with more "
+                "--total_steps"
+            )
 
     from memenvs.agents.algorithms.distributed import launched_processes
     from memenvs.agents.experiments.directory import RunDirectory
@@ -51,6 +57,7 @@ def train(options: argparse.Namespace, extra_arguments: list[str]) -> dict[str, 
     with RunDirectory(folder, None if options.resume else config, processes) as run:
         if options.resume and processes.is_first and not run.has_checkpoint:
             print(f"{folder} has no checkpoint yet: training starts from the beginning", file=sys.stderr)
+        run.extend(config.total_steps)
         model = train_run(run, quiet=options.json)
         processes.close()
         if not processes.is_first:

@@ -130,6 +130,7 @@ class AgentExperiment(Experiment):
                     callback.write(model, is_last=True)
                 finally:
                     callback.close()
+            run.write_extension()
         finally:
             if progress is not None:
                 progress.stop()
@@ -191,9 +192,11 @@ class AgentExperiment(Experiment):
             self._load_initial_encoder(config, model)
             return model
         model = self.algorithm.load(run.path / CHECKPOINT, env, device, processes=run.processes)
-        # A finished run has no replay buffer any more, and needs none.
+        # A finished run has no replay any more and needs none; one that is extended collects a new one.
         if isinstance(model, OffPolicyMemoryAlgorithm) and model.num_timesteps < config.total_steps:
-            model.load_replay_buffer(run.replay_path(model.num_timesteps))
+            replay = run.replay_path(model.num_timesteps)
+            if replay.is_file() or model.num_timesteps < run.written_steps:
+                model.load_replay_buffer(replay)
         return model
 
     def _load_initial_encoder(self, config: RunConfig, model: MemoryAlgorithm) -> None:
@@ -231,7 +234,8 @@ def _make_single_env(config: RunConfig, field: str) -> VecEnv:
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         hint = ""
-        if "unexpected keyword" in str(error):  # of another project: settings are often those of the preset's own id
+        is_own = any(row.id == config.env for row in ENVIRONMENTS)
+        if "unexpected keyword" in str(error) and not is_own:  # settings are often those of the preset's own id
             hint = "; --env_kwargs '{}' and --eval_kwargs '{}' leave out those of the preset"
         raise kind(f"{config.env} with these {field}: {error}{hint}") from error
 

@@ -91,6 +91,7 @@ class RunCallback(BaseCallback):
             model.save_replay_buffer(replay)
         # after the replay that belongs to it, so that a run killed in between still has the previous pair of files
         model.save(self._run.path / CHECKPOINT)
+        self._run.write_extension()
         if model.processes.is_first:
             self._run.drop_replays(but=replay)
 

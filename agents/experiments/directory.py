@@ -6,6 +6,7 @@ import csv
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,10 @@ class RunDirectory:
         processes: Processes of a launch, which all must call this; the first locks the folder and writes. None: this
             one alone.
 
+    Attributes:
+        config: Settings of the run.
+        written_steps: `total_steps` in `config.json`, which `extend` leaves behind until the next checkpoint.
+
     Raises:
         FileExistsError: A new run in a folder that has one.
         FileNotFoundError: No run to open.
@@ -69,6 +74,7 @@ class RunDirectory:
         try:
             with self.processes.fail_together():
                 self.config = read_config(self.path)
+                self.written_steps = self.config.total_steps
         except Exception:
             self.close()
             raise
@@ -108,6 +114,22 @@ class RunDirectory:
             return run
         run.close()
         raise ValueError(f"{path} holds another run: {differs}; choose another folder")
+
+    def extend(self, total_steps: int) -> None:
+        """Train the run to another length than it was begun with.
+
+        `config.json` is written with the next checkpoint: a run that is killed before it is the one that it was.
+
+        Args:
+            total_steps: New length, in the unit of the learner.
+        """
+        self.config = replace(self.config, total_steps=total_steps)
+
+    def write_extension(self) -> None:
+        """Write the length of `extend` into `config.json`, if it is another than there."""
+        if self.config.total_steps != self.written_steps and self.processes.is_first:
+            write_file(self.path / CONFIG, json.dumps(self.config.to_json(), indent=1).encode())
+        self.written_steps = self.config.total_steps
 
     def close(self) -> None:
         """Release the folder for other processes."""

@@ -66,7 +66,9 @@ class PredictionExperiment(Experiment):
         config.use_threads()
         learner = make_run_learner(config, processes)
         if run.has_checkpoint:
-            learner.load(run.path / CHECKPOINT, _checkpoint_settings(config))
+            settings = _checkpoint_settings(config)
+            del settings["total_steps"]  # the run may be extended
+            learner.load(run.path / CHECKPOINT, settings)
         writers: list[KVWriter] = []
         if processes.is_first:
             run.drop_metrics_after(learner.num_timesteps)
@@ -223,6 +225,7 @@ def _train_to_checkpoint(run: RunDirectory, learner: SupervisedLearner, logger: 
     # before the checkpoint: a run that is killed in between drops these lines and logs them again
     logger.dump(learner.num_timesteps)
     learner.save(run.path / CHECKPOINT, _checkpoint_settings(run.config))
+    run.write_extension()
     return scores["accuracy"][0]
 
 

@@ -50,7 +50,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short = ["--steps", "32", "--trials", "2"]
     before = (folder / "evaluation.json").read_bytes()
     for changed, message in (
-        ("--eval_kwargs.max_episode_step 8", "unknown setting 'max_episode_step' of Darkroom"),
+        ("--eval_kwargs.max_episode_step 8", "keyword argument 'max_episode_step'"),
         ("--eval_kwargs.split val --steps 32", "memenvs/Darkroom-v0 with these eval_kwargs: unknown split 'val'"),
         ("--checkpoint checkpoint_512.zip", "no checkpoint at"),
     ):
@@ -94,7 +94,7 @@ def check_evaluations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def check_resuming(command: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the command that began a run resumes it."""
-    for changed in (["--seed", "3"], ["--total_steps", "2048"], ["--policy.memory", "gru"]):
+    for changed in (["--seed", "3"], ["--total_steps", "1000"], ["--policy.memory", "gru"]):
         assert main([*command, *changed, "--resume"]) == 2
         error = capsys.readouterr().err
         assert f"{changed[0][2:]} is " in error and "the command that began it" in error
@@ -102,6 +102,21 @@ def check_resuming(command: list[str], folder: Path, capsys: pytest.CaptureFixtu
     assert "holds another run" in capsys.readouterr().err
     assert main([*command, "--resume", "--no-evaluate"]) == 0  # it is finished
     assert json.loads(capsys.readouterr().out)["steps"] == 1024
+
+
+def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the learning rate stays the same, with the bits of a run that was begun as long."""
+    small = ["--policy.memory_kwargs.dim", "16", "--no-evaluate", "--json"]
+    for name, steps, resume in (("whole", 3072, []), ("run", 1024, []), ("run", 3072, ["--resume"])):
+        command = ["train", "ci-smoke", "--out", str(tmp_path / name), "--total_steps", str(steps), *small, *resume]
+        assert main(command) == 0
+        assert json.loads(capsys.readouterr().out)["steps"] == steps
+    for name in (CHECKPOINT, "config.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    with RunDirectory(tmp_path / "run") as run:
+        run.extend(4096)
+    with RunDirectory(tmp_path / "run") as run:  # killed before the next checkpoint
+        assert run.config.total_steps == 3072
 
 
 def test_mistakes_are_one_line_and_leave_nothing(

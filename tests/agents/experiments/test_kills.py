@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from memenvs.agents import DQNConfig
-from memenvs.agents.experiments.config import RunConfig, with_overrides
+from memenvs.agents.experiments.config import CONFIG, RunConfig, with_overrides
 from memenvs.agents.experiments.directory import CHECKPOINT, RunDirectory
 from memenvs.agents.experiments.train import train_run
 from memenvs.agents.presets import find_preset
@@ -21,7 +22,7 @@ import os, sys
 from pathlib import Path
 from memenvs.agents.experiments.directory import RunDirectory
 from memenvs.agents.experiments.train import train_run
-folder, name, count, moment = sys.argv[1:]
+folder, name, count, moment, *extended = sys.argv[1:]
 replace = Path.replace
 written = []
 def kill(self, target):
@@ -34,6 +35,8 @@ def kill(self, target):
         os.kill(os.getpid(), 9)
 Path.replace = kill
 with RunDirectory(folder) as run:
+    for steps in extended:
+        run.extend(int(steps))
     train_run(run, quiet=True)
 """
 
@@ -99,3 +102,12 @@ def test_a_kill_around_a_replay_leaves_nothing(tmp_path: Path) -> None:
         train_run(run, quiet=True)
     for moment in ("before", "after"):
         check_kill(config, whole, tmp_path / moment, "replay_96.safetensors", 1, moment)
+    for moment in ("before", "after"):  # around the config of the extension, with the first checkpoint after it
+        folder = shutil.copytree(whole, tmp_path / f"extended-{moment}")
+        done = run_python("-c", KILLED, str(folder), CONFIG, "1", moment, "320")
+        assert done.returncode == -9, done.stderr
+        with RunDirectory(folder) as run:
+            assert run.config.total_steps == (160 if moment == "before" else 320)
+            run.extend(320)
+            assert train_run(run, quiet=True).num_timesteps == 320
+            assert run.written_steps == 320 and not list(folder.glob("replay_*"))

@@ -262,7 +262,7 @@ def add_demonstrations(report: Report, runs: Runs) -> None:
 
 
 def _seed_means(values: np.ndarray) -> list[str]:
-    """Mean over seeds of each column of (seeds, columns), with its interval; "-" where a seed has none."""
+    """Mean over seeds and interval of each column of (seeds, columns); "-" where one has none."""
     means = IntervalCurve(np.zeros(0), *seed_interval(values))
     return [_with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
 

@@ -105,7 +105,7 @@ def check_resuming(command: list[str], folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_finished_run_is_extended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the learning rate stays the same, with the bits of a run that was begun as long."""
+    """It has the bits of a run that was begun as long, where the learning rate is constant."""
     small = ["--policy.memory_kwargs.dim", "16", "--no-evaluate", "--json"]
     for name, steps, resume in (("whole", 3072, []), ("run", 1024, []), ("run", 3072, ["--resume"])):
         command = ["train", "ci-smoke", "--out", str(tmp_path / name), "--total_steps", str(steps), *small, *resume]

@@ -99,7 +99,7 @@ def test_several_runs_need_a_folder_of_their_own(tmp_path: Path, capsys: pytest.
 
 
 def test_runs_of_different_tasks_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is observed, and when a trial ends, may differ; world, length of evaluation and score may not."""
+    """Observations and ends of trials may differ; world, length of evaluation and score may not."""
     own = tmp_path / "own"
     for name, value, differs in (
         ("env", "memenvs/FourBoxes-v0", "env is 'memenvs/Darkroom-v0' in"),

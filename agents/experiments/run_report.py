@@ -267,7 +267,7 @@ def _seed_means(values: np.ndarray) -> list[str]:
     return [_with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
 
 
-def add_maps(report: Report, runs: Runs) -> None:
+    """Mean over seeds, with interval, of each column; "-" where a seed has none."""
     """Add the maps that the evaluation of the first seed of each group drew, early and late side by side."""
     groups = _grouped(runs)
     maps = {

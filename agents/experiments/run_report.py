@@ -267,8 +267,8 @@ def _seed_means(values: np.ndarray) -> list[str]:
     return [_with_interval(means, i) if np.isfinite(means.mean[i]) else "-" for i in range(values.shape[1])]
 
 
-    """Mean over seeds, with interval, of each column; "-" where a seed has none."""
-    """Add the maps that the evaluation of the first seed of each group drew, early and late side by side."""
+def add_maps(report: Report, runs: Runs) -> None:
+    """Add the maps of the first seed of each group, early and late episode side by side."""
     groups = _grouped(runs)
     maps = {
         name: sorted(group[0].path.glob("episode_*.png"), key=lambda file: int(file.stem.split("_")[1]))
